@@ -18,7 +18,7 @@ const ANSWERS = [
 function read(pieces: readonly Buffer[]): readonly (readonly number[])[] {
   const answers: (readonly number[])[] = []
   const reader = createAnswerReader((status, bytes) => answers.push([status, bytes]))
-  // The socket's memory is used again for the next piece.
+  // Reuse the memory for the next piece, as a socket does.
   const memory = Buffer.alloc(STREAM.length)
   for (const piece of pieces) {
     piece.copy(memory)
@@ -27,7 +27,7 @@ function read(pieces: readonly Buffer[]): readonly (readonly number[])[] {
   return answers
 }
 
-test('answers are read correctly wherever the stream is cut', () => {
+test('answers are read correctly however the stream is split', () => {
   const bytes = Buffer.from(STREAM)
   expect(read([bytes])).toEqual(ANSWERS)
   for (let size = 1; size < bytes.length; size++) {

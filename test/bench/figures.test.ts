@@ -3,7 +3,7 @@ import { figure, figuresTable, judge } from '../../bench/figures.ts'
 import { median, percentiles } from '../../bench/load/percentiles.ts'
 import { parseSettings } from '../../bench/settings.ts'
 
-test('a figure is the median of its rounds and is held to its bounds in its own direction', () => {
+test('a figure is the median of its rounds, and is compared with its bounds', () => {
   const rate = (rounds: readonly number[]) => figure('rate', rounds, { unit: 'x', better: 'higher', must: 0.4, aim: 0.55 })
   expect(rate([0.1, 0.5, 9]).value).toBe(0.5)
   expect([[0.39], [0.4], [0.55]].map((rounds) => judge(rate(rounds)))).toEqual(['MISS', 'ok', 'aim'])
@@ -12,7 +12,7 @@ test('a figure is the median of its rounds and is held to its bounds in its own 
   expect(judge(figure('reported', [1], { unit: 'x', better: 'higher' }))).toBe('')
 })
 
-test('a figure that could not be measured is a miss', () => {
+test('a figure that could not be measured counts as a miss', () => {
   expect(judge(figure('rate', [Number.NaN], { unit: 'x', better: 'higher', must: 0.4 }))).toBe('MISS')
   expect(judge(figure('time', [], { unit: 's', better: 'lower', must: 2 }))).toBe('MISS')
 })
@@ -28,14 +28,14 @@ test('the table is aligned and names unit, spread and bounds', () => {
   ])
 })
 
-test('percentiles are values that were measured', () => {
+test('percentiles are measured values', () => {
   const hundred = Float64Array.from({ length: 100 }, (_, at) => 100 - at)
   expect(percentiles(hundred)).toEqual({ p50: 50, p90: 90, p99: 99, max: 100 })
   expect(percentiles(Float64Array.of(7))).toEqual({ p50: 7, p90: 7, p99: 7, max: 7 })
   expect(median([4, 1, 3, 2])).toBe(2.5)
 })
 
-test('settings name suites and refuse what is no number', () => {
+test('settings name suites, and refuse anything but numbers', () => {
   expect(parseSettings(['ingest', '--rounds', '7', '--seconds', '2'])).toMatchObject({ suites: ['ingest'], rounds: 7, durationMs: 2000 })
   expect(() => parseSettings(['--rounds', 'many'])).toThrow('--rounds must be a number above 0')
 })

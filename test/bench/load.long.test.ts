@@ -22,7 +22,7 @@ function startLoad() {
   return load
 }
 
-test('events are about 450 bytes, understood, and seven distinct ones for each parcel', () => {
+test('events are about 450 bytes, understood, and seven different ones for each parcel', () => {
   const bodies = Array.from({ length: 2000 * EVENTS_PER_PARCEL }, (_, at) => eventAt(at, 500)).map(({ parcel, nth }) =>
     eventBody(parcel, nth, Date.UTC(2026, 2, 1)),
   )
@@ -40,7 +40,7 @@ test('events are about 450 bytes, understood, and seven distinct ones for each p
   expect(counts.has(trackingId(500))).toBe(true)
 })
 
-test('a closed loop sends each signed push once, ends with them, and counts every answer', async () => {
+test('a closed loop sends each signed push once, ends with the last, and counts every answer', async () => {
   const seen = new Set<string>()
   const port = await serve(
     withBody((request, body, response) => {
@@ -56,7 +56,7 @@ test('a closed loop sends each signed push once, ends with them, and counts ever
   expect(seen.size).toBe(500)
 })
 
-test('a run in which anything but 200 is answered fails, unless every answer is wanted', async () => {
+test('a run with any answer but 200 fails, unless every answer is wanted', async () => {
   let answered = 0
   const port = await serve((request, response) => {
     request.resume()
@@ -71,7 +71,7 @@ test('a run in which anything but 200 is answered fails, unless every answer is 
   await expect(load.run(options)).rejects.toThrow('{"200":90,"503":10}')
 })
 
-test('a run ends when the server goes away, and what it left open is counted', async () => {
+test('a run ends when the server goes away, and open requests are counted', async () => {
   let answered = 0
   const port = await serve((request, response) => {
     answered += 1
@@ -85,7 +85,7 @@ test('a run ends when the server goes away, and what it left open is counted', a
   expect((outcomes.broken ?? 0) + (outcomes.failedOutcome ?? 0)).toBeGreaterThan(0)
 })
 
-test('in an open loop everything that falls due during a stall feels it, on one connection too', async () => {
+test('in an open loop a stall delays all requests due during it, even on one connection', async () => {
   const stallMs = 300
   let stalled = false
   const port = await serve((request, response) => {
@@ -98,7 +98,7 @@ test('in an open loop everything that falls due during a stall feels it, on one 
   await load.prepare(pushes(200))
   const { latencyMs, outcomes } = await load.run({ port, connections: 1, pace: { kind: 'open', ratePerSecond: 400, durationMs: 500 } })
   expect(outcomes).toEqual({ 200: 200 })
-  // From the sending, one request would have been slow; from when they were due, more than half were.
+  // Measured from when it was sent, one request would be slow. Measured from when they were due, more than half are.
   expect(latencyMs.p50).toBeGreaterThan(stallMs / 10)
   expect(latencyMs.max).toBeGreaterThanOrEqual(stallMs)
 })

@@ -5,11 +5,11 @@ afterEach(closeOpened)
 
 const many = (count: number, ask: (at: number) => Promise<unknown>) => Promise.all(Array.from({ length: count }, (_, at) => ask(at)))
 
-test('questions cut off while they wait for a Retry-After are no failures of the carrier', async () => {
+test('requests that time out while they wait for a Retry-After are no failures of the carrier', async () => {
   const { url, asked } = await openCarrier({
     status: (_, response, count) => {
       if (count === 1) return json(response, 429, '', { 'retry-after': '1' })
-      // Well within its time, but not within what is left of it.
+      // The answer comes within the time of a request, but not within the time left after the wait.
       return void setTimeout(() => json(response, 200, goodBody), 300)
     },
   })
@@ -22,14 +22,14 @@ test('questions cut off while they wait for a Retry-After are no failures of the
   expect((await fetchAll()).kind).toBe('found')
 })
 
-test('questions that are cut after half of their time count as the carrier’s failures', async () => {
+test('requests that time out after half of their time count as failures of the carrier', async () => {
   const { url } = await openCarrier({ status: () => null })
   const { carrier, fetchAll } = connect(url, { timeoutMs: 3000, concurrency: 10 })
   await many(8, (at) => fetchAll('app', `PD1000${at}`))
   expect(carrier.state().breaker).toMatchObject({ state: 'open', failures: 8 })
 })
 
-test('however many questions wait for one token, its failure counts once', async () => {
+test('however many requests wait for one token, its failure counts once', async () => {
   const { url, asked } = await openCarrier({ token: (_, response) => json(response, 500, '') })
   const { carrier, fetchAll } = connect(url)
   await many(20, () => fetchAll())
@@ -38,7 +38,7 @@ test('however many questions wait for one token, its failure counts once', async
   expect(carrier.state()).toMatchObject({ breaker: { state: 'closed', failures: 1 }, lastFailure: { reason: 'server_error' } })
 })
 
-test('questions that time out while they wait for a token are no failures of the carrier', async () => {
+test('requests that time out while they wait for a token are no failures of the carrier', async () => {
   const { url, asked } = await openCarrier({ token: () => null })
   const { carrier, fetchAll } = connect(url, { timeoutMs: 200 })
   const waiting = many(6, () => fetchAll())
@@ -47,7 +47,7 @@ test('questions that time out while they wait for a token are no failures of the
   expect(carrier.state().breaker).toMatchObject({ state: 'closed', failures: 0 })
 })
 
-test.each([500, 502])('DOMAIN 6.1: a parcel always answered %i counts for nothing once others are answered', async (code) => {
+test.each([500, 502])('DOMAIN 6.1: failures of a parcel that always gets %i do not count once others get answers', async (code) => {
   const { url } = await openCarrier({
     status: (request, response) => (request.url?.includes('OK') === true ? json(response, 200, goodBody) : json(response, code, '')),
   })
@@ -59,10 +59,10 @@ test.each([500, 502])('DOMAIN 6.1: a parcel always answered %i counts for nothin
   expect(carrier.state().breaker).toMatchObject({ state: 'closed', failures: 0 })
 })
 
-test('refused connections are the carrier’s failures, whichever parcel is asked about', async () => {
+test('refused connections are failures of the carrier, whichever parcel is asked for', async () => {
   const { url, close } = await openCarrier()
   const { carrier, fetchAll } = connect(url, { concurrency: 1 })
-  // It already has a token, so that it does not ask for one.
+  // The relay already has a token, so it does not ask for one.
   await fetchAll('schedule', 'PD10001')
   await close()
   for (let at = 0; at < 6; at++) await fetchAll('schedule', 'PD10001')

@@ -34,7 +34,7 @@ function aQueue(options: Partial<OwnBudgetOptions> & { readonly waitingMax?: num
 const released = (outcome: Permit | Refusal) => (outcome.kind === 'granted' ? outcome.release() : undefined)
 
 describe('the queue for calls', () => {
-  test('lets apps in before the schedule, and each in the order they came', async () => {
+  test('admits apps before the schedule, and each kind in order of arrival', async () => {
     const { ask, order, pass } = aQueue({ concurrency: 1, ratePerSecond: 100 })
     const first = await ask('first', 'schedule')
     for (const name of ['s1', 'a1', 's2', 'a2']) void ask(name, name.startsWith('a') ? 'app' : 'schedule').then(released)
@@ -45,7 +45,7 @@ describe('the queue for calls', () => {
     expect(order).toEqual(['first', 'a1', 'a2', 's1', 's2'])
   })
 
-  test('never exceeds rate or concurrency, lets no schedule overtake an app, and loses nobody', async () => {
+  test('keeps to rate and concurrency, lets apps go first, and forgets no caller', async () => {
     const calls = fc.array(
       fc.record({ app: fc.boolean(), gapMs: fc.integer({ min: 0, max: 300 }), lastsMs: fc.integer({ min: 0, max: 2_000 }) }),
       { minLength: 1, maxLength: 40 },
@@ -84,7 +84,7 @@ describe('the queue for calls', () => {
     )
   })
 
-  test('refuses at once an app that would wait beyond its deadline, and lets the schedule wait', async () => {
+  test('refuses an app that would wait beyond its deadline, and lets the schedule wait', async () => {
     const { ask, order, pass } = aQueue({ ratePerSecond: 4 })
     for (const name of ['1', '2', '3', '4', '5', '6']) void ask(name, 'schedule')
     for (const name of ['7', '8']) void ask(name, 'app', 600)
@@ -112,7 +112,7 @@ describe('the queue for calls', () => {
     expect(order.slice(4)).toEqual(['app again'])
   })
 
-  test('refuses everybody when the day is spent', async () => {
+  test('refuses everyone when the day’s calls are used up', async () => {
     const { ask, order, pass } = aQueue({ callsPerDay: 2, concurrency: 1 })
     const first = await ask('1', 'schedule')
     for (const name of ['2', '3', '4']) void ask(name, 'schedule').then(released)
@@ -134,7 +134,7 @@ describe('the queue for calls', () => {
     expect(order.at(-1)).toBe('3')
   })
 
-  test('forgets callers that no longer wait, and holds no timer for them', async () => {
+  test('forgets callers that no longer wait, and keeps no timer for them', async () => {
     const { ask, order, pass, queue, timers } = aQueue({ ratePerSecond: 1 })
     const leaving = new AbortController()
     void ask('1', 'schedule')

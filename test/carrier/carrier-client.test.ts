@@ -9,7 +9,7 @@ afterEach(closeOpened)
 
 const tokenAnswer = 'HTTP/1.1 200 OK\r\ncontent-length: 13\r\n\r\n{"token":"t"}'
 
-/** A carrier that hands out tokens as it should and answers status questions with these bytes, then does what it is told. */
+/** Opens a carrier that gives valid tokens, answers status requests with these bytes, and then calls `then`. */
 function openRawStatus(bytes: string, then: (socket: Socket) => void) {
   return openRaw((socket) => {
     socket.on('data', (data) => {
@@ -20,8 +20,8 @@ function openRawStatus(bytes: string, then: (socket: Socket) => void) {
   })
 }
 
-describe('asking the carrier', () => {
-  test('asks `all` in the language, with the bearer, for plain bytes, and reads the answer', async () => {
+describe('a request to the carrier', () => {
+  test('asks for `all` in the language, with the token, uncompressed, and reads the answer', async () => {
     const seen: unknown[] = []
     const { url, asked } = await openCarrier({
       status: (request, response) => {
@@ -42,7 +42,7 @@ describe('asking the carrier', () => {
     expect(carrier.state()).toMatchObject({ credentials: 'accepted', budget: { waiting: 0, inFlight: 0, callsToday: 2 } })
   })
 
-  test('keeps the exact bytes of the answer and the time the question left', async () => {
+  test('keeps the exact bytes of the answer and the time of the request', async () => {
     const { url } = await openCarrier()
     const { fetchAll } = connect(url)
     const beforeMs = Date.now()
@@ -53,7 +53,7 @@ describe('asking the carrier', () => {
     expect(answer.observation.askedAtMs).toBeLessThanOrEqual(Date.now())
   })
 
-  test('P13: a question is stamped later than the one before, though the clock was put back', async () => {
+  test('P13: is dated later than the one before, even if the clock is put back', async () => {
     const { url } = await openCarrier()
     let nowMs = Date.now()
     const { fetchAll } = connect(url, { clock: { now: () => nowMs, monotonic: () => performance.now() } })
@@ -83,7 +83,7 @@ describe('asking the carrier', () => {
     expect(asked.status).toBe(1)
   })
 
-  test('an aborted question, or one after closing, is unavailable and counts as no failure', async () => {
+  test('is unavailable and no failure if it is aborted or comes after closing', async () => {
     const { url, asked } = await openCarrier({ status: () => null })
     const { carrier, fetchAll } = connect(url)
     const taken = new AbortController()
@@ -111,8 +111,8 @@ describe('asking the carrier', () => {
   })
 })
 
-describe('a carrier in trouble', () => {
-  test.each([502, 503, 504])('P1: a %i is asked again, at most twice, each a call of the budget', async (status) => {
+describe('problems of the carrier', () => {
+  test.each([502, 503, 504])('P1: a %i is retried at most twice, and each try is a call of the budget', async (status) => {
     const { url, asked } = await openCarrier({ status: (_, response) => json(response, status, '') })
     const { carrier, fetchAll } = connect(url)
     expect(await fetchAll('schedule')).toEqual({ kind: 'unavailable', reason: 'server_error' })
@@ -120,19 +120,19 @@ describe('a carrier in trouble', () => {
     expect(carrier.state()).toMatchObject({ lastFailure: { reason: 'server_error' }, budget: { callsToday: 4, inFlight: 0 } })
   })
 
-  test('P1: a 503 that a second call overcomes does not show in the result', async () => {
+  test('P1: a 503 followed by a good answer does not show in the result', async () => {
     const { url, asked } = await openCarrier({ status: (_, response, count) => json(response, count === 1 ? 503 : 200, goodBody) })
     expect((await connect(url).fetchAll()).kind).toBe('found')
     expect(asked.status).toBe(2)
   })
 
-  test('P1: a 500 is not asked again', async () => {
+  test('P1: a 500 is not retried', async () => {
     const { url, asked } = await openCarrier({ status: (_, response) => json(response, 500, 'boom') })
     expect(await connect(url).fetchAll()).toEqual({ kind: 'unavailable', reason: 'server_error' })
     expect(asked.status).toBe(1)
   })
 
-  test('P1: a refused connection and a name that does not exist are network trouble', async () => {
+  test('P1: a refused connection and an unknown host are network failures', async () => {
     const refusing = await refusingUrl()
     const { carrier, fetchAll } = connect(refusing)
     expect(await fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'network' })
@@ -142,7 +142,7 @@ describe('a carrier in trouble', () => {
     expect(await lost.fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'network' })
   })
 
-  test('P1: a connection reset before the answer is asked again', async () => {
+  test('P1: a connection reset before the answer is retried', async () => {
     const { url, asked } = await openCarrier({
       status: (request, response, count) => (count === 1 ? request.socket.destroy() : json(response, 200, goodBody)),
     })
@@ -150,7 +150,7 @@ describe('a carrier in trouble', () => {
     expect(asked.status).toBe(2)
   })
 
-  test('P1: an untrusted certificate, or one of another name, is network trouble; nothing is sent', async () => {
+  test('P1: an untrusted certificate, or one of another name, is a network failure before sending', async () => {
     let requests = 0
     const url = await openTls((_request, response) => {
       requests += 1
@@ -162,7 +162,7 @@ describe('a carrier in trouble', () => {
     expect(requests).toBe(0)
   })
 
-  test('trusts a certificate authority it is given', async () => {
+  test('trusts a configured certificate authority', async () => {
     const url = await openTls((request, response) => json(response, 200, request.method === 'POST' ? '{"token":"t"}' : goodBody))
     expect((await connect(url, { ca: certificate }).fetchAll()).kind).toBe('found')
   })
@@ -178,13 +178,13 @@ describe('a carrier in trouble', () => {
     const lie = await openRawStatus('HTTP/1.1 200 OK\r\ncontent-length: 5000\r\n\r\n{}', () => null)
     for (const url of [silent, headers, body, lie]) {
       const { carrier, fetchAll } = connect(url, { timeoutMs: 150, concurrency: 1 })
-      // Without a deadline this would never come: each goes on for as long as its connection does.
+      // Without a deadline this would never end, because each answer lasts as long as its connection.
       expect(await fetchAll('schedule')).toEqual({ kind: 'unavailable', reason: 'timeout' })
       expect(carrier.state().budget.inFlight).toBe(0)
     }
   })
 
-  test('P2: one parcel that hangs holds up no other', async () => {
+  test('P2: one parcel that hangs delays no other', async () => {
     const { url } = await openCarrier({
       status: (request, response) => (request.url?.includes('HANGS') ? null : json(response, 200, goodBody)),
     })
@@ -204,7 +204,7 @@ describe('a carrier in trouble', () => {
     ['an error object', '{"error":"not yet"}', {}],
     ['more than 1 MB', ' '.repeat(1_048_577), {}],
     ['an encoding that was not asked for', goodBody, { 'content-encoding': 'br' }],
-  ])('P3: a 200 with %s is a bad response and is not asked for again', async (_name, body, headers) => {
+  ])('P3: a 200 with %s is a bad response and is not retried', async (_name, body, headers) => {
     const { url, asked } = await openCarrier({ status: (_, response) => json(response, 200, body, headers) })
     expect(await connect(url).fetchAll()).toEqual({ kind: 'unavailable', reason: 'bad_response' })
     expect(asked.status).toBe(1)
@@ -215,7 +215,7 @@ describe('a carrier in trouble', () => {
     expect((await connect(url).fetchAll()).kind).toBe('found')
   })
 
-  test('P3: an endless body is read to 1 MB and no further', async () => {
+  test('P3: an endless body is read up to 1 MB', async () => {
     let written = 0
     const { url } = await openCarrier({
       status: (_request, response) => {
@@ -243,7 +243,7 @@ describe('a carrier in trouble', () => {
     expect(await connect(url).fetchAll()).toEqual({ kind: 'unavailable', reason: 'bad_response' })
   })
 
-  test('P3: a body that is cut anywhere is a bad response', async () => {
+  test('P3: a body that is cut off anywhere is a bad response', async () => {
     const promised = await openRawStatus(`HTTP/1.1 200 OK\r\ncontent-length: ${goodBody.length + 1}\r\n\r\n${goodBody}`, (socket) =>
       socket.end(),
     )
@@ -255,7 +255,7 @@ describe('a carrier in trouble', () => {
     }
   })
 
-  test.each([301, 302, 303, 307, 308])('P4: a %i is not followed, the bearer goes nowhere else, and one line says so', async (status) => {
+  test.each([301, 302, 303, 307, 308])('P4: a %i is not followed, its target gets no token, and it is logged once', async (status) => {
     let strangers = 0
     const elsewhere = await openHttp((_request, response) => {
       strangers += 1
@@ -270,7 +270,7 @@ describe('a carrier in trouble', () => {
     expect(lines.filter((line) => line.includes('"level":"error"') && line.includes('redirects'))).toHaveLength(1)
   })
 
-  test('P4: the credentials do not follow a redirect either', async () => {
+  test('P4: the credentials are not sent to a redirect’s target either', async () => {
     let strangers = 0
     const elsewhere = await openHttp((_request, response) => {
       strangers += 1
@@ -287,7 +287,7 @@ describe('a carrier in trouble', () => {
     ['1000000000', 3_600_000],
     ['in a while', 30_000],
     [undefined, 30_000],
-  ])('P5: a 429 with Retry-After %s stops everybody for %i ms', async (header, waitMs) => {
+  ])('P5: a 429 with Retry-After %s stops all calls for %i ms', async (header, waitMs) => {
     const { url, asked } = await openCarrier({
       status: (_, response, count) =>
         count === 1 ? json(response, 429, '', header === undefined ? {} : { 'retry-after': header }) : json(response, 200, goodBody),
@@ -311,7 +311,7 @@ describe('a carrier in trouble', () => {
     expect(answer.retryAfterMs).toBeLessThanOrEqual(60_000)
   })
 
-  test('P5: a 503 with Retry-After is obeyed, not asked again at once', async () => {
+  test('P5: a 503 with Retry-After is obeyed, and not retried at once', async () => {
     const { url, asked } = await openCarrier({ status: (_, response) => json(response, 503, '', { 'retry-after': '90' }) })
     const { fetchAll } = connect(url)
     expect(await fetchAll()).toEqual({ kind: 'unavailable', reason: 'server_error', retryAfterMs: 90_000 })
@@ -319,7 +319,7 @@ describe('a carrier in trouble', () => {
     expect(asked.status).toBe(1)
   })
 
-  test('lasting trouble is logged in one line, and its end in another', async () => {
+  test('a lasting problem is logged in one line, and its end in another', async () => {
     const { url } = await openCarrier({ status: (_, response, count) => json(response, count < 4 ? 500 : 200, goodBody) })
     const { fetchAll, lines } = connect(url)
     for (let n = 0; n < 5; n++) await fetchAll()
@@ -337,7 +337,7 @@ const aMemory = (fields: Partial<CarrierMemory> = {}): CarrierMemory => ({
 })
 
 describe('the budget of calls', () => {
-  test('answers without asking once the calls of the day, token requests among them, are used up', async () => {
+  test('answers without a call once the day’s calls, including token requests, are used up', async () => {
     const { url, asked } = await openCarrier()
     const { fetchAll, carrier } = connect(url, {
       callsPerDay: 10,
@@ -380,7 +380,7 @@ describe('the budget of calls', () => {
     ['a minute before', -60_000, 540_000],
     ['under a clock that was put back since', 3_600_000, 600_000],
     ['an hour before, so that it is over,', -3_600_000, null],
-  ])('a wait the carrier asked for %s goes on after a restart for as long as it lasts', async (_name, writtenAtMs, waitMs) => {
+  ])('a wait that the carrier asked for %s continues after a restart until its end', async (_name, writtenAtMs, waitMs) => {
     const { url, asked } = await openCarrier()
     const atMs = Date.now() + writtenAtMs
     const { fetchAll } = connect(url, { timeoutMs: 1_000, memory: aMemory({ atMs, pausedUntilMs: atMs + 600_000 }) })
@@ -390,7 +390,7 @@ describe('the budget of calls', () => {
     expect(Math.abs(retryAfterMs - (waitMs ?? 0))).toBeLessThan(10_000)
   })
 
-  test('never has more questions in flight than the concurrency', async () => {
+  test('never has more requests in flight than the concurrency', async () => {
     let inFlight = 0
     let most = 0
     const { url } = await openCarrier({
@@ -408,7 +408,7 @@ describe('the budget of calls', () => {
     expect(most).toBe(3)
   })
 
-  test('an app whose turn would come after its deadline learns at once that the budget is short', async () => {
+  test('an app whose turn would come after its deadline is told at once', async () => {
     const { url, asked } = await openCarrier()
     const { fetchAll } = connect(url, { ratePerSecond: 0.1, timeoutMs: 5_000 })
     const answer = await fetchAll('app')

@@ -7,9 +7,9 @@ import type { Clock, Log } from '../../src/flow/ports.ts'
 import { certificate, certificateKey } from '../outbound/self-signed.ts'
 import { listen } from '../support/network/listen.ts'
 
-/** A test closes these again, the newest first. */
+/** Functions that close what a test opened, called in reverse order. */
 const opened: (() => Promise<unknown>)[] = []
-/** How to close one of them alone, by its address. */
+/** Functions that close one of them, by its address. */
 const closers = new Map<string, () => Promise<unknown>>()
 
 export async function closeOpened(): Promise<void> {
@@ -36,10 +36,10 @@ async function listening(server: TcpServer, scheme: string): Promise<string> {
 export const openHttp = (listener: RequestListener): Promise<string> => listening(createServer(listener), 'http')
 export const openTls = (listener: RequestListener): Promise<string> =>
   listening(createTlsServer({ cert: certificate, key: certificateKey }, listener), 'https')
-/** Answers every connection by hand: what no HTTP server would send. */
+/** Answers every connection by hand, with what no HTTP server would send. */
 export const openRaw = (onSocket: (socket: Socket) => void): Promise<string> => listening(createTcpServer(onSocket), 'http')
 
-/** A port nobody listens on. */
+/** Returns the URL of a port without a listener. */
 export async function refusingUrl(): Promise<string> {
   const server = createTcpServer()
   const url = await listening(server, 'http')
@@ -71,7 +71,7 @@ export function json(response: ServerResponse, status: number, body: string, hea
 
 type Handler = (request: IncomingMessage, response: ServerResponse, count: number) => void
 
-/** A carrier on loopback, with counts of what it was asked; by default everything is well. */
+/** Opens a carrier on loopback that counts its requests. By default all its answers are good. */
 export async function openCarrier(handlers: { readonly token?: Handler; readonly status?: Handler } = {}) {
   const asked = { token: 0, status: 0, bearers: [] as string[], tokenBodies: [] as string[], urls: [] as string[] }
   const token = handlers.token ?? ((_request, response, count) => json(response, 200, JSON.stringify({ token: `token-${count}` })))
@@ -98,7 +98,7 @@ export async function openCarrier(handlers: { readonly token?: Handler; readonly
   return { url, asked, close: async () => void (await closers.get(url)?.()) }
 }
 
-/** A clock that runs as usual, but can be moved on. */
+/** Makes a clock that runs as usual, but can be moved on. */
 function createMovableClock() {
   let movedMs = 0
   const clock: Clock = { now: () => Date.now() + movedMs, monotonic: () => performance.now() + movedMs }
@@ -119,7 +119,7 @@ function createRecordingLog() {
 
 export const password = 'canary-password-Zq8'
 
-/** A client of the carrier at `url`, with time to move and lines to read. */
+/** Opens a client of the carrier at `url`, with a clock to move and log lines to read. */
 export function connect(url: string, options: Partial<CarrierOptions> = {}) {
   const { clock, move } = createMovableClock()
   const { log, lines } = createRecordingLog()
@@ -142,7 +142,7 @@ export function connect(url: string, options: Partial<CarrierOptions> = {}) {
   return { carrier, fetchAll, move, lines }
 }
 
-/** Looks again and again until it is so; the test's own time-out ends what never is. */
+/** Waits until the condition holds. The test's own timeout ends a wait in vain. */
 export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -35,7 +35,7 @@ test('an outage of the carrier is logged in one line with its cause, and its end
   ])
 })
 
-test('a lasting outage is a line when it begins, one a minute with a count, and one when it ends', () => {
+test('a lasting outage is logged at its start, once a minute with a count, and at its end', () => {
   const { fail, answer, flush, pass, told } = openNews()
   const limited = 'the carrier asks for fewer calls: nothing is asked until its Retry-After is over'
   for (let second = 0; second < 150; second += 5) {
@@ -55,7 +55,7 @@ test('a lasting outage is a line when it begins, one a minute with a count, and 
   ])
 })
 
-test('a minute of an outage without a call has no line', () => {
+test('a minute of an outage without a call is not logged', () => {
   const { fail, flush, pass, told } = openNews()
   fail('network')
   for (let minute = 0; minute < 10; minute++) {
@@ -76,7 +76,7 @@ test('an outage and a later request for fewer calls are logged in one line each'
   ])
 })
 
-test('a carrier that fails on and off is logged in at most ten lines a minute, and its recovery', () => {
+test('a carrier that fails on and off causes at most ten lines a minute, and its recovery one', () => {
   const { fail, answer, told, pass, flush } = openNews()
   for (let at = 0; at < 1000; at++) {
     fail('server_error')

@@ -7,11 +7,11 @@ import { DAY_MS, HOUR_MS } from '../support/runner/constants.ts'
 import { createTimeline } from './timeline.ts'
 
 const WRITE_MS = 5
-/** Shortly before midnight, so that the day turns in the middle of a run. */
+/** Shortly before midnight, so that the day changes during a run. */
 const START_MS = Date.parse('2026-03-01T23:55:00Z')
 const log = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** The same numbers from 0 to 1 for the same seed. */
+/** Returns the same numbers from 0 to 1 for the same seed. */
 function createRandom(seed: number): () => number {
   let state = seed
   return () => {
@@ -20,7 +20,7 @@ function createRandom(seed: number): () => number {
   }
 }
 
-/** A relay's dealings with the carrier on simulated time, killed, paused and misled by its clock at random. */
+/** Simulates a relay's calls to the carrier. The relay is killed and paused, and its clock jumps at random. */
 function openModel(seed: number) {
   const random = createRandom(seed)
   const pick = (least: number, most: number) => Math.floor(least + random() * (most - least + 1))
@@ -99,7 +99,7 @@ test('P12, P13: no limit of the budget is exceeded over kills, pauses, hang-ups 
       for (let asked = pick(0, 8); asked > 0; asked--) relay.ask()
       await pass(pick(50, 6000))
       if (random() < 0.15) {
-        // The last wait that the carrier asked for has been written down.
+        // By now the last wait that the carrier asked for has been saved.
         await pass(3 * WRITE_MS)
         relay = model.start()
       }
@@ -115,7 +115,7 @@ test('P12, P13: no limit of the budget is exceeded over kills, pauses, hang-ups 
       const within = calls.filter((one) => one.atMs >= atMs && one.atMs <= atMs + 1000).length
       expect(within).toBeLessThanOrEqual(Math.max(1, 1.5 * limits.ratePerSecond))
     }
-    // And it goes on: on a new day, with nothing in the way, whoever asks is answered.
+    // The budget still works: on a new day without waits every caller is answered.
     model.jump(3 * DAY_MS)
     await pass(60_000)
     const before = model.answered()

@@ -5,7 +5,7 @@ import { DAY_MS } from '../support/runner/constants.ts'
 
 const noon = Date.parse('2026-03-01T12:00:00Z')
 
-/** A budget whose calls are written down whenever that is needed. */
+/** Makes a budget whose calls are saved whenever that is needed. */
 function aBudget(options: Partial<OwnBudgetOptions> = {}) {
   const budget = createOwnBudget({ ratePerSecond: 5, callsPerDay: 1_000_000, concurrency: 1_000_000, ...options })
   let writes = 0
@@ -31,13 +31,13 @@ const earlier = (fields: Partial<EarlierCalls> = {}): EarlierCalls => ({
 })
 const onDay = (wallMs: number, calls: number) => ({ day: Math.floor(wallMs / DAY_MS), calls })
 
-/** The most of these times that any second, wherever it starts and its end included, holds. */
+/** Returns the largest number of these times within any second, its end included. */
 function mostInASecond(times: readonly number[]): number {
   return Math.max(0, ...times.map((from) => times.filter((at) => at >= from && at <= from + 1000).length))
 }
 
-describe('the budget of a process that calls alone', () => {
-  test('lets at most 1.5 times the rate leave in any sliding second, however the calls come', () => {
+describe('the budget of a single process', () => {
+  test('allows at most 1.5 times the rate in any second, however the calls come', () => {
     const rates = fc.oneof(fc.integer({ min: 1, max: 20 }), fc.double({ min: 0.2, max: 20, noNaN: true }))
     fc.assert(
       fc.property(rates, fc.array(fc.integer({ min: 0, max: 400 }), { maxLength: 120 }), (ratePerSecond, gaps) => {
@@ -53,7 +53,7 @@ describe('the budget of a process that calls alone', () => {
     )
   })
 
-  test('lets the whole rate leave when there is always somebody who waits', () => {
+  test('allows the whole rate while a caller always waits', () => {
     for (const ratePerSecond of [1, 2, 3, 5, 20]) {
       const budget = aBudget({ ratePerSecond })
       let left = 0
@@ -67,7 +67,7 @@ describe('the budget of a process that calls alone', () => {
     }
   })
 
-  test('the wait that it returns is the shortest after which a call may leave', () => {
+  test('returns the shortest wait after which a call may leave', () => {
     const budget = aBudget({ ratePerSecond: 4 })
     budget.takeSlot(0, noon)
     budget.takeSlot(0, noon)
@@ -76,7 +76,7 @@ describe('the budget of a process that calls alone', () => {
     expect(budget.takeSlot(250, noon).kind).toBe('taken')
   })
 
-  test('holds no more slots than the concurrency, and gives a released one out again', () => {
+  test('holds at most as many slots as the concurrency, and reuses released ones', () => {
     const budget = aBudget({ ratePerSecond: 100, concurrency: 2 })
     expect([1, 2, 3].map(() => budget.takeSlot(0, noon).kind)).toEqual(['taken', 'taken', 'busy'])
     budget.release()
@@ -84,7 +84,7 @@ describe('the budget of a process that calls alone', () => {
     expect(budget.inFlight()).toBe(2)
   })
 
-  test('lets nothing leave during a pause, and a shorter pause does not end a longer one', () => {
+  test('allows no call during a pause, and a shorter pause does not end a longer one', () => {
     const budget = aBudget()
     budget.pauseUntil(5_000)
     budget.pauseUntil(1_000)
@@ -92,7 +92,7 @@ describe('the budget of a process that calls alone', () => {
     expect(budget.takeSlot(5_000, noon).kind).toBe('taken')
   })
 
-  test('is spent after the calls of the day, an earlier run’s included, until UTC midnight', () => {
+  test('is used up after the calls of the day, including an earlier run’s, until UTC midnight', () => {
     const late = Date.parse('2026-03-01T23:30:00Z')
     const midnight = Date.parse('2026-03-02T00:00:00Z')
     const budget = aBudget({ ratePerSecond: 100, callsPerDay: 5, earlier: earlier({ days: [onDay(noon, 3)] }) })
@@ -107,7 +107,7 @@ describe('the budget of a process that calls alone', () => {
     expect([budget.callsToday(noon), budget.takeSlot(0, noon).kind]).toEqual([0, 'taken'])
   })
 
-  test('lets only saved calls leave, and saves several at once', () => {
+  test('allows only saved calls, and saves several at once', () => {
     const budget = createOwnBudget({ ratePerSecond: 1000, callsPerDay: 50_000, concurrency: 100 })
     expect(budget.takeSlot(0, noon)).toEqual({ kind: 'unwritten' })
     budget.writtenDown(budget.toWriteDown(noon, true))
@@ -120,7 +120,7 @@ describe('the budget of a process that calls alone', () => {
     expect(small.writes()).toBe(10)
   })
 
-  test('saved calls are never taken back while calls may still leave on them', () => {
+  test('does not take back saved calls while calls may still use them', () => {
     const budget = createOwnBudget({ ratePerSecond: 1000, callsPerDay: 50_000, concurrency: 100 })
     budget.writtenDown(budget.toWriteDown(noon, true))
     for (let call = 0; call < 10; call++) budget.takeSlot(0, noon)
@@ -130,7 +130,7 @@ describe('the budget of a process that calls alone', () => {
     expect(budget.takeSlot(0, tomorrow)).toEqual({ kind: 'unwritten' })
   })
 
-  test('P13: a clock put forward to another day and back again makes no room for more calls', () => {
+  test('P13: a clock put forward to another day and back again allows no more calls', () => {
     const budget = aBudget({ ratePerSecond: 1000, callsPerDay: 100 })
     const takeMost = (wallMs: number, most = 1000) => {
       let taken = 0
@@ -147,7 +147,7 @@ describe('the budget of a process that calls alone', () => {
     expect(takeMost(noon + 2 * DAY_MS)).toBe(100)
   })
 
-  test('P13: calls under a clock ten years ahead count for the day it is put right, and no later', () => {
+  test('P13: calls under a clock ten years ahead count on the day it is corrected, and no later', () => {
     const ahead = noon + 3650 * DAY_MS
     const budget = aBudget({ ratePerSecond: 1000, callsPerDay: 100, earlier: earlier({ days: [onDay(ahead, 100)], atMs: ahead }) })
     expect(budget.takeSlot(0, noon).kind).toBe('spent')
@@ -168,7 +168,7 @@ describe('the budget of a process that calls alone', () => {
     expect(budget.takeSlot(5000, noon).kind).toBe('taken')
   })
 
-  test('P13: a wall clock that jumps neither stalls nor bursts', () => {
+  test('P13: a wall clock that jumps causes neither a stall nor a burst', () => {
     const budget = aBudget({ ratePerSecond: 4 })
     const hour = 3_600_000
     const walls = [noon, noon + 24 * hour, noon - hour, noon]

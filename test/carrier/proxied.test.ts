@@ -17,13 +17,13 @@ const authority = createAuthority(folder)
 afterAll(() => rmSync(folder, { recursive: true }))
 afterEach(closeOpened)
 
-/** A name that no resolver but the proxy's knows. */
+/** A name that only the proxy can resolve. */
 const HIDDEN = 'hooks.only-the-proxy-knows.internal'
 const hidden = () => authority.sign(HIDDEN)
 
 const test = testWith('openssl')
 
-/** An endpoint that keeps the headers of what it gets. */
+/** Starts an endpoint that keeps the headers of its requests. */
 async function startEndpoint(tls: { readonly cert: string; readonly key: string } | null) {
   const seen: (readonly [url: string, headers: object])[] = []
   const listener: RequestListener = (request, response) => {
@@ -59,14 +59,14 @@ test('a certificate of another authority or name is refused through a proxy too'
   expect([known.seen, other.seen]).toEqual([[], []])
 })
 
-test('a private authority is trusted in addition to the public ones, without a proxy too', async () => {
+test('a private authority is trusted besides the public ones, also without a proxy', async () => {
   const endpoint = await startEndpoint(authority.sign('localhost'))
   const url = endpoint.url.replace(HIDDEN, 'localhost')
   expect(await post(url, {})).toMatchObject({ kind: 'failed', reason: 'tls' })
   expect(await post(url, { ca: authority.ca })).toMatchObject({ kind: 'accepted' })
 })
 
-test('the password in the address of a proxy is sent to that proxy only', async () => {
+test('the password in the address of a proxy is sent only to that proxy', async () => {
   const proxy = await startForwardProxy({ password: 'open sesame' })
   const address = proxy.url.replace('//', '//relay:open%20sesame@')
   for (const endpoint of [await startEndpoint(null), await startEndpoint(hidden())]) {
@@ -77,7 +77,7 @@ test('the password in the address of a proxy is sent to that proxy only', async 
   }
 })
 
-test('a proxy that gives no tunnel or cannot be reached is the reason; a silent one times out', async () => {
+test('a failing or unreachable proxy is named as the reason, and a silent one times out', async () => {
   const endpoint = await startEndpoint(hidden())
   const refusing = await startForwardProxy({ refuse: true })
   expect(await post(endpoint.url, { proxy: refusing.url })).toMatchObject({ kind: 'failed', reason: 'proxy' })
@@ -99,7 +99,7 @@ test('O11: a forbidden address is not reached through a proxy either', async () 
   expect(proxy.asked).toEqual([])
 })
 
-test('the carrier is asked through a proxy, and a private authority may vouch for it', async () => {
+test('the carrier is reached through a proxy, also with a certificate of a private authority', async () => {
   const proxy = await startForwardProxy()
   const carrier = createServer(hidden(), (request, response) => json(response, 200, request.method === 'POST' ? '{"token":"t"}' : goodBody))
   const url = `https://${HIDDEN}:${await listenInTest(carrier)}`

@@ -8,11 +8,11 @@ import { seeded } from '../support/runner/seeded.ts'
 import { createTimeline } from './timeline.ts'
 
 const TIMEOUT_MS = 10_000
-/** Shortly before midnight, so that the day turns in the middle of a run. */
+/** Shortly before midnight, so that the day changes during a run. */
 const START_MS = Date.parse('2026-03-01T23:55:00Z')
-/** How long a slot may be used that was granted before a pause was saved. */
+/** How long a slot that was granted before a pause was saved may still be used. */
 const USED_WITHIN_MS = 250
-/** By when a pause has been saved, but for chains of mishaps. */
+/** A pause is saved within this time, except after several failures in a row. */
 const SAVED_WITHIN_MS = 5000
 
 interface Call {
@@ -21,7 +21,7 @@ interface Call {
   endMs: number
 }
 
-/** Replicas that share a row on simulated time. Each way to the server and back takes its time, and the row is locked over one round trip. */
+/** Simulates replicas that share a row. Each way to the server and back takes time, and the row is locked for one round trip. */
 function openModel(seed: number, { troubles = 1, wayMs = null as number | null } = {}) {
   const random = seeded(seed)
   const pick = (least: number, most: number) => Math.floor(least + random() * (most - least + 1))
@@ -109,7 +109,7 @@ function openModel(seed: number, { troubles = 1, wayMs = null as number | null }
       },
       kill() {
         isAlive = false
-        // The carrier sees its connections end.
+        // The carrier sees the connections of a killed replica end.
         for (const one of own) one.endMs = Math.min(one.endMs, trueMs())
       },
     }
@@ -132,7 +132,7 @@ test('P12, P13: three replicas exceed no limit over kills, pauses and clocks put
       for (let asked = pick(0, 60); asked > 0; asked--) void replicas[pick(0, 2)]?.ask()
       await pass(pick(50, 6000))
       if (random() < 0.15) {
-        // A pause that the carrier asked for last is saved first.
+        // The last pause that the carrier asked for is saved first.
         await pass(SAVED_WITHIN_MS)
         const at = pick(0, 2)
         replicas[at]?.kill()
@@ -149,10 +149,10 @@ test('P12, P13: three replicas exceed no limit over kills, pauses and clocks put
       expect(pauses.filter(({ fromMs, untilMs }) => atMs > fromMs && atMs < untilMs)).toEqual([])
     }
     total += calls.length
-    // And it goes on: on a new day, with nothing in the way, whoever asks is answered.
+    // The budget still works: on a new day without pauses every caller is answered.
     model.jump(100 * DAY_MS + HOUR_MS)
     const before = model.answered()
-    // More than once, as the carrier may ask for a pause even then.
+    // Try several times, because the carrier may ask for a pause even then.
     for (let minute = 0; minute < 4; minute++) {
       await pass(60_000)
       for (const replica of replicas) void replica.ask()
@@ -163,7 +163,7 @@ test('P12, P13: three replicas exceed no limit over kills, pauses and clocks put
   expect(total).toBeGreaterThan(casesOf(15_000, 3_000))
 })
 
-test('three replicas that always have something to ask use the whole rate, whatever it is', async () => {
+test('three replicas that always have calls to make use the whole rate, whatever it is', async () => {
   for (const ratePerSecond of [2, 5, 20, 100]) {
     const model = openModel(ratePerSecond, { troubles: 0 })
     Object.assign(model.limits, { ratePerSecond, callsPerDay: 1_000_000, concurrency: 1000 })
@@ -176,7 +176,7 @@ test('three replicas that always have something to ask use the whole rate, whate
   }
 })
 
-test('three replicas 10 ms away make 50 calls a second, and none has more than 1.5 times that', async () => {
+test('three replicas 10 ms away make 50 calls a second together, and at most 1.5 times that', async () => {
   const model = openModel(50, { troubles: 0, wayMs: 5 })
   Object.assign(model.limits, { ratePerSecond: 50, callsPerDay: 1_000_000, concurrency: 1000 })
   const replicas = ['a', 'b', 'c'].map((name) => model.start(name))

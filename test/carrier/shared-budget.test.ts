@@ -5,7 +5,7 @@ import { createTimeline } from './timeline.ts'
 
 const GRANTED: BudgetAnswer = { granted: 1, hold: null, retryMs: 0, nextMs: 0, atMs: 1000, callsToday: 1, dayLeftMs: 60_000 }
 
-/** One replica's part of the budget, before a row that answers what the test says. */
+/** Opens one replica's part of the budget, on a row that answers what the test says. */
 function open() {
   const { clock, startTimer, pass } = createTimeline()
   const requests: BudgetRequest[] = []
@@ -33,7 +33,7 @@ function open() {
   return { ...calls, requests, answer, fail, take, reserve, pass }
 }
 
-test('a call uses a granted slot, and its end goes with the next statement or its own', async () => {
+test('a call uses a granted slot, and its end is sent with the next statement or alone', async () => {
   const { take, reserve, release, requests, pass, inFlight } = open()
   expect(take()).toEqual({ kind: 'unwritten' })
   await reserve(0, 1)
@@ -50,7 +50,7 @@ test('a call uses a granted slot, and its end goes with the next statement or it
   expect(requests.at(-1)).toMatchObject({ names: [], ended: ['r-1'] })
 })
 
-test('an unused slot is given back; three answers in a row that come too late are a failure', async () => {
+test('an unused slot is given back, and three late answers in a row count as a failure', async () => {
   const { take, reserve, requests, answer, pass } = open()
   await reserve(0, 1)
   await pass(251)
@@ -63,7 +63,7 @@ test('an unused slot is given back; three answers in a row that come too late ar
   expect([await reserve(0, 1, 10), take().kind]).toEqual([true, 'taken'])
 })
 
-test('an answer holds until its time, but a new app makes the replica ask again at once', async () => {
+test('an answer holds until its time, but a new app makes the replica ask at once', async () => {
   const { take, reserve, answer, pass } = open()
   answer({ granted: 0, hold: 'wait', retryMs: 200 })
   await reserve(0, 1)
@@ -77,7 +77,7 @@ test('an answer holds until its time, but a new app makes the replica ask again 
   expect(take('app')).toEqual({ kind: 'spent', retryAfterMs: 60_000 })
 })
 
-test('when all slots were taken, the end of a call here makes the replica ask again', async () => {
+test('if all slots were taken, the end of a call here makes the replica ask again', async () => {
   const { take, reserve, release, answer } = open()
   answer({ granted: 1, hold: 'busy', retryMs: 150 })
   await reserve(0, 2)

@@ -4,12 +4,12 @@ import type { StartTimer } from '../../src/outbound/deadline.ts'
 export interface Timeline {
   readonly clock: Clock
   readonly startTimer: StartTimer
-  /** Lets time pass, running the timers due on the way in their order, and what follows from each. */
+  /** Lets time pass, and runs the timers due in that time in order, with what follows from each. */
   readonly pass: (ms: number) => Promise<void>
   readonly timers: () => number
 }
 
-/** Time as the test owns it. */
+/** Makes a clock and timers that the test controls. */
 export function createTimeline(wallAtStartMs: number = Date.parse('2026-03-01T12:00:00Z')): Timeline {
   let nowMs = 0
   const timers = new Set<{ readonly atMs: number; readonly run: () => void }>()

@@ -10,7 +10,7 @@ const expiringIn = (seconds: number, id = 0) => jwt(JSON.stringify({ exp: Math.f
 const tokenAnswer = (token: unknown) => JSON.stringify({ token })
 
 describe('refused credentials', () => {
-  test.each([400, 401, 403])('T1: a %i is tried 3 times in 15 minutes, then after 15 minutes growing to an hour', async (status) => {
+  test.each([400, 401, 403])('T1: a %i is tried 3 times in 15 minutes, then after 15 minutes and up to an hour', async (status) => {
     const { url, asked } = await openCarrier({ token: (_, response) => json(response, status, '{}') })
     const { carrier, fetchAll, move } = connect(url)
     const triesAtMs: number[] = []
@@ -30,7 +30,7 @@ describe('refused credentials', () => {
     expect(carrier.state()).toMatchObject({ credentials: 'refused', lastFailure: { reason: 'credentials' } })
   })
 
-  test('T1: no question is sent during the wait after a refusal', async () => {
+  test('T1: no request is sent during the wait after a refusal', async () => {
     const { url } = await openCarrier({ token: (_, response) => json(response, 401, '{}') })
     const { carrier, fetchAll } = connect(url)
     await fetchAll()
@@ -39,7 +39,7 @@ describe('refused credentials', () => {
     expect(carrier.state().budget.callsToday).toBe(1)
   })
 
-  test('T1: a new password is tried at once, and being accepted ends the refusal', async () => {
+  test('T1: a new password is tried at once, and a success ends the refusal', async () => {
     const passwords = ['wrong']
     const { url, asked } = await openCarrier({
       token: (_, response) => json(response, passwords.at(-1) === 'right' ? 200 : 401, tokenAnswer('t')),
@@ -54,7 +54,7 @@ describe('refused credentials', () => {
     expect(lines.some((line) => line.includes('accepts the credentials'))).toBe(true)
   })
 
-  test('a corrected password that brings a token is refused no more, though 429 follows', async () => {
+  test('a new password that gets a token ends the refusal, even if a 429 follows', async () => {
     const passwords = ['wrong']
     const { url } = await openCarrier({
       token: (_, response) => json(response, passwords.at(-1) === 'right' ? 200 : 401, tokenAnswer('t')),
@@ -68,7 +68,7 @@ describe('refused credentials', () => {
     expect(carrier.state()).toMatchObject({ credentials: 'obtained', refusal: null, lastFailure: { reason: 'rate_limited' } })
   })
 
-  test('a corrected password is not called refused while the token endpoint asks for a pause', async () => {
+  test('a new password does not count as refused while the token endpoint asks for a pause', async () => {
     const passwords = ['wrong']
     const { url } = await openCarrier({
       token: (_, response, count) => json(response, count === 1 ? 401 : 429, '{}', { 'retry-after': '80' }),
@@ -80,7 +80,7 @@ describe('refused credentials', () => {
     expect(carrier.state()).toMatchObject({ credentials: 'unknown', refusal: null, lastFailure: { reason: 'rate_limited' } })
   })
 
-  test('the same password is refused no more when the token endpoint takes it', async () => {
+  test('a refusal ends when the token endpoint accepts the same password', async () => {
     const { url } = await openCarrier({
       token: (_, response, count) => json(response, count === 1 ? 401 : 200, tokenAnswer('t')),
       status: (_, response) => json(response, 503, '{}'),
@@ -92,7 +92,7 @@ describe('refused credentials', () => {
     expect(carrier.state()).toMatchObject({ credentials: 'obtained', lastFailure: { reason: 'server_error' } })
   })
 
-  test('a password whose tokens the status API refuses stays refused when it brings another', async () => {
+  test('a password whose tokens are refused stays refused when it gets another token', async () => {
     let status = 401
     const { url, asked } = await openCarrier({ status: (_, response) => json(response, status, '{}') })
     const { carrier, fetchAll, move } = connect(url)
@@ -104,7 +104,7 @@ describe('refused credentials', () => {
     expect([asked.token, carrier.state().credentials]).toEqual([3, 'refused'])
   })
 
-  test('a password that cannot be read is trouble, not a crash, and passes', async () => {
+  test('a password that cannot be read is a temporary failure, not a crash', async () => {
     const { url } = await openCarrier()
     let readable = false
     const { fetchAll, move } = connect(url, {
@@ -121,7 +121,7 @@ describe('refused credentials', () => {
 })
 
 describe('a refused token', () => {
-  test('T2: a 401 costs one new token and one more try', async () => {
+  test('T2: a 401 causes one new token and one more try', async () => {
     const { url, asked } = await openCarrier({
       status: (request, response) => json(response, request.headers.authorization === 'Bearer token-2' ? 200 : 401, goodBody),
     })
@@ -133,7 +133,7 @@ describe('a refused token', () => {
     expect(asked.token).toBe(2)
   })
 
-  test('T2: a second 401 means refused credentials, with at most 3 tokens asked for in 15 minutes', async () => {
+  test('T2: a second 401 means refused credentials, and at most 3 token requests in 15 minutes', async () => {
     const { url, asked } = await openCarrier({ status: (_, response) => json(response, 401, '{}') })
     const { carrier, fetchAll, move } = connect(url)
     expect(await fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'credentials' })
@@ -145,7 +145,7 @@ describe('a refused token', () => {
     expect([asked.token, asked.status, carrier.state().credentials]).toEqual([3, 3, 'refused'])
   })
 
-  test('T2: many questions refused with one token share one new token', async () => {
+  test('T2: many requests that were refused with one token share one new token', async () => {
     const { url, asked } = await openCarrier({
       status: (request, response) => json(response, request.headers.authorization === 'Bearer token-1' ? 401 : 200, goodBody),
     })
@@ -155,12 +155,12 @@ describe('a refused token', () => {
     expect(asked.token).toBe(2)
   })
 
-  test('T2: the new token is fetched even if there is only one slot in all', async () => {
+  test('T2: the new token is fetched even if there is only one slot', async () => {
     const { url } = await openCarrier({ status: (_, response, count) => json(response, count === 1 ? 401 : 200, goodBody) })
     expect((await connect(url, { concurrency: 1 }).fetchAll()).kind).toBe('found')
   })
 
-  test('a question that waited for its turn leaves with the newest token', async () => {
+  test('a request that waited for its turn is sent with the newest token', async () => {
     let revoked = false
     const { url, asked } = await openCarrier({
       status: (request, response) => {
@@ -172,14 +172,14 @@ describe('a refused token', () => {
     await fetchAll()
     revoked = true
     await Promise.all(Array.from({ length: 10 }, () => fetchAll('schedule')))
-    // Some leave between the 401 and the new token; the rest do not repeat their mistake.
+    // Some requests leave between the 401 and the new token, and the others use the new one.
     expect(asked.bearers.filter((bearer) => bearer === 'Bearer token-1').length).toBeLessThan(6)
     expect(asked.token).toBe(2)
   })
 })
 
-describe('logging in before anything is asked', () => {
-  test('6.4: one token is asked for and counted, and a refusal shows', async () => {
+describe('logging in before the first request', () => {
+  test('6.4: one token is requested and counted, and a refusal is shown', async () => {
     const { url, asked } = await openCarrier({ token: (_, response) => json(response, 403, '{}') })
     const { carrier } = connect(url)
     await carrier.logIn()
@@ -193,7 +193,7 @@ describe('logging in before anything is asked', () => {
     })
   })
 
-  test('6.4: a run that follows a refusal waits as long as the one before would have', async () => {
+  test('6.4: a run that follows a refusal waits as long as the earlier run would have', async () => {
     const { url, asked } = await openCarrier({ token: (_, response) => json(response, 401, '{}') })
     let memory: CarrierMemory | null = null
     const remember = async (kept: CarrierMemory) => {
@@ -208,7 +208,7 @@ describe('logging in before anything is asked', () => {
     expect(asked.token).toBe(1)
   })
 
-  test('the token from the login serves the first question', async () => {
+  test('the token from the login is used for the first request', async () => {
     const { url, asked } = await openCarrier()
     const { carrier, fetchAll } = connect(url)
     await carrier.logIn()
@@ -217,7 +217,7 @@ describe('logging in before anything is asked', () => {
     expect([asked.token, carrier.state().credentials]).toEqual([1, 'accepted'])
   })
 
-  test('a new password that is refused shows, while the token in hand still serves', async () => {
+  test('a new password that is refused is shown, while the present token is still used', async () => {
     const passwords = ['right']
     const { url } = await openCarrier({ token: (_, response, count) => json(response, count === 1 ? 200 : 401, tokenAnswer('t')) })
     const { carrier, fetchAll } = connect(url, { password: () => passwords.at(-1) ?? '' })
@@ -230,7 +230,7 @@ describe('logging in before anything is asked', () => {
 })
 
 describe('getting a token', () => {
-  test('T3, 6.5: 500 questions at once need one token request', async () => {
+  test('T3, 6.5: 500 simultaneous requests need one token request', async () => {
     const { url, asked } = await openCarrier()
     const { fetchAll } = connect(url, { concurrency: 8 })
     const answers = await Promise.all(Array.from({ length: 500 }, () => fetchAll('schedule')))
@@ -262,14 +262,14 @@ describe('getting a token', () => {
     expect(carrier.state()).toMatchObject({ credentials: 'unknown', budget: { inFlight: 0 } })
   })
 
-  test('T4: a token of 8192 characters is accepted, in any answer with a status of success', async () => {
+  test('T4: a token of 8192 characters is accepted, with any status of success', async () => {
     const token = '~'.repeat(8_192)
     const { url, asked } = await openCarrier({ token: (_, response) => json(response, 201, tokenAnswer(token)) })
     expect((await connect(url).fetchAll()).kind).toBe('found')
     expect(asked.bearers).toEqual([`Bearer ${token}`])
   })
 
-  test('a token endpoint in trouble is asked less often, down to once a minute, and recovers', async () => {
+  test('a failing token endpoint is asked less often, down to once a minute, and recovers', async () => {
     let well = false
     const { url, asked } = await openCarrier({ token: (_, response) => json(response, well ? 200 : 500, tokenAnswer('t')) })
     const { fetchAll, move } = connect(url)
@@ -285,7 +285,7 @@ describe('getting a token', () => {
     expect((await fetchAll()).kind).toBe('found')
   })
 
-  test('the address that gives no token is named once in the log, without its query', async () => {
+  test('an address that gives no token is named once in the log, without its query', async () => {
     const { url } = await openCarrier()
     const { fetchAll, lines, move } = connect(url, { authUrl: `${url}/oauth/tokens?key=canary` })
     for (let at = 0; at < 3; at++) {
@@ -330,7 +330,7 @@ describe('the lifetime of a token', () => {
     ['an exp 10 years ahead', expiringIn(315_360_000)],
     ['an exp beyond all dates', jwt('{"exp":1e300}')],
     ['payload null', jwt('null')],
-  ])('T5: a token with %s serves until it is refused', async (_name, token) => {
+  ])('T5: a token with %s is used until it is refused', async (_name, token) => {
     const { url, asked } = await openCarrier({ token: (_, response) => json(response, 200, tokenAnswer(token)) })
     const { fetchAll, move } = connect(url)
     for (let n = 0; n < 10; n++) {
@@ -340,7 +340,7 @@ describe('the lifetime of a token', () => {
     expect(asked.token).toBe(1)
   })
 
-  test('T5, 6.5: a token is renewed before its exp, in the background, once', async () => {
+  test('T5, 6.5: a token is renewed once in the background before its exp', async () => {
     const { url, asked } = await openCarrier({ token: (_, response, count) => json(response, 200, tokenAnswer(expiringIn(600, count))) })
     const { fetchAll, move } = connect(url)
     await fetchAll()
@@ -354,7 +354,7 @@ describe('the lifetime of a token', () => {
     expect(new Set(asked.bearers).size).toBe(1)
   })
 
-  test('T5: an endpoint that keeps giving the same dying token is not asked again and again', async () => {
+  test('T5: an endpoint that returns the same expiring token is not asked again and again', async () => {
     const token = expiringIn(60)
     const { url, asked } = await openCarrier({ token: (_, response) => json(response, 200, tokenAnswer(token)) })
     const { fetchAll, move } = connect(url)
@@ -376,7 +376,7 @@ describe('the lifetime of a token', () => {
     expect(asked.status).toBe(0)
   })
 
-  test('T6: while the auth host fails in any way, the token in hand still serves', async () => {
+  test('T6: while the auth host fails in any way, the present token is still used', async () => {
     for (const trouble of ['hangs', 'resets', 'refuses']) {
       const { url, asked } = await openCarrier({
         token: (request, response, count) => {
@@ -392,7 +392,7 @@ describe('the lifetime of a token', () => {
       await until(() => asked.token >= 2)
       move(100_000)
       expect((await fetchAll('schedule')).kind).toBe('found')
-      // That an old token works says nothing for credentials refused since.
+      // If an old token works, this does not end a later refusal of the credentials.
       if (trouble === 'refuses') await until(() => carrier.state().credentials === 'refused' && asked.token === 3)
       expect((await fetchAll('schedule')).kind).toBe('found')
       expect(carrier.state().credentials).toBe(trouble === 'refuses' ? 'refused' : 'accepted')
@@ -400,7 +400,7 @@ describe('the lifetime of a token', () => {
   })
 })
 
-test('T7: no log line, answer or state has the password or the token, whatever is echoed', async () => {
+test('T7: no log line, answer or state contains the password or token, whatever is echoed', async () => {
   const secret = 'canary-token-7Xw'
   const everything: string[] = []
   const echo = `${password} ${secret}`

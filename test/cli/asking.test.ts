@@ -15,7 +15,7 @@ test('an address without a scheme, or with a slash at its end, finds the relay',
   for (const url of [host, `${relay.internalUrl}/`]) expect((await runCommand(['endpoints', '--url', url], LOGIN)).code).toBe(0)
 })
 
-test('the error says that the public listener, another server or nobody answers, and what to do', async () => {
+test('an error says if the public listener, another server or nothing answers, and what to do', async () => {
   const relay = await relayOfTest()
   const stderrAt = async (url: string) => (await runCommand(['endpoints', '--url', url], LOGIN)).stderr
   expect(await stderrAt(relay.publicUrl)).toMatch(/is the public listener of a relay.*internal listener/)

@@ -21,7 +21,7 @@ async function backup(args: readonly string[], login = ADMIN) {
   )
 }
 
-test('backup makes a backup of a running relay, and says why it cannot', async () => {
+test('backup makes a backup of a running relay, or says why it cannot', async () => {
   const folder = temporaryFolder()
   const directory = join(folder, 'backups')
   await using relay = await runRelay(writeConfig(folder, NO_CARRIER, { backup: { directory } }))
@@ -39,7 +39,7 @@ test('backup makes a backup of a running relay, and says why it cannot', async (
   expect(readdirSync(directory).toSorted()).toEqual(['first.db', 'second.db'])
 })
 
-test('a relay that is killed during a backup leaves no half one, and the next start tidies up', async () => {
+test('a kill during a backup leaves no partial one, and the next start cleans up', async () => {
   const folder = temporaryFolder()
   const directory = join(folder, 'backups')
   const config = writeConfig(folder, NO_CARRIER, { backup: { directory } })
@@ -51,7 +51,7 @@ test('a relay that is killed during a backup leaves no half one, and the next st
     relay.process.kill('SIGKILL')
     await relay.ended
     await killed
-    // It may have been done at that very moment.
+    // The backup may have been completed at that very moment.
     if (!existsSync(copy)) return
     expect(existsSync(join(directory, 'first.db'))).toBe(false)
   }

@@ -9,7 +9,7 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 import { testWith } from '../support/runner/test-with.ts'
 import { CANARY, fileOf, withLines } from './config-cases.ts'
 
-/** Runs beside the relay of this process, which a synchronous run would hold up. */
+/** Runs the command asynchronously, because the relay runs in this process. */
 function check(args: readonly string[], more: NodeJS.ProcessEnv = {}) {
   const run = shipped()
   return new Promise<{ readonly code: unknown; readonly stdout: string; readonly stderr: string }>((resolve) => {
@@ -34,7 +34,7 @@ test('check lists the mistakes of a config that serve would refuse, and exits wi
   expect(stdout).toMatch(/^- +relay +No relay answers at http:\/\/127\.0\.0\.1:9\.\nFAIL +config +.*relay\.yaml:\d+:\d+ unknwon/m)
 })
 
-test('check prints JSON, and a config on PostgreSQL without keys at rest is red', async () => {
+test('check prints JSON, and a config on PostgreSQL without at-rest keys is red', async () => {
   const config = fileOf(withLines('store: postgres://relay:secret@127.0.0.1:9/relay', 'listen: { internal: { port: 9 } }'))
   const { code, stdout } = await check(['--config', config, '--json'])
   expect(code).toBe(1)
@@ -62,14 +62,14 @@ test('check asks the running relay, and shows what fails there', async () => {
   expect(stdout).toMatch(/\n1 of \d+ fail/)
 })
 
-test('check of a relay at an address shows what that relay says of its config', async () => {
+test('check of a relay at an address shows that relay’s check of its config', async () => {
   const relay = await startRelay()
   const { stdout } = await check([], { ...LOGIN, RELAY_URL: relay.internalUrl })
   expect(stdout).not.toMatch(/cannot be read/)
   expect(stdout).toMatch(/\n1 of \d+ fail/)
 })
 
-test('check without a login says that a relay runs, and takes nothing from it', async () => {
+test('check without a login says that a relay runs, and does not disturb it', async () => {
   const relay = await startRelay()
   const { stdout } = await check(['--config', relay.config, '--url', relay.internalUrl])
   expect(stdout).toMatch(/^WARN +relay +A relay runs at .* Set RELAY_USERNAME and RELAY_PASSWORD/m)
@@ -90,7 +90,7 @@ testWith('openssl')('check trusts a private authority of RELAY_CA, and nobody wi
   expect(trusting.stdout).toMatch(/^WARN +certificate internal +It is valid for 1 more day/m)
   const doubting = await check(['--config', relay.config], { ...LOGIN, RELAY_URL })
   expect(doubting.stdout).toMatch(/^- +relay +No relay answers/m)
-  // Where the config has it listen, it is known by its certificate, whatever name that has.
+  // At the address in the config, the relay is recognised by its certificate, whatever its name.
   const config = readFileSync(relay.config, 'utf8').replace(
     /(internal:\s+host: 127\.0\.0\.1\s+port: )0/,
     `$1${new URL(relay.internalUrl).port}`,

@@ -5,14 +5,14 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 
 export const HASH = '$argon2id$v=19$m=19456,t=2,p=1$QSxfWZSD5ry4M1ntAH8yGQ$zdz3qX8bGwAYEUcHAOfeIYezNJJuU/fl8DdaFQEWTWg'
 
-/** A value no output may ever contain. */
+/** A value that no output may contain. */
 export const CANARY = 'canary-0123456789-canary'
 
 export const minimal = `webhook: { sharedKeys: [${CANARY}] }
 upstream: { baseUrl: https://carrier.example, username: acme, password: ${CANARY} }
 `
 
-/** One, since a config is read by a schema that is built for its environment. */
+/** Use one object, because the schema is built once for each environment. */
 const NO_ENVIRONMENT = {}
 
 export function fileOf(text: string | Uint8Array, name = 'relay.yaml'): string {
@@ -25,7 +25,7 @@ export function load(text: string, env: NodeJS.ProcessEnv = NO_ENVIRONMENT): Con
   return loadConfig(fileOf(text), env)
 }
 
-/** The problems of a config that must not load, without the folder of the file. */
+/** Returns the problems of a config that must not load, without the folder of the file. */
 export function problemsOf(text: string, env: NodeJS.ProcessEnv = NO_ENVIRONMENT): readonly string[] {
   const path = fileOf(text)
   try {
@@ -37,12 +37,12 @@ export function problemsOf(text: string, env: NodeJS.ProcessEnv = NO_ENVIRONMENT
   return []
 }
 
-/** Only what stands before the excerpt. */
+/** Returns the problems without their excerpts. */
 export function headlinesOf(text: string, env: NodeJS.ProcessEnv = NO_ENVIRONMENT): readonly string[] {
   return problemsOf(text, env).map((problem) => problem.split('\n', 1)[0] ?? '')
 }
 
-/** The minimal config with something wrong in it. */
+/** Returns the minimal config with additional lines. */
 export function withLines(...lines: readonly string[]): string {
   return `${minimal}${lines.join('\n')}\n`
 }

@@ -14,7 +14,7 @@ interface Run {
 
 type Name = 'config' | 'hash-password' | 'generate-key'
 
-/** Runs one command in a process of its own. */
+/** Runs a command in a separate process. */
 async function run(name: Name, args: readonly string[], input = '', env: NodeJS.ProcessEnv = {}): Promise<Run> {
   const relay = shipped()
   const child = tieToTest(
@@ -23,7 +23,7 @@ async function run(name: Name, args: readonly string[], input = '', env: NodeJS.
       env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: relay.env.NODE_COMPILE_CACHE, ...env },
     }),
   )
-  // A command that ends before it has read its input is what some of these tests are about.
+  // Some tests run a command that ends before it has read its input.
   child.stdin.on('error', () => undefined).end(input)
   const code = new Promise<number | null>((resolve) => child.on('close', resolve))
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)])
@@ -31,7 +31,7 @@ async function run(name: Name, args: readonly string[], input = '', env: NodeJS.
 }
 
 describe('config print', () => {
-  test('C3: prints the settings in effect without a secret, as YAML and as JSON', async () => {
+  test('C3: prints the settings in effect without secrets, as YAML and as JSON', async () => {
     const file = fileOf(withLines(`apps: [{ username: shop, passwordHash: "${HASH}", scopes: [status] }]`), 'print.yaml')
     const [yaml, json] = await Promise.all([
       run('config', ['print', '--config', file]),
@@ -82,7 +82,7 @@ describe('config print', () => {
 })
 
 describe('hash-password', () => {
-  test('hashes what standard input says, one newline at its end left out', async () => {
+  test('hashes the text from standard input, without one newline at its end', async () => {
     const { code, out } = await run('hash-password', [], `${CANARY}\n`)
     expect(code).toBe(0)
     expect(parseOptions(out.trim())).toMatchObject({ memoryCost: 19_456, timeCost: 2, parallelism: 1 })
@@ -90,13 +90,13 @@ describe('hash-password', () => {
     expect(await verify(out.trim(), CANARY)).toBe(true)
   })
 
-  test.each(['', '\n', '  \n', 'x'.repeat(5000)])('exits with 1 if the input is no usable password (%#)', async (input) => {
+  test.each(['', '\n', '  \n', 'x'.repeat(5000)])('exits with 1 if the input is not a usable password (%#)', async (input) => {
     const { code, out, err } = await run('hash-password', [], input)
     expect([code, out]).toEqual([1, ''])
     expect(err).toMatch(/^hash-password: the password is /)
   })
 
-  test('C3: takes no password as an argument, and does not repeat it', async () => {
+  test('C3: accepts no password as an argument, and does not repeat it', async () => {
     const attempts = [[CANARY], [`--password=${CANARY}`], ['--password', CANARY]].map((args) => run('hash-password', args))
     for (const { code, out, err } of await Promise.all(attempts)) {
       expect([code, out]).toEqual([2, ''])
@@ -104,7 +104,7 @@ describe('hash-password', () => {
     }
   })
 
-  test('warns a person who types without a terminal that the password can be seen', async () => {
+  test('warns a person who types without a terminal that the password is visible', async () => {
     const relay = shipped()
     const child = tieToTest(spawn(process.execPath, [...relay.args, 'hash-password'], { ...ownGroup, env: relay.env }))
     await new Promise<void>((resolve) => child.stderr.once('data', () => resolve()))
@@ -114,7 +114,7 @@ describe('hash-password', () => {
 })
 
 describe('generate-key', () => {
-  test('prints 32 random bytes in Base64, other ones each time', async () => {
+  test('prints 32 random bytes in Base64, different each time', async () => {
     const runs = await Promise.all([run('generate-key', []), run('generate-key', [])])
     for (const { code, out } of runs) {
       expect(code).toBe(0)

@@ -19,7 +19,7 @@ const env = {
   RELAY_AT_REST_KEY: Buffer.alloc(32, 7).toString('base64'),
 }
 
-/** The example with the settings that are off by default switched on. */
+/** The example, with those settings switched on that are off by default. */
 const everything = readFileSync(EXAMPLE, 'utf8')
   .replaceAll('trustProxy: []', 'trustProxy: [10.0.0.0/8]')
   .replace('  atRestKeys: []\n', '')
@@ -31,7 +31,7 @@ interface SchemaNode {
   readonly anyOf?: readonly SchemaNode[]
 }
 
-/** Every path of the schema, `[]` for an item of a list. */
+/** Lists every path of the schema, with `[]` for an item of a list. */
 function pathsOf(node: SchemaNode, path: readonly string[] = []): readonly (readonly string[])[] {
   const below = Object.entries(node.properties ?? {}).flatMap(([key, value]) => pathsOf(value, [...path, key]))
   const items = node.items === undefined ? [] : pathsOf(node.items, [...path, '[]'])
@@ -41,7 +41,7 @@ function pathsOf(node: SchemaNode, path: readonly string[] = []): readonly (read
 const paths = pathsOf(configJsonSchema())
 
 describe('the shipped files', () => {
-  test('the example loads, without a warning, and uses nothing that is not supported yet', () => {
+  test('the example loads without a warning', () => {
     const config = loadConfig(EXAMPLE, env)
     expect(config.warnings).toEqual([])
     expect(config.conflicts).toEqual([])
@@ -62,7 +62,7 @@ describe('the shipped files', () => {
     },
   )
 
-  test('the example has every setting there is', () => {
+  test('the example has every setting that exists', () => {
     const config = load(everything, env)
     const written = JSON.stringify(redactedConfig(config))
     const keys = new Set(paths.flatMap((path) => path.filter((key) => key !== '[]')))
@@ -79,7 +79,7 @@ describe('the shipped files', () => {
     expect(readFileSync('config/relay.schema.json', 'utf8')).toBe(presentSchema())
   })
 
-  test('every setting says in the schema what it is for', () => {
+  test('every setting has a description in the schema', () => {
     const undocumented = paths.filter((path) => {
       const node = path.reduce<SchemaNode | undefined>((at, key) => (key === '[]' ? at?.items : at?.properties?.[key]), configJsonSchema())
       return path.at(-1) !== '[]' && node !== undefined && !('description' in node)
@@ -104,7 +104,7 @@ describe('the shipped files', () => {
 describe('every setting', () => {
   const wrong = ['"text: of another kind"', '-1', '1e99', 'true', '[[]]', '{ zzz: 1 }', '~']
 
-  /** A config with one value at one path, the rest left out. */
+  /** Makes a config with only one value, at one path. */
   const place = (path: readonly string[], value: string) =>
     path.toReversed().reduce((inner, key) => (key === '[]' ? `[${inner}]` : `{ ${key}: ${inner} }`), value)
 
@@ -167,7 +167,7 @@ describe('config print', () => {
     expect(redactedConfig(load(withLines('poll: { missedPushGrace: 0s }')))).toMatchObject({ poll: { missedPushGrace: '0ms' } })
   })
 
-  test('loads to the same settings once the secrets are put back', () => {
+  test('loads to the same settings once the secrets are inserted again', () => {
     const printed = JSON.stringify(redactedConfig(full()), (key, value: unknown) => {
       if (key === 'passwordHash') return HASH
       if (key === 'atRestKeys') return [env.RELAY_AT_REST_KEY]

@@ -22,7 +22,7 @@ describe('files', () => {
     ['a CRLF', `${KEY}\r\n`, KEY],
     ['two newlines', `${KEY}\n\n`, `${KEY}\n`],
     ['a carriage return only', `${KEY}\r`, `${KEY}\r`],
-  ])('C1: a secret file that ends with %s loses one newline at most', (_, content, expected) => {
+  ])('C1: of a secret file that ends with %s, at most one newline is dropped', (_, content, expected) => {
     expect(load(withKey(`{ file: ${keyFile(content)} }`)).webhook.sharedKeys[0]?.reveal()).toBe(expected)
   })
 
@@ -38,13 +38,13 @@ describe('files', () => {
     expect(lines).toEqual([expect.stringMatching(new RegExp(`^relay\\.yaml:1:25 webhook\\.sharedKeys\\[0\\]: .*${expected}`))])
   })
 
-  test('C1: a secret file that is missing stops the start', () => {
+  test('C1: a missing secret file stops the start', () => {
     expect(headlinesOf(withKey('{ file: /nonexistent/key }'))).toEqual([
       'relay.yaml:1:25 webhook.sharedKeys[0]: names the file /nonexistent/key, which cannot be read (there is no such file or folder): create it, or correct the path',
     ])
   })
 
-  test('C1: a secret file that everybody can read is a warning', () => {
+  test('C1: a secret file that everybody can read causes a warning', () => {
     const warn = (mode: number) => load(withKey(`{ file: ${keyFile(KEY, mode)} }`)).warnings
     expect(warn(0o644)).toEqual([
       expect.stringMatching(/webhook\.sharedKeys\[0\]: .*which every user of this machine can read: chmod o-r it/),
@@ -65,7 +65,7 @@ describe('values', () => {
     ['an unknown place', '{ vault: x }', {}, 'must be { env: NAME }'],
     ['two places', '{ env: A, file: B }', {}, 'must be { env: NAME }'],
     ['a name that is none', '{ env: a-b }', {}, 'must be the name of an environment variable'],
-  ])('I9: a shared key that is %s stops the start and the setting is named', (_, written, env, expected) => {
+  ])('I9: a shared key that is %s stops the start, and the setting is named', (_, written, env, expected) => {
     expect(headlinesOf(withKey(written), env)).toEqual([expect.stringMatching(/webhook\.sharedKeys/)])
     expect(headlinesOf(withKey(written), env)[0]).toContain(expected)
   })
@@ -80,14 +80,14 @@ describe('values', () => {
     ['text in single quotes', "'abcdefghijklmnop'", /is in quotes/],
     ['text with a quote at one end', '"abcdefghijklmnop', null],
     ['white space at its end', 'abcdefghijklmnop ', /ends with white space/],
-  ])('I9: a shared key of %s is accepted, with a warning where it is weak', (_, key, expected) => {
+  ])('I9: a shared key of %s is accepted, with a warning if it is weak', (_, key, expected) => {
     const config = load(withKey('{ env: RELAY_KEY }'), { RELAY_KEY: key })
     expect(config.webhook.sharedKeys[0]?.reveal()).toBe(key)
     expect(config.warnings).toEqual(expected === null ? [] : [expect.stringMatching(expected)])
     expect(config.warnings.join()).not.toContain(key)
   })
 
-  test('takes one password hash or two, and names the one that is wrong', () => {
+  test('accepts one password hash or two, and names a wrong one', () => {
     const hashesOf = (written: string) =>
       load(withLines(`apps: [{ username: a, passwordHash: ${written}, scopes: [status] }]`)).apps[0]?.passwordHash
     expect([hashesOf(`"${HASH}"`)?.length, hashesOf(`["${HASH}", "${HASH}"]`)?.length]).toEqual([1, 2])
@@ -97,7 +97,7 @@ describe('values', () => {
     expect(linesOf('7')).toEqual([expect.stringMatching(/apps\[0\]\.passwordHash: must be \{ env: NAME \}/)])
   })
 
-  test('refuses a password hash of another kind and an at-rest key of another length', () => {
+  test('refuses a password hash of another kind, and an at-rest key of another length', () => {
     const lines = headlinesOf(
       withLines('apps: [{ username: a, passwordHash: "$2b$10$abc", scopes: [status] }]', 'secrets: { atRestKeys: [c2hvcnQ=] }'),
     )
@@ -107,7 +107,7 @@ describe('values', () => {
     ])
   })
 
-  test('asks for single quotes around a hash whose `$` a shell has taken for variables', () => {
+  test('asks for single quotes around a hash in which a shell replaced a `$`', () => {
     const { stdout: mangled } = spawnSync('sh', ['-c', `printf %s ${HASH}`], { encoding: 'utf8', env: {} })
     const apps = 'apps: [{ username: a, passwordHash: { env: HASH }, scopes: [status] }]'
     expect(headlinesOf(withLines(apps), { HASH: mangled })).toEqual([
@@ -117,8 +117,8 @@ describe('values', () => {
   })
 })
 
-describe('silence', () => {
-  test('a secret prints itself nowhere', () => {
+describe('secrecy', () => {
+  test('a secret is shown by no way of printing it', () => {
     const secret = createSecret(CANARY)
     const shown = [
       ['of', secret].join(' '),
@@ -133,7 +133,7 @@ describe('silence', () => {
     expect(inspect(load(minimal), { depth: 20, showHidden: true }) + JSON.stringify(load(minimal))).not.toContain(CANARY)
   })
 
-  // Each config has a mistake that puts the secret next to, or into, the text that a parser would quote.
+  // Each config has a mistake that puts the secret into or near the text that a parser would quote.
   const slips: readonly string[] = [
     withLines(`pasword: ${CANARY}`),
     withLines(`{ ${CANARY}: 1 }`),

@@ -3,7 +3,7 @@ import { loadConfig } from '../../src/config/config.ts'
 import { fileOf, HASH, headlinesOf, load, minimal, problemsOf, withLines } from './config-cases.ts'
 
 describe('problems', () => {
-  test('C2: lists every problem of a config at once with file, line and column', () => {
+  test('C2: lists every problem of a config at once, with file, line and column', () => {
     const text = [
       'listen:',
       '  public: { prot: 80, port: "8080" }',
@@ -177,7 +177,7 @@ describe('problems', () => {
     expect(lines).toContainEqual(expect.stringContaining('relay.yaml:1:1 upstream: is missing'))
   })
 
-  test('C2: refuses a file that is missing, is a folder or is not UTF-8', () => {
+  test('C2: refuses a file that is missing, is a folder, or is not UTF-8', () => {
     expect(() => loadConfig('/nonexistent/relay.yaml', {})).toThrow(
       expect.objectContaining({
         problems: [expect.stringContaining('/nonexistent/relay.yaml:1:1 the config file cannot be read (there is no such file or folder)')],
@@ -188,7 +188,7 @@ describe('problems', () => {
     expect(() => loadConfig(path, {})).toThrow(expect.objectContaining({ problems: [expect.stringContaining('is not UTF-8 text')] }))
   })
 
-  test('C2: refuses aliases that unfold without end', () => {
+  test('C2: refuses aliases that expand without end', () => {
     const lines = ['a: &a0 [x]', ...Array.from({ length: 12 }, (_, i) => `b${i}: &a${i + 1} [${`*a${i}, `.repeat(4)}]`)]
     expect(headlinesOf(withLines(...lines))).toEqual([expect.stringMatching(/aliases/)])
     expect(headlinesOf(withLines(...lines.slice(0, 9)))).toEqual([expect.stringMatching(/aliases/)])
@@ -196,7 +196,7 @@ describe('problems', () => {
 })
 
 describe('settings', () => {
-  test('fills in every default and carries units in names', () => {
+  test('fills in every default, and stores units in the names', () => {
     const { webhook, upstream, ...config } = load(minimal)
     expect(webhook).toMatchObject({ path: '/webhooks/status', bodyBytesMax: 262_144 })
     expect(upstream).toMatchObject({
@@ -272,7 +272,7 @@ describe('settings', () => {
     })
   })
 
-  test('keeps the cadence of other statuses, and finds nothing under an object member’s name', () => {
+  test('keeps the intervals of other statuses, and finds none under names such as constructor', () => {
     const { cadence } = load(withLines('poll: { cadence: { TerminalArrived: 30m } }')).poll
     expect({ ...cadence.byStatusMs }).toEqual({
       Created: 7_200_000,
@@ -289,7 +289,7 @@ describe('settings', () => {
     ])
   })
 
-  test('tolerates the slash at the end of the base URL', () => {
+  test('accepts a slash at the end of the base URL', () => {
     const { upstream } = load(minimal.replace('https://carrier.example', 'https://carrier.example/api/'))
     expect([upstream.baseUrl, upstream.authUrl]).toEqual(['https://carrier.example/api', 'https://carrier.example/api/auth/token'])
   })
@@ -319,7 +319,7 @@ describe('settings', () => {
     },
   )
 
-  test('a baseUrl that only has such a word in it is taken', () => {
+  test('a baseUrl that merely contains such a word is accepted', () => {
     for (const place of ['carrier.example/v1/carrier', 'carrier.example/statuses', 'carrier.example/auth.v1', 'status', 'v1.example'])
       expect(load(minimal.replace('carrier.example', place)).upstream.baseUrl).toBe(`https://${place}`)
   })
@@ -371,7 +371,7 @@ describe('settings', () => {
     expect(store.engine === 'postgres' && store.url.reveal()).toBe('postgres://u:p@h:5432/db')
   })
 
-  test('a store on PostgreSQL needs keys at rest that do not lie beside a file', () => {
+  test('a store on PostgreSQL needs at-rest keys, because it has no file to put one beside', () => {
     const postgres = 'store: postgres://u:p@h/db'
     expect(load(minimal).conflicts).toEqual([])
     const [problem = '', ...others] = load(withLines(postgres)).conflicts

@@ -8,7 +8,7 @@ import { commandsOf, operatorEnv, runCommand } from '../support/relay/run-comman
 
 const SECTIONS = { delivery: { allowNetworks: ['127.0.0.0/8'], schedule: ['1h'], jitter: 0 } }
 
-test('an endpoint is added, tried, shown, rotated, disabled and removed by commands', async () => {
+test('commands add, test, show, rotate, disable and remove an endpoint', async () => {
   const receiver = await receiverOfTest()
   const relay = await relayOfTest(SECTIONS)
   const [run, env] = [commandsOf(relay), operatorEnv(relay)]
@@ -42,7 +42,7 @@ test('an endpoint is added, tried, shown, rotated, disabled and removed by comma
   expect(JSON.parse((await run('endpoints', '--json')).stdout)).toEqual({ endpoints: [] })
 })
 
-test('a name that no endpoint has is answered with the nearest one', async () => {
+test('an unknown endpoint name is answered with the nearest name', async () => {
   const run = commandsOf(await relayOfTest(SECTIONS))
   expect((await run('endpoints', 'add', 'warehouse', 'http://127.0.0.1:9/')).code).toBe(0)
   const missed = await run('endpoints', 'retry', 'warehous')
@@ -74,7 +74,7 @@ test('a filter with a value that no event has had is accepted with a warning', a
   )
 })
 
-test('what an endpoint refused is listed, shown, retried, skipped and sent again by commands', async () => {
+test('commands list, show, retry, skip and resend what an endpoint refused', async () => {
   const receiver = await receiverOfTest()
   receiver.answer(() => ({ status: 500, body: 'out of order' }))
   const relay = await relayOfTest(SECTIONS)
@@ -109,7 +109,7 @@ test('what an endpoint refused is listed, shown, retried, skipped and sent again
   await vi.waitFor(() => expect(receiver.pushes).toHaveLength(before + 1), { timeout: 60_000 })
 })
 
-test('orders that name neither deliveries nor an endpoint are usage errors', async () => {
+test('orders without deliveries or an endpoint are usage errors', async () => {
   const run = commandsOf({ internalUrl: 'http://127.0.0.1:9' })
   for (const args of [
     ['retry'],

@@ -11,15 +11,15 @@ import { testWith } from '../support/runner/test-with.ts'
 const program = await createProgram()
 const commands = commandsWithin(program)
 
-test('every command has an example, and each example is about a command', () => {
+test('every command has an example, and each example uses the command', () => {
   expect(Object.keys(EXAMPLES).toSorted()).toEqual(commands.map(({ path }) => path).toSorted())
   for (const [path, examples] of Object.entries(EXAMPLES)) for (const example of examples) expect(example.startsWith(path)).toBe(true)
 })
 
-test('every option in an example is one of its command', () => {
+test('every option in an example is an option of its command', () => {
   const wrong = commands.flatMap(({ path, command }) =>
     (EXAMPLES[path] ?? []).flatMap((example) => {
-      // The options of a group are those of its subcommands, because one of them runs if none is named.
+      // Take the options of a group from its subcommands, because one of them runs by default.
       const known = commandsWithin(command, path).flatMap((one) => one.command.options.map(({ long }) => long))
       const used = [...example.matchAll(/ (--[a-z-]+)/g)].map(([, option]) => option)
       return used.filter((option) => !known.includes(option)).map((option) => `${example}: ${option}`)
@@ -62,6 +62,6 @@ test.each(['zsh', 'fish'])('the completion of %s names every command', async (sh
   for (const { path } of commands) expect(stdout).toContain(path)
 })
 
-test('the completion of a shell that is not known is a usage error', async () => {
+test('a completion for an unknown shell is a usage error', async () => {
   expect(await runCommand(['completion', 'tcsh'])).toMatchObject({ code: 2, stderr: expect.stringContaining('bash, zsh, fish') })
 })

@@ -10,7 +10,7 @@ async function start() {
   return { ...world, run: commandsOf(world) }
 }
 
-test('history and refresh of a tracking number that no poll has tied yet ask the carrier', async () => {
+test('history and refresh ask the carrier for a tracking number that no poll has linked yet', async () => {
   const { carrier, run, ...world } = await start()
   carrier.says.set('WA300000001SE', () => answerBody({ trackingIds: ['75000001'] }))
   expect((await world.push(pushBody({ trackingIds: ['75000001'] }))).status).toBe(200)
@@ -28,7 +28,7 @@ test('history and refresh of a tracking number that no poll has tied yet ask the
   })
 })
 
-test('an erased identifier is not asked about by an order of an operator', async () => {
+test('an operator’s refresh of an erased identifier causes no call', async () => {
   const { carrier, ...world } = await start()
   expect((await world.push(pushBody({ trackingIds: ['75000003'] }))).status).toBe(200)
   const operate = await operatorOf(world)
@@ -37,7 +37,7 @@ test('an erased identifier is not asked about by an order of an operator', async
   expect(carrier.callsAbout('75000003')).toBe(0)
 })
 
-test('inbox shows what is wrong in a push, and reprocessing it in vain exits with 1', async () => {
+test('inbox shows what is wrong in a push, and a vain reprocess exits with 1', async () => {
   const { run, ...world } = await start()
   expect((await run('inbox')).stdout).toBe('The inbox is empty.\n')
   await world.push(pushBody({ trackingIds: ['75000004'] }))

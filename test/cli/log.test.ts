@@ -38,7 +38,7 @@ describe('lines', () => {
     expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['c', 'd'])
   })
 
-  test('written by way of another thread are the same, errors and what cannot travel included', () => {
+  test('sent through another thread are the same, even errors and values that cannot be cloned', () => {
     const fields = { err: new Error('broken', { cause: new Error('deep') }), password: 'x', act: () => {}, level: 'mine' }
     const { log, lines } = capture('info')
     const forwarded = createForwardedLog('warn', (line) => {
@@ -52,12 +52,12 @@ describe('lines', () => {
     expect(direct).toMatchObject({ level: 'warn', err: { type: 'Error', message: 'broken: deep' }, password: '[redacted]' })
   })
 
-  test('keep their own level, time and message whatever the fields say', () => {
+  test('keep their own level, time and message whatever the fields are', () => {
     const line = logged({ level: 'x', time: 1, msg: 'y' })
     expect(line).toMatchObject({ level: 'info', msg: 'happened', level_: 'x', time_: 1, msg_: 'y' })
   })
 
-  test('are one line each, whatever the text holds', () => {
+  test('are one line each, whatever the text contains', () => {
     const { log, lines } = capture()
     log.info({ text: 'a\nb\u2028' }, 'c\r\nd %s %o')
     expect(lines.join('').trimEnd()).not.toMatch(/[\r\n]/)
@@ -87,7 +87,7 @@ describe('redaction', () => {
     }
   })
 
-  test('C4: masks what is below a secret name too, and in maps and raw headers', () => {
+  test('C4: masks everything below a secret name, and secrets in maps and raw headers', () => {
     const line = logged({
       token: { value: CANARY },
       map: new Map([['password', CANARY]]),
@@ -100,7 +100,7 @@ describe('redaction', () => {
     expect(line).toMatchObject({ wrapped: { key: '[redacted]' }, rawHeaders: ['Host', 'a', 'X-Service-HMAC-SHA256', '[redacted]'] })
   })
 
-  test('C4: of an error only type, message, stack, code and cause are logged', () => {
+  test('C4: logs only type, message, stack, code and cause of an error', () => {
     const cause = Object.assign(new TypeError('inner'), { config: { auth: CANARY }, code: 'ERR_INNER' })
     const error = Object.assign(new Error('outer', { cause }), { body: CANARY, request: { headers: { a: CANARY } }, status: 500 })
     for (const line of [logged({ error }), logged({ deep: { err: error } }), logged(error)])
@@ -118,7 +118,7 @@ describe('redaction', () => {
     ['a full disk of SQLite', Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })],
     ['a full disk', Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })],
     ['a store that is gone', new StorageFailure('The database does not answer.')],
-  ])('%s is logged without a stack, and a bug behind it with one', (_name, error) => {
+  ])('%s is logged without a stack, and a bug that caused it with one', (_name, error) => {
     for (const level of ['err', 'error']) expect(JSON.stringify(logged({ [level]: error }))).not.toContain('stack')
     expect(logged({ err: error }).err).toMatchObject({ message: error.message })
     const caused = Object.assign(error, { cause: new TypeError('a bug') })
@@ -136,11 +136,11 @@ describe('redaction', () => {
     expect(line.address).toBe('postgres://[redacted]@db/relay')
   })
 
-  test('C4: logs the size of bytes, never the bytes', () => {
+  test('C4: logs the size of bytes, but not the bytes', () => {
     expect(logged({ body: Buffer.from(CANARY), view: new Uint8Array(3) })).toMatchObject({ body: '[24 bytes]', view: '[3 bytes]' })
   })
 
-  test('C4: takes any value without failing', () => {
+  test('C4: accepts any value without failing', () => {
     const circular: Record<string, unknown> = {
       n: 1n,
       f: () => 0,
@@ -186,11 +186,11 @@ describe('standard output', () => {
     return { code, err }
   }
 
-  test('C4: without a reader any more (EPIPE) does not end the process', async () => {
+  test('C4: does not end the process when its reader has gone (EPIPE)', async () => {
     expect(await exitOf('pipe')).toEqual({ code: 7, err: 'up' })
   })
 
-  test.skipIf(!existsSync('/dev/full'))('C4: on a full disk (ENOSPC) does not end the process', async () => {
+  test.skipIf(!existsSync('/dev/full'))('C4: does not end the process on a full disk (ENOSPC)', async () => {
     expect(await exitOf(openSync('/dev/full', 'w'))).toEqual({ code: 7, err: 'up' })
   })
 })

@@ -4,7 +4,7 @@ import { takeSteps } from '../../src/cli/asking/many-steps.ts'
 const ITEMS = Array.from({ length: 40 }, (_, at) => at)
 const take = async (at: number) => (at === 7 ? { failure: '7: no' } : { outcome: at < 10 ? 'unknown' : 'recorded', line: `${at}: done` })
 
-/** Takes the steps on two screens, and returns what each shows. */
+/** Runs the steps, and returns what each of the two outputs shows. */
 async function run({ isTTY, isForProgram = false, items = ITEMS }: { isTTY: boolean; isForProgram?: boolean; items?: readonly number[] }) {
   const shown = { out: '', progress: '', failures: [] as string[] }
   const screenOf = (name: 'out' | 'progress') => ({ isTTY, write: (text: string) => (shown[name] += text) })
@@ -20,7 +20,7 @@ test('a terminal shows one bar for many steps, then the counts, and a line for e
   expect(failures).toEqual(['7: no'])
 })
 
-test('each step has a line in a file, for a program, and on a terminal that shows few steps', async () => {
+test('each step has a line in a file, for a program, and on a terminal with few steps', async () => {
   for (const how of [{ isTTY: false }, { isTTY: true, isForProgram: true }, { isTTY: true, items: ITEMS.slice(0, 9) }]) {
     const { out, progress, failures } = await run(how)
     expect(out.split('\n').filter((line) => line.endsWith(': done'))).toHaveLength((how.items ?? ITEMS).length - 1)

@@ -94,14 +94,14 @@ test('a move to PostgreSQL takes the address from the environment', async () => 
   expect([undone.code, undone.stdout]).toEqual([0, expect.stringContaining('which nothing uses now')])
 })
 
-test('--undo with a config that has problems names each, and where it is', async () => {
+test('--undo with a wrong config names each problem and its place', async () => {
   const config = join(temporaryFolder(), 'relay.yaml')
   writeFileSync(config, 'store: sqlite:relay.db\nlisten: { public: { port: no } }\n')
   const { code, stderr } = await moveStore(['--undo', '--config', config])
   expect([code, stderr]).toEqual([1, expect.stringMatching(/relay\.yaml:2:\d+ listen\.public\.port.*the config has/s)])
 })
 
-test('a move is undone although the new store is gone, and says that nobody could be asked', async () => {
+test('a move is undone even if the new store is gone, with a note that it was not asked', async () => {
   const folder = temporaryFolder()
   const config = writeConfig(folder, NO_CARRIER)
   const [old, next] = [
@@ -119,7 +119,7 @@ test('a move is undone although the new store is gone, and says that nobody coul
   await (await sqlite.openWriteStore(old.place)).close()
 })
 
-test('move-store takes either --to or --undo', async () => {
+test('move-store accepts either --to or --undo', async () => {
   expect(await moveStore([])).toMatchObject({ code: 2, stderr: 'move-store: name the new store with --to, or use --undo\n' })
   expect(await moveStore(['--undo', '--to', 'sqlite:x'])).toMatchObject({ code: 2 })
 })

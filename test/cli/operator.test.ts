@@ -4,7 +4,7 @@ import { loggedInAt } from '../support/portal/portal-visitor.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { commandsOf } from '../support/relay/run-command.ts'
 
-test('a test event is sent by command and by the portal, and both say what came back', async () => {
+test('the command and the portal send a test event, and both show the answer', async () => {
   const receiver = await receiverOfTest()
   const relay = await relayOfTest({ operator: { url: receiver.url, format: 'ntfy' } })
   const run = commandsOf(relay)

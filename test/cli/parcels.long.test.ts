@@ -14,14 +14,14 @@ const OPERATOR = { RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.passwor
 
 type World = Awaited<ReturnType<typeof startWorld>>
 
-/** Tests that look only at parcels of their own share this relay. */
+/** The relay of tests that look only at their own parcels. */
 let shared: World
 beforeAll(async () => {
   shared = await startWorld()
 })
 afterAll(() => shared.stop())
 
-/** Commands that ask a relay, and what its carrier says. */
+/** Returns the commands on a relay, and the answers of its carrier. */
 function start(world = shared) {
   async function run(args: readonly string[], env: NodeJS.ProcessEnv = OPERATOR) {
     const relay = shipped()
@@ -38,7 +38,7 @@ function start(world = shared) {
   return { says: world.carrier.says, run }
 }
 
-test('parcels are watched, refreshed and shown by command', async () => {
+test('parcels are watched, refreshed and shown by commands', async () => {
   const own = await startWorld()
   onTestFinished(() => own.stop())
   const { says, run } = start(own)
@@ -55,7 +55,7 @@ test('parcels are watched, refreshed and shown by command', async () => {
   expect(await run(['refresh', '--all', '--json'])).toMatchObject({ code: 0, out: '{"identifier":"CLI00001","outcome":"recorded"}\n' })
 })
 
-test('a file is watched in parts, and its bad lines are reported by their number in the file', async () => {
+test('a file is watched in parts, and bad lines are reported by their number in the file', async () => {
   const { run } = start()
   const file = join(temporaryFolder(), 'many.csv')
   const lines = Array.from({ length: 6000 }, (_, at) => `x,CLF${String(at).padStart(6, '0')}`)
@@ -73,7 +73,7 @@ test('a file is watched in parts, and its bad lines are reported by their number
   expect(err.split('\n').filter((line) => line.includes('watched'))).toEqual(['5000 lines: 4999 watched, 0 bad'])
 })
 
-test('a column of a UTF-16 file is watched, and numbers are typed as they are printed', async () => {
+test('a column of a UTF-16 file is watched, and numbers may be typed as they are printed', async () => {
   const { says, run } = start()
   says.set('CLU00001SE', () => answerBody({ trackingIds: ['95000002'] }))
   const file = join(temporaryFolder(), 'unicode.csv')
@@ -87,7 +87,7 @@ test('a column of a UTF-16 file is watched, and numbers are typed as they are pr
   expect(await run(['watch', 'CLU00001SE', '--column', 'x'])).toMatchObject({ code: 2 })
 })
 
-test('a command exits with 2 if it is called wrongly, and with 1 if it fails', async () => {
+test('a command exits with 2 if its usage is wrong, and with 1 if it fails', async () => {
   const { run } = start()
   expect((await run(['watch'])).code).toBe(2)
   expect((await run(['refresh', '--all', 'X'])).code).toBe(2)

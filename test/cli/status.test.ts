@@ -6,7 +6,7 @@ import { push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { commandsOf } from '../support/relay/run-command.ts'
 
-test('status gives the verdict first, then what is wrong with what to do, and exits with 1', async () => {
+test('status shows the verdict first, then each problem with what to do, and exits with 1', async () => {
   const receiver = await receiverOfTest()
   receiver.answer(() => 503)
   const relay = await relayOfTest({ delivery: { allowNetworks: ['127.0.0.0/8'], schedule: ['1h'] } })

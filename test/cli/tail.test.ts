@@ -11,7 +11,7 @@ import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 const SECTIONS = { delivery: { allowNetworks: ['127.0.0.0/8'], schedule: ['1h'] } }
 const PATIENT = { timeout: 60_000 }
 
-/** A command that goes on until it is interrupted. */
+/** Starts a command that runs until it is interrupted. */
 function start(relay: { readonly internalUrl: string }, ...args: readonly string[]) {
   const { args: launch, env } = shipped()
   const child = tieToTest(
@@ -29,7 +29,7 @@ function start(relay: { readonly internalUrl: string }, ...args: readonly string
   return { said: () => said, ended, interrupt: () => child.kill('SIGINT') }
 }
 
-test('tail shows the last events and then each as it happens, and Ctrl-C ends it with 0', async () => {
+test('tail shows the last events and then new ones, and Ctrl-C ends it with 0', async () => {
   const relay = await relayOfTest(SECTIONS)
   for (const id of ['74000001', '74000002', '74000003']) await push(relay.publicUrl, pushBody({ trackingIds: [id] }))
   const tail = start(relay, '-n', '2')
@@ -40,7 +40,7 @@ test('tail shows the last events and then each as it happens, and Ctrl-C ends it
   expect(await tail.ended).toBe(0)
 })
 
-test('tail deliveries shows each delivery when its state changes, and only of the endpoint named', async () => {
+test('tail deliveries shows each new state of deliveries to the named endpoint', async () => {
   const receiver = await receiverOfTest()
   const relay = await relayOfTest(SECTIONS)
   const run = commandsOf(relay)

@@ -25,7 +25,7 @@ function inFile(name: string, text: string): string {
   return path
 }
 
-test('verify names the key of the config that matches, and exits with 0', () => {
+test('verify names the matching key of the config, and exits with 0', () => {
   const { status, stdout } = verify([inFile('body', BODY), '--signature', signBody(Buffer.from(BODY), CANARY), '--config', fileOf(minimal)])
   expect([status, stdout]).toEqual([0, 'The signature matches: webhook.sharedKeys[0].\n'])
 })
@@ -41,7 +41,7 @@ test('verify says how the body and the signature were changed, and exits with 1'
   expect(stdout).not.toContain(CANARY)
 })
 
-test('verify takes keys from files and variables instead of a config', () => {
+test('verify accepts keys from files and variables instead of a config', () => {
   const args = ['-', '--signature', signBody(Buffer.from(BODY), 'key-of-a-variable'), '--json', '--key-env', 'PUSH_KEY']
   const keyFile = inFile('key', 'key-of-a-file\n')
   const { status, stdout } = verify([...args, '--key-file', keyFile], { input: BODY, env: { PUSH_KEY: 'key-of-a-variable' } })

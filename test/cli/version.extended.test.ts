@@ -11,14 +11,14 @@ const manifest = z
   .object({ version: z.string().regex(/^\d/), engines: z.object({ node: z.string() }) })
   .parse(JSON.parse(readFileSync('package.json', 'utf8')))
 
-test('--version prints the version of the package, from the sources and compiled', () => {
+test('--version prints the version of the package, both from sources and compiled', () => {
   for (const entry of [['src/main.ts'], shipped().args]) {
     const { stdout, status } = spawnSync(process.execPath, [...entry, '--version'], { encoding: 'utf8', env: shipped().env })
     expect([stdout, status]).toEqual([`${manifest.version}\n`, 0])
   }
 })
 
-test('on an older Node one line names the version needed, before anything is imported', () => {
+test('on an older Node a single line names the needed version, before anything is imported', () => {
   const pretend = "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } })"
   for (const entry of [['src/main.ts'], shipped().args]) {
     const { stdout, stderr, status } = spawnSync(
@@ -31,7 +31,7 @@ test('on an older Node one line names the version needed, before anything is imp
   }
 })
 
-test('the version is in the metrics and in the carrier’s view, not on the public listener', async () => {
+test('the version is in the metrics and the carrier’s view, but not on the public listener', async () => {
   const relay = await relayOfTest()
   const metrics = await (await fetchDocumented(`${relay.internalUrl}/metrics`)).text()
   expect(metrics).toContain(`relay_build_info{version="${manifest.version}"} 1`)

@@ -6,7 +6,7 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const RUN = '.ci/run'
 
-/** Runs `.ci/summary.mjs` on the report and the exit code of each run; returns its output and its exit code. */
+/** Runs `.ci/summary.mjs` on the report and exit code of each run. Returns its output and exit code. */
 function summaryOf(...runs: readonly (readonly [report: string, exitCode: number])[]): readonly [string, number | null] {
   const folder = temporaryFolder()
   const told = runs.flatMap(([report, exitCode], at) => {
@@ -24,7 +24,7 @@ const file = (status: string, ...tests: readonly string[]) => ({
   assertionResults: tests.map((result) => ({ status: result, fullName: 'pushes are kept' })),
 })
 
-// The line before the last names the test or the file that failed.
+// The line before the last names the test or file that failed.
 test.each([
   ['all passed', { numPassedTests: 3, numFailedTests: 0, testResults: [file('passed', 'passed')] }, 0, '3 passed, 0 failed\n'],
   [
@@ -40,11 +40,11 @@ test.each([
     'failed: a.test.ts\n2 passed, 1 failed\n',
   ],
   ['an error came outside of all tests', { numPassedTests: 2, numFailedTests: 0, testResults: [] }, 1, '2 passed, 1 failed\n'],
-])('the last line of the gate is honest when %s', (_name, report, exitCode, line) => {
+])('the last line of the gate tells the truth if %s', (_name, report, exitCode, line) => {
   expect(summaryOf([JSON.stringify(report), exitCode])).toEqual([line, exitCode])
 })
 
-test('the last line of the gate adds up its runs, and one of them that failed fails it', () => {
+test('the last line of the gate adds up its runs, and fails if one of them failed', () => {
   const tests = JSON.stringify({ numPassedTests: 30, numFailedTests: 0, testResults: [file('passed', 'passed')] })
   const stress = JSON.stringify({ numPassedTests: 3, numFailedTests: 1, testResults: [file('failed', 'failed')] })
   expect(summaryOf([tests, 0], [stress, 1])).toEqual(['failed: a.test.ts > pushes are kept\n33 passed, 1 failed\n', 1])
@@ -52,12 +52,12 @@ test('the last line of the gate adds up its runs, and one of them that failed fa
   expect(summaryOf([tests, 0], ['', 0])).toEqual(['30 passed, 1 failed\n', 1])
 })
 
-test('the gate fails where a test was left out, and says how many', () => {
+test('the gate fails if a test was left out, and says how many', () => {
   const report = JSON.stringify({ numPassedTests: 2, numFailedTests: 0, numPendingTests: 4 })
   expect(summaryOf([report, 0])).toEqual(['4 tests were left out; the gate runs all of them.\n2 passed, 0 failed, 4 skipped\n', 1])
 })
 
-test('the last line of the gate is honest when the runner wrote no report', () => {
+test('the last line of the gate tells the truth if the runner wrote no report', () => {
   expect(summaryOf(['', 1])).toEqual(['0 passed, 1 failed\n', 1])
 })
 

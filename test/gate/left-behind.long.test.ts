@@ -8,7 +8,7 @@ import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
 const HANG = { timeout: 60_000, interval: 50 }
 
-/** Runs the test that ends like that; resolves with the processes that it started, and the worker it ran in. */
+/** Runs the test that ends like this. Resolves with the processes that it started and its worker. */
 async function run(ends: string): Promise<readonly string[]> {
   const folder = temporaryFolder()
   const args = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/gate/left-behind/vitest.config.ts']

@@ -7,7 +7,7 @@ import { z } from 'zod'
 import shippedBuild from '../../rolldown.config.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
-/** A repository with a changelog, in which a release can be tried. */
+/** Makes a repository with a changelog, in which a release can be tried. */
 function repositoryWith(changelog: string): string {
   const folder = temporaryFolder()
   const git = (...args: readonly string[]) =>
@@ -22,7 +22,7 @@ function repositoryWith(changelog: string): string {
 }
 
 function release(folder: string, ...args: readonly string[]) {
-  // A compile cache with a relative path would be written into the repository, as an open change.
+  // Otherwise a compile cache with a relative path would be written into the repository, as an open change.
   const env = { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1' }
   const { stdout, stderr, status } = spawnSync(process.execPath, [resolve('.ci/release.mjs'), ...args], {
     cwd: folder,
@@ -34,7 +34,7 @@ function release(folder: string, ...args: readonly string[]) {
 
 const CHANGED = '# Changelog\n\n## [Unreleased]\n\n- It does more.\n'
 
-test('a dry run of a release says each step, the list of components too, and changes nothing', () => {
+test('a dry run of a release shows each step and the list of components, and changes nothing', () => {
   const folder = repositoryWith(CHANGED)
   const { stdout, status } = release(folder, '0.2.0', '--dry-run')
   expect(status).toBe(0)
@@ -55,7 +55,7 @@ test('a dry run of a release says each step, the list of components too, and cha
   expect(execFileSync('git', ['tag', '--list'], { cwd: folder, encoding: 'utf8' })).toBe('v0.1.0\n')
 })
 
-test('a release without a new version, with nothing new or with open changes is refused', () => {
+test('a release without a new version, without news or with open changes is refused', () => {
   const folder = repositoryWith(CHANGED)
   expect(release(folder)).toMatchObject({ status: 1, stderr: expect.stringContaining('usage: npm run release') })
   expect(release(folder, '0.1.0')).toMatchObject({ status: 1, stderr: expect.stringContaining('the tag v0.1.0 exists') })
@@ -67,7 +67,7 @@ test('a release without a new version, with nothing new or with open changes is 
   expect(release(folder, '0.2.0')).toMatchObject({ status: 1, stderr: expect.stringContaining('not committed') })
 })
 
-test('the list of components names what the package depends on, and not what only tests need', () => {
+test('the list of components has the package’s dependencies, and not those of tests', () => {
   const sbom = execFileSync('npm', ['sbom', '--sbom-format', 'cyclonedx', '--omit', 'dev'], {
     encoding: 'utf8',
     maxBuffer: 64 * 1024 * 1024,
@@ -78,7 +78,7 @@ test('the list of components names what the package depends on, and not what onl
   expect(names).not.toContain('vitest')
 })
 
-test('the build warns of nothing', async () => {
+test('the build gives no warning', async () => {
   const warnings: string[] = []
   await build({
     ...shippedBuild,
@@ -89,7 +89,7 @@ test('the build warns of nothing', async () => {
   expect(warnings.filter((line) => !line.startsWith('debug'))).toEqual([])
 })
 
-test('the package holds no config of an operator’s own', () => {
+test('the package contains no operator’s config', () => {
   const manifest = z.object({ files: z.array(z.string()) }).parse(JSON.parse(readFileSync('package.json', 'utf8')))
   expect(manifest.files).toEqual(expect.arrayContaining(['config', '!config/relay.yaml']))
 })

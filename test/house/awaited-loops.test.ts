@@ -47,7 +47,7 @@ const EXCEPTED: Readonly<Record<string, string>> = {
   'store/history/parcel-facts.ts: listPushes': 'pages of the pushes of one parcel',
 }
 
-/** Folders of the store in which nothing is done to rows on a server that others use. */
+/** Folders of the store without work on rows of a shared server. */
 const NOT_READ: Readonly<Record<string, string>> = {
   'store/sqlite/': 'a file of this machine, and no network',
   'store/postgres/migrations/': 'tables and indexes, before anybody uses them',
@@ -60,7 +60,7 @@ const NOT_READ: Readonly<Record<string, string>> = {
  */
 function awaitedInLoops(path: string, source: string): readonly { readonly what: string; readonly line: number }[] {
   const found: { what: string; line: number }[] = []
-  /** For each function that is being read, its loops: each by the span that it evaluates once. */
+  /** For each function that is being read, its loops, each with the span that is evaluated only once. */
   const loops: Span[][] = [[]]
   const enter = (once: Span) => void loops.at(-1)?.push(once)
   const leave = () => void loops.at(-1)?.pop()
@@ -110,17 +110,17 @@ interface Span {
 
 const NOWHERE: Span = { start: -1, end: -1 }
 
-test('transactions of the writer, and the store on PostgreSQL, wait for nothing row by row', () => {
+test('transactions of the writer, and the store on PostgreSQL, do not wait row by row', () => {
   const isOfStore = (path: string) => /^store\/.*\.ts$/.test(path) && !Object.keys(NOT_READ).some((folder) => path.startsWith(folder))
   const paths = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.tx.ts') || isOfStore(path))
   expect(paths.length).toBeGreaterThan(100)
   const found = paths.flatMap((path) => awaitedInLoops(path, readFileSync(SOURCES + path, 'utf8')))
   expect(found.filter(({ what }) => !(what in EXCEPTED))).toEqual([])
-  // One that is gone is no exception any more.
+  // An exception that is not needed any more must be removed.
   expect(Object.keys(EXCEPTED).filter((what) => !found.some((one) => one.what === what))).toEqual([])
 })
 
-test('a wait in any kind of loop is found, and one beside it is not', () => {
+test('a wait in any kind of loop is found, and one outside is not', () => {
   const planted = `
     for (const row of rows) await tx.save(row)
     for await (const row of tx.rows()) count(row)

@@ -10,7 +10,7 @@ export interface HouseReport {
   readonly violations: readonly string[]
 }
 
-/** Holds modules to the rules of the house. Having read nothing is itself a violation: silence must mean that all is well. */
+/** Checks modules against the rules of the house. Reading nothing is itself a violation, because no output must mean that all is well. */
 export function checkHouse(modules: readonly SourceModule[]): HouseReport {
   const imports = modules.reduce((sum, { imports: sites }) => sum + sites.length, 0)
   const nothing =
@@ -80,7 +80,7 @@ function checkFinding(path: string, { kind, line }: Finding): readonly string[] 
   }
 }
 
-/** A module's own room: its topmost folder, or for a file at the root itself. */
+/** Returns a module's own room: its topmost folder, or the file itself at the root. */
 function homeOf(path: string): string {
   return path.includes('/') ? path.slice(0, path.indexOf('/') + 1) : path
 }
@@ -101,7 +101,7 @@ function packageOf(specifier: string): string {
   return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/')
 }
 
-/** Every way back to where one started, imports of types included: each found once, from its first module on. */
+/** Returns every cycle of imports once, including imports of types, from its first module on. */
 function cyclesOf(modules: readonly SourceModule[]): readonly string[] {
   const edges = new Map(
     modules.map(({ path, imports }) => [

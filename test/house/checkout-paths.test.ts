@@ -5,10 +5,10 @@ import { expect, test } from 'vitest'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const FOLDERS = ['src', 'test', 'bench']
-/** The path of a URL is escaped: a checkout whose folder has a space in its name is then not found. */
+/** The path of a URL is escaped, so a checkout whose folder has a space in its name would not be found. */
 const ESCAPED = /import\.meta\.url\)\.pathname/
 
-test('paths in the checkout are made of URLs so that its folder may have any name', () => {
+test('paths in the checkout are made from URLs in a way that allows any folder name', () => {
   const paths = FOLDERS.flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
   ).filter((path) => path.endsWith('.ts'))

@@ -31,7 +31,7 @@ test('every row and rule that a title or a comment cites is documented', () => {
 
 test('every rule of the domain is cited by a test', () => expect(rules.filter((id) => !cited.has(id))).toEqual([]))
 
-test('every row of a fault is cited by a test, or says why not, and never both', () => {
+test('every row of a fault is cited by a test, or says why it has none, and not both', () => {
   expect(rows.filter((id) => !cited.has(id) && !excused.has(id))).toEqual([])
   expect([...excused].filter((id) => cited.has(id) || !rows.includes(id))).toEqual([])
 })
@@ -40,7 +40,7 @@ test('npm test has a form of every row and rule that a test cites', () => {
   expect([...rows, ...rules].filter((id) => cited.has(id) && !ofNpmTest.has(id))).toEqual([])
 })
 
-test('citations are seen where they stand, and nothing else is taken for one', () => {
+test('citations are found where they belong, and nothing else is taken for one', () => {
   const source = `
     // Nothing is removed (DOMAIN 2.8 and 9.9).
     test('I5, I6: refused', () => {})

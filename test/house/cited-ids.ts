@@ -4,11 +4,11 @@ export interface Citation {
   readonly path: string
 }
 
-/** A text that begins with codes and a colon, as the title of a test does: `I5, 4.3: a fact`. */
+/** Matches a text that begins with codes and a colon, as the title of a test does: `I5, 4.3: a fact`. */
 const TITLE = /['"`](?:\$\{\w+\}, )?((?:[A-Z]\d{1,2}|\d\.\d)(?:, (?:[A-Z]\d{1,2}|\d\.\d))*): /g
 const WITHOUT_TEST = '## Rows without a test'
 
-/** The codes that titles of a file's tests begin with, then the rules that its comments name. */
+/** Returns the codes at the beginning of a file's test titles, and then the rules that its comments name. */
 export function citedIn(source: string, path: string): readonly Citation[] {
   const titles = [...source.matchAll(TITLE)].flatMap(([, codes = '']) => codes.split(', '))
   const rules = [...source.matchAll(/\bDOMAIN (\d\.\d(?:(?:, | and )\d\.\d)*)/g)].flatMap(([, list = '']) => list.match(/\d\.\d/g) ?? [])

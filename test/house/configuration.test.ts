@@ -7,13 +7,13 @@ import { stampOfTypes } from '../http/api-types.ts'
 
 const page = readFileSync('docs/configuration.md', 'utf8')
 
-test('docs/configuration.md is what `npm run docs` makes of the settings', () => expect(page).toBe(presentReference()))
+test('docs/configuration.md is what `npm run docs` makes from the settings', () => expect(page).toBe(presentReference()))
 
-test('docs/openapi.d.ts is made of docs/openapi.json (`npm run docs:types`)', () => {
+test('docs/openapi.d.ts is made from docs/openapi.json (`npm run docs:types`)', () => {
   expect(readFileSync('docs/openapi.d.ts', 'utf8').trimEnd().split('\n').at(-1)).toBe(stampOfTypes())
 })
 
-test('docs/openapi.json is what `npm run docs` makes of the table of routes', () => {
+test('docs/openapi.json is what `npm run docs` makes from the table of routes', () => {
   expect(readFileSync('docs/openapi.json', 'utf8')).toBe(presentApiDocument({ version: VERSION }))
 })
 

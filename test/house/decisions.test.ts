@@ -5,7 +5,7 @@ import { z } from 'zod'
 const FOLDER = 'docs/decisions'
 const pages = readdirSync(FOLDER).sort()
 
-test('decisions are numbered without a gap, and each says its context, decision and consequence', () => {
+test('decisions are numbered without gaps, and each has a context, decision and consequence', () => {
   expect(pages.map((page) => page.slice(0, 5))).toEqual(pages.map((_, at) => `${String(at + 1).padStart(4, '0')}-`))
   for (const page of pages) {
     const headings = readFileSync(`${FOLDER}/${page}`, 'utf8').match(/^##? .*$/gm) ?? []
@@ -21,7 +21,7 @@ test.each(pages)('%s is one page: at most 800 words', (page) => {
   expect(readFileSync(`${FOLDER}/${page}`, 'utf8').trim().split(/\s+/).length).toBeLessThanOrEqual(800)
 })
 
-test('every dependency has its reason written down, and every reason its dependency', () => {
+test('every dependency has a written reason, and every reason its dependency', () => {
   const group = z.record(z.string(), z.string())
   const manifest = z.object({ dependencies: group, devDependencies: group }).parse(JSON.parse(readFileSync('package.json', 'utf8')))
   const rows = readFileSync(`${FOLDER}/0005-dependencies.md`, 'utf8').match(/^\| `[^|]*/gm) ?? []

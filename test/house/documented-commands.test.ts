@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 const PAGES = ['README.md', 'CONTRIBUTING.md', ...globSync('docs/**/*.md')]
 const TESTS = globSync('test/**/*.test.ts').map((path) => readFileSync(path, 'utf8'))
 
-/** The blocks of commands that need no session, by their first line: the tests of the package, the demo and the gate run these, and one is a whole page. */
+/** The blocks of commands that no shell session tests, by their first line. The tests of the package, the demo and the gate run them, and one is a whole page. */
 const WITHOUT_SESSION = ['npm ci && npm run demo', 'npm ci && npm test', 'npm ci', 'MALLOC_ARENA_MAX=2 node']
 const RUN_WHOLE = ['docs/integrating.md']
 
@@ -16,7 +16,7 @@ const blocks = PAGES.flatMap((page) =>
   })),
 )
 
-test('every block of commands in the documents is typed into a shell by a test', () => {
+test('a test types every block of commands in the documents into a shell', () => {
   const runs = ({ page, session }: (typeof blocks)[number]) =>
     TESTS.some((text) => text.includes(`'${page}'`) && text.includes(`'${session}'`) && text.includes('documentedCommands('))
   const untried = blocks.filter(

@@ -1,6 +1,6 @@
 /** The imports that a room, or a file at the root of the sources, may have. */
 export interface Room {
-  /** A folder, or one file. Of several that hold a module, the longest counts. */
+  /** A folder or a file. If several contain a module, the longest counts. */
   readonly place: string
   /** Folders and files of the sources, besides the room's own. */
   readonly imports: readonly string[]
@@ -10,13 +10,13 @@ export interface Room {
   readonly platform: readonly string[]
 }
 
-/** Edges may use all of Node but files, processes, threads and modules that load others unseen. */
+/** Edges may use all of Node except files, processes, threads and modules that load others dynamically. */
 const EDGE = ['buffer', 'crypto', 'dns', 'dns/promises', 'events', 'http', 'https', 'net', 'os', 'path', 'readline', 'readline/promises']
   .concat(['stream', 'stream/promises', 'string_decoder', 'timers', 'timers/promises', 'tls', 'url', 'util', 'v8', 'zlib'])
   .map((name) => `node:${name}`)
 const FILES = ['node:fs', 'node:fs/promises']
 
-/** The ports of the flows, one file a capability, and the sides that join them. */
+/** The ports of the flows, one file for each capability, and the sides that join them. */
 const PORTS = [
   'ports.ts',
   'ingest/ports.ts',
@@ -37,7 +37,7 @@ const PASSING = ['errors.ts', 'ingest/inbox.ts', 'history/recording.ts', 'delive
   (name) => `domain/${name}`,
 )
 
-/** The table of rooms. A module outside all of them is a fault: a new room, or a new file at the root, is a decision and gets a row. */
+/** The table of rooms. A module outside all of them is a fault, because a new room or root file is a decision that needs a row. */
 export const ROOMS: readonly Room[] = [
   { place: 'domain/', imports: [], libraries: ['zod'], platform: ['node:crypto'] },
   // The uncompressed body is a pure function of its bytes.
@@ -49,7 +49,7 @@ export const ROOMS: readonly Room[] = [
     libraries: ['@koa/router', 'ipaddr.js', 'jose', 'koa', 'koa-body', 'markdown-it', 'rate-limiter-flexible', 'zod'],
     platform: EDGE,
   },
-  // Makes the document when the docs are made; nothing that runs imports it.
+  // This makes the document for the docs, and nothing that runs imports it.
   { place: 'http/openapi.ts', imports: ['domain/', 'flow/'], libraries: ['zod', 'zod-openapi'], platform: [] },
   { place: 'store/', imports: ['domain/', ...PORTS], libraries: ['kysely', 'lru-cache'], platform: EDGE },
   {
@@ -59,10 +59,10 @@ export const ROOMS: readonly Room[] = [
     platform: [...EDGE, ...FILES, 'node:worker_threads'],
   },
   { place: 'store/postgres/', imports: ['domain/', ...PORTS, 'store/'], libraries: ['kysely', 'lru-cache', 'pg'], platform: EDGE },
-  // Whom we ask: the carrier. Whom we post to: the endpoints. Both reach the network through what guards and bounds it.
+  // The carrier is asked and the endpoints get deliveries. Both reach the network through the modules that guard and limit it.
   { place: 'carrier/', imports: ['domain/', ...PORTS, 'outbound/'], libraries: ['p-retry', 'undici'], platform: EDGE },
   { place: 'outbound/', imports: ['domain/', ...PORTS], libraries: ['ipaddr.js', 'undici'], platform: EDGE },
-  // A loop decides nothing about parcels, so it may use only the domain's errors and shapes.
+  // A loop decides nothing about parcels, so it may use only the domain's errors and types.
   {
     place: 'runtime/',
     imports: ['domain/errors.ts', 'domain/history/recording.ts', ...PORTS],
@@ -70,7 +70,7 @@ export const ROOMS: readonly Room[] = [
     platform: EDGE,
   },
   { place: 'runtime/heap-flags.ts', imports: [], libraries: [], platform: ['node:v8'] },
-  // Opening a file may hang, so a process that can be killed does it.
+  // Opening a file may hang, so it is done by a process that can be killed.
   { place: 'runtime/opening/', imports: [], libraries: [], platform: ['node:child_process', 'node:readline'] },
   { place: 'runtime/system-clock.ts', imports: PORTS, libraries: [], platform: ['node:perf_hooks'] },
   {
@@ -79,7 +79,7 @@ export const ROOMS: readonly Room[] = [
     libraries: ['lru-cache'],
     platform: [...EDGE, 'node:worker_threads'],
   },
-  // A push crosses threads as text, which is written and read only here.
+  // A push crosses threads as text, which only these modules write and read.
   {
     place: 'runtime/threads/event-codec.ts',
     imports: ['domain/history/content.ts', 'domain/history/observation.ts', 'domain/ingest/inbox.ts'],
@@ -105,7 +105,7 @@ export const ROOMS: readonly Room[] = [
       .concat('wiring/running-relay.ts', 'wiring/hosting/threads.ts', 'wiring/moving/undo-move.ts', 'wiring/backups/restore.ts')
       .concat('wiring/checking/standalone-check.ts'),
     libraries: ['@node-rs/argon2', 'commander', 'yaml'],
-    // A command is given names of files to read and write.
+    // A command gets names of files to read and write.
     platform: [...EDGE, ...FILES],
   },
   // The demo starts a PostgreSQL server and the replicas that share it as processes.
@@ -116,9 +116,9 @@ export const ROOMS: readonly Room[] = [
     libraries: ['yaml'],
     platform: [...EDGE, ...FILES, 'node:child_process'],
   },
-  // A schedule is checked by the library that will keep it.
+  // The library that will run a schedule also checks it.
   { place: 'config/', imports: ['domain/', 'regular-file.ts'], libraries: ['node-cron', 'yaml', 'zod'], platform: [...EDGE, ...FILES] },
-  // A network is checked by the rules that will hold it.
+  // The rules that will guard a network also check it.
   { place: 'config/allowed-target.ts', imports: ['outbound/address-rules.ts'], libraries: ['zod'], platform: [] },
   {
     place: 'ops/',
@@ -140,35 +140,35 @@ export const ROOMS: readonly Room[] = [
     libraries: ['@node-rs/argon2'],
     platform: EDGE,
   },
-  // Starts the relay again in this process after its store was moved.
+  // This starts the relay again in the same process after its store was moved.
   {
     place: 'successor.ts',
     imports: ['app.ts', 'config/', 'flow/', 'wiring/'],
     libraries: [],
     platform: [],
   },
-  // Opens files, and nothing that may hang. Whoever reads files does it through this.
+  // This opens only regular files, which cannot hang. All other modules read files through it.
   { place: 'regular-file.ts', imports: [], libraries: [], platform: ['node:fs'] },
   { place: 'package-files.ts', imports: [], libraries: [], platform: ['node:fs', 'node:url'] },
 ]
 
-/** Where the environment is read. (The sandbox command's flags name variables too; commander reads those.) */
+/** The rooms that read the environment. (The flags of the sandbox command also name variables, which commander reads.) */
 export const READS_ENVIRONMENT = ['config/']
 
 /** Rooms that get the time and random values as arguments. */
 export const TOLD_THE_TIME = ['domain/', 'flow/']
 
-/** Where a type may be asserted, and why the compiler cannot know. */
+/** Where a type may be asserted, and why the compiler cannot know it. */
 export const ASSERTS_TYPES = [
-  // Rows and stored JSON become what this version or an older one wrote there.
+  // Rows and stored JSON get the types with which this version or an older one wrote them.
   'store/codec.ts',
   'store/delivery/delivery-codec.ts',
-  // Rows come from the driver as it found them; the statement that asked for them knows their columns.
+  // Rows come untyped from the driver, and the statement that asked for them knows their columns.
   'store/sqlite/',
   'store/postgres/',
-  // A statement is compiled once against places that are filled in later.
+  // A statement is compiled once with parameters that are filled in later.
   'store/statement.ts',
-  // A message between threads carries no types; both ends are compiled together.
+  // A message between threads has no types, and both ends are compiled together.
   'runtime/threads/thread.ts',
   'runtime/threads/event-codec.ts',
   'wiring/moving/mover-thread.ts',
@@ -179,5 +179,5 @@ export const ASSERTS_TYPES = [
   'domain/history/content.ts',
 ]
 
-/** Names that say nothing of what is inside. */
+/** Names that say nothing about the contents. */
 export const EMPTY_NAMES = ['common', 'helper', 'helpers', 'index', 'lib', 'misc', 'shared', 'type', 'types', 'util', 'utils']

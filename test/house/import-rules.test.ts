@@ -17,7 +17,7 @@ describe('the sources', () => {
     expect(report.violations).toEqual([])
   })
 
-  test('are read whole: every file, and every import that stands on a line of its own', () => {
+  test('are read completely: every file, and every import on a line of its own', () => {
     const files = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' }).filter((path) => /\.tsx?$/.test(path))
     expect(report.modules).toBe(files.length)
     const plain = files.flatMap((path) => readFileSync(join(SOURCES, path), 'utf8').match(/^(?:import .*|\} )from '[^']+'$/gm) ?? [])
@@ -26,7 +26,7 @@ describe('the sources', () => {
   })
 })
 
-/** A small house that keeps every rule, in which each test plants one fault. */
+/** A small house that keeps every rule. Each test plants one fault in it. */
 const SOUND = {
   'main.ts': "import { serveCommand } from './cli/serve.ts'\nserveCommand()",
   'app.ts':
@@ -43,14 +43,14 @@ const SOUND = {
   'store/open.ts': "import type { Store } from '../flow/ports.ts'\nexport const openStore = (s: Store) => s",
   'sandbox/world.ts': "import { createServer } from 'node:http'\nexport const world = createServer",
 }
-/** The one assertion in the sound house stands in a route, where it is a fault: left out of the others, planted on purpose below. */
+/** The only type assertion in the sound house would be a fault in a route, so the tests remove it, and one plants it again. */
 const HOUSE = { ...SOUND, 'http/status.routes.ts': SOUND['http/status.routes.ts'].replace(' as never', '') }
 
 function violationsOf(planted: Readonly<Record<string, string>>): readonly string[] {
   return checkHouse(Object.entries({ ...HOUSE, ...planted }).map(([path, source]) => parseModule(path, source))).violations
 }
 
-describe('a planted fault is seen', () => {
+describe('a planted fault is found', () => {
   test('and sources without a fault pass', () => expect(violationsOf({})).toEqual([]))
 
   test.each<[name: string, planted: Record<string, string>, violation: string]>([
@@ -253,7 +253,7 @@ describe('a planted fault is seen', () => {
     expect(violationsOf(planted)).toEqual([violation])
   })
 
-  test('and code that only looks like one passes', () => {
+  test('and code that only looks like a fault passes', () => {
     const innocent = {
       'domain/x.ts': "// import '../store/open.ts'\nexport const x = \"import y from 'koa'\"\nexport const y = ['a'] as const",
       'store/codec.ts':
@@ -265,7 +265,7 @@ describe('a planted fault is seen', () => {
 })
 
 describe('nothing to check', () => {
-  test('is a violation, not silence', () => {
+  test('is a violation', () => {
     expect(checkHouse(readModules(temporaryFolder()))).toEqual({
       modules: 0,
       imports: 0,
@@ -276,7 +276,7 @@ describe('nothing to check', () => {
     ])
   })
 
-  test('does not apply to a folder with a fault deep inside', () => {
+  test('is no violation if a folder has a fault deep inside', () => {
     const folder = temporaryFolder()
     const file = join(folder, 'http', 'portal', 'x.page.tsx')
     mkdirSync(dirname(file), { recursive: true })

@@ -11,7 +11,7 @@ const manifest = z.object({ dependencies, devDependencies: dependencies })
 const { packages } = lockfile.parse(JSON.parse(readFileSync('package-lock.json', 'utf8')))
 const { '': root, ...others } = packages
 
-/** Lists dependencies that the lock file does not name, looked up as Node would: beside the package, then further out. */
+/** Lists dependencies that are not in the lock file, looked up as Node does: beside the package, and then further up. */
 function missingFrom(asking: string, names: readonly string[]): readonly string[] {
   const folders = asking.split(/(?=\/node_modules\/)/).map((_, at, parts) => parts.slice(0, at + 1).join(''))
   const places = [...folders.map((folder) => `${folder}/node_modules/`), 'node_modules/']
@@ -19,7 +19,7 @@ function missingFrom(asking: string, names: readonly string[]): readonly string[
 }
 
 // A registry that lacks a platform's package leaves it out of the file, and npm then refuses a clean install everywhere.
-test('the lock file names every dependency, those of other platforms included', () => {
+test('the lock file names every dependency, including those of other platforms', () => {
   const asked = Object.entries(others).flatMap(([asking, entry]) =>
     missingFrom(asking, [...Object.keys(entry.dependencies), ...Object.keys(entry.optionalDependencies)]),
   )
@@ -28,7 +28,7 @@ test('the lock file names every dependency, those of other platforms included', 
   expect(missingFrom('node_modules/koa', ['co-nobody'])).toEqual(['node_modules/koa asks for co-nobody'])
 })
 
-test('every dependency is asked for by one exact version, the one that is locked', () => {
+test('every dependency has one exact version, which is the locked one', () => {
   const wanted = manifest.parse(JSON.parse(readFileSync('package.json', 'utf8')))
   for (const [name, version] of Object.entries({ ...wanted.dependencies, ...wanted.devDependencies })) {
     expect([name, version]).toEqual([name, expect.stringMatching(/^\d+\.\d+\.\d+(?:-[a-z]+\.\d+)?$/)])

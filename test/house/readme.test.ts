@@ -18,7 +18,7 @@ test('the pictures of the README are in the package and at most 120 kB each', ()
   expect(pictures.filter((path) => statSync(path).size > 120 * 1024)).toEqual([])
 })
 
-test.each(pages)('every link within the project in %s leads to a file and a heading that are there', (page) => {
+test.each(pages)('every link within the project in %s leads to an existing file and heading', (page) => {
   const targets = [...readFileSync(page, 'utf8').matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)]
   const broken = targets.filter(([, path = '', heading]) => {
     const file = path === '' ? page : join(dirname(page), path)
@@ -33,14 +33,14 @@ test('every file and folder that the README and the documents name exists', () =
   expect(paths.filter((path) => !existsSync(path))).toEqual([])
 })
 
-test('every metric the README and the documents name is one', () => {
+test('every metric that the README and the documents name exists', () => {
   const source = readFileSync('src/ops/metrics.ts', 'utf8')
   const metrics = named(/\b(relay_[a-z_]+)\b/g)
   expect(metrics.length).toBeGreaterThan(10)
   expect(metrics.filter((metric) => !source.includes(`'${metric}'`))).toEqual([])
 })
 
-test('every script the README and the documents run is in package.json', () => {
+test('every script that the README and the documents run is in package.json', () => {
   const manifest: unknown = JSON.parse(readFileSync('package.json', 'utf8'))
   for (const script of named(/npm run (?:-s )?([a-z:]+)/g)) expect(manifest).toHaveProperty(['scripts', script])
 })
@@ -53,7 +53,7 @@ test('a page that names SIGHUP names the command that reloads in the same paragr
   expect(naming.filter((text) => !/parcel-relay reload|\/relay\/reload/.test(text))).toEqual([])
 })
 
-/** As the host of the repository makes them of headings: lower case, no punctuation, a hyphen for each blank. */
+/** Returns the anchors that the repository's host makes from headings: lower case, no punctuation, a hyphen for each blank. */
 function anchorsOf(file: string): readonly string[] {
   const headings = readFileSync(file, 'utf8').matchAll(/^#+ (.*)$/gm)
   return [...headings].map(([, text = '']) =>

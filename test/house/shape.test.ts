@@ -4,16 +4,16 @@ import { parseSync, Visitor } from 'oxc-parser'
 import { expect, test } from 'vitest'
 import { readModules } from './source-module.ts'
 
-// How long functions and files may be is the linter's business (.oxlintrc.json).
+// The linter limits the length of functions and files (.oxlintrc.json).
 
 const CAPABILITIES = ['ingest', 'history', 'polling', 'delivery', 'admin']
-/** The imports between the flows of two capabilities, each with its reason. */
+/** The imports between flows of different capabilities, each with its reason. */
 const CROSSINGS = [
-  // A push from the inbox is recorded as any push is.
+  // A push from the inbox is recorded like any other.
   'admin/inbox/reprocess.tx.ts -> history/record.tx.ts',
 ]
 
-test('flows of one capability import those of another only where it is named', () => {
+test('flows of one capability import those of another only if the import is listed', () => {
   const crossings = readModules('src/flow').flatMap(({ path, imports }) =>
     imports.flatMap(({ specifier }) => {
       const target = specifier?.startsWith('.') ? posix.join(posix.dirname(path), specifier) : ''
@@ -24,7 +24,7 @@ test('flows of one capability import those of another only where it is named', (
   expect(crossings.toSorted()).toEqual(CROSSINGS)
 })
 
-test('a push passes at most 34 files, and each that docs/architecture.md lists is one', () => {
+test('a push passes at most 34 files, and each listed in docs/architecture.md exists', () => {
   const [paragraph = ''] =
     readFileSync('docs/architecture.md', 'utf8').match(/^A push passes these files before its 200(?:.|\n)*?(?=\n\n)/m) ?? []
   const listed = [...paragraph.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
@@ -34,7 +34,7 @@ test('a push passes at most 34 files, and each that docs/architecture.md lists i
   expect(listed.filter((name) => !paths.some((path) => path.endsWith(`/${name}.ts`)))).toEqual([])
 })
 
-/** The titles of tests in a source, with what is put in left out. */
+/** Returns the titles of tests in a source, without interpolated values. */
 function titlesIn(path: string, source: string): readonly string[] {
   const titles: string[] = []
   new Visitor({

@@ -2,20 +2,20 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseSync, Visitor } from 'oxc-parser'
 
-/** One place where a module names another: `import`, `export ... from`, `import()` or the type `import('x')`. */
+/** A place where a module names another: `import`, `export ... from`, `import()` or the type `import('x')`. */
 export interface ImportSite {
-  /** As written; null: computed, so that nobody can tell what it names. */
+  /** The text of the specifier, or null if it is computed and so unknown. */
   readonly specifier: string | null
   readonly line: number
 }
 
-/** Something else in a module that a house rule speaks of. */
+/** Something else in a module that a house rule is about. */
 export interface Finding {
   readonly kind: 're-export' | 'environment' | 'assertion' | 'any' | 'non-null' | 'clock' | 'syntax'
   readonly line: number
 }
 
-/** The rules need to know this about a source. */
+/** What the rules need to know about a source. */
 export interface SourceModule {
   /** Relative to the folder of the sources, with `/`. */
   readonly path: string
@@ -23,7 +23,7 @@ export interface SourceModule {
   readonly findings: readonly Finding[]
 }
 
-/** Every TypeScript module under a folder. */
+/** Reads every TypeScript module under a folder. */
 export function readModules(folder: string): readonly SourceModule[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((path) => /\.[cm]?tsx?$/.test(path))
@@ -31,7 +31,7 @@ export function readModules(folder: string): readonly SourceModule[] {
     .map((path) => parseModule(path.replaceAll('\\', '/'), readFileSync(join(folder, path), 'utf8')))
 }
 
-/** Parses with a TypeScript parser, because a pattern over the text would miss what is spread over lines and see what stands in strings. */
+/** Uses a TypeScript parser. A pattern would miss imports over several lines, and find some inside strings. */
 export function parseModule(path: string, source: string): SourceModule {
   const { module, program, errors } = parseSync(path, source)
   const lineAt = (offset: number) => source.slice(0, offset).split('\n').length
@@ -42,7 +42,7 @@ export function parseModule(path: string, source: string): SourceModule {
   const findings: Finding[] = errors.map(() => ({ kind: 'syntax', line: 1 }))
   const find = (kind: Finding['kind'], { start }: { readonly start: number }) => void findings.push({ kind, line: lineAt(start) })
 
-  // The parser tells `export { a }` of an imported `a` as what it is: an export from elsewhere, at the place of the import.
+  // The parser reports `export { a }` of an imported `a` as an export from the other module, at the position of the import.
   for (const statement of module.staticExports) {
     const requests = new Set(statement.entries.flatMap(({ moduleRequest }) => moduleRequest?.value ?? []))
     if (requests.size > 0) find('re-export', statement)

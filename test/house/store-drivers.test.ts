@@ -11,29 +11,29 @@ const tests = modules.filter(({ path }) => path.startsWith('test/'))
 
 const DRIVERS = ['better-sqlite3', 'node:sqlite']
 
-/** Tests look at a store through its verbs, or else through `storedRows`. What is about the file, its log or the disk may open it itself. */
+/** Tests read a store through its verbs or through `storedRows`. Only these, which test the file, its WAL or the disk, may open it themselves. */
 const OPENS_STORES = [
   'test/support/store/stored-rows.ts',
-  // The engine: its file, its log and its migrations.
+  // These test the engine: its file, its WAL and its migrations.
   'test/store/sqlite/',
-  // Holds the schema of the other engine to that of the file.
+  // This compares the schema of PostgreSQL with that of SQLite.
   'test/store/postgres/postgres-migrate.test.ts',
-  // The disk, and what it does to the file.
+  // These test the disk and its effects on the file.
   'test/faults/durability/',
   'test/support/store/simulated-disk.ts',
-  // Loaded into a relay, to have its driver fail or be less durable.
+  // This is loaded into a relay, to make its driver fail or write less durably.
   'test/support/store/failing-store.ts',
   'test/support/store/weaker-store.ts',
-  // Competes with a relay for the lock of its file.
+  // This competes with a relay for the lock of the file.
   'test/support/store/other-writer.ts',
-  // Asks which SQLite the driver brings.
+  // This asks which SQLite the driver contains.
   'test/house/versions.test.ts',
 ]
 
-/** As vitest.config.ts has them; one of them asks the driver for its version. */
+/** The unit tests as in vitest.config.ts. One of them asks the driver for its version. */
 const UNIT = /^test\/(?:domain|flow|house(?!\/versions))\/.*\.test\.ts$/
 
-/** Where a module opens a store that it may not open: one line each, with its place. */
+/** Returns a line for each place where a module opens a store without permission. */
 function openersOf(all: readonly SourceModule[]): readonly string[] {
   return all
     .filter(({ path }) => !OPENS_STORES.some((place) => (place.endsWith('/') ? path.startsWith(place) : path === place)))
@@ -61,12 +61,12 @@ function reachStores(all: readonly SourceModule[]): readonly string[] {
   return all.filter(({ path }) => UNIT.test(path)).flatMap(({ path }) => wayFrom(path, new Set()) ?? [])
 }
 
-test('only tests about the file, the log or the disk open a store with its driver', () => {
+test('only tests about the file, the WAL or the disk open a store with its driver', () => {
   expect(openersOf(tests)).toEqual([])
   for (const place of OPENS_STORES) expect([place, tests.some(({ path }) => path.startsWith(place))]).toEqual([place, true])
 })
 
-test('a test elsewhere that opens a store with its driver is found, a loaded one and a type too', () => {
+test('other tests that open a store are found, even with a dynamic or a type import', () => {
   const planted = [
     parseModule('test/flow/x.test.ts', "import { test } from 'vitest'\nimport Database from 'better-sqlite3'\nnew Database(':memory:')"),
     parseModule('test/e2e/x.test.ts', "export const x = () => import('better-sqlite3')"),

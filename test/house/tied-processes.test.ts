@@ -3,11 +3,11 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 
 const TESTS = fileURLToPath(new URL('../', import.meta.url))
-/** A process that goes on when the call has returned. */
+/** Matches calls that start a process and return while it runs. */
 const STARTS = /(?<![.\w])(?:spawn|fork)\(/g
 const IS_TIED = /tieToTest\(\s*$/
 
-/** Where these lines start a process that may outlive its test. */
+/** Returns where these lines start a process that may outlive its test. */
 function loose(path: string, text: string): readonly string[] {
   if (!text.includes("'node:child_process'")) return []
   return [...text.matchAll(STARTS)]
@@ -16,7 +16,7 @@ function loose(path: string, text: string): readonly string[] {
 }
 
 test('a test ties each process it starts to itself, so that none outlives it', () => {
-  // The process that ties the others is not tied itself.
+  // The process that watches over the others is not tied itself.
   const paths = readdirSync(TESTS, { recursive: true, encoding: 'utf8' }).filter(
     (path) => path.endsWith('.ts') && path !== 'support/runner/tied-process.ts' && !path.startsWith('house/'),
   )

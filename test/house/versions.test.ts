@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 
-/** Whether a version is at least another, number by number. */
+/** Tells whether a version is at least another, number by number. */
 function isAtLeast(version: string, floor: string): boolean {
   const [actual, least] = [version, floor].map((text) => text.split('.').map(Number))
   for (let at = 0; at < 3; at++) {
@@ -13,7 +13,7 @@ function isAtLeast(version: string, floor: string): boolean {
   return true
 }
 
-/** Reads the version of the installed package; package.json only asks for a range. */
+/** Reads the version of the installed package, because package.json only requires a range. */
 function installed(name: string): string {
   return versionIn(fileURLToPath(new URL(`../../node_modules/${name}/package.json`, import.meta.url)))
 }
@@ -24,7 +24,7 @@ function versionIn(manifest: string): string {
   return String(read.version)
 }
 
-/** Reads the version of the package that an import of this name loads. */
+/** Reads the version of the package that an import with this name loads. */
 function loaded(name: string): string {
   const file = fileURLToPath(import.meta.resolve(name))
   const folder = file.slice(0, file.lastIndexOf(`/node_modules/${name}/`) + `/node_modules/${name}`.length)
@@ -45,7 +45,7 @@ test.each([
   ['koa', installed('koa'), '3.1.2'],
   ['undici', loaded('undici'), '8.13.1'],
   ['jose', loaded('jose'), '6.2.18'],
-  // An older one evaluates text as code.
+  // An older version evaluates text as code.
   ['depd', installed('depd'), '2.0.0'],
   ['SQLite', sqlite(), '3.51.3'],
 ])('X8: %s %s is at least %s', (_name, version, floor) => {
@@ -54,11 +54,11 @@ test.each([
 
 test('X8: SQLite is not 3.52.0, which can corrupt a file', () => expect(sqlite()).not.toBe('3.52.0'))
 
-test('one version of undici, jose and http-errors is installed, the one that is loaded', () => {
+test('only one version of undici, jose and http-errors is installed, which is the loaded one', () => {
   expect(['undici', 'jose', 'http-errors'].filter((name) => loaded(name) !== installed(name))).toEqual([])
   expect(existsSync('node_modules/http-assert/node_modules/http-errors')).toBe(false)
 })
 
-test('a version is compared by its numbers', () => {
+test('versions are compared by their numbers', () => {
   expect([isAtLeast('3.1.2', '3.1.2'), isAtLeast('3.10.0', '3.9.9'), isAtLeast('24.18.0', '24.18.1')]).toEqual([true, true, false])
 })

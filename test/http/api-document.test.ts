@@ -5,13 +5,13 @@ import { ROUTES } from '../../src/http/routes.ts'
 import { apiDocument, expectConforms, operations, validatorAt } from '../support/portal/api-document.ts'
 import { nameOf } from '../support/portal/internal-routes.ts'
 
-test('the document is valid OpenAPI 3.1 by an independent validator', async () => {
+test('an independent validator accepts the document as OpenAPI 3.1', async () => {
   const validator = new Validator()
   expect(await validator.validate(JSON.parse(readFileSync('docs/openapi.json', 'utf8')))).toEqual({ valid: true })
   expect(validator.version).toBe('3.1')
 })
 
-test('the document has every route of the table and no other', () => {
+test('the document has every route of the table and no others', () => {
   const documented = operations.map(({ method, path }) => nameOf({ method, path: `/${path.slice(1).replace(/\{(\w+)\}/g, ':$1')}` }))
   expect(documented.toSorted()).toEqual(ROUTES.map(nameOf).toSorted())
 })
@@ -31,7 +31,7 @@ test('each example of a parameter and of a body fits its own schema', () => {
   }
 })
 
-describe('an answer is held to the document', () => {
+describe('answers are compared with the document', () => {
   const answer = {
     method: 'GET',
     path: '/healthz',
@@ -47,7 +47,7 @@ describe('an answer is held to the document', () => {
     text: '{}',
   }
 
-  test('an answer that is as documented passes', () => {
+  test('a documented answer passes', () => {
     expectConforms(answer)
     expectConforms({ ...answer, method: 'HEAD', text: '' })
     expectConforms(problem)
@@ -69,7 +69,7 @@ describe('an answer is held to the document', () => {
     expect(() => expectConforms(wrong)).toThrow(fault)
   })
 
-  test('the document knows the problems of a status by their type', () => {
+  test('the document finds the problems of a status by their type', () => {
     expect(Object.keys(apiDocument.components.responses)).toContain('feed_gone.feed_rewound')
   })
 })

@@ -34,13 +34,13 @@ export interface PublicWorld {
   readonly trustProxy?: readonly string[]
   readonly timeouts?: Partial<ServerTimeouts>
   readonly refusals?: Pick<RefusalSamples, 'isDue' | 'take'>
-  /** Records a push; by default it accepts everything. */
+  /** Records a push. By default it accepts everything. */
   readonly submit?: (push: IncomingPush) => Promise<RecordOutcome>
 }
 
 const NOT_EXAMINED = { isDue: () => false, take: () => undefined }
 
-/** The public listener on a real port, in front of a recorder that keeps what it is given. */
+/** Starts the public listener on a real port, with a recorder that keeps what it gets. */
 export async function startPublic(world: PublicWorld = {}) {
   const recorded: IncomingPush[] = []
   const counted: string[] = []
@@ -78,7 +78,7 @@ export async function startPublic(world: PublicWorld = {}) {
   return { server, port: server.port, url: `http://127.0.0.1:${server.port}`, recorded, counted, lines: book.lines }
 }
 
-/** Pushes like the carrier; headers given replace the usual ones. */
+/** Pushes like the carrier. Given headers replace the usual ones. */
 export function push(url: string, body: string | Uint8Array, headers: Record<string, string> = {}): Promise<Response> {
   return fetch(`${url}${PATH}`, {
     method: 'POST',
@@ -88,7 +88,7 @@ export function push(url: string, body: string | Uint8Array, headers: Record<str
 }
 
 export interface RawAnswer {
-  /** All received bytes, as Latin-1. */
+  /** All received bytes, decoded as Latin-1. */
   readonly text: string
   readonly status: number
   readonly closed: boolean
@@ -126,12 +126,12 @@ export function raw(
   })
 }
 
-/** A push as raw bytes. */
+/** Returns a push as raw bytes. */
 export function rawPush(headers: readonly string[], body: string | Uint8Array = '', method = 'POST'): readonly (string | Uint8Array)[] {
   return [`${method} ${PATH} HTTP/1.1\r\n${['Host: relay', ...headers].join('\r\n')}\r\n\r\n`, body]
 }
 
-/** Waits at the edge until something is so. */
+/** Repeats until the condition holds. */
 export async function eventually(holds: () => boolean): Promise<void> {
   const giveUpAtMs = performance.now() + 60_000
   while (!holds()) {

@@ -21,7 +21,7 @@ const rules = z
   .parse(parse(readFileSync(`${FOLDER}/alerts.yaml`, 'utf8')))
   .groups.flatMap((group) => group.rules)
 
-/** The metrics as a relay shows them, after each has been counted once. */
+/** Returns the metrics as a relay shows them, after each has been counted once. */
 async function renderMetrics(): Promise<string> {
   const gauges = {
     commitQueue: 0,
@@ -56,7 +56,7 @@ async function renderMetrics(): Promise<string> {
   return (await metrics.render()).body
 }
 
-/** The names of the metrics in an expression of Prometheus. */
+/** Returns the names of the metrics in a Prometheus expression. */
 function metricsIn(expr: string): readonly string[] {
   return [...expr.matchAll(/\b(?:relay|process|nodejs)_[a-z0-9_]+|\bup(?=\{)/g)].map(([name]) => name)
 }
@@ -68,13 +68,13 @@ async function knownMetrics(): Promise<ReadonlySet<string>> {
   return new Set(['up', ...names])
 }
 
-/** The id of a heading, as the manual makes it. */
+/** Returns the ids of the headings as the manual makes them. */
 function headings(): ReadonlySet<string> {
   const text = readFileSync('docs/runbooks.md', 'utf8')
   return new Set([...text.matchAll(/^### (.+)$/gm)].map(([, title = '']) => title.toLowerCase().replaceAll('`', '').replaceAll(' ', '-')))
 }
 
-test('every alert has one name, a severity, a time to wait, and a runbook that exists', () => {
+test('every alert has one name, a severity, a waiting time, and a runbook that exists', () => {
   expect(rules.length).toBeGreaterThan(20)
   expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length)
   const known = headings()
@@ -87,17 +87,17 @@ test('every metric in an alert or on the dashboard is one that a relay shows', a
   const dashboard = readFileSync('ops/grafana/parcel-relay.json', 'utf8')
   const names = [...rules.flatMap(({ expr }) => metricsIn(expr)), ...metricsIn(dashboard.replaceAll('\\"', '"'))]
   expect(names.length).toBeGreaterThan(50)
-  // The two that stay absent until a backup or a pass of retention was made are registered from the start.
+  // Two metrics are absent until a first backup or retention pass, but are registered from the start.
   expect([...new Set(names)].filter((name) => !known.has(name))).toEqual([])
 })
 
-test('every metric of the relay is in the table of the manual', async () => {
+test('the manual’s table has every metric of the relay', async () => {
   const manual = readFileSync('docs/operating.md', 'utf8')
   const own = [...(await renderMetrics()).matchAll(/^# TYPE (relay_\S+) /gm)].map(([, name = '']) => name)
   expect(own.filter((name) => !manual.includes(name))).toEqual(['relay_build_info'])
 })
 
-test('each panel of the dashboard has an id, a title, a query and a place of its own', () => {
+test('each panel of the dashboard has an id, a title, a query and a position of its own', () => {
   const panel = z.looseObject({
     id: z.int(),
     type: z.string(),
@@ -114,7 +114,7 @@ test('each panel of the dashboard has an id, a title, a query and a place of its
   expect(panels.filter(({ type, targets }) => type !== 'row' && (targets ?? []).length === 0)).toEqual([])
 })
 
-test('each alert is tried in the tests of the rules, when it is silent and when it fires', () => {
+test('the tests of the rules try each alert both silent and firing', () => {
   const tried = z.object({
     tests: z.array(z.object({ alert_rule_test: z.array(z.object({ alertname: z.string(), exp_alerts: z.array(z.unknown()) })) })),
   })
@@ -135,7 +135,7 @@ testWith('promtool')('promtool accepts the rules and the example config, and eve
 testWith('promtool')('promtool finds nothing wrong with the names of our metrics', async () => {
   const { stderr, stdout, error } = spawnSync('promtool', ['check', 'metrics'], { input: await renderMetrics(), encoding: 'utf8' })
   expect(error).toBeUndefined()
-  // What it says of others is about the client library's own metrics of Node.
+  // Its other warnings are about the client library's own metrics of Node.
   const lines = `${stdout}${stderr}`.split('\n').filter((line) => line !== '' && !line.startsWith('nodejs_'))
   expect(lines).toEqual([])
 })

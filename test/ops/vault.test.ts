@@ -5,7 +5,7 @@ const keyOf = (byte: number) => Buffer.alloc(32, byte)
 const vaultOf = (...keys: readonly [Uint8Array, ...Uint8Array[]]) => createVault({ list: () => keys, first: () => keys[0] })
 const KEY = 'the-key-of-the-endpoint'
 
-test('W4: a sealed key does not show the key, and opens for its endpoint only', async () => {
+test('W4: a sealed key is not readable, and opens only for its endpoint', async () => {
   const vault = vaultOf(keyOf(1))
   const sealed = await vault.seal(KEY, '7')
   const shown = sealed.split('.').map((part) => Buffer.from(part, 'base64url').toString('latin1'))
@@ -15,7 +15,7 @@ test('W4: a sealed key does not show the key, and opens for its endpoint only', 
   expect(await vault.seal(KEY, '7')).not.toBe(sealed)
 })
 
-test('the first key seals, all of them open, and without the right one nothing does', async () => {
+test('the first key seals, all keys open, and without the right one nothing opens', async () => {
   const sealed = await vaultOf(keyOf(1)).seal(KEY, '7')
   expect(await vaultOf(keyOf(2), keyOf(1)).open(sealed, '7')).toBe(KEY)
   expect(await vaultOf(keyOf(2)).open(sealed, '7')).toBeNull()

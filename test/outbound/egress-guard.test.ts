@@ -15,7 +15,7 @@ function guardOf(options: Partial<EgressOptions> = {}) {
   return createEgressGuard({ allowNetworks: PRIVATE, ownPorts: () => [], lookup: async () => ['127.0.0.1'], ...options })
 }
 
-/** Ways to write a forbidden place. PORT is one that listens on this machine; every name leads to 127.0.0.1. */
+/** Ways to write a forbidden host. PORT stands for a port that listens on this machine, and every name resolves to 127.0.0.1. */
 const HOSTS = {
   ipv4: '127.0.0.1 127.127.127.127 2130706433 0x7f000001 0x7f.0.0.1 0X7F.0x0.0X0.1 0x7f.1 017700000001 0177.0.0.1 0177.0000.0000.0001',
   short: '0177.1 127.1 127.0.1 127.0x0.0.01 127.0.0.1. 0 0.0.0.0',
@@ -48,7 +48,7 @@ describe('O10: every spelling of a forbidden address', () => {
   test.each([
     ['the private networks', PRIVATE],
     ['everything there is', EVERYTHING],
-  ])('is refused when %s may be sent to, and nothing connects', async (_, allowNetworks) => {
+  ])('is refused when %s are allowed, and nothing connects', async (_, allowNetworks) => {
     const seen = { requests: 0, lookups: 0 }
     const server = await openHttp((_request, response) => {
       seen.requests += 1
@@ -69,7 +69,7 @@ describe('O10: every spelling of a forbidden address', () => {
     expect(seen).toEqual({ requests: 0, lookups: 3 })
   })
 
-  test('is refused before saving, without asking a resolver, unless it is a name', () => {
+  test('is refused before it is saved, without a lookup unless it is a name', () => {
     const guard = guardOf({ lookup: () => Promise.reject(new Error('asked')) })
     const passed = ALL_FORMS.filter((form) => guard.checkUrl(form.replace('PORT', '8080')).ok)
     expect(passed).toEqual(['http://localhost:PORT/hook', 'http://any.localhost:PORT/hook', 'http://rebind.internal:PORT/hook'])
@@ -102,7 +102,7 @@ describe('O10: every spelling of a forbidden address', () => {
   })
 })
 
-describe('where the relay may send', () => {
+describe('the targets of the relay', () => {
   test.each([
     'http://10.1.2.3/',
     'HTTP://192.168.0.9:8080/a?b=c',
@@ -110,7 +110,7 @@ describe('where the relay may send', () => {
     'http://[fc00::1]/',
     'http://[::ffff:10.0.0.1]/',
     'http://shop.internal/x',
-  ])('%s is where endpoints are by default', (url) => {
+  ])('%s is allowed by default', (url) => {
     const { origin, pathname, search } = new URL(url)
     expect(guardOf().checkUrl(url)).toEqual({ ok: true, origin, path: pathname + search })
   })
@@ -133,7 +133,7 @@ describe('where the relay may send', () => {
     expect((await guardOf({ allowNetworks }).checkHost(address, 80)).ok).toBe(expected)
   })
 
-  test('a listed name may lead anywhere but to forbidden addresses', async () => {
+  test('a listed name may resolve to any address that is not forbidden', async () => {
     const leadsTo = (address: string) => guardOf({ allowNetworks: ['shop.example', 'localhost'], lookup: async () => [address] })
     expect(await leadsTo('8.8.8.8').checkHost('Shop.Example.', 80)).toEqual({ ok: true, addresses: ['8.8.8.8'] })
     expect(await leadsTo('8.8.8.8').checkHost('other.example', 80)).toEqual({ ok: false, reason: 'not_listed' })
@@ -152,7 +152,7 @@ describe('where the relay may send', () => {
     expect(guard.checkUrl('http://127.0.0.1:8081/hook')).toMatchObject({ ok: true })
   })
 
-  test('the relay’s own ports are refused on every address, unless listed with it', async () => {
+  test('the relay’s own ports are refused on every address, unless listed with the port', async () => {
     const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses?.map(({ address }) => address) ?? [])
     const guard = guardOf({ allowNetworks: [...LOOPBACK, ...EVERYTHING, '127.0.0.9:8081'], ownPorts: () => [8080, 8081] })
     for (const address of ['127.0.0.1', '127.4.4.4', '::1', '::ffff:127.0.0.1', ...own.filter((one) => !one.startsWith('fe80'))]) {
@@ -161,7 +161,7 @@ describe('where the relay may send', () => {
     }
     expect(guard.checkUrl('http://127.0.0.1:8081/hook')).toEqual({ ok: false, reason: 'own_port' })
     expect(guard.checkUrl('http://127.0.0.9:8081/hook').ok).toBe(true)
-    // Somebody else's machine may use the same port.
+    // Another machine may use the same port.
     expect((await guard.checkHost('203.0.113.7', 8080)).ok).toBe(true)
   })
 
@@ -188,7 +188,7 @@ describe('O11: names whose addresses change', () => {
   const openClosing = () => openHttp((_request, response) => void response.writeHead(200, { connection: 'close' }).end())
   const named = (url: string) => url.replace('127.0.0.1', 'shop.internal')
 
-  test('a name that moves from an allowed address to the metadata service is refused then', async () => {
+  test('a name that moves from an allowed address to the metadata service is then refused', async () => {
     const answers = [['127.0.0.1'], ['169.254.169.254']]
     const url = await openClosing()
     await using world = openSender({ lookup: async () => answers.shift() ?? [] })
@@ -197,7 +197,7 @@ describe('O11: names whose addresses change', () => {
     expect(answers).toEqual([])
   })
 
-  test('the address connected to is the one that was checked: no resolver is asked a second time', async () => {
+  test('the address connected to is the one that was checked, without a second lookup', async () => {
     let asked = 0
     const url = await openClosing()
     await using world = openSender({
@@ -208,7 +208,7 @@ describe('O11: names whose addresses change', () => {
     })
     expect(await world.post(named(url))).toMatchObject({ kind: 'accepted' })
     expect(asked).toBe(1)
-    // The second address is as good as the first, but nobody listens there: it would have shown.
+    // A second lookup would give another allowed address without a listener, so the post would fail.
     expect(await world.post(named(url))).toMatchObject({ kind: 'failed', reason: 'connection_refused' })
   })
 
@@ -228,13 +228,13 @@ describe('O11: names whose addresses change', () => {
     expect(connections).toBe(0)
   })
 
-  test('a name with several addresses is reached when any of them answers', async () => {
+  test('a name with several addresses is reached if any of them answers', async () => {
     const url = await openClosing()
     await using world = openSender({ lookup: async () => ['127.0.0.2', '127.0.0.3', '127.0.0.1'] })
     expect(await world.post(named(url))).toMatchObject({ kind: 'accepted' })
   })
 
-  test("the certificate must be the name's, though the connection goes to an address", async () => {
+  test('the certificate must be for the name, although the connection goes to an address', async () => {
     const url = await openTls((_request, response) => void response.end())
     await using world = openSender({ lookup: async () => ['127.0.0.1'] })
     expect(await world.post(url, certificate)).toMatchObject({ kind: 'accepted' })

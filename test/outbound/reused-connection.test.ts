@@ -13,7 +13,7 @@ afterEach(closeOpened)
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'
 type OnRequest = (socket: Socket, ofConnection: number, connection: number) => void
 
-/** Keeps the requests, and reacts to each by its number on the connection and by the number of the connection. */
+/** Keeps the requests, and reacts to each by its number on the connection and the number of the connection. */
 function counting(onRequest: OnRequest) {
   const requests: string[] = []
   let connections = 0
@@ -34,14 +34,14 @@ function counting(onRequest: OnRequest) {
   }
 }
 
-/** As `openRaw`, under TLS. */
+/** Does the same as `openRaw`, with TLS. */
 async function openTlsRaw(onSocket: (socket: Socket) => void): Promise<string> {
   const server = createTlsServer({ cert: certificate, key: certificateKey }, onSocket)
   onTestFinished(() => void server.close())
   return `https://localhost:${await listen(server)}`
 }
 
-/** Lets the client put a connection back into its pool, which it does a turn after the answer. */
+/** Waits until the client has put a connection back into its pool, one turn after the answer. */
 async function putBack(): Promise<void> {
   for (let turn = 0; turn < 3; turn += 1) await setImmediate()
 }
@@ -50,35 +50,38 @@ const answer = (socket: Socket) => void socket.write(OK)
 const reset = (socket: Socket) => void socket.resetAndDestroy()
 const close = (socket: Socket) => void socket.end()
 
-describe('a post on a connection that has served before', () => {
+describe('a post on a reused connection', () => {
   test.each([
     ['reset', reset],
     ['closed', close],
-  ])('is made once more on a new one when it is %s before a byte of an answer', async (_, lose) => {
+  ])('is repeated once on a new connection if it is %s before a byte of an answer', async (_, lose) => {
     const { requests, onSocket } = counting((socket, ofConnection) => (ofConnection === 1 ? answer(socket) : lose(socket)))
     const url = await openRaw(onSocket)
     await using world = openSender()
     expect(await world.post(url)).toMatchObject({ kind: 'accepted' })
     await putBack()
     expect(await world.post(url)).toMatchObject({ kind: 'accepted' })
-    // The second post went out twice, the same bytes each time.
+    // The second post was sent twice, with the same bytes.
     expect(requests).toHaveLength(3)
     expect(requests[2]).toBe(requests[1])
   })
 
-  test.each(['directly', 'through a proxy'])('is made once more under TLS %s, where a farewell is no answer', async (way) => {
-    const { requests, onSocket } = counting((socket, ofConnection) => (ofConnection === 1 ? answer(socket) : close(socket)))
-    const url = await openTlsRaw(onSocket)
-    const proxy = way === 'directly' ? {} : { proxy: (await startForwardProxy()).url }
-    await using world = openSender()
-    const post = () => world.sender.send({ url, headers: {}, body: Buffer.from('{}'), route: { ca: certificate, ...proxy } })
-    expect(await post()).toMatchObject({ kind: 'accepted' })
-    await putBack()
-    expect(await post()).toMatchObject({ kind: 'accepted' })
-    expect(requests).toHaveLength(3)
-  })
+  test.each(['directly', 'through a proxy'])(
+    'is repeated once under TLS %s, because a TLS close does not count as an answer',
+    async (way) => {
+      const { requests, onSocket } = counting((socket, ofConnection) => (ofConnection === 1 ? answer(socket) : close(socket)))
+      const url = await openTlsRaw(onSocket)
+      const proxy = way === 'directly' ? {} : { proxy: (await startForwardProxy()).url }
+      await using world = openSender()
+      const post = () => world.sender.send({ url, headers: {}, body: Buffer.from('{}'), route: { ca: certificate, ...proxy } })
+      expect(await post()).toMatchObject({ kind: 'accepted' })
+      await putBack()
+      expect(await post()).toMatchObject({ kind: 'accepted' })
+      expect(requests).toHaveLength(3)
+    },
+  )
 
-  test('fails when its repeat is lost as well', async () => {
+  test('fails if the repeat is lost as well', async () => {
     const { requests, onSocket } = counting((socket, ofConnection, connection) =>
       ofConnection === 1 && connection === 1 ? answer(socket) : reset(socket),
     )
@@ -90,7 +93,7 @@ describe('a post on a connection that has served before', () => {
     expect(requests).toHaveLength(3)
   })
 
-  test('fails when a part of an answer had come', async () => {
+  test('fails if part of an answer has come', async () => {
     const { requests, onSocket } = counting((socket, ofConnection) => {
       if (ofConnection === 1) return answer(socket)
       return void socket.write('HTTP/1.1 2', () => socket.end())
@@ -103,7 +106,7 @@ describe('a post on a connection that has served before', () => {
     expect(requests).toHaveLength(2)
   })
 
-  test('fails at its deadline, without a repeat, when nothing comes', async () => {
+  test('fails at its deadline, without a repeat, if nothing comes', async () => {
     const { requests, onSocket } = counting((socket, ofConnection) => void (ofConnection === 1 && answer(socket)))
     const url = await openRaw(onSocket)
     const due: (() => void)[] = []
@@ -122,7 +125,7 @@ describe('a post on a connection that has served before', () => {
     expect(requests).toHaveLength(2)
   })
 
-  test('is not repeated when posts may leave no more', async () => {
+  test('is not repeated once no more posts may be sent', async () => {
     let mayPost = true
     const { requests, onSocket } = counting((socket, ofConnection) => {
       if (ofConnection === 1) return answer(socket)
@@ -146,10 +149,10 @@ test('a post on a new connection that is reset is an attempt, and is not repeate
   expect(requests).toHaveLength(1)
 })
 
-test('a question on a reused connection that is reset is asked again, and both count', async () => {
+test('a request to the carrier on a reused connection that is reset is repeated; both count', async () => {
   const json = (body: string) =>
     `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
-  // The first connection serves the token and is reset at the question.
+  // The first connection gives the token, and is reset at the request.
   const { requests, onSocket } = counting((socket, ofConnection) => {
     const isToken = requests.at(-1)?.startsWith('POST ') === true
     if (isToken) return void socket.write(json('{"token":"t"}'))

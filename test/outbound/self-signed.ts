@@ -1,4 +1,4 @@
-/** A certificate for `localhost` that nobody signed but itself, valid for a century, and its key: worth nothing outside these tests. */
+/** A self-signed certificate for `localhost` and its key, valid for a century. Neither is used outside these tests. */
 export const certificate = `-----BEGIN CERTIFICATE-----
 MIIBlTCCATugAwIBAgIUOpzbnKY2IaxSoL1aMeBwXpbBe9UwCgYIKoZIzj0EAwIw
 FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMTAxMjcyN1oYDzIxMjYxMDI4

@@ -20,7 +20,7 @@ import { keptText, LOOPBACK, openSender } from './sender-world.ts'
 
 afterEach(closeOpened)
 
-/** Answers every request, once its body is there, with these bytes, then calls `then`. */
+/** Answers every request with these bytes after its body has arrived, and then calls `then`. */
 const openAnswering = (bytes: string, then: (socket: Socket) => void = () => undefined) =>
   openRaw((socket) => {
     socket.on('data', (data) => {
@@ -38,7 +38,7 @@ describe('O1: an answer', () => {
     expect(await world.post(await openStatus(status))).toMatchObject({ kind: 'accepted', status })
   })
 
-  test('keeps its first bytes and how long it took', async () => {
+  test('is kept with its first bytes and its duration', async () => {
     const text = 'é'.repeat(3_000)
     await using world = openSender()
     const result = await world.post(await openHttp((_request, response) => void response.end(text)))
@@ -47,7 +47,7 @@ describe('O1: an answer', () => {
     expect(result.durationMs).toBeLessThan(5_000)
   })
 
-  test('names the address it came from, as does a refused connection; a name without one has none', async () => {
+  test('names the address it came from, and so does a refused connection', async () => {
     await using world = openSender()
     expect(await world.post(await openStatus(204))).toMatchObject({ kind: 'accepted', address: '127.0.0.1' })
     expect(await world.post(await openStatus(500))).toMatchObject({ kind: 'rejected', address: '127.0.0.1' })
@@ -55,13 +55,13 @@ describe('O1: an answer', () => {
     expect(await world.post('http://nowhere.invalid/')).not.toHaveProperty('address')
   })
 
-  test('counts only once it is final: provisional responses before it are skipped', async () => {
+  test('counts only once it is final; provisional responses before it are skipped', async () => {
     const url = await openAnswering(`${'HTTP/1.1 102 Processing\r\n\r\n'.repeat(20)}HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n`)
     await using world = openSender()
     expect(await world.post(url)).toMatchObject({ kind: 'accepted', status: 201 })
   })
 
-  test('that sends only provisional responses counts as no answer before the deadline', async () => {
+  test('that consists only of provisional responses counts as no answer at the deadline', async () => {
     const url = await openAnswering('', (socket) => {
       const storm = (): void => {
         while (!socket.destroyed && socket.write('HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'));
@@ -81,7 +81,7 @@ describe('O1: an answer', () => {
       (socket: Socket) => void setImmediate(() => socket.resetAndDestroy()),
     ],
     ['chunked badly', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n6\r\nthanks\r\nzz\r\n', () => undefined],
-  ])('with a body that is %s is acceptance all the same: its status was complete', async (_, bytes, then) => {
+  ])('with a body that is %s is still accepted, because its status was complete', async (_, bytes, then) => {
     await using world = openSender()
     expect(await world.post(await openAnswering(bytes, then))).toMatchObject({ kind: 'accepted', status: 200 })
   })
@@ -94,7 +94,7 @@ describe('O1: an answer', () => {
     },
   )
 
-  test('with an endless body is read to 64 KB and no further', async () => {
+  test('with an endless body is read up to 64 KB', async () => {
     let written = 0
     let ended = false
     const url = await openHttp((_request, response) => {
@@ -115,11 +115,11 @@ describe('O1: an answer', () => {
     expect(result).toMatchObject({ kind: 'accepted', status: 200 })
     expect(result.answerStart).toHaveLength(ANSWER_KEPT_BYTES)
     await until(() => ended)
-    // The buffers of two sockets on the way add to it.
+    // The buffers of two sockets on the way are added.
     expect(written).toBeLessThan(20_000_000)
   })
 
-  test('with a body that never ends holds its slot no longer than the deadline', async () => {
+  test('with an endless body holds its slot only until the deadline', async () => {
     const url = await openAnswering('HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\nthanks')
     await using world = openSender({}, { timeoutMs: 300 })
     const result = await world.post(url)
@@ -159,7 +159,7 @@ describe('O3: a refusal', () => {
     expect(await world.post(await openStatus(status, { 'retry-after': header }))).toMatchObject({ kind: 'rejected', status, retryAfterMs })
   })
 
-  test('says why, for the operator', async () => {
+  test('gives its reason to the operator', async () => {
     await using world = openSender()
     const result = await world.post(await openHttp((_request, response) => void response.writeHead(422).end('no such parcel')))
     expect(keptText(result)).toBe('no such parcel')
@@ -206,7 +206,7 @@ describe('O4: no answer', () => {
   test.each([
     ['ENOTFOUND', 'dns'],
     ['EAI_AGAIN', 'dns'],
-  ])('a name that does not resolve (%s) makes the result a failure, and throws nothing', async (code, reason) => {
+  ])('a name that does not resolve (%s) is a failure, and throws nothing', async (code, reason) => {
     await using world = openSender({ lookup: () => Promise.reject(Object.assign(new Error('no'), { code })) })
     expect(await world.post('http://shop.internal/')).toMatchObject({ kind: 'failed', reason, detail: code })
   })
@@ -243,7 +243,7 @@ describe('O4: no answer', () => {
     )
   })
 
-  test('a post after the sender is closed is interrupted and sends no request', async () => {
+  test('a post after the sender is closed is interrupted without a request', async () => {
     let requests = 0
     const url = await openHttp((_request, response) => {
       requests += 1
@@ -308,7 +308,7 @@ function memoryHeld() {
 }
 
 describe('O12: an invalid certificate', () => {
-  test('is a failure, however often, and neither connections nor memory pile up', async () => {
+  test('is a failure, however often, and connections and memory do not pile up', async () => {
     const url = await openTls((_request, response) => void response.end())
     await using world = openSender({ allowNetworks: LOOPBACK })
     const deliver = async (times: number): Promise<void> => {
@@ -317,12 +317,12 @@ describe('O12: an invalid certificate', () => {
         if (result.kind !== 'failed' || result.reason !== 'tls') throw new Error(JSON.stringify(result))
       }
     }
-    // Things that are made once, such as compiled code, still appear during the first hundreds.
+    // The first hundreds of posts still create things that are made only once, such as compiled code.
     await deliver(byForm(50, 1000))
     const before = memoryHeld()
     await deliver(byForm(50, 600))
     const after = memoryHeld()
-    // Measure the reachable memory, because the memory of the process settles only after thousands of posts. A leak of 1 kB a post would show.
+    // Measure the reachable memory, because the process's memory settles only after thousands of posts. A leak of 1 kB a post would show.
     if (!SHORT) expect(after.reachable - before.reachable).toBeLessThan(600_000)
     expect(after.sockets - before.sockets).toBeLessThan(10)
     expect(after.rss - before.rss).toBeLessThan(100_000_000)
@@ -331,7 +331,7 @@ describe('O12: an invalid certificate', () => {
   })
 })
 
-describe('O13: a kept connection', () => {
+describe('O13: a kept-alive connection', () => {
   test('is used again', async () => {
     const ports = new Set<number | undefined>()
     const url = await openHttp((request, response) => {
@@ -340,7 +340,7 @@ describe('O13: a kept connection', () => {
     })
     await using world = openSender()
     for (let nth = 0; nth < 20; nth++) expect(await world.post(url)).toMatchObject({ kind: 'accepted' })
-    // A connection is free only a moment after its answer was read, so the next post may open another.
+    // A connection is free a moment after its answer was read, so the next post may open another.
     expect(ports.size).toBeLessThanOrEqual(3)
   })
 
@@ -363,7 +363,7 @@ describe('O13: a kept connection', () => {
   })
 })
 
-/** An endpoint that answers each post or leaves it without an answer. It notes how its connections ended. */
+/** Opens an endpoint that either answers each post or does not, and records how its connections ended. */
 async function openWatched({ isTls, isAnswering }: { readonly isTls: boolean; readonly isAnswering: boolean }) {
   const ends: string[] = []
   let posts = 0
@@ -381,12 +381,12 @@ async function openWatched({ isTls, isAnswering }: { readonly isTls: boolean; re
 }
 
 describe.each([['http', false] as const, ['https', true] as const])('a connection by %s', (_, isTls) => {
-  test('is reset when its post is interrupted: what was not sent yet is not sent later', async () => {
+  test('is reset if its post is interrupted, so that the rest is not sent later', async () => {
     const { url, ends, posts } = await openWatched({ isTls, isAnswering: false })
     await using world = openSender()
     const result = world.post(url, certificate)
     await until(() => posts() === 1)
-    // Wait until the sender has read all of the handshake, because closing a socket with unread bytes resets the connection in any case.
+    // Wait until the sender has read the whole handshake, because a socket closed with unread bytes is always reset.
     await setTimeout(100)
     await world.sender.close()
     expect(await result).toMatchObject({ kind: 'failed', reason: 'interrupted', detail: 'CLOSED' })
@@ -394,7 +394,7 @@ describe.each([['http', false] as const, ['https', true] as const])('a connectio
     expect(ends).toEqual(['ECONNRESET'])
   })
 
-  test('is reset when its post is timed out, and the next post has another', async () => {
+  test('is reset if its post times out, and the next post uses another', async () => {
     const { url, ends } = await openWatched({ isTls, isAnswering: false })
     await using world = openSender({}, { timeoutMs: 500 })
     for (let nth = 0; nth < 2; nth++)
@@ -403,7 +403,7 @@ describe.each([['http', false] as const, ['https', true] as const])('a connectio
     expect(ends).toEqual(['ECONNRESET', 'ECONNRESET'])
   })
 
-  test('is closed, not reset, when no post is left on it', async () => {
+  test('is closed and not reset if it has no post', async () => {
     const { url, ends } = await openWatched({ isTls, isAnswering: true })
     await using world = openSender()
     expect(await world.post(url, certificate)).toMatchObject({ kind: 'accepted' })
@@ -413,7 +413,7 @@ describe.each([['http', false] as const, ['https', true] as const])('a connectio
   })
 })
 
-describe('a connection that ends with its answer', () => {
+describe('a connection that ends after its answer', () => {
   test('is replaced for the next post, even if no other connection to the host is open', async () => {
     const url = await openHttp((_request, response) => void response.setHeader('connection', 'close').end())
     await using world = openSender()
@@ -425,8 +425,8 @@ describe('a connection that ends with its answer', () => {
 })
 
 describe('O14: a compressed answer', () => {
-  test('of 300 MB is neither inflated nor kept beyond its first bytes', async () => {
-    // Many members in a row are one valid gzip: 300 MB from a little.
+  test('of 300 MB is not inflated, and only its first bytes are kept', async () => {
+    // Several gzip members in a row are one valid gzip, so few bytes make 300 MB.
     const member = gzipSync(Buffer.alloc(1_000_000))
     const bomb = Buffer.concat(Array.from({ length: 300 }, () => member))
     const url = await openHttp((_request, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb))
@@ -439,7 +439,7 @@ describe('O14: a compressed answer', () => {
   })
 })
 
-test('no post is sent on a connection that opens while posts are forbidden', async () => {
+test('no post is sent on a connection that opens after posts were forbidden', async () => {
   const received: number[] = []
   const url = await openHttp((_request, response) => {
     received.push(response.statusCode)
@@ -448,7 +448,7 @@ test('no post is sent on a connection that opens while posts are forbidden', asy
   let mayPost = true
   await using world = openSender({}, { mayPost: () => mayPost })
   const late = world.post(url)
-  // It is still connecting.
+  // The connection is not open yet.
   mayPost = false
   expect(await late).toMatchObject({ kind: 'failed', reason: 'interrupted' })
   expect(await world.post(url)).toMatchObject({ kind: 'failed', reason: 'interrupted' })

@@ -7,7 +7,7 @@ import { closeOpened, connect, goodBody, json } from '../carrier/carrier-double.
 import { openSilentPort, SILENT_ADDRESS } from '../support/network/silent-address.ts'
 import { LOOPBACK, openSender } from './sender-world.ts'
 
-/** Attempts that do what the test says, on a clock that it moves. */
+/** Makes attempts that do what the test says, on a clock that it moves. */
 function openRace(addresses: readonly string[]) {
   const begun = new Map<string, Parameters<StartAttempt<string>>[1]>()
   const givenUp: string[] = []
@@ -38,7 +38,7 @@ function openRace(addresses: readonly string[]) {
 }
 
 describe('the addresses of a host', () => {
-  test('each have a quarter of a second before the next is tried beside them', () => {
+  test('each get a quarter of a second before the next is tried too', () => {
     const race = openRace(['10.0.0.1', '10.0.0.2', '10.0.0.3'])
     expect([race.begun(), race.timers()]).toEqual([['10.0.0.1'], [STAGGER_MS]])
     race.wait()
@@ -46,7 +46,7 @@ describe('the addresses of a host', () => {
     expect([race.begun(), race.timers(), race.ended]).toEqual([['10.0.0.1', '10.0.0.2', '10.0.0.3'], [], []])
   })
 
-  test('are raced: the first to answer wins, and the others are given up', () => {
+  test('race: the first to answer wins, and the others are given up', () => {
     const race = openRace(['10.0.0.1', '10.0.0.2', '10.0.0.3'])
     race.wait()
     race.answer('10.0.0.1')
@@ -61,7 +61,7 @@ describe('the addresses of a host', () => {
     expect(race.ended).toHaveLength(1)
   })
 
-  test('give way at once when they fail, and the last failure is reported', () => {
+  test('are replaced at once when they fail, and the last failure is reported', () => {
     const race = openRace(['10.0.0.1', '10.0.0.2'])
     race.fail('10.0.0.1')
     expect([race.begun(), race.timers()]).toEqual([['10.0.0.1', '10.0.0.2'], []])
@@ -93,7 +93,7 @@ describe('the addresses of a host', () => {
 describe('O4: a host whose first address drops packets', () => {
   const both = [SILENT_ADDRESS, '127.0.0.1']
 
-  /** A server on the same port as an address that drops packets. */
+  /** Starts a server on the same port as an address that drops packets. */
   async function openBeside(answer: Parameters<typeof createServer>[1]) {
     const port = await openSilentPort()
     const server = createServer(answer)
@@ -106,19 +106,19 @@ describe('O4: a host whose first address drops packets', () => {
     return { port, [Symbol.asyncDispose]: close }
   }
 
-  test('is posted to at its second, because the first is not waited for', async () => {
+  test('gets posts at its second address, without a wait for the first', async () => {
     await using server = await openBeside((_request, response) => void response.end())
     await using world = openSender({ allowNetworks: LOOPBACK, lookup: async () => both }, { timeoutMs: 60_000 })
     expect(await world.post(`http://shop.internal:${server.port}/hook`)).toMatchObject({ kind: 'accepted' })
   })
 
-  test('is not posted to at all if the guard refuses its second', async () => {
+  test('gets no post if the guard refuses its second address', async () => {
     await using server = await openBeside((_request, response) => void response.end())
     await using world = openSender({ allowNetworks: [`${SILENT_ADDRESS}/32`], lookup: async () => both }, { timeoutMs: 60_000 })
     expect(await world.post(`http://shop.internal:${server.port}/hook`)).toMatchObject({ kind: 'failed', reason: 'forbidden' })
   })
 
-  test('P1: is asked as the carrier at its second', async () => {
+  test('P1: is reached as the carrier at its second address', async () => {
     await using server = await openBeside((request, response) =>
       json(response, 200, request.method === 'POST' ? '{"token":"t"}' : goodBody),
     )
@@ -128,7 +128,7 @@ describe('O4: a host whose first address drops packets', () => {
     await closeOpened()
   })
 
-  test('S18: is connected to as the database at its second', async () => {
+  test('S18: is reached as the database at its second address', async () => {
     await using server = await openBeside(() => undefined)
     const socket = openServerSocket((_host, _options, callback) =>
       callback(

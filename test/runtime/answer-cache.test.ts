@@ -24,7 +24,7 @@ function openCache(bytesMax: number) {
   }
 }
 
-test('keeps at most its bytes, the least recently used answers going first', () => {
+test('keeps at most its limit of bytes, and drops the least recently used answers first', () => {
   const cache = openCache(5000)
   for (const parcelId of [1, 2, 3]) cache.keep(`key ${parcelId}`, anAnswer(parcelId))
   cache.get('key 1')
@@ -34,7 +34,7 @@ test('keeps at most its bytes, the least recently used answers going first', () 
   expect(cache.get('large')).toBeUndefined()
 })
 
-test('forgets all answers of a parcel, and only those, also after one was replaced', () => {
+test('forgets all answers of a parcel, even replaced ones, and no others', () => {
   const cache = openCache(100_000)
   cache.keep('a', anAnswer(1))
   cache.keep('b', anAnswer(1))
@@ -47,7 +47,7 @@ test('forgets all answers of a parcel, and only those, also after one was replac
   expect(['a', 'b', 'c'].map((key) => cache.get(key)?.parcelId)).toEqual([undefined, undefined, undefined])
 })
 
-test('an answer read before a change of its parcel is not given after it', () => {
+test('an answer read before a change of its parcel is not served after it', () => {
   const cache = openCache(100_000)
   const before = cache.mark()
   cache.changed([1])
@@ -63,7 +63,7 @@ test('a cache with a limit of 0 bytes keeps nothing', () => {
   expect(cache.get('a')).toBeUndefined()
 })
 
-test('a memory forgets the least recently used value', () => {
+test('a memory drops the least recently used value', () => {
   const memory = createMemory<number>({ entriesMax: 2 })
   memory.set('a', 1)
   memory.set('b', 2)

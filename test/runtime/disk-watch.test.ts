@@ -29,7 +29,7 @@ function watch() {
   return { disk, sign, look, lines, break: () => (measured = () => Promise.reject(new Error('gone'))) }
 }
 
-test('S5: the disk is short below the limit, for other threads too, and logged once', async () => {
+test('S5: the disk is short below the limit, also for other threads, and this is logged once', async () => {
   const { disk, sign, look, lines } = watch()
   await look({ freeBytes: 256 * MB - 1 })
   await look({ freeBytes: 1 })
@@ -45,7 +45,7 @@ test('S12: a write-ahead log above 256 MB is logged once', async () => {
   expect(lines.map(({ message }) => message)).toEqual([expect.stringContaining('the write-ahead log keeps growing')])
 })
 
-test('when the disk cannot be measured, the last state stands and the failure is logged once', async () => {
+test('if the disk cannot be measured, the last state stays, and the failure is logged once', async () => {
   const { disk, look, lines, break: breakIt } = watch()
   await look({ freeBytes: 1 })
   breakIt()
@@ -74,7 +74,7 @@ test('S5: an observation is refused before the store while the disk is short', a
   expect(await guarded.submit(push)).toEqual({ kind: 'duplicate' })
 })
 
-test('a store that lost a file takes nothing, and says once which file and once that it is back', async () => {
+test('a store that lost a file refuses everything, and logs once each that and its return', async () => {
   const { disk, look, lines } = watch()
   await look({ lost: { name: 'relay.db-wal', fate: 'gone' } })
   await look({ lost: { name: 'relay.db-wal', fate: 'gone' }, freeBytes: 1 })
@@ -90,7 +90,7 @@ test('a store that lost a file takes nothing, and says once which file and once 
   ])
 })
 
-test('a store that is being moved takes no writes, even with room on its disk', async () => {
+test('a store that is being moved refuses writes, even with room on its disk', async () => {
   const { disk, sign, look } = watch()
   showMoving(sign)
   await look({ freeBytes: 512 * MB })

@@ -22,7 +22,7 @@ function openInTurn() {
   return { inTurn, take, did }
 }
 
-test('work that several ask for at once is done in turn, with rests as long as the work', async () => {
+test('work that several callers request is done in turn, with pauses as long as the work', async () => {
   const { take, did } = openInTurn()
   expect(await Promise.all([take('one', 5), take('other', 20), take('third', 5000)])).toEqual(['one', 'other', 'third'])
   await take('last', 1)

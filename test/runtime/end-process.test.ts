@@ -14,7 +14,7 @@ async function howItEnds(how: 'thread' | 'alone'): Promise<unknown> {
   return await once(child, 'exit')
 }
 
-test('a process is ended although one of its threads stands still in a call of the system', async () => {
+test('a process is ended even if one of its threads hangs in a system call', async () => {
   expect(await howItEnds('alone')).toEqual([3, null])
   expect(await howItEnds('thread')).toEqual([null, 'SIGKILL'])
 }, 60_000)

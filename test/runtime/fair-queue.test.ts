@@ -24,7 +24,7 @@ function openQueue(bounds: { readonly waitingMax: number; readonly waitingPerKey
         (error: unknown) => outcomes.push(`${name} ${error === refused ? 'refused' : 'failed'}`),
       )
     },
-    /** Ends what is under way. */
+    /** Ends the running job. */
     async end(error?: Error): Promise<void> {
       const last = ends.at(-1)
       if (error === undefined) last?.resolve()
@@ -36,7 +36,7 @@ function openQueue(bounds: { readonly waitingMax: number; readonly waitingPerKey
 
 const WIDE = { waitingMax: 100, waitingPerKeyMax: 100 }
 
-test('I17: work is done one at a time, and a single job waits for one of many by another caller', async () => {
+test('I17: jobs run one at a time, and a single job waits for at most one of another caller', async () => {
   const { bring, end, started } = openQueue(WIDE)
   for (let nth = 0; nth < 50; nth++) bring('flood', `flood ${nth}`)
   bring('honest', 'honest')
@@ -48,7 +48,7 @@ test('I17: work is done one at a time, and a single job waits for one of many by
   expect(started.at(-1)).toBe('flood 2')
 })
 
-test('I17: waiting work is bounded per key, and over all keys the fullest one gives way', async () => {
+test('I17: waiting jobs are limited per key, and over all keys the key with most loses one', async () => {
   const { bring, end, started, outcomes } = openQueue({ waitingMax: 4, waitingPerKeyMax: 3 })
   for (let nth = 0; nth < 6; nth++) bring('flood', `flood ${nth}`)
   await nextTurn()
@@ -60,7 +60,7 @@ test('I17: waiting work is bounded per key, and over all keys the fullest one gi
   expect(started).toEqual(['flood 0', 'flood 1', 'first', 'second', 'third'])
 })
 
-test('work that nobody wants any more is not begun, and a failure holds up no other work', async () => {
+test('a job without a caller is not begun, and a failure delays no other job', async () => {
   const { bring, end, started, outcomes } = openQueue(WIDE)
   bring('a', 'fails')
   bring('b', 'left', () => false)

@@ -6,7 +6,7 @@ import { createGroupCommit } from '../../src/runtime/group-commit.ts'
 
 const push = (name: string): Incoming => parsePush({ body: Buffer.from(name), contentEncoding: null, receivedAtMs: 0, keyIndex: 0 })
 
-/** A recorder whose commits end when the test says so. */
+/** Opens a recorder whose commits end when the test says so. */
 function openRecorder() {
   const batches: { readonly names: readonly string[]; readonly end: (error?: Error) => void }[] = []
   const record = (batch: readonly Incoming[]) =>
@@ -49,10 +49,10 @@ function open(limits = { recorderMax: 6, waitingMax: 7, patienceMs: 1000 }, atOn
   return { ...recorder, commit, told, pass, second, timers }
 }
 
-/** Lets everything that can go on without a commit go on. */
+/** Waits until everything that does not need a commit has gone on. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-test('observations that arrive during a commit form the next batch, up to a bound', async () => {
+test('observations that arrive during a commit form the next batch, up to a limit', async () => {
   const { commit, batches } = open()
   const first = commit.submit(push('a'))
   await settled()
@@ -67,7 +67,7 @@ test('observations that arrive during a commit form the next batch, up to a boun
   expect(batches.map(({ names }) => names)).toEqual([['a'], ['b', 'c', 'd'], ['e']])
 })
 
-test('as many batches run at once as the present limit allows', async () => {
+test('as many batches run at once as the current limit allows', async () => {
   let atOnce = 2
   const { commit, batches } = open(undefined, () => atOnce)
   const submitted: Promise<unknown>[] = []
@@ -100,7 +100,7 @@ test('no sender is answered before the commit and its report', async () => {
   expect(told).toEqual(['committed', 'sender'])
 })
 
-test('a failing commit is a 503 for all observations of its batch and no others', async () => {
+test('a failing commit is a 503 for all observations of its batch, and for no others', async () => {
   const { commit, batches, told } = open()
   const submit = (name: string) =>
     commit.submit(push(name)).then(
@@ -152,7 +152,7 @@ test('S9: on a slow disk an observation that has waited too long is refused', as
   await commit.drained()
 })
 
-test('is drained when nothing waits and nothing is being committed', async () => {
+test('is drained when nothing waits and no commit runs', async () => {
   const { commit, batches } = open()
   const submitted = commit.submit(push('a'))
   let drained = false
@@ -165,7 +165,7 @@ test('is drained when nothing waits and nothing is being committed', async () =>
   await Promise.all([submitted, drain])
 })
 
-test('a batch that failed is tried once a second until a commit works', async () => {
+test('a failed batch is retried once a second until a commit works', async () => {
   const { commit, batches, told, second, timers } = open()
   const refused = (name: string) => expect(commit.submit(push(name))).rejects.toMatchObject({ code: 'storage_unavailable' })
   for (const [at, name] of ['a', 'b'].entries()) {
@@ -181,7 +181,7 @@ test('a batch that failed is tried once a second until a commit works', async ()
     batches[at]?.end(new Error('a damaged page'))
     await settled()
   }
-  // The same failure is logged once.
+  // The same failure is logged only once.
   expect(told).toEqual(['failed'])
   await second()
   batches[4]?.end()
@@ -189,7 +189,7 @@ test('a batch that failed is tried once a second until a commit works', async ()
   expect([told, timers, batches.length]).toEqual([['failed', 'committed'], [], 5])
 })
 
-test('a refused batch is not tried again after another commit has worked, or at a stop', async () => {
+test('a refused batch is not retried after another commit has worked, or at a stop', async () => {
   const { commit, batches, second } = open()
   const codeOf = (name: string) => commit.submit(push(name)).catch((error: { code: string }) => error.code)
   const sent = codeOf('a')

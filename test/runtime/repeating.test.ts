@@ -4,7 +4,7 @@ import { startRepeating } from '../../src/runtime/repeating.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-test('work is repeated an interval after it has ended, not after it began', async () => {
+test('work is repeated an interval after its end, not after its beginning', async () => {
   const began: PromiseWithResolvers<void>[] = []
   startRepeating(() => {
     const work = Promise.withResolvers<void>()
@@ -20,7 +20,7 @@ test('work is repeated an interval after it has ended, not after it began', asyn
   expect(began).toHaveLength(2)
 })
 
-test('once stopped, work begins no more, though the last one ends later', async () => {
+test('after a stop no work begins, even if the last one ends later', async () => {
   const work = Promise.withResolvers<void>()
   let times = 0
   const repeating = startRepeating(() => {

@@ -5,7 +5,7 @@ import { HOUR_MS, MINUTE_MS, NOON } from '../support/runner/constants.ts'
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
 afterEach(() => void vi.useRealTimers())
 
-/** A schedule on a clock that the test moves, together with the timers or alone. */
+/** Opens a schedule on a wall clock that the test moves, with or without its timers. */
 function openSchedule(expression: string) {
   let nowMs = NOON
   const wokenAt: string[] = []
@@ -36,13 +36,13 @@ test('wakes at the times of its expression, in UTC, once each', () => {
   expect(wokenAt).toEqual(['12:15', '12:30', '12:45', '13:00'].map((time) => `2026-03-01T${time}:00`))
 })
 
-test('wakes every second when that is what the expression says', () => {
+test('wakes every second if its expression says so', () => {
   const { wokenAt, pass } = openSchedule('* * * * * *')
   pass(20_000)
   expect(wokenAt).toHaveLength(20)
 })
 
-test('P13: a clock put back holds the schedule up by no more than its interval', () => {
+test('P13: a clock put back delays the schedule by at most its interval', () => {
   for (const backMs of [HOUR_MS, 10 * 365 * 24 * HOUR_MS]) {
     const { wokenAt, pass, jump } = openSchedule('* * * * *')
     pass(2 * MINUTE_MS)
@@ -60,7 +60,7 @@ test('P13: a schedule wakes once after the clock is put forward by ten years', (
   expect(wokenAt.map((time) => time.slice(0, 10))).toEqual(['2026-03-01', '2036-02-27', '2036-02-27'])
 })
 
-test('a time that passed while the process was held up is not missed', () => {
+test('a time that passed while the process was blocked is not missed', () => {
   const { wokenAt, pass, jump } = openSchedule('*/5 * * * *')
   pass(5 * MINUTE_MS - 2000)
   jump(10_000)

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { createServerClock } from '../../src/runtime/server-clock.ts'
 import { NOON } from '../support/runner/constants.ts'
 
-/** A server whose clock is `aheadMs` ahead of the monotonic clock of this machine, asked over a network that takes its time both ways. */
+/** Opens a server whose clock is `aheadMs` ahead of this machine's monotonic clock. The network takes time in both directions. */
 function openServer(aheadMs: number) {
   let atMs = 1000.25
   let ahead = aheadMs
@@ -28,7 +28,7 @@ function openServer(aheadMs: number) {
 
 const trip = fc.record({ thereMs: fc.double({ min: 0, max: 1500, noNaN: true }), backMs: fc.double({ min: 0, max: 1500, noNaN: true }) })
 
-test('the time is off by no more than the quickest answer took', () => {
+test('the error of the time is at most the duration of the quickest answer', () => {
   fc.assert(
     fc.property(fc.array(trip, { minLength: 1, maxLength: 20 }), fc.double({ min: 0, max: 5000, noNaN: true }), (trips, restMs) => {
       const server = openServer(NOON)
@@ -46,7 +46,7 @@ test('the time is off by no more than the quickest answer took', () => {
   )
 })
 
-test('a slower answer that is consistent with the known time does not move it', () => {
+test('a slower answer that is consistent with the known time does not change it', () => {
   const server = openServer(NOON)
   const clock = createServerClock(server.monotonic, server.ask(1, 1))
   const known = clock.now() - server.monotonic()
@@ -61,7 +61,7 @@ test('a slower answer that is consistent with the known time does not move it', 
   }
 })
 
-test.each([600_000, -600_000, 5000, -5000])('a server whose clock is set by %i ms is followed with the next answer', (stepMs) => {
+test.each([600_000, -600_000, 5000, -5000])('a server’s clock that is set by %i ms is followed at the next answer', (stepMs) => {
   const server = openServer(NOON)
   const clock = createServerClock(server.monotonic, server.ask(1, 1))
   server.step(stepMs)
@@ -69,7 +69,7 @@ test.each([600_000, -600_000, 5000, -5000])('a server whose clock is set by %i m
   expect(Math.abs(clock.now() - server.time())).toBeLessThanOrEqual(6)
 })
 
-test('between answers the time runs on by the monotonic clock, in whole milliseconds', () => {
+test('between answers the time advances by the monotonic clock, in whole milliseconds', () => {
   const server = openServer(NOON)
   const clock = createServerClock(server.monotonic, server.ask(0, 0))
   const before = clock.now()

@@ -11,7 +11,7 @@ import { parsed } from './sandbox-fixture.ts'
 
 const command = fileURLToPath(new URL('../../src/cli/sandbox.ts', import.meta.url))
 
-/** Starts the command as a separate process, and waits for the line that says that it listens. */
+/** Starts the command as a separate process, and waits for the line with its address. */
 async function started(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   const script = `import { sandboxCommand } from ${JSON.stringify(command)}; await sandboxCommand().parseAsync(process.argv.slice(1), { from: 'user' })`
   const child = tieToTest(
@@ -69,7 +69,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
   },
 )
 
-test('with --speed the lives run by themselves, and no entry lies in the future', async () => {
+test('with --speed the lives run by themselves, and no entry is in the future', async () => {
   await using receiver = await startWebhookReceiver()
   const sandbox = await started(['--parcels', '3', '--speed', '300000', '--webhook-url', receiver.url, '--json'])
   try {
@@ -83,7 +83,7 @@ test('with --speed the lives run by themselves, and no entry lies in the future'
   }
 })
 
-test('the control plane adds parcels and scans, and says what is wrong with an order', async () => {
+test('the control API adds parcels and scans, and says what is wrong with a request', async () => {
   const sandbox = await started(['--parcels', '0', '--speed', '0'])
   const refused = async (path: string, body: object) =>
     (await fetch(`${sandbox.url}/sandbox/${path}`, { method: 'POST', body: JSON.stringify(body) })).status
@@ -108,7 +108,7 @@ test('the control plane adds parcels and scans, and says what is wrong with an o
   }
 })
 
-test('a text is pushed as it is over HTTP, signed with the shared key or another one', async () => {
+test('a text is pushed unchanged over HTTP, signed with the shared key or another one', async () => {
   await using receiver = await startWebhookReceiver()
   receiver.answer((nth) => (nth === 0 ? 200 : 401))
   const sandbox = await started(['--parcels', '0', '--speed', '0', '--webhook-url', receiver.url], { SANDBOX_SHARED_KEY: 'the-right-key' })
@@ -131,7 +131,7 @@ test('a text is pushed as it is over HTTP, signed with the shared key or another
   }
 })
 
-test('the help names every flag and every path of the control plane', () => {
+test('the help names every flag and every path of the control API', () => {
   let help = ''
   sandboxCommand()
     .configureOutput({

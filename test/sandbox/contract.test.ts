@@ -4,7 +4,7 @@ import { entriesOf, stillSandbox } from './sandbox-fixture.ts'
 
 const account = { username: 'demo', password: 'demo-password' }
 
-test('the sandbox keeps the contract of the specification, in a world full of hard cases', async () => {
+test('the sandbox keeps the contract of the specification in a world full of hard cases', async () => {
   await using sandbox = await stillSandbox({ parcels: 40, hard: 0.4 })
   await sandbox.finish()
   const knownNumbers = sandbox.world.parcels().map(({ trackingNumber }) => trackingNumber)
@@ -40,7 +40,7 @@ const answerWith = (...statuses: readonly object[]) => ({
   body: { statuses, trackingIds: ['370000'], distributionType: 'Mailbox' },
 })
 
-test('the spec client tolerates fields and words it does not know', () => {
+test('the spec client accepts unknown fields and values', () => {
   expect(() => assertEntry({ ...entry, status: 'Odd', scanNumber: 1e30, hub: { lanes: [] } })).not.toThrow()
 })
 
@@ -57,7 +57,7 @@ test.each([
   expect(() => assertEntry(bad)).toThrow()
 })
 
-test('the spec client refuses a history that is oldest first, and takes ties', () => {
+test('the spec client refuses a history that is oldest first, and accepts equal times', () => {
   const newer = { ...entry, eventTimestamp: '2026-05-01T10:00:01Z' }
   expect(() => assertAll(answerWith(entry, newer))).toThrow('newest first')
   expect(assertAll(answerWith(newer, entry, entry)).statuses).toHaveLength(3)
@@ -93,7 +93,7 @@ test('a parcel is found by each identifier, and by its number while the carrier 
   }
 })
 
-test('a parcel that nothing has happened to has an empty history and no latest status', async () => {
+test('a parcel without events has an empty history and no latest status', async () => {
   await using sandbox = await stillSandbox({ parcels: 0 })
   sandbox.addParcel({ trackingNumber: 'XY000000001SE', trackingIds: ['370000000000000001'] })
   const token = await tokenOf({ ...account, baseUrl: sandbox.url })
@@ -105,7 +105,7 @@ test('a parcel that nothing has happened to has an empty history and no latest s
   expect(() => sandbox.addParcel({ trackingNumber: 'XY000000002SE', trackingIds: ['370000000000000001'] })).toThrow(RangeError)
 })
 
-test('a language without texts gets empty ones', async () => {
+test('texts in a language that has none are empty', async () => {
   await using sandbox = await stillSandbox({ parcels: 1 })
   await sandbox.finish()
   const token = await tokenOf({ ...account, baseUrl: sandbox.url })

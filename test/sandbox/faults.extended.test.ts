@@ -13,7 +13,7 @@ interface Pushed extends AsyncDisposable {
   readonly receiver: WebhookReceiver
 }
 
-/** A sandbox with these faults whose events have all been pushed to a receiver. */
+/** Opens a sandbox with these faults, and waits until all its events have been pushed to a receiver. */
 async function pushed(
   faults: Partial<Faults>,
   options: SandboxOptions = {},
@@ -35,7 +35,7 @@ async function pushed(
 
 const bodiesOf = ({ pushes }: WebhookReceiver): readonly string[] => pushes.map(({ body }) => body.toString('utf8')).toSorted()
 
-/** Per parcel, the scans in the order they arrived. */
+/** Returns for each parcel the scans in the order of their arrival. */
 function arrivals({ receiver, sandbox }: Pushed): readonly (readonly string[])[] {
   const arrived = receiver.pushes.map(({ body }) => body.toString('utf8'))
   return sandbox.world.parcels().map(({ pushes }) => {
@@ -65,7 +65,7 @@ test('without faults every event is pushed once, signed, in the order of its par
   }
 })
 
-test('loss keeps back about the requested fraction of pushes, and lists them', async () => {
+test('loss drops about the requested fraction of pushes, and lists them', async () => {
   await using run = await pushed({ loss: 0.25 })
   const { events, lost } = run.sandbox.stats().pushes
   expect(lost / events).toBeGreaterThan(0.15)
@@ -80,7 +80,7 @@ test('loss keeps back about the requested fraction of pushes, and lists them', a
   )
 })
 
-test('duplicates bring the same bytes twice', async () => {
+test('duplicates are pushes with the same bytes', async () => {
   await using run = await pushed({ duplicates: 0.3 })
   const { events, duplicated, sent } = run.sandbox.stats().pushes
   expect(duplicated / events).toBeGreaterThan(0.2)
@@ -90,8 +90,8 @@ test('duplicates bring the same bytes twice', async () => {
   expect(bodiesOf(run.receiver)).toEqual(records.flatMap(({ body, copies }) => Array.from({ length: copies }, () => body)).toSorted())
 })
 
-test('reorder shuffles a parcel’s pushes, loses none, and counts the overtaken', async () => {
-  // Use a world without equal entries, because their bodies are equal, so nobody could see which of two was overtaken.
+test('reorder shuffles a parcel’s pushes, loses none, and counts those overtaken', async () => {
+  // Use a world without equal entries. Their bodies are equal, so the test could not tell which was overtaken.
   await using run = await pushed({ reorder: 100 }, { hard: 0 })
   const { events, reordered } = run.sandbox.stats().pushes
   expect(run.receiver.pushes).toHaveLength(events)
@@ -103,7 +103,7 @@ test('reorder shuffles a parcel’s pushes, loses none, and counts the overtaken
   expect(overtaken).toHaveLength(reordered)
 })
 
-test('a window that does not fill up lets go of its events all the same', async () => {
+test('a window that does not fill up still releases its events', async () => {
   await using receiver = await startWebhookReceiver()
   await using sandbox = await stillSandbox({ parcels: 1, webhookUrls: [receiver.url], faults: { reorder: 1000 } })
   sandbox.scan(sandbox.world.parcels()[0]?.trackingNumber ?? '', { status: 'Created' })
@@ -111,7 +111,7 @@ test('a window that does not fill up lets go of its events all the same', async 
   await expect.poll(() => receiver.pushes.length).toBe(1)
 })
 
-test('delay holds back a push for that long', async () => {
+test('delay delays a push by that time', async () => {
   await using receiver = await startWebhookReceiver()
   await using sandbox = await stillSandbox({ parcels: 1, webhookUrls: [receiver.url], faults: { delayMs: 120 } })
   const before = performance.now()
@@ -134,7 +134,7 @@ test('silence stops pushes but not the pull API, until it is switched off', asyn
   expect(receiver.pushes.map(({ body }) => parsed(body.toString()).status)).toEqual(['ReturnStarted'])
 })
 
-test('a refused push is not tried again, and its status is reported', async () => {
+test('a refused push is not retried, and its status is reported', async () => {
   await using run = await pushed({}, { parcels: 5 }, (nth) => (nth % 3 === 0 ? 503 : 202))
   const { events, sent, accepted, failed, answers } = run.sandbox.stats().pushes
   expect(sent).toBe(events)
@@ -144,14 +144,14 @@ test('a refused push is not tried again, and its status is reported', async () =
   expect(attempts.filter(({ status }) => status === 503)).toHaveLength(failed)
 })
 
-test('retries try a refused push again, as often as asked', async () => {
+test('retries repeat a refused push as often as requested', async () => {
   await using run = await pushed({}, { parcels: 1, retries: 2, retryDelayMs: 1 }, (nth) => (nth < 2 ? 500 : 200))
   const { events, sent, accepted } = run.sandbox.stats().pushes
   expect(sent).toBe(events + 2)
   expect(accepted).toBe(events)
 })
 
-test('an absent receiver is reported by its error, and a redirect is not followed', async () => {
+test('an unreachable receiver is reported with its error, and a redirect is not followed', async () => {
   const receiver = await startWebhookReceiver()
   await receiver[Symbol.asyncDispose]()
   await using sandbox = await stillSandbox({ parcels: 1, webhookUrls: [receiver.url] })
@@ -188,7 +188,7 @@ test.each([
   [{ unauthorized: 0.3 }, [401]],
   [{ rateLimited: 0.3 }, [429]],
   [{ serverErrors: 0.3 }, [500, 502, 503]],
-])('%o answers that fraction of the status calls %o', async (faults, statuses) => {
+])('%o answers that fraction of the status calls with %o', async (faults, statuses) => {
   const { answers, sandbox } = await asked(faults)
   const bad = answers.filter(({ status }) => status !== 200)
   expect(bad.length).toBeGreaterThan(30)
@@ -199,13 +199,13 @@ test.each([
   expect(Object.values(calls).reduce((sum, count) => sum + count, 0)).toBe(200)
 })
 
-test('a 429 says when to come back', async () => {
+test('a 429 says when to try again', async () => {
   await using sandbox = await stillSandbox({ faults: { rateLimited: 1, retryAfterSeconds: 7 } })
   const answer = await fetch(`${sandbox.url}/v1/status/AB123456789SE/all`)
   expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '7'])
 })
 
-test('latency makes every answer wait, and stopping does not wait for it', async () => {
+test('latency delays every answer, and stopping does not wait for it', async () => {
   await using sandbox = await stillSandbox({ faults: { latencyMs: 100 } })
   const before = performance.now()
   await askToken({ ...account, baseUrl: sandbox.url })
@@ -213,12 +213,12 @@ test('latency makes every answer wait, and stopping does not wait for it', async
   sandbox.setFaults({ latencyMs: 600_000 })
   const stuck = askToken({ ...account, baseUrl: sandbox.url }).catch(() => 'closed')
   await fetch(`${sandbox.url}/sandbox/stats`)
-  // The answer would come long after this test must have ended.
+  // The answer would come long after the end of this test.
   await sandbox.stop()
   expect(await stuck).toBe('closed')
 })
 
-test.each(['opaque', 'jwt'] as const)('%s tokens end with their lifetime, each for itself, and all when revoked', async (tokenForm) => {
+test.each(['opaque', 'jwt'] as const)('each of the %s tokens ends after its lifetime, and all end when revoked', async (tokenForm) => {
   let nowMs = Date.UTC(2026, 0, 1)
   await using sandbox = await stillSandbox({ tokenForm, now: () => nowMs, faults: { tokenLifetimeMs: 60_000 } })
   const status = async (token: string) => (await askStatus(sandbox.url, { number: 'AB123456789SE', kind: 'all' }, token)).status
@@ -237,7 +237,7 @@ test.each(['opaque', 'jwt'] as const)('%s tokens end with their lifetime, each f
   if (tokenForm === 'jwt') expect(parsed(claims).exp).toBe(Date.UTC(2026, 0, 1) / 1000 + 60)
 })
 
-test('language gaps leave an entry one language, in its push and its pulls alike', async () => {
+test('language gaps leave an entry with one language, both in its push and in its pulls', async () => {
   await using run = await pushed({ languageGaps: 0.5 }, { parcels: 20, hard: 0 })
   let gaps = 0
   let entries = 0

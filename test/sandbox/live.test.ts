@@ -18,7 +18,7 @@ test('with live, lives begin now and last the planned time divided by the speed'
   expect(live.world.tally).toEqual(planned.world.tally)
   const ends = live.world.parcels().map(({ answers }) => Math.max(...instants(answers.en)))
   for (const [nth, { answers }] of live.world.parcels().entries()) {
-    // The same life, in the same order: only faster, and now.
+    // The life has the same events in the same order, but begins now and is faster.
     expect(words(answers.en)).toEqual(words(planned.world.parcels()[nth]?.answers.en ?? ''))
     for (const atMs of instants(answers.en)) expect(atMs).toBeGreaterThanOrEqual(anchorMs)
   }
@@ -26,6 +26,6 @@ test('with live, lives begin now and last the planned time divided by the speed'
   expect(Math.max(...ends)).toBeGreaterThan(anchorMs + spanMs / 3600 / 2)
 })
 
-test('live needs a speed', async () => {
+test('live requires a speed', async () => {
   await expect(stillSandbox({ live: true, speed: 0 })).rejects.toThrow('live')
 })

@@ -19,7 +19,7 @@ function seenPoll(json: string, asked: string, language: string, askedAtMs: numb
   return { observation: reading.observation, body }
 }
 
-test('pushes and polls of a hard world, in any order, merge into what the carrier itself answers', async () => {
+test('pushes and polls of a hard world, in any order, merge into the carrier’s own answers', async () => {
   await using sandbox = await stillSandbox({ parcels: 100, hard: 0.3, faults: { languageGaps: 0.1 } })
   const seen = new Map<string, Seen[]>()
   while (!sandbox.finished()) {

@@ -4,7 +4,7 @@ import { startSandbox } from '../../src/sandbox/sandbox.ts'
 
 export const anchorMs = Date.UTC(2026, 5, 1, 12)
 
-/** A sandbox that stands still until told and is stopped when the test ends. */
+/** Opens a sandbox that advances only when told, and stops when the test ends. */
 export async function stillSandbox(options: SandboxOptions = {}): Promise<Sandbox & AsyncDisposable> {
   const sandbox = await startSandbox({ speed: 0, parcels: 6, anchorMs, ...options })
   return { ...sandbox, [Symbol.asyncDispose]: () => sandbox.stop() }

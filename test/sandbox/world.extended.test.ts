@@ -7,7 +7,7 @@ import { anchorMs, entriesOf, parsed, stillSandbox } from './sandbox-fixture.ts'
 
 type Item = Readonly<Record<string, unknown>>
 
-/** A finished world that pushed everything to a receiver, so that what is counted is what went over the wire. */
+/** Finishes a world that pushed everything to a receiver, so that the tests count what was sent over the network. */
 async function finishedWorld(parcels: number): Promise<Sandbox & AsyncDisposable> {
   const receiver = await startWebhookReceiver()
   const sandbox = await stillSandbox({ parcels, webhookUrls: [receiver.url] })
@@ -39,7 +39,7 @@ function counted(sandbox: Sandbox, count: (pulled: readonly Item[], pushed: read
   return sandbox.world.parcels().reduce((sum, parcel) => sum + count(entriesOf(parcel.answers.en), pushesOf(parcel), parcel), 0)
 }
 
-/** One for all that only look at it. */
+/** The world of all tests that only read it. */
 let whole: Awaited<ReturnType<typeof finishedWorld>>
 beforeAll(async () => {
   whole = await finishedWorld(byForm(60, 200))
@@ -51,7 +51,7 @@ test('a world of 200 parcels holds at least twenty of every hard case', async ()
   for (const name of hardCases) expect(sandbox.world.tally[name], name).toBeGreaterThanOrEqual(20)
 })
 
-test('a tidy world holds none, and a mix is counted and not rolled', async () => {
+test('a tidy world has no hard cases, and a given mix is exact and not random', async () => {
   await using tidy = await stillSandbox({ parcels: 50, hard: 0 })
   for (const name of hardCases) expect(tidy.world.tally[name], name).toBe(0)
   await using mixed = await stillSandbox({ parcels: 50, hard: 0, mix: { numberOnly: 0.1, backDated: 0.2 } })
@@ -129,7 +129,7 @@ function englishOf(push: Item | undefined): string {
   return String(texts.map((text) => parsed(JSON.stringify(text))).find(({ languageCode }) => languageCode === 'en')?.value)
 }
 
-test('equal entries come two or three at a time, and so do their pushes, to the letter', async () => {
+test('equal entries come two or three at a time, and their pushes are equal to the letter', async () => {
   const found = new Set<number>()
   for (const parcel of whole.world.parcels()) {
     const pushSizes = [...Map.groupBy(parcel.pushes, ({ body }) => body).values()].map((same) => same.length).filter((size) => size > 1)
@@ -140,7 +140,7 @@ test('equal entries come two or three at a time, and so do their pushes, to the 
   expect([...found].toSorted((a, b) => a - b)).toEqual([2, 3])
 })
 
-test('every entry of a pull is recognisably one push, and no other entry is', async () => {
+test('every entry of a pull matches exactly one push', async () => {
   for (const parcel of whole.world.parcels()) {
     const pulled = entriesOf(parcel.answers.en)
     const distinctPushes = [...new Map(parcel.pushes.map(({ body }) => [body, parsed(body)])).values()]
@@ -182,7 +182,7 @@ test('pushes have exactly the specification’s fields, and texts only for consu
   }
 })
 
-test('the same seed gives the same world, another seed another', async () => {
+test('the same seed gives the same world, and another seed another', async () => {
   await using one = await finishedWorld(20)
   await using same = await finishedWorld(20)
   await using other = await stillSandbox({ parcels: 20, seed: 2 })
@@ -191,7 +191,7 @@ test('the same seed gives the same world, another seed another', async () => {
   expect(other.world.parcels()[0]?.trackingNumber).not.toBe(one.world.parcels()[0]?.trackingNumber)
 })
 
-test('no scan is later than the anchor, and a world comes to be step by step', async () => {
+test('no scan is in the future, and a world grows step by step', async () => {
   await using sandbox = await stillSandbox({ parcels: 20 })
   let entries = 0
   while (!sandbox.finished()) {
@@ -206,7 +206,7 @@ test('no scan is later than the anchor, and a world comes to be step by step', a
   for (const parcel of sandbox.world.parcels()) expect(parcel.entries).toBe(parcel.entriesPlanned)
 })
 
-test('texts change in the pull after the push, never before', async () => {
+test('texts change in the pull after the push, and not before', async () => {
   await using sandbox = await stillSandbox({ parcels: 1, hard: 0, mix: { textsChanged: 1, textsWithdrawn: 1 } })
   const seen = new Map<string, Set<unknown>>()
   while (!sandbox.finished()) {

@@ -4,7 +4,7 @@ import { createClosing } from '../../src/wiring/closing.ts'
 import { beginDuties } from '../../src/wiring/duties.ts'
 import { createLogBook } from '../support/runner/log-book.ts'
 
-/** Runs the duties of a replica that hears of the others from the test. */
+/** Runs the duties of a replica, and lets the test report changes of other replicas. */
 function begin() {
   const listeners: ReplicaChangeListener[] = []
   let reviews = 0
@@ -45,7 +45,7 @@ function begin() {
   return { listener: listeners[0], reviews: () => reviews }
 }
 
-test("when replicas change what waits is looked at, since an endpoint may have become nobody's", () => {
+test('a change of replicas causes a review, because an endpoint may now have no replica', () => {
   const { listener, reviews } = begin()
   listener?.replicasChanged()
   expect(reviews()).toBe(1)

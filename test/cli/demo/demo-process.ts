@@ -7,11 +7,11 @@ import { shipped } from '../../support/runner/shipped.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { ownGroup, tieToTest } from '../../support/runner/tied-process.ts'
 
-/** The command as shipped, in a process group of its own, with a folder for temporary files of its own. */
+/** Starts the shipped command in a process group and a folder for temporary files of its own. */
 export function startDemo(flags: readonly string[]) {
   const { args, env } = shipped()
   const folder = temporaryFolder()
-  // Under root the demo's PostgreSQL server is another user, who must find its data there.
+  // As root, the demo runs its PostgreSQL server as another user, who needs access to its data there.
   chmodSync(folder, 0o755)
   const child = tieToTest(
     spawn(process.execPath, [...args, 'demo', ...flags], {
@@ -23,7 +23,7 @@ export function startDemo(flags: readonly string[]) {
   const lines: string[] = []
   for (const stream of [child.stdout, child.stderr]) createInterface(stream).on('line', (line) => lines.push(line))
   const ended = once(child, 'close')
-  /** Waits until it has said so; fails with all that it said if it ends before. */
+  /** Waits for this output. Fails with all output if the demo ends before. */
   const said = (text: string) =>
     expect
       .poll(
@@ -41,7 +41,7 @@ export function startDemo(flags: readonly string[]) {
   }
   const isAlone = () => {
     try {
-      // 0 only asks whether anybody of the group is left.
+      // Signal 0 only checks whether a process of the group exists.
       process.kill(-(child.pid ?? 0), 0)
       return false
     } catch {
@@ -51,6 +51,6 @@ export function startDemo(flags: readonly string[]) {
   return { child, lines, folder, ended, said, between, isAlone }
 }
 
-/** The first address in the line that names it. */
+/** Returns the first address in the line with this name. */
 export const addressOf = (lines: readonly string[], name: string) =>
   /http:\/\/127\.0\.0\.1:\d+/.exec(lines.find((line) => line.includes(name)) ?? '')?.[0] ?? ''

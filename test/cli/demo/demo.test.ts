@@ -9,7 +9,7 @@ import { addressOf, startDemo } from './demo-process.ts'
 
 const run = promisify(execFile)
 
-/** Lines pasted into a shell as they were printed; any command that fails fails the test. */
+/** Pastes lines into a shell as they were printed, and fails if any command fails. */
 async function paste(lines: readonly string[]): Promise<readonly string[]> {
   const { stdout } = await run('bash', ['-c', ['set -eo pipefail', ...lines].join('\n')])
   return stdout.trimEnd().split('\n')
@@ -45,7 +45,7 @@ testWith(
   expect(JSON.parse(mine)).toMatchObject({ status: { location: 'Kiruna', consumerDescription: 'Pushed by hand' } })
 
   await demo.said('All 6 histories are complete')
-  // Pushes that were late count as missed too, so the gaps may be more than the pushes that the carrier has lost.
+  // Late pushes count as missed too, so polls may fill more gaps than the carrier lost pushes.
   const counts = () =>
     /lost by the carrier (\d+) · gaps filled by polls (\d+)/.exec(demo.lines.findLast((line) => line.includes('6/6')) ?? '') ?? []
   expect(Number(counts()[1])).toBeGreaterThan(0)
@@ -54,7 +54,7 @@ testWith(
   const said = demo.lines.join('\n')
   expect(said).toMatch(/^subscriber got +[A-Z0-9]+ {2}\w+( in \S+)?, signature valid$/m)
   expect(said).not.toContain('with a wrong signature')
-  // Whether pushed, found by a poll, or pushed by hand: every entry of the feed.
+  // The subscriber gets every entry of the feed, whether it came by push, by poll or by hand.
   await demo.said(`sent to the subscriber ${await countEntries(internalUrl ?? '')}`)
 
   const more = demo.lines.slice(demo.lines.findIndex((line) => line.includes('polls must find new events')) + 2)

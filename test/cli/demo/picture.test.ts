@@ -8,7 +8,7 @@ import type { Stage } from '../../../src/cli/demo/stage.ts'
 import { startSandbox } from '../../../src/sandbox/sandbox.ts'
 import { startWebhookReceiver } from '../../support/network/webhook-receiver.ts'
 
-/** A finished world of which a receiver was pushed what was not lost, and of which the relay would say what `historyOf` does. */
+/** Finishes a world whose receiver got all pushes that were not lost, and for which the relay answers as `historyOf` says. */
 async function finishedPicture(loss: number, historyOf: (answer: string) => string | null): Promise<Picture> {
   await using receiver = await startWebhookReceiver()
   const sandbox = await startSandbox({ speed: 0, parcels: 12, hard: 0.3, webhookUrls: [receiver.url], faults: { loss } })
@@ -24,14 +24,14 @@ async function finishedPicture(loss: number, historyOf: (answer: string) => stri
 
 const marksOfLost = ({ parcels }: Picture) => parcels.flatMap(({ events }) => events.filter(({ lost }) => lost).map(({ mark }) => mark))
 
-/** The stage of the demo with the longest addresses. */
+/** The addresses of a demo, as long as they can be. */
 const STAGE = {
   replicas: [{ internalUrl: 'http://127.0.0.1:65534' }, { internalUrl: 'http://127.0.0.1:65535' }],
   carrier: { url: 'http://127.0.0.1:65533' },
 } as unknown as Stage
 const PINNED = pinsOfGuide(STAGE)
 
-test("a history that equals the carrier's is complete, and everything lost was filled by a poll", async () => {
+test('a history equal to the carrier’s is complete, and polls filled all that was lost', async () => {
   const picture = await finishedPicture(0.3, (answer) => answer)
   const totals = totalsOf(picture)
   expect(totals).toMatchObject({ complete: 12, parcels: 12 })
@@ -50,7 +50,7 @@ test('a lost entry that the relay lacks counts as missing, and a pushed one does
   for (const { lost, mark } of picture.parcels.flatMap(({ events }) => events)) expect(mark).toBe(lost ? 'missing' : 'pushed')
 })
 
-test('the difference of two pictures reports each happening once', async () => {
+test('the difference of two pictures reports each change once', async () => {
   const missing = await finishedPicture(0.3, () => null)
   const filled = await finishedPicture(0.3, (answer) => answer)
   const kinds = (before: Picture | null, now: Picture) => new Set(happeningsBetween(before, now).map(({ kind }) => kind))

@@ -9,7 +9,7 @@ import { startDemo } from './demo-process.ts'
 
 const FLAGS = ['--store', 'postgres', '--free-ports', '--parcels', '6', '--seconds', byForm('2', '4'), '--until-complete']
 
-/** Reads the last line of the demo about a replica: the pushes it received, and its roles. */
+/** Reads the demo's last line about a replica: the number of pushes it received, and its roles. */
 function lastOf(lines: readonly string[], replica: string): { readonly pushes: number; readonly roles: string } {
   const [, pushes, roles = ''] =
     new RegExp(`${replica}: received (\\d+) of the pushes, (.*)$`).exec(lines.findLast((line) => line.includes(`${replica}: `)) ?? '') ?? []
@@ -18,7 +18,7 @@ function lastOf(lines: readonly string[], replica: string): { readonly pushes: n
 
 function isRunning(pid: number): boolean {
   try {
-    // 0 only asks.
+    // Signal 0 only checks whether the process exists.
     return process.kill(pid, 0)
   } catch {
     return false
@@ -32,7 +32,7 @@ test('with --store postgres two replicas share pushes and roles and answer as th
   expect(said).toMatch(/All 6 histories are complete: .*\n\(asked of replica 1 and replica 2\) is byte for byte/)
   const [one, other] = [lastOf(demo.lines, 'replica 1'), lastOf(demo.lines, 'replica 2')]
   expect(Math.abs(one.pushes - other.pushes)).toBeLessThanOrEqual(3)
-  // Each webhook is delivered to by one of them, and there are several webhooks.
+  // Each webhook belongs to one replica, and there are several webhooks.
   const roles = [...one.roles.split(', '), ...other.roles.split(', ')].toSorted()
   expect(roles.slice(roles.lastIndexOf('delivers'))).toEqual(['delivers', 'keeps house', 'polls'])
   expect(said).not.toMatch(/has ended;|with a wrong signature/)
@@ -50,7 +50,7 @@ onlyLong(test)('when one of the two is killed, the other takes its roles and eve
   const said = demo.lines.join('\n')
   expect(said).toContain(`${delivering} has ended`)
   expect(said).toContain(`All 6 histories are complete: for every parcel the answer to all?language=en\n(asked of ${left}) is`)
-  // Histories may be complete before it keeps house too.
+  // Histories may be complete before the replica also takes the last role.
   expect(lastOf(demo.lines, left).roles).toMatch(/^polls, delivers(, keeps house)?$/)
   expect(lastOf(demo.lines, delivering).roles).toBe('has ended')
   expect(demo.isAlone()).toBe(true)
@@ -65,7 +65,7 @@ onlyLong(test)('a demo that is killed leaves nothing running', async () => {
   await expect.poll(() => pids.filter(isRunning), { interval: 50 }).toEqual([])
 })
 
-test('where no PostgreSQL is installed, the error says what to do', async () => {
+test('if no PostgreSQL is installed, the error says what to do', async () => {
   const copy = join(temporaryFolder(), 'programs.ts')
   copyFileSync('src/cli/demo/postgres/programs.ts', copy)
   const asks = `import(${JSON.stringify(copy)}).then(({ postgresPrograms }) => postgresPrograms('.'))`

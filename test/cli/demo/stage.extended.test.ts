@@ -12,7 +12,7 @@ test.each([
   ['the carrier’s', 2],
   ['the subscriber’s', 3],
 ])('the demo starts although another program takes %s port before it is used', async (_whose, taken) => {
-  // A client of the demo that has connected to it by mistake is cut off when it closes.
+  // Close the demo's connections, in case it has connected here by mistake.
   const other = createServer((socket) => socket.on('error', () => undefined))
   onTestFinished(() => void other.close())
   let asked = 0

@@ -7,11 +7,11 @@ import { ADMIN } from '../../../src/cli/demo/shop.ts'
 import { startBrowser } from '../../support/portal/browser.ts'
 import { ownGroup, tieToTest } from '../../support/runner/tied-process.ts'
 
-// The pictures of the portal in the README, of what the demo shows when every history is complete. `npm run pictures` makes them.
+// `npm run pictures` makes the pictures of the portal in the README, from a demo whose histories are complete.
 
 const FOLDER = 'docs/images'
 const WIDTH = 1200
-/** A history of so many rows has an entry for every door and fits the picture. */
+/** A history of this length fits the picture, and has entries from pushes and from polls. */
 const ROWS = 5
 
 /** Runs the demo until its histories are complete. Returns the address of its portal. */
@@ -22,12 +22,12 @@ async function startDemo() {
     url = /relay, internal +(\S+)/.exec(line)?.[1] ?? url
     if (line.includes('histories are complete')) break
   }
-  // Its later output is not needed, and must not fill the pipe.
+  // Discard its later output, so that the pipe does not fill up.
   demo.stdout.resume()
   return { url, demo }
 }
 
-/** The first parcel of whose latest entries a push brought some and a poll others. */
+/** Finds the first parcel whose latest entries came partly by push and partly by poll. */
 async function findParcelOfBothDoors(page: Page): Promise<string> {
   await page.goto('/parcels?stopped=delivered')
   const paths = await page.getByRole('table', { name: 'Parcels' }).getByRole('link').all()
@@ -41,7 +41,7 @@ async function findParcelOfBothDoors(page: Page): Promise<string> {
 
 const historyOf = (page: Page) => page.getByRole('table', { name: 'History, newest first' })
 
-/** Takes a picture of a page as far down as `last`. */
+/** Takes a picture of a page down to the element `last`. */
 async function take(page: Page, path: string, name: string, last: Locator): Promise<void> {
   await page.goto(path)
   await page.getByText('Changes show by themselves').waitFor()

@@ -2,9 +2,9 @@ import { createServer } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { addressOf, startDemo } from './demo-process.ts'
 
-test('the shipped demo finds a free port, says so, and ends with 0 with --until-complete', async () => {
+test('the shipped demo finds a free port, says so, and with --until-complete ends with 0', async () => {
   const occupant = createServer().listen(8090, '127.0.0.1')
-  // If another process already uses the port, that serves the test as well.
+  // If another process already uses the port, the test works too.
   occupant.on('error', () => undefined)
   onTestFinished(() => void occupant.close())
   const demo = startDemo(['--parcels', '3', '--seconds', '1', '--until-complete'])

@@ -52,7 +52,7 @@ test.each([
   ['\u200bAB123456789SE\u00ad\u2069', 'AB123456789SE'],
   ['AB\u00a0123456789\u202fSE', 'AB123456789SE'],
   ['AB123456789SE?', 'bad'],
-])('1.1: a number in a CSV list may be written as spreadsheets show it: %j', (cell, expected) => {
+])('1.1: a number in a CSV list may be written as people copy it: %j', (cell, expected) => {
   expect(readCsv(`identifier\n${cell}`)).toEqual(['nothing', expected])
 })
 

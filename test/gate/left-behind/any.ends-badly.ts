@@ -6,7 +6,7 @@ import { ownGroup, tieToTest } from '../../support/runner/tied-process.ts'
 
 const { ENDS = '', TELLS = '' } = process.env
 
-/** A process that starts a child, as a tracer does, and says when both run. */
+/** Starts a process that starts a child, as a tracer does, and waits until both run. */
 async function start(name: string): Promise<void> {
   const child = tieToTest(spawn('/bin/sh', ['-c', 'sleep 3600 & echo $!; wait'], { ...ownGroup, stdio: ['ignore', 'pipe', 'inherit'] }))
   for await (const line of child.stdout) {

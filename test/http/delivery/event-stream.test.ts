@@ -5,7 +5,7 @@ import type { FeedFollower } from '../../../src/flow/delivery/follow-feed.ts'
 import { streamEvents } from '../../../src/http/delivery/event-stream.ts'
 import { listenInTest } from '../../support/network/listen.ts'
 
-/** A server whose every answer is a stream of what `follow` gives. */
+/** Starts a server that answers every request with a stream of what `next` returns. */
 async function serveStream(next: FeedFollower, options: { slowMs?: number; mayRead?: AbortSignal }) {
   const ended = Promise.withResolvers<ServerResponse>()
   const server = createServer((_req, res) => {
@@ -22,7 +22,7 @@ async function serveStream(next: FeedFollower, options: { slowMs?: number; mayRe
   return { port: await listenInTest(server), ended: ended.promise }
 }
 
-test('a reader that takes nothing is cut, and costs what was sent before and no more', async () => {
+test('a reader that takes nothing is cut off, and costs only what was sent before', async () => {
   let pages = 0
   const json = JSON.stringify('x'.repeat(1024 * 1024))
   const next = async () => {
@@ -36,11 +36,11 @@ test('a reader that takes nothing is cut, and costs what was sent before and no 
   onTestFinished(() => void socket.destroy())
   const res = await ended
   expect(res.destroyed).toBe(true)
-  // The buffers of the system took some pages, and one more was read.
+  // The buffers of the system held some pages, and one more was read.
   expect(pages).toBeLessThan(30)
 })
 
-test('a quiet stream says that it is alive, and ends when its reader may read no longer', async () => {
+test('a quiet stream sends heartbeats, and ends when its reader loses access', async () => {
   const quiet = async (waitMs: number) => {
     await new Promise((resolve) => setTimeout(resolve, waitMs))
     return { events: [], next: 0, ended: true }
@@ -53,7 +53,7 @@ test('a quiet stream says that it is alive, and ends when its reader may read no
     text += part
     if (beats(text) >= 2) access.abort()
   }
-  // The stream ended; else this would read on.
+  // The loop above ends only when the stream has ended.
   expect(beats(text)).toBeGreaterThanOrEqual(2)
 })
 

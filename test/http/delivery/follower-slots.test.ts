@@ -3,7 +3,7 @@ import { createFollowerSlots, type Slot } from '../../../src/http/delivery/follo
 
 const isRevoked = ({ revoked }: Slot) => revoked.aborted
 
-test('one app may hold every slot while no other asks', () => {
+test('one app may hold every slot while no other app asks', () => {
   const slots = createFollowerSlots(8)
   const held = Array.from({ length: 8 }, () => slots.take('shop'))
   expect(() => slots.take('shop')).toThrow('Too many requests follow the feed at once')
@@ -20,7 +20,7 @@ test('the app with most slots gives its oldest to an app with less than a quarte
   expect([...others, slots.take('search'), slots.take('search')].some(isRevoked)).toBe(false)
   expect([slots.take('portal'), slots.take('portal')].some(isRevoked)).toBe(false)
   expect(held.filter(isRevoked)).toHaveLength(6)
-  // All hold a quarter.
+  // Every app now holds a quarter.
   expect(() => slots.take('a fifth')).toThrow()
 })
 

@@ -21,7 +21,7 @@ test('I1: a push with the right signature is recorded as its exact bytes', async
   expect(counted).toEqual(['recorded'])
 })
 
-test('I8: a push after one with a wrong signature is taken on the same connection', async () => {
+test('I8: a push after one with a wrong signature is accepted on the same connection', async () => {
   const { port, recorded } = await startPublic()
   const forged = signBody(Buffer.from(BODY), 'another-key-of-some-length')
   const two = [...rawPush([signed(forged), length(BODY)], BODY), ...rawPush([signed(SIGNATURE), length(BODY)], BODY)]
@@ -30,7 +30,7 @@ test('I8: a push after one with a wrong signature is taken on the same connectio
   expect(recorded).toHaveLength(1)
 })
 
-test('I15: failures over an address’s limit become 429, while its valid push is taken', async () => {
+test('I15: failures over an address’s limit become 429, while its valid push is accepted', async () => {
   const { url } = await startPublic({ failuresPerMinute: 3 })
   const statuses = []
   for (let attempt = 0; attempt < 5; attempt += 1) statuses.push((await push(url, BODY, { 'x-service-hmac-sha256': 'wrong' })).status)
@@ -67,7 +67,7 @@ test('B19: an encoded body is verified and recorded as it is on the wire', async
   expect(recorded.map(({ body, contentEncoding }) => [Buffer.from(body), contentEncoding])).toEqual([[wire, 'gzip, identity']])
 })
 
-test('answers 200 only after the recorder has settled, and 503 when it cannot store', async () => {
+test('a push gets 200 only after the recorder has settled, and 503 if it cannot store it', async () => {
   const gate = Promise.withResolvers<void>()
   let answered = false
   const { url, recorded } = await startPublic({ submit: () => gate.promise.then(() => ({ kind: 'duplicate' })) })
@@ -90,7 +90,7 @@ test('answers 200 only after the recorder has settled, and 503 when it cannot st
   expect((await push(hinting.url, BODY)).headers.get('retry-after')).toBe('61')
 })
 
-test('H3: a client that stalls in its headers or its body is cut off with a 408', async () => {
+test('H3: a client that stalls in its headers or body is cut off with a 408', async () => {
   const { port } = await startPublic({ timeouts: { headersMs: 200, requestMs: 300 } })
   const body = await raw(port, rawPush([signed(SIGNATURE), 'Content-Length: 100'], 'x'))
   const headers = await raw(port, 'POST / HTTP/1.1\r\nHost: ')
@@ -98,7 +98,7 @@ test('H3: a client that stalls in its headers or its body is cut off with a 408'
   expect([body.status, body.closed, headers.status, headers.closed, silent.closed]).toEqual([408, true, 408, true, true])
 })
 
-test('H4: a client that leaves in the middle of its body leaves no trace', async () => {
+test('H4: a client that leaves during its body leaves no trace', async () => {
   const { port, recorded, counted, lines } = await startPublic()
   const socket = connect(port, '127.0.0.1')
   socket.write(`POST ${PATH} HTTP/1.1\r\nHost: relay\r\n${signed(SIGNATURE)}\r\nContent-Length: 100\r\n\r\nx`, () =>
@@ -108,7 +108,7 @@ test('H4: a client that leaves in the middle of its body leaves no trace', async
   expect([new Set(lines.map(({ level }) => level)), recorded.length, counted]).toEqual([new Set(['debug']), 0, []])
 })
 
-test('H7, H8: another transfer coding, or two hosts, is a 400 that closes the connection', async () => {
+test('H7, H8: another transfer coding, or two Host headers, is a 400 and closes the connection', async () => {
   const { port, recorded } = await startPublic()
   const requests = [
     `POST ${PATH} HTTP/1.1\r\nHost: relay\r\n${signed(SIGNATURE)}\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
@@ -132,14 +132,14 @@ test('H12: a client that expects a 100 gets it only if its headers are good', as
   expect(recorded).toHaveLength(1)
 })
 
-test('H13: too many headers are a 431', async () => {
+test('H13: too many headers get a 431', async () => {
   const { port } = await startPublic()
   const many = Array.from({ length: 1100 }, () => 'a: b')
   expect((await raw(port, rawPush([...many, 'Content-Length: 0']))).status).toBe(431)
   expect((await raw(port, rawPush([`a: ${'b'.repeat(20_000)}`]))).status).toBe(431)
 })
 
-test('H14: a header named __proto__ harms nothing', async () => {
+test('H14: a header named __proto__ does no harm', async () => {
   const { port } = await startPublic()
   const answer = await raw(port, rawPush(['__proto__: x', signed(SIGNATURE), length(BODY), 'Connection: close'], BODY))
   expect(answer.status).toBe(200)
@@ -154,10 +154,10 @@ test('H17: pipelined pushes are each answered, in order', async () => {
   expect(recorded.map(({ body }) => Buffer.from(body).toString())).toEqual(bodies)
 })
 
-test('X7: bodies over the budget of all requests are a 503, and small ones get through', async () => {
+test('X7: bodies over the shared limit get a 503, and small ones are accepted', async () => {
   const { url, port, recorded } = await startPublic({ bytesInFlightMax: 40_000, connectionsMax: 10 })
   const large = 'x'.repeat(15_000)
-  // Each may always have 2,000 bytes; 20,000 are for who comes first: this one takes 13,000 of them and stays.
+  // Each connection may always use 2,000 bytes, and 20,000 more go to whoever comes first. This one takes 13,000 of them and stays.
   const holder = connect(port, '127.0.0.1')
   for (const part of rawPush([signed(SIGNATURE), 'Content-Length: 15001'], large)) holder.write(part)
   const refused = async () => {
@@ -169,14 +169,14 @@ test('X7: bodies over the budget of all requests are a 503, and small ones get t
   expect(seen).toBe(true)
   expect((await push(url, BODY)).status).toBe(200)
   expect(recorded.some(({ body }) => body.byteLength === Buffer.byteLength(BODY))).toBe(true)
-  // The budget is whole again once the holder is gone.
+  // All bytes are free again once the connection is gone.
   holder.destroy()
   let whole = false
   for (let attempt = 0; attempt < 100 && !whole; attempt += 1) whole = (await push(url, large)).status === 200
   expect(whole).toBe(true)
 })
 
-test('errors are problems with a stable type and an id, which echo nothing and name no software', async () => {
+test('errors are problems with a fixed type and an id, which repeat no input or software name', async () => {
   const { url } = await startPublic()
   const answer = await push(url, 'echo-me-not', {
     'x-service-hmac-sha256': createHmac('sha256', 'other').update('echo-me-not').digest('base64'),
@@ -195,7 +195,7 @@ test('errors are problems with a stable type and an id, which echo nothing and n
   })
 })
 
-test('X1: stopping lets what is in flight finish, takes nothing new, and ends', async () => {
+test('X1: a stop finishes requests in flight, accepts no new ones, and ends', async () => {
   const gate = Promise.withResolvers<void>()
   let submitted = false
   const { server, port, url } = await startPublic({
@@ -207,7 +207,7 @@ test('X1: stopping lets what is in flight finish, takes nothing new, and ends', 
   const inFlight = raw(port, rawPush([signed(SIGNATURE), length(BODY)], BODY))
   await eventually(() => submitted)
   const stopped = server.stop(5000)
-  // One that connected as the stop began is still answered, and told that it was the last.
+  // A connection from the beginning of the stop may still get an answer, which says that it is the last.
   await fetch(`${url}/healthz`).catch(() => null)
   await expect(fetch(`${url}/healthz`)).rejects.toThrow()
   gate.resolve()
@@ -215,7 +215,7 @@ test('X1: stopping lets what is in flight finish, takes nothing new, and ends', 
   await stopped
 })
 
-test('X1: pipelined pushes are all answered at a stop, and only the last closes', async () => {
+test('X1: at a stop all pipelined pushes are answered, and only the last answer closes', async () => {
   const gate = Promise.withResolvers<void>()
   let submitted = 0
   const { server, port } = await startPublic({

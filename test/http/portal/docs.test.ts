@@ -9,7 +9,7 @@ import { askDocs } from '../../support/portal/docs-page.ts'
 const idsOf = (page: string) => [...page.matchAll(/ id="([^"]+)"/g)].map(([, id = '']) => id)
 const linksOf = (page: string) => [...page.matchAll(/ href="([^"]+)"/g)].map(([, href = '']) => href)
 
-test('the manual has every page of docs/, and every picture', () => {
+test('the manual has every page of docs/ and every picture', () => {
   expect(MANUAL.map(([name]) => `${name}.md`).toSorted()).toEqual(
     globSync('docs/*.md')
       .map((path) => basename(path))
@@ -18,7 +18,7 @@ test('the manual has every page of docs/, and every picture', () => {
   expect(PICTURES).toEqual(globSync('docs/*.svg').map((path) => basename(path)))
 })
 
-test('every link between the pages leads to a page and a heading that are there', async () => {
+test('every link between the pages leads to an existing page and heading', async () => {
   const names = ['', ...MANUAL.map(([name]) => name)]
   const pages = new Map<string, string>()
   for (const name of names) pages.set(name === '' ? '/docs' : `/docs/${name}`, await askDocs(name))
@@ -35,7 +35,7 @@ test('every link between the pages leads to a page and a heading that are there'
   expect(all.length).toBeGreaterThan(200)
 })
 
-test('a page has each id once', async () => {
+test('a page has each id only once', async () => {
   for (const [name] of [[''], ...MANUAL]) {
     const ids = idsOf(await askDocs(name ?? '')).filter((id) => !id.startsWith('i-'))
     expect([name, ids.filter((id, at) => ids.indexOf(id) !== at)]).toEqual([name, []])
@@ -46,7 +46,7 @@ test('every problem of the overview has a runbook that exists', async () => {
   for (const [page, heading] of Object.values(RUNBOOKS)) expect(idsOf(await askDocs(page))).toContain(heading)
 })
 
-test('markup in the manual stays text, and a link out of it keeps only its words', async () => {
+test('markup in the manual is shown as text, and a link that leads outside becomes plain text', async () => {
   const md = await loadMarkdown()
   const page = md.page('# A <b>\n\n<script>x</script> [here](../src/main.ts) [x](javascript:1) ![p](p.svg "t")', () => null)
   expect(page).not.toMatch(/<script|<b>|href|javascript:[^)]*"/)
@@ -61,7 +61,7 @@ test.each(['../package.json', '..%2Fpackage.json', 'operating.md', 'openapi.json
   },
 )
 
-test('with a public URL the lines ask there; the Host header is not believed', async () => {
+test('with a public URL the commands use it, and the Host header is ignored', async () => {
   const body = await askDocs('', { publicOrigin: 'https://ops.example', prefix: '/relay' })
   expect(body).toContain('RELAY=&#39;https://ops.example/relay&#39;')
   expect(linksOf(body)).toContain('/relay/docs/operating')
@@ -69,7 +69,7 @@ test('with a public URL the lines ask there; the Host header is not believed', a
   expect(shown.slice(shown.indexOf('<main'))).not.toContain('evil.example')
 })
 
-test('the table of routes is shown whole', async () => {
+test('the table of routes is complete', async () => {
   const body = await askDocs('')
   const document: { paths: Record<string, Record<string, unknown>> } = JSON.parse(readFileSync('docs/openapi.json', 'utf8'))
   const named = Object.entries(document.paths).flatMap(([path, methods]) =>

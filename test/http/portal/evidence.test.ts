@@ -46,12 +46,12 @@ function visitAt(prefix: string): Visit {
   }
 }
 
-test.each(['', '/relay'])('the evidence of a silence is a heading that the overview links to, prefix %o', (prefix) => {
+test.each(['', '/relay'])('the overview links to the evidence of a silence by its heading, prefix %o', (prefix) => {
   expect(overviewPage(visitAt(prefix), silent)).toContain(`<a href="${prefix}/carrier#pushes" class="btn">Show the evidence</a>`)
   expect(carrierPage(visitAt(prefix), silent)).toContain('<h2 id="pushes">Pushes: the evidence</h2>')
 })
 
-test('if pushes come but are not understood, the overview leads to the inbox', () => {
+test('if pushes come but are not understood, the overview links to the inbox', () => {
   const held = [
     {
       reason: 'event_time',
@@ -69,7 +69,7 @@ test('if pushes come but are not understood, the overview leads to the inbox', (
   expect(carrierPage(visitAt(''), situation)).toContain('but the relay understands none of its pushes')
 })
 
-test('a disk that fills says how much room there is, who takes it, and when pushes stop', () => {
+test('for a disk that fills up, the page shows its room, its use, and when pushes stop', () => {
   const disk = { freeBytes: 300 * MB, freeBytesMin: 200 * MB, totalBytes: 40_000 * MB, storeBytes: 1200 * MB, path: '/data/relay.db' }
   const traffic = { ...silent.traffic, disk: [{ fromMs: NOON - 5 * 3_600_000, counts: { free: 500 * MB } }] }
   const page = overviewPage(visitAt(''), { ...silent, pushes: { ...silent.pushes, health: 'healthy' }, disk, traffic })

@@ -20,7 +20,7 @@ test.each([
   expect(told(status, null, answer)).toBe(sentence)
 })
 
-test('an endpoint that accepted something since refuses some events, not all', () => {
+test('if an endpoint has accepted something since, it refuses some events, not all', () => {
   expect(told(422, null, '', false)).toBe('It answers 422: it refuses some events.')
 })
 
@@ -28,6 +28,6 @@ test.each<[FailureReason, string]>([
   ['connection_refused', 'No answer: nothing listens at shop.example:8443, or no way leads there.'],
   ['timeout', 'No answer: shop.example:8443 does not answer in time (delivery.timeout).'],
   ['dns', 'No answer: the name shop.example:8443 is not found.'],
-])('a failure without an answer says what and where, and nothing else of the URL: %s', (reason, sentence) => {
+])('a failure without an answer names its kind and the host, but not the rest of the URL: %s', (reason, sentence) => {
   expect(told(null, reason)).toBe(sentence)
 })

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { charactersOf, html, markup, type Part } from '../../../src/http/portal/html.ts'
 
-/** A template as the tag gets it. */
+/** Makes a template in the form that the tag gets. */
 function template(...texts: readonly string[]): TemplateStringsArray {
   return Object.assign([...texts], { raw: texts })
 }
@@ -25,7 +25,7 @@ function read(escaped: string): string {
   return escaped.replace(/&(?:lt|gt|quot|#39|amp);/g, (mark) => marks[mark] ?? mark)
 }
 
-test('W1: any text is read as that text and nothing else, between tags and in an attribute', () => {
+test('W1: any text is read back as the same text, between tags and in an attribute', () => {
   fc.assert(
     fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom(...NAUGHTY)), (text) => {
       const [, value = '', content = ''] =
@@ -35,12 +35,12 @@ test('W1: any text is read as that text and nothing else, between tags and in an
   )
 })
 
-test('markup and lists are put in as they are; nothing stands for null, undefined and false', () => {
+test('markup and lists are inserted; null, undefined and false give nothing', () => {
   const items = ['a & b', html`<b>${'<'}</b>`]
   expect(charactersOf(html`<p>${items}${null}${undefined}${false}${0}</p>`)).toBe('<p>a &amp; b<b>&lt;</b>0</p>')
 })
 
-test('an object that looks like markup is not taken for it', () => {
+test('an object that looks like markup is not accepted as markup', () => {
   const forged: Part = Object(JSON.parse('{"markup":"<script>","Symbol(markup)":"<script>"}'))
   expect(() => html`<p>${forged}</p>`).toThrow(TypeError)
 })
@@ -58,7 +58,7 @@ test.each([
   expect(() => html(texts, 'x')).toThrow(TypeError)
 })
 
-test('between attributes only markup is taken, and in an attribute none', () => {
+test('between attributes only markup is accepted, and inside an attribute none', () => {
   expect(() => html`<p${' onclick="x"'}>`).toThrow(TypeError)
   expect(() => html`<p title="${markup('<b>')}">`).toThrow(TypeError)
   expect(charactersOf(html`<option${markup(' selected')}>${'a'}</option><script src="${'/a.js'}"></script><i>${'b'}</i>`)).toBe(

@@ -4,10 +4,10 @@ import { expect, test } from 'vitest'
 import { createLiveStreams } from '../../../src/http/portal/live/live-streams.ts'
 import { listenInTest } from '../../support/network/listen.ts'
 
-/** More than the streams that may be open. */
+/** One more than the number of streams that may be open. */
 const READERS = 101
 
-/** A server that hands out its answers; nothing is repeated. */
+/** Starts a server that hands out its answers, and streams without a heartbeat. */
 async function start() {
   const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
   const streams = createLiveStreams({
@@ -19,7 +19,7 @@ async function start() {
   const answers: ServerResponse[] = []
   const server = createServer((_request, answer) => void answers.push(answer))
   const port = await listenInTest(server)
-  /** Asks; resolves with the answer once the reader has left. */
+  /** Sends a request, leaves, and resolves with the server's answer after that. */
   const askAndLeave = async () => {
     const nth = answers.length
     const asked = request({ port, host: '127.0.0.1' }).on('error', () => undefined)
@@ -34,7 +34,7 @@ async function start() {
   return { streams, askAndLeave }
 }
 
-test('a reader who left while they were recognised does not count as a stream', async () => {
+test('a reader who leaves before the stream begins does not count as a stream', async () => {
   const { streams, askAndLeave } = await start()
   for (let nth = 0; nth < READERS; nth++) {
     const answer = await askAndLeave()

@@ -5,11 +5,11 @@ import { WELL } from '../../support/portal/situation.ts'
 
 const fine: Glance = WELL
 
-test('a page without trouble has no mark', () => {
+test('a page without problems has no mark', () => {
   expect(marksOf(fine)).toEqual({})
 })
 
-test('each trouble has a word beside its page, and all are counted beside the overview', () => {
+test('each problem is named beside its page, and the overview counts all of them', () => {
   const silent = { ...fine, pushes: { ...fine.pushes, health: 'silent' as const }, counts: { quarantined: 1204 } }
   expect(marksOf(silent)).toEqual({ overview: ['bad', '2 problems'], inbox: ['warn', '1,204 quarantined'], carrier: ['bad', 'silent'] })
 })

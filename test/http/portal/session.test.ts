@@ -5,7 +5,7 @@ import { closeOpened, openHttp } from '../../carrier/carrier-double.ts'
 
 afterEach(closeOpened)
 
-/** A server that looks who asks; at `/use` as if a person did it. Each session it is shown is due to be renewed. */
+/** Starts a server that looks up the session of each request. A request to `/use` counts as use by a person. Every session is due for renewal. */
 async function start(): Promise<string> {
   const sessions = createSessions({
     authenticate: {
@@ -25,7 +25,7 @@ async function start(): Promise<string> {
   return await openHttp((request, response) => void handle(request, response))
 }
 
-test('a session is renewed by use, and not by a page that keeps itself up to date', async () => {
+test('a session is renewed by use, but not by a page that updates itself', async () => {
   const url = await start()
   const ask = async (path: string) => {
     const answer = await fetch(`${url}${path}`, { headers: { cookie: 'parcel-relay-01234567=token' } })

@@ -2,10 +2,10 @@ import { expect, test } from 'vitest'
 import { createBody, giveBack } from '../../../src/http/server/raw-body.ts'
 
 const KB = 1024
-/** A piece of a body as the platform hands it over, in separate memory. */
+/** Makes a piece of a body in separate memory, as the platform does. */
 const piece = (bytes: number, fill: number) => Buffer.from(new ArrayBuffer(bytes)).fill(fill)
 
-test('a body in one piece is that piece, and one in several is their bytes in order', () => {
+test('a body in one piece is that piece, and in several pieces is their bytes in order', () => {
   const one = createBody(256 * KB)
   const only = piece(2000, 1)
   one.add(only)
@@ -31,7 +31,7 @@ test('F8: copied pieces and discarded bodies release their memory at once', asyn
   expect(kept).toHaveLength(0)
 })
 
-test('bytes that are a part of others are not given back', () => {
+test('bytes that are part of a larger buffer do not release it', () => {
   const whole = piece(128 * KB, 7)
   giveBack(whole.subarray(0, 64 * KB))
   expect(whole).toHaveLength(128 * KB)

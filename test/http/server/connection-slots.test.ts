@@ -4,7 +4,7 @@ import { createConnectionSlots, proveConnection } from '../../../src/http/server
 
 const FIRST_REQUEST_MS = 10_000
 
-/** A peer as the listener sees it. */
+/** Makes a peer as the listener sees it. */
 function peerOf(port: number) {
   const written: string[] = []
   const socket = Object.assign(new EventEmitter(), {
@@ -35,13 +35,13 @@ function open(slotsMax: number) {
       slots.take(peer as never)
       return peer
     },
-    /** Its first header has arrived. */
+    /** Acts as if its first header had arrived. */
     begin(peer: Peer): void {
       const request = { complete: false, socket: peer }
       requests.set(peer, request)
       slots.begun(request as never, { headersSent: false } as never)
     },
-    /** All of its first request has arrived. */
+    /** Acts as if its whole first request had arrived. */
     ask(peer: Peer): void {
       this.begin(peer)
       Object.assign(requests.get(peer) ?? {}, { complete: true })
@@ -72,7 +72,7 @@ test('I16: a connection without a whole request is closed after 10 s', () => {
   expect(closed(whole, later)).toEqual([false, true])
 })
 
-test('I16: when slots are short, the oldest connection without a whole request gives way', () => {
+test('I16: if slots are short, the oldest connection without a whole request is closed', () => {
   const world = open(3)
   const [asked, first, second] = [world.connect(), world.connect(), world.connect()]
   world.ask(asked)
@@ -83,7 +83,7 @@ test('I16: when slots are short, the oldest connection without a whole request g
   expect(closed(asked, second, third, fourth)).toEqual([false, true, false, false])
 })
 
-test('I16: of connections that have all asked, the oldest that has proven nothing gives way', () => {
+test('I16: if all connections have asked, the oldest one not proven is closed', () => {
   const world = open(3)
   const peers = [world.connect(), world.connect(), world.connect()] as const
   for (const peer of peers) world.ask(peer)
@@ -92,7 +92,7 @@ test('I16: of connections that have all asked, the oldest that has proven nothin
   expect(closed(...peers, newcomer)).toEqual([false, true, false, false])
 })
 
-test('I16: a connection that brought a signed push never gives way to a silent one', () => {
+test('I16: a connection that brought a signed push is never closed for a silent one', () => {
   const world = open(3)
   const peers = [world.connect(), world.connect(), world.connect()]
   for (const peer of peers) {
@@ -104,7 +104,7 @@ test('I16: a connection that brought a signed push never gives way to a silent o
   expect(newcomers.every(({ isClosed }) => isClosed)).toBe(true)
 })
 
-test('I16: a connection that was closed leaves its slot', () => {
+test('I16: a closed connection frees its slot', () => {
   const world = open(2)
   const [first, second] = [world.connect(), world.connect()]
   second.destroy()

@@ -8,7 +8,7 @@ import { start } from '../harness.ts'
 
 const PATIENTLY = { timeout: 60_000 }
 const FIRST_REQUEST_MS = 10_000
-/** All other limits are out of the way. */
+/** All other limits are so long that they play no part. */
 const TIMEOUTS = { firstRequestMs: FIRST_REQUEST_MS, headersMs: 600_000, requestMs: 600_000, inactiveMs: 600_000 }
 const TLS = { cert: certificate, key: certificateKey }
 
@@ -20,7 +20,7 @@ const HALF_HANDSHAKE = Buffer.from('160301020001', 'hex')
 
 type Transport = 'plain' | 'tls'
 
-/** A listener that answers once it has the whole request; a request for `/proven` proves its connection. */
+/** Starts a listener that answers once it has the whole request. A request for `/proven` proves its connection. */
 async function open(transport: Transport, options: { readonly connectionsMax?: number } = {}) {
   let nowMs = 0
   const server = await start(
@@ -40,7 +40,7 @@ async function open(transport: Transport, options: { readonly connectionsMax?: n
   return {
     server,
     dial,
-    /** Until a connection is closed; the server may have accepted it late. */
+    /** Lets time pass until a connection is closed. The server may have accepted it late. */
     async passUntilClosed(socket: Socket): Promise<void> {
       const waited = () => {
         nowMs += FIRST_REQUEST_MS
@@ -48,7 +48,7 @@ async function open(transport: Transport, options: { readonly connectionsMax?: n
       }
       await expect.poll(waited, PATIENTLY).toBe(true)
     },
-    /** After the TLS handshake, if there is one. */
+    /** Connects, including the TLS handshake if there is one. */
     async meet(): Promise<Socket> {
       if (transport === 'plain') return dial()
       const socket = connectTls({ port: server.port, host: '127.0.0.1', rejectUnauthorized: false })
@@ -83,7 +83,7 @@ describe.each(['plain', 'tls'] as const)('on a %s listener', (transport) => {
     expect(await answerOf(control)).toContain('200 OK')
   })
 
-  test('I16: silent connections in all slots give way to one that asks, the oldest first', async () => {
+  test('I16: silent connections in all slots are closed for one that asks, the oldest first', async () => {
     const { dial, meet } = await open(transport, { connectionsMax: 8 })
     const proven = await meet()
     expect(await answerOf(proven, '/proven')).toContain('200 OK')
@@ -92,7 +92,7 @@ describe.each(['plain', 'tls'] as const)('on a %s listener', (transport) => {
     const asks = await meet()
     expect(await answerOf(asks)).toContain('200 OK')
     await expect.poll(() => silent.map(({ closed }) => closed), PATIENTLY).toEqual([true, ...Array(6).fill(false)])
-    // Far more than there are slots.
+    // These are far more connections than slots.
     for (let nth = 0; nth < 40; nth++) await once(dial(), 'connect')
     expect(await answerOf(proven)).toContain('200 OK')
   })

@@ -31,14 +31,14 @@ const answer: Served = {
 
 interface World {
   readonly serve?: (question: Question) => Promise<Served>
-  /** Answers at once from the cache; by default the cache is empty. */
+  /** Answers at once from the cache. By default the cache is empty. */
   readonly kept?: (question: Question) => Served | null
   readonly failuresPerMinute?: number
   readonly metrics?: InternalOptions['metrics']
   readonly readiness?: () => Promise<{ ready: boolean; reasons: readonly string[]; notes?: Readonly<Record<string, unknown>> }>
 }
 
-/** The internal listener on a real port, in front of an answer that is always the same. */
+/** Starts the internal listener on a real port. Every answer is the same. */
 async function startInternal(world: World = {}) {
   const questions: Question[] = []
   const looked: string[] = []
@@ -92,7 +92,7 @@ async function startInternal(world: World = {}) {
   const token = await tokenOf('shop', 'secret')
   const get = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
     fetch(`${url}${path}`, { method, headers: { authorization: `Bearer ${token}`, ...headers } })
-  /** A request target as it is, which `fetch` would tidy up. */
+  /** Sends a request for the exact target, which `fetch` would normalise. */
   const status = async (target: string, method = 'GET') =>
     (await raw(port, `${method} ${target} HTTP/1.1\r\nHost: relay\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\n\r\n`)).status
   return { port, url, options, login, looked, tokenOf, token, get, status, questions, lines: book.lines }
@@ -103,7 +103,7 @@ const typeOf = async (response: Response) => {
   return typeof problem === 'object' && problem !== null && 'type' in problem ? problem.type : null
 }
 
-test('the token endpoint answers exactly a token, not to be stored', async () => {
+test('the token endpoint answers with only a token, which may not be stored', async () => {
   const { login } = await startInternal()
   const response = await login({ username: 'shop', password: 'secret' })
   expect([response.status, response.headers.get('content-type'), response.headers.get('cache-control')]).toEqual([
@@ -114,7 +114,7 @@ test('the token endpoint answers exactly a token, not to be stored', async () =>
   expect(Object.keys(JSON.parse(await response.text()))).toEqual(['token'])
 })
 
-test('wrong credentials are a 401, a malformed body is a 400, and a body that is too large a 413', async () => {
+test('wrong credentials get a 401, a malformed body a 400, and a body that is too large a 413', async () => {
   const { login } = await startInternal()
   const wrong = await login({ username: 'shop', password: 'guess' })
   expect([wrong.status, wrong.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
@@ -126,7 +126,7 @@ test('wrong credentials are a 401, a malformed body is a 400, and a body that is
   expect((await login({ username: 'shop', password: 'x'.repeat(20_000) })).status).toBe(413)
 })
 
-test('an answer is sent as it is, with its tag, age, language and cache status', async () => {
+test('an answer is sent unchanged, with its ETag, age, language and cache status', async () => {
   const { get, questions } = await startInternal()
   const response = await get('/v1/status/%20ab123456789se%20/all?language=en&other=1')
   expect([response.status, await response.text()]).toEqual([200, '{"statuses":[]}'])
@@ -146,12 +146,12 @@ test('an answer is sent as it is, with its tag, age, language and cache status',
   ])
 })
 
-test('a parcel without any word from the carrier has no Age', async () => {
+test('an answer about a parcel without news from the carrier has no Age', async () => {
   const { get } = await startInternal({ serve: async () => ({ ...answer, ageSeconds: null }) })
   expect((await get('/v1/status/AB123456789SE/all')).headers.has('age')).toBe(false)
 })
 
-test('a client that has the answer gets a 304 without a body', async () => {
+test('a client that already has the answer gets a 304 without a body', async () => {
   const { get } = await startInternal()
   for (const tags of ['"a-tag"', 'W/"a-tag"', '"other", "a-tag"', '*']) {
     const response = await get('/v1/status/AB123456789SE/all', { 'if-none-match': tags, 'cache-control': 'max-age=0' })
@@ -166,7 +166,7 @@ test('a client that has the answer gets a 304 without a body', async () => {
   expect((await get('/v1/status/AB123456789SE/all', { 'if-none-match': '"other"', 'cache-control': 'max-age=0' })).status).toBe(200)
 })
 
-test('the fast path gives the same answers as the status routes, from the cache or not', async () => {
+test('the fast path gives the same answers as the status routes, whether cached or not', async () => {
   const questions: Question[] = []
   const kept = (question: Question) => {
     questions.push(question)
@@ -174,7 +174,7 @@ test('the fast path gives the same answers as the status routes, from the cache 
   }
   const [notKept, fromCache] = [await startInternal(), await startInternal({ kept })]
   const wordOf = async (world: typeof fromCache, query: string) => {
-    // A token is remembered once it was checked.
+    // The fast path accepts only a token that was checked before.
     await world.get('/v1/status/AB123456789SE/latest?not=plain')
     const head = `GET /v1/status/ab123456789se/all${query} HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n`
     const { text } = await raw(world.port, `${head}Authorization: Bearer ${world.token}\r\n\r\n`)
@@ -224,7 +224,7 @@ test('an app that disconnects before its answer does no harm', async () => {
   expect(world.lines.filter(({ level }) => level !== 'debug')).toEqual([])
 })
 
-test('only an app with one valid token is answered from the cache', async () => {
+test('only an app with a single valid token is answered from the cache', async () => {
   const { port, tokenOf, token, get } = await startInternal({ kept: () => answer })
   const guest = await tokenOf('guest', 'guest')
   await get('/v1/status/AB123456789SE/all')
@@ -243,13 +243,13 @@ test('only an app with one valid token is answered from the cache', async () => 
   expect(await ask(good, 'Host: another')).toBe(400)
 })
 
-test('HEAD answers as GET does, without the body', async () => {
+test('HEAD answers like GET, but without the body', async () => {
   const { get } = await startInternal()
   const response = await get('/v1/status/AB123456789SE/latest', {}, 'HEAD')
   expect([response.status, response.headers.get('etag'), response.headers.get('content-length')]).toEqual([200, '"a-tag"', '15'])
 })
 
-test('R1: a token of another algorithm, issuer, audience, type or key is refused', async () => {
+test('R1: a token with another algorithm, issuer, audience, type or key is refused', async () => {
   const { url } = await startInternal()
   const forge = (header: { alg: string; typ: string }, claims: { iss: string; aud: string }, key = signingKey) =>
     new SignJWT({ fingerprint: 'x', sub: 'shop', ...claims })
@@ -276,7 +276,7 @@ test('R4: a token without the scope is a 403', async () => {
   expect((await fetch(`${url}/v1/status/AB123456789SE/all`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(403)
 })
 
-test('R2: bad tokens over an address’s limit are 429, while a valid one is accepted', async () => {
+test('R2: bad tokens over an address’s limit get 429, while a valid one is accepted', async () => {
   const { url, login, get } = await startInternal({ failuresPerMinute: 2 })
   expect((await login({ username: 'keeper', password: 'keys' })).status).toBe(200)
   const guess = () => fetch(`${url}/v1/status/AB123456789SE/all`, { headers: { authorization: 'Bearer guess' } })
@@ -288,10 +288,10 @@ test('R2: bad tokens over an address’s limit are 429, while a valid one is acc
   expect((await login({ username: 'keeper', password: 'keys' })).status).toBe(200)
 })
 
-test('I15, I17, W3: past an address’s limit only known passwords are taken', async () => {
+test('I15, I17, W3: over an address’s limit only known passwords are accepted', async () => {
   const { login, looked } = await startInternal({ failuresPerMinute: 5 })
   for (let nth = 0; nth < 3; nth++) expect((await login({ username: 'shop', password: 'secret' })).status).toBe(200)
-  // At the same time: none gets past the limit because the others are not decided yet.
+  // Send them at once, because undecided logins must count towards the limit too.
   const guesses = await Promise.all(Array.from({ length: 20 }, (_, nth) => login({ username: 'shop', password: `guess ${nth}` })))
   expect(guesses.filter(({ status }) => status === 401)).toHaveLength(5)
   expect(guesses.filter(({ status, headers }) => status === 429 && Number(headers.get('retry-after')) > 0)).toHaveLength(15)
@@ -302,7 +302,7 @@ test('I15, I17, W3: past an address’s limit only known passwords are taken', a
   expect(elsewhere.status).toBe(200)
 })
 
-test('I17: ever-new user names from one address, or from one /64, are stopped at its limit', async () => {
+test('I17: ever-new user names from one address or one /64 are stopped at its limit', async () => {
   const { login, looked } = await startInternal({ failuresPerMinute: 5 })
   const before = looked.length
   const from = (nth: number) => (nth % 2 === 0 ? '2001:db8:0:7::' : `2001:0DB8::7:${nth}:2:3:4`)
@@ -314,7 +314,7 @@ test('I17: ever-new user names from one address, or from one /64, are stopped at
   expect((await login({ username: 'keeper', password: 'keys' }, 'application/json', '2001:db8:0:8::1')).status).toBe(200)
 })
 
-test('H11: a method that is not taken is a 405 with Allow', async () => {
+test('H11: an unsupported method gets a 405 with Allow', async () => {
   const { url, status } = await startInternal()
   for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE'])
     expect([method, await status('/v1/status/AB123456789SE/all', method)]).toEqual([method, 405])
@@ -343,7 +343,7 @@ test('R5: failures keep their status and their Retry-After', async () => {
   }
 })
 
-test('R9: an error in a handler is a 500 with only an id, and is logged once', async () => {
+test('R9: an error in a handler gets a 500 with only an id, and is logged once', async () => {
   const circular: Record<string, unknown> = { secret: 'leaked' }
   circular.self = circular
   for (const thrown of ['leaked', circular, 10n, null, undefined, new Error('leaked\nleaked')]) {
@@ -371,7 +371,7 @@ test.each([
   ['version ff', `ff-${TRACE_ID}-00f067aa0ba902b7-01`, undefined],
   ['capitals', `00-${TRACE_ID.toUpperCase()}-00f067aa0ba902b7-01`, undefined],
   ['another text', 'x[31m', undefined],
-])('the line of a request that failed has the trace id of %s', async (_name, traceparent, traceId) => {
+])('the log line of a failed request has the trace id of %s', async (_name, traceparent, traceId) => {
   const { get, lines } = await startInternal({
     serve: () => {
       throw new Error('a bug')
@@ -385,7 +385,7 @@ test.each([
   )
 })
 
-test('X6: healthz is always 200, readyz says why not, metrics are text', async () => {
+test('X6: healthz is always 200, readyz gives the reason if not ready, and metrics are text', async () => {
   const { url } = await startInternal({ readiness: async () => ({ ready: false, reasons: ['disk_full'], notes: { carrier: 'refused' } }) })
   expect((await fetch(`${url}/healthz`)).status).toBe(200)
   const ready = await fetch(`${url}/readyz`)
@@ -407,7 +407,7 @@ test('F9: simultaneous requests for metrics share one rendering', async () => {
     },
   })
   const asked = Array.from({ length: 20 }, () => fetch(`${url}/metrics`))
-  // After one more round trip the server has read all of the requests.
+  // After another round trip the server has read all of the requests.
   await fetch(`${url}/healthz`)
   await expect.poll(() => rendered).toBe(1)
   gate.resolve()
@@ -416,7 +416,7 @@ test('F9: simultaneous requests for metrics share one rendering', async () => {
   expect(await (await fetch(`${url}/metrics`)).text()).toBe(`rendered ${rendered}`)
 })
 
-test('a client that expects a 100 before it sends a body gets it', async () => {
+test('a client that waits for a 100 before it sends a body gets it', async () => {
   const { port } = await startInternal()
   const body = '{"username":"shop","password":"secret"}'
   const headers = `Host: relay\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue`
@@ -445,7 +445,7 @@ test('an unknown parameter is a 400 under /relay, and ignored on the carrier’s
   expect((await fetch(`${url}/v1/status/AB123456789SE/all?bogus=1`, { headers })).status).toBe(200)
 })
 
-test('all problems of a query are reported at once, with the nearest name or value', async () => {
+test('all problems of a query are reported together, with the nearest name or value', async () => {
   const { url, tokenOf } = await startInternal()
   const headers = { authorization: `Bearer ${await tokenOf('keeper', 'keys')}` }
   const answer = await fetch(`${url}/relay/deliveries?endpont=1&state=deliverd&limit=501&limit=2&cursor=x&__proto__=1`, { headers })

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { leavingOf } from '../../../src/http/server/leaving.ts'
 import { listen } from '../../support/network/listen.ts'
 
-/** A request that is under way, with the server's side of its answer. */
+/** Begins a request, and returns the server's side of its answer. */
 async function ask() {
   const asked = Promise.withResolvers<ServerResponse>()
   const server = createServer((_request, answer) => asked.resolve(answer))
@@ -28,7 +28,7 @@ test('a client that leaves is noticed', async () => {
   expect(signal.aborted).toBe(true)
 })
 
-test('a client that has left before anybody listened is noticed too', async () => {
+test('a client that left before the listener was added is noticed too', async () => {
   const { answer, leave } = await ask()
   await leave()
   expect(leavingOf(answer).signal.aborted).toBe(true)

@@ -8,7 +8,7 @@ import { start } from '../harness.ts'
 
 const WAITING = 40
 
-test('X1: connections from before the stop are answered, however many were not accepted yet', async () => {
+test('X1: connections from before a stop are answered, even if they were not accepted yet', async () => {
   const server = await start((_req, res) => res.end('taken'), {})
   // While this thread is busy, the system completes the connections, but the server does not accept them.
   const sockets = Array.from({ length: WAITING }, () => connect(server.port, server.host))
@@ -26,10 +26,10 @@ test('X1: connections from before the stop are answered, however many were not a
 })
 
 const GET = 'GET / HTTP/1.1\r\nHost: relay\r\n\r\n'
-/** The server looks at this many pipelined requests of a connection at once. */
+/** The server handles this many pipelined requests of a connection at once. */
 const AT_ONCE = 8
 
-/** A server that answers when the test says so, and a connection on which several requests came at once. */
+/** Starts a server that answers when the test says so, and a connection with several requests at once. */
 async function startHeld(requests: number) {
   const held: ServerResponse[] = []
   const server = await start((_req, res) => void held.push(res), {})
@@ -55,20 +55,20 @@ test('R7: eight of many requests on a connection are handled, then one more per 
   socket.destroy()
 })
 
-test('R7: waiting requests of a client that has left are not handled any more', async () => {
+test('R7: waiting requests of a client that has left are dropped', async () => {
   const { server, socket, held } = await startHeld(40)
   socket.resetAndDestroy()
-  // The server does not read from a held connection, so it notices its end only when it writes.
+  // The server does not read from a connection with waiting requests, so it notices the end only when it writes.
   for (const res of held) res.end('too late')
   await expect.poll(() => held.every(({ closed }) => closed)).toBe(true)
-  // One more round trip: whatever the server still had to do of the first connection came before it.
+  // After another round trip the server has nothing left to do for the first connection.
   const other = connect(server.port, server.host, () => void other.write(GET))
   await expect.poll(() => held.length).toBe(AT_ONCE + 1)
   expect(held).toHaveLength(AT_ONCE + 1)
   other.destroy()
 })
 
-test('R7: a client that reads no answer is cut off, and its waiting requests are not handled', async () => {
+test('R7: a client that reads no answer is cut off, and its waiting requests are dropped', async () => {
   let looked = 0
   let isOver = false
   const server = await start(
@@ -106,7 +106,7 @@ test('F9: connections with many requests take turns', async () => {
   for (const socket of sockets) socket.destroy()
 })
 
-test('F9: waiting requests are bounded; beyond it the connection with most is closed', async () => {
+test('F9: waiting requests are limited; over the limit the connection with most is closed', async () => {
   const held: ServerResponse[] = []
   const server = await start((_req, res) => void held.push(res), { requestsWaitingMax: 1600 })
   const open = (requests: number) => {
@@ -122,7 +122,7 @@ test('F9: waiting requests are bounded; beyond it the connection with most is cl
       })
     return one
   }
-  // The first eight requests of each connection are looked at and do not wait.
+  // The first eight requests of each connection are handled and do not wait.
   const modest = Array.from({ length: 16 }, () => open(98))
   await expect.poll(() => held.length).toBe(16 * AT_ONCE)
   const fuller = open(100)
@@ -159,7 +159,7 @@ test('H17: a thousand pipelined requests on a connection are each answered, in o
   socket.on('data', (chunk) => {
     said += chunk.toString()
   })
-  // As long as requests are: of shorter ones more come at once than a connection may have waiting.
+  // The requests are long, because too many short ones would arrive at once for a connection's limit.
   const request = (nth: number) => `GET /${nth} HTTP/1.1\r\nHost: relay\r\nCookie: ${'x'.repeat(600)}\r\n\r\n`
   for (let nth = 0; nth < 1000; nth++) socket.write(request(nth))
   await expect.poll(() => said).toContain('answer /999;')

@@ -6,7 +6,7 @@ import { makePipe } from '../../support/network/named-pipe.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 const PATIENT_MS = 60_000
-/** Opens the first file, and stands still at the second as with a disk whose server is gone. */
+/** Opens the first file, and hangs at the second, as on a disk whose server is gone. */
 const never = ['sh', '-c', 'echo 0; echo 1; exec sleep 1000']
 
 test('a file that never opens ends the trial at its deadline, and the error names it', async () => {
@@ -19,7 +19,7 @@ test('a file that never opens ends the trial at its deadline, and the error name
   )
 })
 
-test('a trial whose file never opens ends at once when nobody waits for it any more', async () => {
+test('a trial whose file never opens ends at once when its caller gives up', async () => {
   const stopping = new AbortController()
   const trial = tryOpening([() => [{ what: 'store', path: '/mnt/gone/relay.db' }]], {
     deadlineMs: PATIENT_MS,

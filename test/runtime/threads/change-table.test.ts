@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
 import { createChangeTable, hasChanged, markOf, tellChanged } from '../../../src/runtime/threads/change-table.ts'
 
-test('a parcel has changed since each mark before its change, and since no later mark', () => {
+test('a parcel counts as changed after marks before its change, and not after later ones', () => {
   const changes = createChangeTable()
   const start = markOf(changes)
   tellChanged(changes, [1, 2])

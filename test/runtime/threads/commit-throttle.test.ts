@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createCommitThrottle } from '../../../src/runtime/threads/commit-throttle.ts'
 
-/** A throttle on a clock that the test moves, and how long each commit was kept waiting, in milliseconds. */
+/** Opens a throttle on a clock that the test moves, and records how long each commit waited, in milliseconds. */
 function openThrottle(everyMs: number) {
   let nowMs = 1000
   const waitsMs: number[] = []
@@ -35,7 +35,7 @@ test('many waiting observations are committed at once', () => {
   expect(waitsMs).toEqual([])
 })
 
-test('after a batch of several, a commit of a few begins when its time has come, not before', () => {
+test('after a batch of several, a small commit begins when its time has come, not before', () => {
   const { keep, begins, waitsMs, pass } = openThrottle(20)
   begins(20)
   pass(15)
@@ -61,7 +61,7 @@ test('a commit that must wait blocks the thread for the remaining time', () => {
   expect(performance.now() - startMs).toBeGreaterThan(19)
 })
 
-test('the throttle is busy while many wait at each commit, and for a moment after that', () => {
+test('the throttle is busy while many wait at each commit, and for a moment afterwards', () => {
   const { keep, isBusy, pass } = openThrottle(20)
   keep(8)
   expect(isBusy()).toBe(false)

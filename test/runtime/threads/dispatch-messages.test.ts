@@ -23,8 +23,8 @@ const report = (endpoints: readonly EndpointState[]): DispatchRoundReport => ({
   nextAtMs: null,
 })
 
-test('a message of a round copies only the bytes of an answer, not the buffer behind them', () => {
-  // The network hands an answer over like this: a few bytes of a larger piece of memory.
+test('a message of a round copies only the bytes of an answer, not the buffer around them', () => {
+  // The network gives an answer like this, as a few bytes of a larger buffer.
   const answerStart = Buffer.from('thanks')
   expect(answerStart.buffer.byteLength).toBeGreaterThan(answerStart.byteLength)
   const ref = { deliveryId: 1, endpointId: '10', parcelId: 7, sequence: 3, plannedAtMs: 4, attempts: 2, spared: 1, firstFailedAtMs: null }

@@ -18,7 +18,7 @@ const step = fc.oneof<fc.Arbitrary<Step>[]>(
   fc.record({ take: fc.nat(4) }),
 )
 
-test('entries come out unchanged and in order, however often the ring wraps around', () => {
+test('entries are read unchanged and in order, however often the ring wraps around', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
       const ring = createRingBuffer(4096)
@@ -46,7 +46,7 @@ test('entries come out unchanged and in order, however often the ring wraps arou
 
 const event = (location: string) => parsePush({ body: pushBody({ location }), contentEncoding: null, receivedAtMs: 1, keyIndex: 0 })
 
-test('an entry that does not fit is refused, and fits once another was taken', () => {
+test('an entry that does not fit is refused, and fits after another was read', () => {
   const ring = createRingBuffer(4096)
   const inlet = openProducer(ring)
   const outlet = openConsumer(ring, () => undefined)
@@ -71,7 +71,7 @@ test('entries are copies that later entries do not change', () => {
   expect(first).toEqual(event('first'))
 })
 
-test('an entry that comes as a message is waited for, and none overtakes it', () => {
+test('an entry sent as a message is waited for, and none overtakes it', () => {
   const ring = createRingBuffer(4096)
   const inlet = openProducer(ring)
   const elsewhere: string[] = []
@@ -85,7 +85,7 @@ test('an entry that comes as a message is waited for, and none overtakes it', ()
   expect(outlet.take(9)).toEqual(['poll', event('after')])
 })
 
-test('each read is counted, so the producer knows whether its next entry will still be read', () => {
+test('each read is counted, so that the producer knows if its next entry will still be read', () => {
   const ring = createRingBuffer(1024)
   const inlet = openProducer(ring)
   const outlet = openConsumer(ring, () => undefined)
@@ -111,7 +111,7 @@ test('a repeated event arrives unchanged, however many others came in between', 
   for (const location of [long, 'near', long, 'near']) pass(location)
 })
 
-test('an entry that found no room leaves the encoder unchanged', () => {
+test('an entry without room leaves the encoder unchanged', () => {
   const ring = createRingBuffer(2048)
   const inlet = openProducer(ring)
   const outlet = openConsumer(ring, () => undefined)

@@ -26,7 +26,7 @@ function serviceOf(record: (batch: readonly Incoming[]) => Promise<void>, { batc
 
 const open = (record: (batch: readonly Incoming[]) => Promise<void>, batchMax?: number) => serviceOf(record, { batchMax })()
 
-test('observations are recorded in order, large ones too, at most a batch at a time', async () => {
+test('observations are recorded in order, even large ones, at most a batch at a time', async () => {
   const batches: (readonly Incoming[])[] = []
   const recorder = open(async (batch) => void batches.push(batch), 2)
   const [small, large, last] = [aPush('Lund'), aPush('L'.repeat(5000)), aPush('Åre')]

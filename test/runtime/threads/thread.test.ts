@@ -20,7 +20,7 @@ test('each call gets its own answer', async () => {
   await verbs.close()
 })
 
-test('every function that a thread serves can be called, without a list of their names', async () => {
+test('every function of a thread can be called, without a list of their names', async () => {
   const { verbs } = await host()
   expect(Object.keys(verbs)).toEqual(['echo', 'fail', 'never', 'end', 'close'])
   await verbs.close()
@@ -33,7 +33,7 @@ test('a reply that has arrived is handled without a turn of the event loop', asy
     heard = value
   })
   const untilMs = performance.now() + 60_000
-  // Microtasks only: nothing else of this thread's gets a turn.
+  // Only microtasks run here, and nothing else on this thread.
   while (heard === '' && performance.now() < untilMs) {
     drainReplies()
     await Promise.resolve()
@@ -43,7 +43,7 @@ test('a reply that has arrived is handled without a turn of the event loop', asy
   await verbs.close()
 })
 
-test('the last reply of a thread that ends is handled, whether reply or end comes first', async () => {
+test('the last reply of a thread is handled, whether the reply or the end comes first', async () => {
   for (let time = 0; time < 20; time++) {
     const { verbs, died } = await host()
     expect(await verbs.close()).toBe('closed')
@@ -51,7 +51,7 @@ test('the last reply of a thread that ends is handled, whether reply or end come
   }
 })
 
-test('verbs are served on another channel as well, whose callers learn when the thread is gone', async () => {
+test('verbs work on another channel too, and its callers learn when the thread has ended', async () => {
   const { port1, port2 } = new MessageChannel()
   const file = new URL('../../support/threads/echo-thread.ts', import.meta.url)
   const [host, line] = await Promise.all([
@@ -64,14 +64,14 @@ test('verbs are served on another channel as well, whose callers learn when the 
   expect(await failedOutcome).toBe('Error: the thread on the other end is gone')
 })
 
-test('a call to a thread that is already gone is an error, not a wait', async () => {
+test('a call to a thread that has ended is an error, not a wait', async () => {
   const { port1, port2 } = new MessageChannel()
   const called = callThere<Pick<Echo, 'echo'>>(port2).catch(String)
   port1.close()
   expect(await called).toBe('Error: the thread on the other end is gone')
 })
 
-test('a channel with requests always waiting does not starve another', async () => {
+test('a channel with constantly waiting requests does not starve another', async () => {
   const AHEAD = 100
   const served: string[] = []
   const [one, other] = [new MessageChannel(), new MessageChannel()]
@@ -81,7 +81,7 @@ test('a channel with requests always waiting does not starve another', async () 
   const ask = async (line: typeof ahead) => void asked.push((await line).verbs.ask())
   serveVerbs(one.port2, {
     async ask() {
-      // The next is on the line before this one has ended.
+      // Send the next request before this one has ended.
       if (served.length < AHEAD) await ask(ahead)
       if (served.length === 0) await ask(patient)
       served.push('ahead')

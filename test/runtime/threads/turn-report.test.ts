@@ -26,7 +26,7 @@ test('the events of one turn are reported once, at its end', async () => {
   expect(await asked).toEqual(['a', 'b'])
 })
 
-test('events while no caller waits are reported in full to the next caller, once', async () => {
+test('events while no caller waits are all reported to the next caller, once', async () => {
   const report = openReport()
   report.happens('a')
   await nextTurn()
@@ -49,7 +49,7 @@ test('flush reports before the turn ends', async () => {
   expect(order).toEqual(['a', 'after'])
 })
 
-test('events that no caller awaits are reported every 20 ms, or along with awaited ones', async () => {
+test('events that no caller waits for are reported every 20 ms, or with others', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   const report = openReport()

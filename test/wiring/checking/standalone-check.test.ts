@@ -14,7 +14,7 @@ import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { testWith } from '../../support/runner/test-with.ts'
 import { createDatabase } from '../../support/store/postgres-database.ts'
 
-/** A carrier that gives a token, at a time of its choice. */
+/** Starts a carrier that gives a token, with a clock of its own. */
 async function startCarrier({ aheadMs = 0, status = 200 } = {}) {
   let calls = 0
   const server = createServer((request, response) => {
@@ -44,7 +44,7 @@ async function check({ sections = {}, folder = temporaryFolder(), carrierUrl = '
 
 const red = (said: string) => expect.objectContaining({ state: 'failed', message: expect.stringContaining(said) })
 
-test('a deployment that would work has no red line, and nothing is made of it', async () => {
+test('a deployment that would work has no red line, and the check creates nothing', async () => {
   const [carrier, folder] = [await startCarrier(), temporaryFolder()]
   const { lines, of } = await check({
     folder: join(folder),
@@ -58,7 +58,7 @@ test('a deployment that would work has no red line, and nothing is made of it', 
   expect(() => writeFileSync(join(folder, 'data'), '')).not.toThrow()
 })
 
-test('a config on PostgreSQL without keys at rest is red, though it can be printed', async () => {
+test('a config on PostgreSQL without at-rest keys is red, although it can be printed', async () => {
   const { of } = await check({ sections: { store: 'postgres://relay:secret@127.0.0.1:9/relay' } })
   expect(of('config')).toEqual(red('secrets.atRestKeys'))
   expect(of('store')).toEqual(red('postgres://relay@127.0.0.1:9/relay'))
@@ -104,7 +104,7 @@ test('a store that is damaged, or whose folder is not writable, is red', async (
     expect((await check({ sections: { store: `sqlite:${closed}/relay.db` } })).of('store')).toEqual(red('cannot be opened'))
 })
 
-test('a store in use is not taken from its relay, and ports are not tried beside it', async () => {
+test('a store in use stays with its relay, and ports are not tried meanwhile', async () => {
   const folder = temporaryFolder()
   const relay = await startTestRelay(folder, 'http://127.0.0.1:9')
   onTestFinished(() => relay.stop())
@@ -114,7 +114,7 @@ test('a store in use is not taken from its relay, and ports are not tried beside
   expect((await fetch(`${relay.internalUrl}/readyz`)).status).toBe(200)
 })
 
-test('keys of endpoints that the keys at rest do not open are red, and open files are a warning', async () => {
+test('endpoints’ keys that no at-rest key opens are red, and files open to others are a warning', async () => {
   const folder = temporaryFolder()
   const keyed = (byte: number) => ({ secrets: { atRestKeys: [Buffer.alloc(32, byte).toString('base64')] } })
   const relay = await startTestRelay(folder, 'http://127.0.0.1:9', keyed(1))
@@ -128,7 +128,7 @@ test('keys of endpoints that the keys at rest do not open are red, and open file
   expect(of('files')).toMatchObject({ state: 'warning', message: expect.stringContaining('chmod 600') })
 })
 
-test('a disk without room, a port that is taken and a limit of files that is too low are red', async () => {
+test('a disk without room, a port in use, and too low a limit of open files are red', async () => {
   const server = createServer()
   onTestFinished(() => void server.close())
   const port = await listen(server)
@@ -152,7 +152,7 @@ test('a carrier that refuses the login, cannot be reached, or has another time i
   expect(late.of('clock')).toEqual(red('behind the carrier'))
 })
 
-test('a database is looked at and not changed, before a relay uses it and while one does', async () => {
+test('a database is read and not changed, whether or not a relay uses it', async () => {
   const atRest = { secrets: { atRestKeys: [Buffer.alloc(32, 1).toString('base64')] } }
   const { url } = await createDatabase('nothing')
   const { of } = await check({ sections: { store: url, ...atRest } })

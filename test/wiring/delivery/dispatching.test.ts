@@ -6,7 +6,7 @@ import { strictLog } from '../../support/history/observed.ts'
 import { allEndpoints } from '../../support/relay/held-endpoints.ts'
 import { NOON } from '../../support/runner/constants.ts'
 
-test('X1: a stop leaves no timer behind, though a round under way says when to look again', async () => {
+test('X1: a stop leaves no timer, even if a running round says when to continue', async () => {
   vi.useFakeTimers({ now: NOON, toFake: ['setTimeout', 'clearTimeout', 'Date'] })
   onTestFinished(() => void vi.useRealTimers())
   const asked = Promise.withResolvers<void>()
