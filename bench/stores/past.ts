@@ -6,11 +6,11 @@ import { openWriteSide } from '../../src/wiring/write-side.ts'
 import { contentsOf } from './contents.ts'
 import { assertFilled, fillStore, makeAt, makeOncePerVersion, POLICY } from './prefill.ts'
 
-/** The one endpoint of the store; each event has been delivered to it. */
+/** The only endpoint of the store, to which each event has been delivered. */
 export const PAST_ENDPOINT = 'endpoint-1'
 
 const DAY_MS = 86_400_000
-/** Older than every default of `retention`, so that a pass which an operator orders removes all of it. */
+/** Older than every default of `retention`, so that a pass ordered by an operator removes everything. */
 const AGE_MS = 500 * DAY_MS
 
 export interface PastStore {
@@ -21,8 +21,8 @@ export interface PastStore {
 }
 
 /**
- * Copies to `path` a store of parcels of long ago: nothing happened to them since, and all was delivered. It is loaded once. Resolves with how many parcels it
- * holds, the last ones with only some of their events.
+ * Copies to `path` a store of very old parcels: all events were delivered, and nothing has happened since. The original is written only once.
+ * Resolves with the number of parcels. The last ones have only some of their events.
  */
 export async function copyPastStore({ parcels, keep, say }: PastStore, path: string): Promise<number> {
   const load = (place: string) => loadPast(place, parcels, say)
@@ -37,7 +37,7 @@ async function loadPast(place: string, parcels: number, say: (text: string) => v
   assertFilled(place, parcels)
   await markThen(place, atMs + 1)
   const db = new Database(place, { fileMustExist: true })
-  // Written past the relay, which would have to send a million deliveries and to poll each parcel until it is stale.
+  // Write this directly, because the relay would have to send a million deliveries, and poll each parcel until it is stale.
   db.exec(`
     BEGIN;
     UPDATE delivery SET state = 2, attempts = 1, settled_at_ms = queued_at_ms,
@@ -49,7 +49,7 @@ async function loadPast(place: string, parcels: number, say: (text: string) => v
   db.close()
 }
 
-/** Does a retention pass at that time, which removes nothing and leaves a mark, by which later passes know the age of the feed and of parcels. */
+/** Runs a retention pass at that time. It removes nothing, but leaves a mark, from which later passes know the age of the data. */
 async function markThen(place: string, nowMs: number): Promise<void> {
   const clock = { ...systemClock, now: () => nowMs }
   const write = await openWriteSide({ sqlitePath: place, ...POLICY }, clock, { error: (fields) => console.error(fields) })

@@ -12,7 +12,7 @@ import type { Bench, Figure, SuiteReport } from '../suite.ts'
 
 const MUST_MS = 100
 
-/** A relay whose only endpoint refuses connections, as on a night on which somebody looks at the portal. */
+/** A relay whose only endpoint refuses connections, as in a night in which somebody opens the portal. */
 const SECTIONS = {
   endpoints: endpointNames(1).map((name) => ({
     name,
@@ -25,7 +25,7 @@ const SECTIONS = {
 
 type Ask = (path: string) => Promise<{ readonly text: string; readonly ms: number }>
 
-/** How long each page of the portal takes, from the question to the last byte, one person asking at a time. */
+/** Measures how long each page of the portal takes, from the request to the last byte, for one person at a time. */
 export async function portal({ settings, folder, relayEntry, say }: Bench): Promise<SuiteReport> {
   const storePath = join(folder, 'relay.db')
   await copyPrefilledStore(settings.scale.uniformParcels, storePath, say, endpointNames(1))
@@ -61,12 +61,12 @@ function pageFigure(path: string, rounds: readonly number[]): Figure {
   return figure(`portal: ${path}`, rounds, { unit: 'ms', better: 'lower', must: MUST_MS })
 }
 
-/** What stays the same from run to run. */
+/** Removes what differs from run to run. */
 function withoutNumbers(path: string): string {
   return path.replace(/cursor=[^&]*/, 'cursor=...').replaceAll(/\d{3,}/g, '...')
 }
 
-/** Logs in as the operator, and asks with the cookie from then on. */
+/** Logs in as the operator. Later requests use the cookie. */
 async function openPortal({ internalUrl }: RelayServer): Promise<Ask> {
   const answer = await fetch(`${internalUrl}/login`, {
     method: 'POST',
@@ -87,7 +87,7 @@ async function openPortal({ internalUrl }: RelayServer): Promise<Ask> {
   }
 }
 
-/** Every page, and the lists as they are asked for at night: by state, by webhook, by time, and further back. */
+/** Returns the path of every page, and of the lists that an operator needs at night: by state, webhook and time, and on later pages. */
 async function pathsOf(ask: Ask): Promise<readonly string[]> {
   const parcel = trackingId(10)
   const lists = [

@@ -13,7 +13,7 @@ import type { Bench, SuiteReport } from '../suite.ts'
 
 const REPLICAS = 3
 const CONNECTIONS = 64
-/** The parcels of the senders to each replica are others. */
+/** The distance between the first parcels of the senders, so that each sender has its own parcels. */
 const PARCELS_APART = 10_000_000
 
 interface Round {
@@ -69,14 +69,14 @@ function factsOf(rounds: readonly Round[]) {
 interface Measured {
   readonly server: PostgresServer
   readonly database: string
-  /** One for each replica. */
+  /** The load generators, one for each replica. */
   readonly loads: readonly Generator[]
 }
 
 async function measureTogether({ settings, relayEntry, folder }: Bench, { server, database, loads }: Measured): Promise<Round> {
   const own = mkdtempSync(join(folder, 'replicas-'))
   const relays: RelayServer[] = []
-  // One after the other: the first makes the schema.
+  // Start one after another, because the first creates the schema.
   for (const [at] of loads.entries()) {
     relays.push(await startRelay(relayEntry, mkdtempSync(join(own, `${at}-`)), { storePath: own, database }))
   }
@@ -101,7 +101,7 @@ async function measureTogether({ settings, relayEntry, folder }: Bench, { server
   }
 }
 
-/** All go on when the last has arrived, with what was noted then. */
+/** Makes callers wait until the last one arrives. Each then gets what `note` returned at that time. */
 function createMeeting<T>(count: number, note: () => T) {
   let arrived = 0
   const { promise, resolve } = Promise.withResolvers<T>()

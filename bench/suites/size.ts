@@ -11,10 +11,10 @@ import { fillStore } from '../stores/prefill.ts'
 import type { Bench, Figure, SuiteReport } from '../suite.ts'
 
 const MB = 1024 ** 2
-/** Without endpoints, and with one: the difference is what a delivery costs. */
+/** The difference between none and one endpoint is the cost of a delivery. */
 const ENDPOINTS = [[], ['shop']] as const
 
-/** The disk that a million events take, on both engines, with and without a delivery of each. */
+/** Measures the disk space of a million events on both engines, with and without a delivery of each. */
 export async function size(bench: Bench): Promise<SuiteReport> {
   const { settings, folder, say } = bench
   const filling = { parcels: settings.scale.storedParcels, say }
@@ -32,7 +32,7 @@ export async function size(bench: Bench): Promise<SuiteReport> {
   return { figures, observations: [] }
 }
 
-/** Returns the size of the database once its server has tidied it up. */
+/** Returns the size of the database after the server's maintenance. */
 async function fillDatabase({
   parcels,
   endpoints,

@@ -15,12 +15,12 @@ import { createPushing, longestOf, observeWindows, type Pushing, type PushWindow
 
 /** Parcels of the load, apart from those of the store. */
 const FIRST_PARCEL = 10_000_000
-/** The longest stretch without retention that is compared with a pass. */
+/** At most this many windows without retention are compared with a pass. */
 const CONTROL_WINDOWS_MAX = 120
 
 const RATIO = { unit: 'x', better: 'lower', must: 2, aim: 1.3 } as const
 
-/** How long pushes take beside a backup, a rebuild and a retention pass, compared with the same without; and how long a rebuild takes alone. */
+/** Measures how long pushes take during a backup, a rebuild and a retention pass, compared with none, and how long a rebuild takes alone. */
 export async function measureBesideJobs(bench: Bench): Promise<SuiteReport> {
   const { settings, relayEntry, say } = bench
   const events = settings.scale.storedParcels * EVENTS_PER_PARCEL
@@ -66,7 +66,7 @@ interface Timed extends Pick<Bench, 'say'> {
   readonly events: number
 }
 
-/** Rebuilds the whole store while nothing else goes on. */
+/** Rebuilds the whole store while the relay does nothing else. */
 async function timeRebuild(relay: OperatedRelay, { parcels, events, say }: Timed): Promise<Figure> {
   const startMs = performance.now()
   const job = await (await relay.order('/relay/rebuild')).done()
@@ -87,7 +87,7 @@ interface Round {
   readonly rebuild: readonly PushWindow[]
 }
 
-/** Pushes alone, beside a whole backup, alone, and beside a stretch of a rebuild, in turns. */
+/** In each round measures pushes alone, during a whole backup, alone again, and during a part of a rebuild. */
 async function takeTurns({ settings, say }: Bench, relay: OperatedRelay, pushing: Pushing): Promise<readonly Round[]> {
   const count = Math.ceil(settings.durationMs / 1000)
   const rounds: Round[] = []
@@ -109,13 +109,13 @@ async function takeTurns({ settings, say }: Bench, relay: OperatedRelay, pushing
 }
 
 interface RetentionMeasured {
-  /** Without retention: half before the pass and half after it, as long as the pass in all. */
+  /** Windows without retention, together as long as the pass. Half come before it and half after it. */
   readonly control: readonly PushWindow[]
   readonly pass: readonly PushWindow[]
   readonly removed: number
 }
 
-/** Pushes beside a whole pass that removes nearly all of the store. */
+/** Measures pushes during a whole pass that removes nearly all of the store. */
 async function measureRetention({ settings, say }: Bench, relay: OperatedRelay, pushing: Pushing): Promise<RetentionMeasured> {
   const count = Math.ceil(settings.durationMs / 1000)
   const before = await pushing.windows(count, 'without retention')
@@ -135,12 +135,12 @@ function stallOf({ control, pass, removed }: RetentionMeasured): Figure {
   return figure(name, [Math.max(0, longestOf(pass) - longestOf(control))], { unit: 'ms', better: 'lower', must: 25 })
 }
 
-/** The stage of the pass under way. Read from the store, because the API also counts what would go. */
+/** Returns the current stage of the pass. Reads it from the store, because the API would also count what is to be removed. */
 function stageIn(storePath: string): string {
   return textOf(memberOf(retentionIn(storePath), 'pass'), 'stage') ?? 'over'
 }
 
-/** How many rows the last pass has removed, by kind. */
+/** Returns how many rows of each kind the last pass has removed. */
 function lastPassIn(storePath: string): Readonly<Record<string, number>> {
   const removed = memberOf(memberOf(retentionIn(storePath), 'last'), 'removed')
   return Object.fromEntries(Object.entries(removed ?? {}).map(([kind, count]) => [kind, Number(count)]))

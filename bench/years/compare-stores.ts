@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3'
 
-/** The tables with what users have told or been told. The others say what the relay itself does or did, which goes on after a restore. */
+/** The tables with data of users. The others record what the relay itself does, which continues after a restore. */
 const COMPARED = [
   'parcel',
   'identifier',
@@ -15,20 +15,20 @@ const COMPARED = [
   'attempt',
 ] as const
 
-/** A restore makes every parcel due, and so changes these. */
+/** A restore makes every parcel due, which changes these columns. */
 const POLLING = new Set(['next_poll_at_ms', 'stopped'])
 
 export interface StoresDiffer {
   readonly table: string
-  /** Rows of the backup that the restored store lacks or has changed. */
+  /** Rows of the backup that are missing or different in the restored store. */
   readonly lost: number
-  /** Rows that the restored store has beyond those of the backup. */
+  /** Rows of the restored store that the backup does not have. */
   readonly added: number
 }
 
 /**
- * Compares a restored store with its backup, row by row and value by value; which is closed. Left aside are the rows of a parcel that was erased since,
- * and of the feed what came after the backup. Resolves with the tables that differ.
+ * Compares a restored store with its closed backup, row by row and value by value. Ignores the rows of a parcel that was erased after the
+ * backup, and later events in the feed. Returns the tables that differ.
  */
 export function compareStores(restored: string, backup: string, erasedParcelId: number): readonly StoresDiffer[] {
   const db = new Database(restored, { readonly: true, fileMustExist: true })
@@ -53,7 +53,7 @@ export function compareStores(restored: string, backup: string, erasedParcelId: 
   }
 }
 
-/** The relay's own id of a parcel. */
+/** Returns the relay's own id of a parcel. */
 export function parcelIdIn(storePath: string, identifier: string): number {
   const db = new Database(storePath, { readonly: true, fileMustExist: true })
   try {
@@ -63,7 +63,7 @@ export function parcelIdIn(storePath: string, identifier: string): number {
   }
 }
 
-/** How many rows of a parcel a store still has, the event in the feed that it was erased aside. */
+/** Counts the rows of a parcel in a store, except the event in the feed that reports its erasure. */
 export function rowsOfParcel(storePath: string, parcelId: number): number {
   const db = new Database(storePath, { readonly: true, fileMustExist: true })
   try {
@@ -88,12 +88,12 @@ function columnsOf(db: Database.Database, table: string): readonly Column[] {
   return rows.filter(({ name }) => table !== 'parcel' || !POLLING.has(name)).map(({ name, pk }) => ({ table, name, isKey: pk > 0 }))
 }
 
-/** Keys are compared by `=`, so that each row is looked up in the index of the key; other values may be null. */
+/** Compares keys by `=`, so that the index of the key is used. Other values may be null. */
 function sameIn({ name, isKey }: Column): string {
   return `r.${name} ${isKey ? '=' : 'IS'} k.${name}`
 }
 
-/** The column with the parcel that a row belongs to; null: there is none. */
+/** Returns the column with the parcel to which a row belongs, or null if there is none. */
 function ownerIn(columns: readonly Column[]): string | null {
   if (columns.some(({ table }) => table === 'parcel')) return 'id'
   return columns.some(({ name }) => name === 'parcel_id') ? 'parcel_id' : null

@@ -12,13 +12,13 @@ import type { Bench, SuiteReport } from '../suite.ts'
 import { compareStores, parcelIdIn, rowsOfParcel } from './compare-stores.ts'
 import { backupsIn, type OperatedRelay, startOperatedRelay } from './operated-relay.ts'
 
-/** So large a part of the store is pushed after the backup, and taken back by the restore. */
+/** This part of the store is pushed after the backup, and lost again by the restore. */
 const MORE = 1 / 100
 const MORE_FIRST_PARCEL = 10_000_000
 const CONNECTIONS = 64
 /** The parcel that is erased after the backup. */
 const ERASED = 3
-/** Every so many parcels one is asked for before and after. */
+/** One in this many parcels is asked for before and after. */
 const ASKED = 20
 
 /** Backs up a full store, pushes more, erases a parcel, restores the backup, and compares everything. */
@@ -45,7 +45,7 @@ export async function drill(bench: Bench): Promise<SuiteReport> {
     const backup = join(backupsIn(folder), 'drill.db')
     await steps.take('restore', () => restore(relayEntry, folder, backup))
     relay = await steps.take('start', () => startOperatedRelay(relayEntry, folder))
-    // Before anybody asks for a parcel, which is written down.
+    // Compare before anybody asks for a parcel, because requests change the store.
     await steps.take('compare', async () => {
       deepEqual(compareStores(storePath, backup, erased), [], 'the store is as in the backup')
       equal(rowsOfParcel(storePath, erased), 0, 'nothing is left of the erased parcel')
@@ -65,7 +65,7 @@ export async function drill(bench: Bench): Promise<SuiteReport> {
   }
 }
 
-/** Measures the steps of the drill. */
+/** Makes a function that measures the steps of the drill. */
 function createSteps(say: (text: string) => void) {
   const taken: (readonly [name: string, seconds: number])[] = []
   return {
@@ -92,12 +92,12 @@ async function pushMore({ port }: OperatedRelay, events: number): Promise<void> 
   }
 }
 
-/** Restores as an operator does, with the relay stopped. */
+/** Restores as an operator does, while the relay is stopped. */
 async function restore(relayEntry: string, folder: string, backup: string): Promise<void> {
   await promisify(execFile)(process.execPath, [relayEntry, 'restore', backup, '--config', join(folder, 'relay.yaml'), '--yes'])
 }
 
-/** The histories of some parcels, as apps are served them. */
+/** Returns the histories of some parcels as apps get them. */
 async function historiesIn({ ask }: OperatedRelay, parcels: number): Promise<readonly unknown[]> {
   const asked = Array.from({ length: ASKED }, (_, at) => Math.floor((at * parcels) / ASKED)).filter((parcel) => parcel !== ERASED)
   const answers = await Promise.all(asked.map((parcel) => ask('GET', historyPath(parcel))))

@@ -5,7 +5,7 @@ import { type RelayServer, startRelay } from '../servers/relay.ts'
 import { OPERATOR } from '../servers/relay-config.ts'
 import { PAST_ENDPOINT } from '../stores/past.ts'
 
-/** A relay, and an operator who is logged in to it. */
+/** A relay with an operator who is logged in. */
 export interface OperatedRelay extends Omit<RelayServer, 'ask'> {
   readonly ask: AskRelay
   /** Orders a job, such as a backup. */
@@ -15,7 +15,7 @@ export interface OperatedRelay extends Omit<RelayServer, 'ask'> {
 export interface OrderedJob {
   /** The job as the API shows it. */
   look(): Promise<unknown>
-  /** Resolves with the job once it is done; rejects if it was not. */
+  /** Resolves with the job once it is completed, and rejects if it was not. */
   done(): Promise<unknown>
   /** Cancels it, and resolves once it has ended. */
   cancel(): Promise<void>
@@ -23,12 +23,12 @@ export interface OrderedJob {
 
 const LOOK_MS = 100
 
-/** The folder of backups of the relay in a folder. */
+/** Returns the folder for backups of a relay in this folder. */
 export function backupsIn(folder: string): string {
   return join(folder, 'backups')
 }
 
-/** Starts a relay on the store `relay.db` in a folder. Its endpoint takes no event that the load generator sends. */
+/** Starts a relay on the store `relay.db` in a folder. The filters of its endpoint accept no event of the load generator. */
 export async function startOperatedRelay(relayEntry: string, folder: string): Promise<OperatedRelay> {
   const relay = await startRelay(relayEntry, folder, {
     storePath: join(folder, 'relay.db'),
@@ -59,7 +59,7 @@ export async function startOperatedRelay(relayEntry: string, folder: string): Pr
   }
 }
 
-/** Whether a job that the API showed had ended. */
+/** Tells whether a job that the API showed had ended. */
 export function hasEnded(job: unknown): boolean {
   return textOf(job, 'endedAt') !== null
 }
@@ -91,7 +91,7 @@ function jobOf(ask: AskRelay, path: string): OrderedJob {
   }
 }
 
-/** The step of a job that the API showed, or its kind if it has no steps. */
+/** Returns the step of a job that the API showed, or its kind if it has no steps. */
 export function stepOf(job: unknown): string {
   return textOf(memberOf(job, 'progress'), 'step') ?? textOf(job, 'kind') ?? ''
 }

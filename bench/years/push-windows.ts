@@ -3,7 +3,7 @@ import { median } from '../load/percentiles.ts'
 import type { Observation } from '../suite.ts'
 import { hasEnded, type OrderedJob } from './operated-relay.ts'
 
-/** How long pushes took for a second, while something else was going on. */
+/** How long pushes took within one second, while something else was running. */
 export interface PushWindow {
   readonly during: string
   readonly p50: number
@@ -11,20 +11,20 @@ export interface PushWindow {
   readonly max: number
 }
 
-/** Few enough that neither core is busy with pushes alone, as at a customer with a million parcels a month. */
+/** So few that pushes alone keep neither core busy, as at a customer with a million parcels a month. */
 const PUSHES_PER_SECOND = 500
 const CONNECTIONS = 16
 const WINDOW_MS = 1000
 
 /** Pushes to one relay at a constant rate, a second at a time. */
 export interface Pushing {
-  /** Pushes for so many windows. */
+  /** Pushes for this many windows. */
   windows(count: number, during: string): Promise<readonly PushWindow[]>
-  /** Pushes until a job has ended, or for so many windows. `during` tells the part of the job from the job as the API shows it. */
+  /** Pushes until a job has ended, or for at most `most` windows. `during` returns the part of the job from the job as the API shows it. */
   beside(job: OrderedJob, during: (job: unknown) => string, most?: number): Promise<readonly PushWindow[]>
 }
 
-/** The generator has to be prepared with requests enough. */
+/** The generator must be prepared with enough requests. */
 export function createPushing(load: Generator, port: number): Pushing {
   const pace = { kind: 'open', ratePerSecond: PUSHES_PER_SECOND, durationMs: WINDOW_MS } as const
   const pushOnce = async (during: string): Promise<PushWindow> => {
@@ -57,7 +57,7 @@ export function longestOf(windows: readonly PushWindow[]): number {
   return Math.max(...windows.map(({ max }) => max))
 }
 
-/** A line of the table for each part, with the medians over its windows and the longest wait of all. */
+/** Returns a line of the table for each part, with the medians over its windows and the longest wait. */
 export function observeWindows(windows: readonly PushWindow[]): readonly Observation[] {
   return [...Map.groupBy(windows, ({ during }) => during)].map(([during, of]) => ({
     name: `years: pushes ${during}`,

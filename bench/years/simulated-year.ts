@@ -17,24 +17,24 @@ const DAY_MS = 86_400_000
 const STARTS_MS = Date.UTC(2026, 0, 1, 12)
 const YEAR_DAYS = 365
 const QUICK_DAYS = 50
-/** The share of the events of a full store that comes each day: a thousand of a million. */
+/** The share of a full store's events that comes each day: a thousand of a million. */
 const EVENTS_PER_DAY = 1 / 1000
 const PARCELS_A_DAY_MIN = 2
 const BATCH = 2000
 const CLAIMS = 1000
-/** How many of a year's days have a line. */
+/** The number of days with a line in the output. */
 const LINES = 6
 const MB = 1024 ** 2
 
-/** Each period is an eighth of the time, or half of that, so that all that is kept is replaced several times. */
+/** Each period is an eighth or a sixteenth of the time, so that everything kept is replaced several times. */
 function retentionOf(days: number): Retention {
   const [long, short] = [Math.floor(days / 8) * DAY_MS, Math.floor(days / 16) * DAY_MS]
   return { rawMs: short, historyMs: long, deliveriesMs: short, feedMs: short, auditMs: long, heldMs: long }
 }
 
 /**
- * Lets a year pass in a store: each day has new parcels with texts that no earlier day had, all of it is delivered, and a retention pass ends the day. The clock
- * is simulated. A store that keeps anything for ever grows.
+ * Simulates a year in a store. Each day brings new parcels with texts that no earlier day had, all events are delivered, and a retention pass
+ * follows. If the store kept anything forever, it would grow.
  */
 export async function simulateYear({ settings, folder, say }: Bench): Promise<SuiteReport> {
   const days = settings.quick ? QUICK_DAYS : YEAR_DAYS
@@ -63,7 +63,7 @@ export async function simulateYear({ settings, folder, say }: Bench): Promise<Su
   } finally {
     await write.close()
   }
-  // The day after the longest period has passed for the first day.
+  // The first day on which everything from the first day is older than the longest period.
   const full = retention.historyMs / DAY_MS + 1
   const [first = Number.NaN, last = Number.NaN] = [sizes[full], sizes.at(-1)]
   assertReplaced(path, full * parcels)
@@ -76,7 +76,7 @@ export async function simulateYear({ settings, folder, say }: Bench): Promise<Su
   }
 }
 
-/** No parcel is polled, so each is over as soon as it is recorded. */
+/** No parcel is polled, so each is stale as soon as it is recorded. */
 function rulesOf({ historyMs }: Retention) {
   const { cadence, ...rest } = POLICY.record
   return { ...rest, cadence: { ...cadence, staleAfterMs: 1 }, historyRetentionMs: historyMs }
@@ -98,7 +98,7 @@ async function recordDay(write: WriteSide, { day, parcels, nowMs }: Day): Promis
   }
 }
 
-/** An event whose words are those of its day, and the first of a parcel those of the parcel. */
+/** Makes an event whose texts are new on its day, and in the first event of a parcel new with the parcel. */
 function bodyOf({
   parcel,
   nth,
@@ -115,7 +115,7 @@ function bodyOf({
   return Buffer.from(JSON.stringify({ ...event, detailedStatusDescription: [{ value: words, languageCode: 'en' }] }))
 }
 
-/** Delivers all that waits, without a network. */
+/** Delivers everything that waits, without a network. */
 async function deliverAll(write: WriteSide, nowMs: number): Promise<void> {
   let settled: readonly SettledAttempt[] = []
   for (;;) {
@@ -130,7 +130,7 @@ async function deliverAll(write: WriteSide, nowMs: number): Promise<void> {
   }
 }
 
-/** The size that the file has after a checkpoint. */
+/** Returns the size of the file after a checkpoint. */
 function bytesOf(path: string): number {
   const db = new Database(path, { readonly: true, fileMustExist: true })
   try {
@@ -140,7 +140,7 @@ function bytesOf(path: string): number {
   }
 }
 
-/** The store must hold what is not past its time, and nothing that is. */
+/** Expects that the store has everything within its period, and nothing older. */
 function assertReplaced(path: string, parcels: number): void {
   const db = new Database(path, { readonly: true, fileMustExist: true })
   try {

@@ -16,7 +16,7 @@ const FILES = [
   'LICENSE',
 ]
 
-/** A checkout of the project as a reader has it, with its dependencies installed, and a folder for doubles of commands that comes first on its PATH. */
+/** Makes a checkout of the project like a reader's, with its dependencies installed. A folder that comes first on the PATH replaces commands. */
 export function checkoutOfTest() {
   const folder = join(temporaryFolder(), 'parcel-relay')
   const bin = join(dirname(folder), 'bin')
@@ -24,9 +24,9 @@ export function checkoutOfTest() {
   for (const name of FILES)
     cpSync(name, join(folder, name), { recursive: true, filter: (path) => basename(path) !== 'relay.yaml' || path.includes('systemd') })
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'))
-  /** Puts a command before that of the system. */
+  /** Replaces a command of the system by this script. */
   const double = (name: string, script: string) => writeFileSync(join(bin, name), `#!/bin/bash\n${script}\n`, { mode: 0o755 })
-  // The dependencies are there already. Everything else is for npm itself.
+  // The dependencies are already installed, so `npm ci` does nothing. Every other call runs the real npm.
   const npm = execFileSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).trim()
   double('npm', `[ "$1" = ci ] || exec ${npm} "$@"`)
   return { folder, root: dirname(folder), double, path: `${bin}:${process.env.PATH ?? ''}` }

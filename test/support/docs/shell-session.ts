@@ -35,7 +35,7 @@ function commandsIn(text: string): readonly string[] {
 export interface TypedCommand {
   readonly command: string
   readonly status: number
-  /** The text that it wrote to either output. */
+  /** The text that the command wrote to either output. */
   readonly output: string
 }
 
@@ -68,7 +68,7 @@ export async function typeInShell(
   return typed
 }
 
-/** The output of each command and its exit code, which the shell prints between two marks. */
+/** Yields the output and exit code of each command. The shell prints the code between two marks. */
 async function* outputsOf(stream: AsyncIterable<Buffer>): AsyncGenerator<Omit<TypedCommand, 'command'>, undefined> {
   let text = ''
   for await (const chunk of stream) {
@@ -80,5 +80,5 @@ async function* outputsOf(stream: AsyncIterable<Buffer>): AsyncGenerator<Omit<Ty
   }
 }
 
-/** The commands that failed, with what they wrote. */
+/** Returns the commands that failed, with their output. */
 export const failedOf = (typed: readonly TypedCommand[]): readonly TypedCommand[] => typed.filter(({ status }) => status !== 0)

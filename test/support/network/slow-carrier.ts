@@ -56,11 +56,11 @@ export async function openSlowCarrier(firstLanguage: string, answerAfterMs: () =
   return {
     url,
     asks,
-    /** How many calls it got since midnight UTC. Calls for tokens are few, and all count as today's. */
+    /** Counts the calls since midnight UTC. The few calls for tokens all count as today's. */
     callsToday: () => asked.token + asks.filter(({ dayStartMs }) => dayStartMs === startOfDay(Date.now())).length,
     /** Config of a replica that asks under this name. */
     configOf: (by: string) => ({ baseUrl: `${url}/${by}`, authUrl: `${url}/auth/token` }),
-    /** How long nobody has asked it. */
+    /** How long ago it was last asked. */
     silentMs: () => performance.now() - (asks.at(-1)?.atMs ?? 0),
     underWay: (by: string) => asks.filter((ask) => ask.by === by && ask.answeredAtMs === null),
     /** Adds no more entries to any parcel. Returns how many were added. */

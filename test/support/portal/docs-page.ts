@@ -8,7 +8,7 @@ import { listen } from '../network/listen.ts'
 
 const NOWHERE = { publicOrigin: null as string | null, prefix: '' }
 
-/** A page of the manual as it is sent to somebody whose `Host` header lies, or the code of its error; `''`: the page of the API. */
+/** Returns a page of the manual as sent to a visitor with a false `Host` header, or the code of the error. `''` is the page of the API. */
 export async function askDocs(
   name: string,
   settings: { readonly publicOrigin: string | null; readonly prefix: string } = NOWHERE,

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A clock for relay processes that a test sets. */
+/** A clock for relay processes, which a test sets. */
 export interface MovableClock {
-  /** The environment of a process with this clock. Its monotonic clock is right. What it does once a minute it does five times a second. */
+  /** The environment of a process with this clock. Its monotonic clock stays right. What runs once a minute runs five times a second instead. */
   readonly env: NodeJS.ProcessEnv
   /** The time that the process sees, epoch milliseconds. */
   now(): number
@@ -14,13 +14,13 @@ export interface MovableClock {
 const MINUTE_MS = 60_000
 const INSTEAD_MS = 200
 
-/** Makes a clock, which lies in a file of this folder. */
+/** Makes a clock, whose time is in a file of this folder. */
 export function movableClock(folder: string): MovableClock {
   const file = join(folder, 'clock')
   let aheadMs = 0
   const write = () => writeFileSync(file, String(aheadMs))
   write()
-  // The threads of a process have a copy of this each.
+  // Each thread of a process runs its own copy of this program.
   const program = `
     import { readFileSync } from 'node:fs'
     const [TrueDate, timeout] = [Date, setTimeout]

@@ -1,7 +1,7 @@
 import { registerHooks } from 'node:module'
 
-// Preloaded into each process and thread of a relay (`NODE_OPTIONS`). It changes sources as they are loaded, so that the relay itself needs no door for tests:
-// its clock and its wake-ups follow simulated time, and, as the next version, it has a further migration and understands a changed format of the carrier's.
+// Preloaded into each process and thread of a relay (`NODE_OPTIONS`). Changes sources as they are loaded, so that the relay needs no code for
+// these tests. Its clock and timers follow simulated time. As the next version it has another migration, and reads a changed carrier format.
 
 /** The environment variable that makes a relay the next version of itself. */
 const NEXT_VERSION = 'RELAY_SIMULATED_NEXT_VERSION'
@@ -19,23 +19,23 @@ const timers = new URL('./simulated-timers.ts', import.meta.url).href
 const SIMULATED_TIME: readonly Edit[] = [
   { of: '/src/runtime/system-clock.ts', from: 'Date.now()', to: 'simulatedNow()' },
   { of: '/src/runtime/system-clock.ts', from: 'import', to: `import { simulatedNow } from '${clock}'; import` },
-  // Leases are real: a replica takes a jump of its clock for a pause of its machine, and trusts its lease only once it is renewed.
+  // Leases keep real time. A replica would take a jump of its clock for a pause of its machine, and not trust its lease until the next renewal.
   {
     of: '/src/wiring/replicas.ts',
     from: 'clock: systemClock, log, onServerTime',
     to: 'clock: { now: () => Date.now(), monotonic: systemClock.monotonic }, log, onServerTime',
   },
-  // Replicas go by the clock of their server, which stays real for their leases.
+  // Replicas use the clock of their server. The server's own time stays real, and so do leases.
   { of: '/src/runtime/server-clock.ts', from: 'Math.floor(monotonic() + aheadMs)', to: 'simulatedNow()' },
   { of: '/src/runtime/server-clock.ts', from: 'import', to: `import { simulatedNow } from '${clock}'; import` },
-  // The pauses that the carrier asks for, and those that its failures cause, pass as days do.
+  // Pauses after a request or failure of the carrier pass in simulated time.
   {
     of: '/src/wiring/carrier.ts',
     from: '    clock,\n',
     to: '    clock: { now: clock.now, monotonic: () => clock.monotonic() + aheadMs() },\n',
   },
   { of: '/src/wiring/carrier.ts', from: 'import', to: `import { aheadMs } from '${clock}'; import` },
-  // Leases, deadlines of requests and rests use other timers, and so keep to real time.
+  // Leases, deadlines of requests and other pauses use other timers, so they keep real time.
   ...['repeating', 'schedule', 'wakeup-timer'].map((name) => ({
     of: `/src/runtime/${name}.ts`,
     from: '',

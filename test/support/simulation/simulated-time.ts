@@ -9,7 +9,7 @@ export interface SimulatedTime {
   now(): number
   /** Jumps to a time; an earlier one than now changes nothing. */
   jumpTo(atMs: number): void
-  /** For the processes of relays, which run from their sources. */
+  /** The environment of relay processes, which must run from their sources. */
   readonly env: NodeJS.ProcessEnv
 }
 
@@ -21,7 +21,7 @@ export function simulateTime(startMs: number): SimulatedTime {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const file = join(folder, 'ahead-ms')
   let aheadMs = startMs - Date.now()
-  // A number of the same length each time, so that no reader sees half of it.
+  // Write a number of the same length each time, so that no reader sees only half of it.
   const write = () => writeFileSync(file, String(aheadMs).padStart(20), { flag: 'r+' })
   writeFileSync(file, '')
   write()

@@ -1,13 +1,13 @@
 import { aheadMs, simulatedNow } from './simulated-clock.ts'
 
-// The timers by which a relay wakes up under simulated time: they also go off when the clock jumps past them.
+// The timers that wake a relay under simulated time. They also fire when the clock jumps past their time.
 
 interface Waiting {
   readonly dueMs: number
   readonly run: () => void
 }
 
-/** How soon a jump of the clock is noticed, in real milliseconds. */
+/** How often the clock is checked for a jump, in real milliseconds. */
 const LOOK_MS = 5
 
 const waiting = new Map<NodeJS.Timeout, Waiting>()
@@ -27,7 +27,7 @@ function look(): void {
 
 globalThis.setInterval(look, LOOK_MS).unref()
 
-/** Like Node's own, for a callback without arguments. */
+/** Does the same as Node's own `setTimeout`, for a callback without arguments. */
 export function setTimeout(run: () => void, ms: number): NodeJS.Timeout {
   const timer = globalThis.setTimeout(() => {
     if (waiting.delete(timer)) run()

@@ -5,7 +5,7 @@ import { pushBody } from '../history/builders.ts'
 import { DAY_MS, NOON } from '../runner/constants.ts'
 import { incomingPush, openStore } from './write-side.ts'
 
-/** Short enough to let all of them pass in a test. */
+/** These periods are so short that all of them pass in a test. */
 const SHORT: Retention = {
   rawMs: 6 * DAY_MS,
   historyMs: 10 * DAY_MS,
@@ -15,13 +15,13 @@ const SHORT: Retention = {
   heldMs: 20 * DAY_MS,
 }
 
-/** A store in which days pass, each with a retention pass at its end, as a relay does them. */
+/** Opens a store in which days pass, each with a retention pass at its end. */
 export async function openAgingStore(engine: Engine, retention: Retention = SHORT) {
   const store = await openStore(NOON, engine)
   const { writes, reads } = store
   await writes.adjustRetention(retention)
 
-  /** A whole pass; resolves with how many batches it took. */
+  /** Runs a whole pass, and resolves with the number of its batches. */
   async function prune(): Promise<number> {
     let batches = 1
     while (!(await writes.prune({ nowMs: store.now() })).isDone) batches++
@@ -39,10 +39,10 @@ export async function openAgingStore(engine: Engine, retention: Retention = SHOR
         await prune()
       }
     },
-    /** Pushes an event of now. */
+    /** Pushes an event of the present time. */
     report: (id: string, fields: object = {}) => store.record(incomingPush(bodyOf(id, fields), store.now())),
     pushBytes: (body: Uint8Array) => store.record(incomingPush(body, store.now())),
-    /** The last pass that ended. */
+    /** Returns the last pass that has ended. */
     async last() {
       const { last } = await reads.retentionState()
       if (last === null) throw new Error('no pass has ended yet')

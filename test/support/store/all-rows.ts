@@ -4,7 +4,7 @@ import { storedRows } from './stored-rows.ts'
 /** The suffixes of the files of a store that hold rows. */
 const ROW_FILES = ['', '-wal']
 
-/** The tables of a store in which any of these words stands, in any column, in bytes or in text. */
+/** Returns the tables of a store that contain any of these words in any column, as bytes or as text. */
 export async function tablesThatHold(place: string, words: readonly string[]): Promise<readonly string[]> {
   const found: string[] = []
   for await (const [table, text] of textsOfTables(place)) {
@@ -14,7 +14,7 @@ export async function tablesThatHold(place: string, words: readonly string[]): P
   return found
 }
 
-/** All rows of each table as one text, bytes in Latin-1. */
+/** Yields all rows of each table as one text, with bytes decoded as Latin-1. */
 export async function* textsOfTables(place: string): AsyncGenerator<readonly [table: string, text: string]> {
   for (const table of await tableNames(place)) {
     const rows = await storedRows<object>(place, `select * from "${table}"`)
@@ -22,7 +22,7 @@ export async function* textsOfTables(place: string): AsyncGenerator<readonly [ta
   }
 }
 
-/** The files of an SQLite store in whose raw bytes any of these words stands. */
+/** Returns the files of an SQLite store whose raw bytes contain any of these words. */
 export function filesThatHold(place: string, words: readonly string[]): readonly string[] {
   return ROW_FILES.flatMap((suffix) => {
     const text = readFileSync(`${place}${suffix}`).toString('latin1').toUpperCase()

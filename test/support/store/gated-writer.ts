@@ -9,8 +9,8 @@ import { storedNumber } from './stored-rows.ts'
 const WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
 /**
- * Returns what does some work on the store, and something else at gate number `at` of that work: the other thing runs to its end, or until a lock
- * of the work holds it up.
+ * Returns a function that does some work on the store and, at the work's statement number `at`, something else. The work then waits until the
+ * other thing has ended, or is blocked by a lock of the work.
  */
 export function createBeside(path: string) {
   const pool = openTestPool(path, 4)

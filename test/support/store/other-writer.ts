@@ -4,7 +4,7 @@ import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import type { Place } from './moving.ts'
 import { openTestPool } from './postgres-pool.ts'
 
-/** Writes rows beside the relay, as a recorder does. False: it would have to wait. */
+/** Writes rows while a relay runs. Returns false if it would have to wait. */
 export type Writer = (rows: number) => Promise<boolean>
 
 const ROWS = {

@@ -7,11 +7,11 @@ type Opened = Pick<Awaited<ReturnType<typeof openStore>>, 'writes' | 'reads' | '
 
 export interface RebuildOrder {
   readonly dryRun?: boolean
-  /** Absent: all. */
+  /** The parcels to rebuild. By default all. */
   readonly parcels?: readonly number[]
-  /** Pushes in a stretch. */
+  /** The number of pushes in a batch. */
   readonly limit?: number
-  /** Called between stretches. */
+  /** Called between batches. */
   readonly meanwhile?: () => Promise<unknown>
 }
 
