@@ -135,9 +135,9 @@ async function* eventsOf(relay: RelayOfYear): AsyncGenerator<string> {
   }
 }
 
-/** Resolves when the condition holds, and rejects after a minute of real time. */
-export async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
-  const hangsAtMs = performance.now() + 60_000
+/** Resolves when the condition holds, and rejects after `withinMs` of real time. */
+export async function until(what: string, isSo: () => Promise<boolean>, withinMs = 60_000): Promise<void> {
+  const hangsAtMs = performance.now() + withinMs
   while (!(await isSo())) {
     if (performance.now() > hangsAtMs) throw new Error(`it never came to be: ${what}`)
     await pause(5)

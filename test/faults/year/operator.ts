@@ -166,7 +166,7 @@ async function eraseAfterBackup(world: World): Promise<void> {
   await erase(draw.pick(known), world)
 }
 
-/** Restores the backup, repeats erasures if the engine cannot, and repeats the shop's orders since the backup. */
+/** Restores the backup, and repeats the shop's orders since the backup. The relay itself repeats the erasures. */
 async function restore(world: World): Promise<void> {
   const { relay, gateway, store, subscriber, parcels, time } = world
   gateway.relayUrl = null
@@ -175,9 +175,6 @@ async function restore(world: World): Promise<void> {
   await startRelay(world)
   subscriber.relayRestored()
   await replaceEndpointKey(world, { sharedKey: null, at: 'now' })
-  if (!store.isCleanAtOnce)
-    for (const parcel of parcels.filter(({ erasedAtMs }) => erasedAtMs !== null && erasedAtMs >= restoredMs))
-      await relay.call('DELETE', `/relay/parcels/${knownAs(parcel)}`)
   await until('what was erased is erased again', async () => (await relay.call('GET', '/readyz')).status === 200)
   const before = parcels.find(({ erasedAtMs }) => erasedAtMs !== null && erasedAtMs < restoredMs)
   if (before !== undefined) await cleanFiles(before, await relay.call('DELETE', `/relay/parcels/${knownAs(before)}`), world)

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import type { Sections } from '../../support/relay/relay.ts'
 import type { SimulatedTime } from '../../support/simulation/simulated-time.ts'
+import { exportTombstones } from '../../support/store/export-tombstones.ts'
 import { withClient } from '../../support/store/postgres-client.ts'
 import { copyDatabase, createDatabase } from '../../support/store/postgres-database.ts'
 import type { RelayOfYear } from './relay.ts'
@@ -82,7 +83,7 @@ function filesIn(folder: string, madeAtMs: (name: string) => number | null): rea
 }
 
 /** On a server its own tools make the backups. Here the backup is a copy of the database, for which the relay stops. */
-export async function postgresStore(time: SimulatedTime): Promise<StoreOfYear> {
+export async function postgresStore(time: SimulatedTime, folder: string): Promise<StoreOfYear> {
   let { url } = await createDatabase('nothing')
   let kept: { readonly url: string; readonly atMs: number } | null = null
   return {
@@ -96,8 +97,10 @@ export async function postgresStore(time: SimulatedTime): Promise<StoreOfYear> {
     },
     async restore(relay, lastSequence) {
       if (kept === null) throw new Error('there is no copy to restore')
+      const tombstones = join(folder, 'relay.tombstones')
+      await exportTombstones(url, tombstones)
       url = kept.url
-      await relay.command('restore', '--mark', '--last', String(lastSequence))
+      await relay.command('restore', '--mark', '--last', String(lastSequence), '--tombstones', tombstones)
       return kept.atMs
     },
     removeReplaced: () => undefined,

@@ -76,7 +76,7 @@ export async function openWorld({ engine, lengths, seed }: YearOptions): Promise
     retryDelayMs: 5,
   })
   const subscriber = await startSubscriber(violations, seeded(seed + 1))
-  const store = engine === 'sqlite' ? sqliteStore(folder) : await postgresStore(time)
+  const store = engine === 'sqlite' ? sqliteStore(folder) : await postgresStore(time, folder)
   const settings: Settings = {
     sharedKeys: [SHARED_KEY],
     atRestKeys: engine === 'sqlite' ? [] : [Buffer.alloc(32, 'the first').toString('base64')],

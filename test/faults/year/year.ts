@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { noFaults } from '../../../src/sandbox/faults.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../support/runner/constants.ts'
 import { actionsOf, type Lengths, troubleOf } from './calendar.ts'
@@ -42,6 +43,8 @@ const POLLED_MS = 150
 
 /** If no retention pass comes for this long, the clock moves on by a minute. In real milliseconds. */
 const LOOK_AGAIN_MS = 300
+/** The second refusal of the credentials in a row pauses logins for a minute. In real milliseconds. */
+const ACCEPTED_WITHIN_MS = 180_000
 
 /** Simulates a year, or as long as `lengths` says. */
 export async function liveThroughYear(options: YearOptions): Promise<YearReport> {
@@ -95,6 +98,8 @@ async function liveThroughDay(world: World, isQuiet: boolean, act: () => Promise
   const { day, sandbox, subscriber } = world
   const dayMs = START_MS + day * DAY_MS
   const { faults, mood, isKilled } = troubleOf(day, isQuiet)
+  sandbox.setFaults(noFaults)
+  await timed(world, 'logins', () => untilAccepted(world))
   sandbox.setFaults({ ...noFaults, ...faults })
   subscriber.mood = mood
   if (!isQuiet) await timed(world, 'orders', () => bear(world, dayMs))
@@ -154,6 +159,23 @@ async function makeScans({ time, parcels, sandbox, subscriber }: World): Promise
     sandbox.scan(parcel.trackingNumber, { ...scan, location: parcel.location, note: parcel.word })
   }
   await sandbox.settle()
+}
+
+/**
+ * Waits until the carrier accepts the credentials again, if it refused them on the day before. On PostgreSQL the pause after a refusal is
+ * measured by the server's clock, which is real. Without this wait many simulated days would pass without a poll.
+ */
+async function untilAccepted({ relay, time }: World): Promise<void> {
+  await until(
+    'the carrier accepts the credentials again',
+    async () => {
+      if ((await relay.call('GET', '/relay/upstream')).body.credentials !== 'refused') return true
+      time.jumpTo(time.now() + MINUTE_MS / 2)
+      await pause(LOOK_AGAIN_MS)
+      return false
+    },
+    ACCEPTED_WITHIN_MS,
+  )
 }
 
 /** Waits until the relay has noticed the new time: its retention pass has ended, and no poll or delivery is due that can be made. */

@@ -1,5 +1,4 @@
 import { execFile } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
@@ -13,8 +12,9 @@ import { NO_CARRIER } from '../../support/runner/constants.ts'
 import { shipped } from '../../support/runner/shipped.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { tablesThatHold } from '../../support/store/all-rows.ts'
+import { exportTombstones } from '../../support/store/export-tombstones.ts'
 import { copyDatabase, createDatabase } from '../../support/store/postgres-database.ts'
-import { storedNumber, storedRows } from '../../support/store/stored-rows.ts'
+import { storedNumber } from '../../support/store/stored-rows.ts'
 
 const run = promisify(execFile)
 
@@ -70,15 +70,6 @@ test('after restore --mark a database continues with numbers that were never use
   await (await postgres.openWriteStore(url)).close()
 })
 
-/** Returns the query for the export of tombstones from the manual. */
-function exportQuery(): string {
-  const [, query] =
-    /```sql\n([\s\S]*?'tombstone-key'[\s\S]*?)\n```/.exec(readFileSync(new URL('../../../docs/operating.md', import.meta.url), 'utf8')) ??
-    []
-  if (query === undefined) throw new Error('the manual does not say how to export tombstones')
-  return query
-}
-
 test('after a point-in-time recovery everything that was erased later is erased again', async () => {
   const { url } = await createDatabase('nothing')
   const folder = temporaryFolder()
@@ -93,9 +84,8 @@ test('after a point-in-time recovery everything that was erased later is erased 
   const forget = await operatorOf(onward)
   expect((await forget('DELETE', '/relay/parcels/GONE0001')).status).toBe(200)
   await onward.stop()
-  const lines = await storedRows<{ readonly json_build_object: object }>(url, exportQuery())
   const file = join(folder, 'relay.tombstones')
-  writeFileSync(file, lines.map((row) => `${JSON.stringify(row.json_build_object)}\n`).join(''))
+  await exportTombstones(url, file)
 
   const there = await onPostgres(recovered)
   writeConfig(folder, NO_CARRIER, there)
