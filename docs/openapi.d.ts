@@ -2878,6 +2878,16 @@ export interface components {
                 health: "unknown" | "healthy" | "lossy" | "silent";
                 /** @description When the last push with news came; null: none has. */
                 lastPushAt: string | null;
+                /** @description Pushes arrive again after a silence, and few are lost: since when, and when they are trusted again. Null: it is not so. */
+                probation: {
+                    /** Format: date-time */
+                    since: string;
+                    /**
+                     * Format: date-time
+                     * @description The earliest time; 20 pushes must have come too.
+                     */
+                    trustedFrom: string;
+                } | null;
             };
             carrier: {
                 /** @enum {string} */
@@ -3035,6 +3045,16 @@ export interface components {
                     found: number;
                     /** @description The share of pushes that were lost before, estimated. */
                     lossBefore: number;
+                } | null;
+                /** @description Pushes arrive again after a silence, and few are lost: since when, and when they are trusted again. Null: it is not so. */
+                probation: {
+                    /** Format: date-time */
+                    since: string;
+                    /**
+                     * Format: date-time
+                     * @description The earliest time; 20 pushes must have come too.
+                     */
+                    trustedFrom: string;
                 } | null;
                 missed: {
                     count: number;
@@ -6068,4 +6088,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 b31055f1727092a5a1ef723b22c0ba868d2da4213c47a0126f0dc6e3569f3c79
+// Made of docs/openapi.json with the SHA-256 91ccc5a8290420fa5d1763cb39e86d8c0cf7976af95e025bbb152b92763594ba

@@ -15,7 +15,9 @@ import { EXIT } from './exit-codes.ts'
 /** `refresh`: makes a running relay ask the carrier about parcels now. */
 export function refreshCommand(): Command {
   const command = new Command('refresh')
-    .description('ask the carrier about parcels now, in every language')
+    .description(
+      'ask the carrier about parcels now, in every language; ties a number to the parcel that has it. Events from before the relay knew a parcel go only to endpoints with backfill (docs/endpoints.md)',
+    )
     .argument('[identifiers...]')
     .option('--all', 'refresh every watched parcel, most overdue first; each costs calls from the budget')
     .action(async (identifiers: readonly string[], options: ClientOptions & { readonly all?: boolean }) => {

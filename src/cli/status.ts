@@ -63,7 +63,7 @@ function presentFacts(overview: unknown): string {
   const ago = (instant: string | null, none: string) => (instant === null ? none : `${age(instant)} ago`)
   const disk = memberOf(overview, 'disk')
   const rows: readonly (readonly [name: string, state: string, evidence: string])[] = [
-    ['pushes', text('pushes', 'health') ?? '', `the last one with news came ${ago(text('pushes', 'lastPushAt'), 'never')}`],
+    ['pushes', text('pushes', 'health') ?? '', pushEvidence(memberOf(overview, 'pushes'))],
     [
       'carrier',
       text('carrier', 'standing') ?? '',
@@ -88,6 +88,15 @@ function presentFacts(overview: unknown): string {
     ['replicas', 'ok', listOf(overview, 'replicas').join(', ')],
   ]
   return rows.map(([name, state, evidence]) => `${name.padEnd(11)}${paint(state.padEnd(12), toneOf(state))}${plain(evidence)}`).join('\n')
+}
+
+function pushEvidence(pushes: unknown): string {
+  const probation = memberOf(pushes, 'probation')
+  const [since, trustedFrom] = [textOf(probation, 'since'), textOf(probation, 'trustedFrom')]
+  if (since !== null && trustedFrom !== null)
+    return `they arrive again since ${since}; if few are lost, the relay trusts them again from ${trustedFrom}`
+  const lastAt = textOf(pushes, 'lastPushAt')
+  return lastAt === null ? 'none with news has come yet' : `the last one with news came ${age(lastAt)} ago`
 }
 
 const BAD = ['silent', 'refused', 'failing', 'full']

@@ -22,7 +22,9 @@ interface WatchOptions extends ClientOptions {
 /** `watch`: makes a running relay poll parcels. */
 export function watchCommand(): Command {
   const command = new Command('watch')
-    .description('watch the parcels named, or those listed in a file')
+    .description(
+      'poll the parcels named, or those listed in a file, from now on. What happened before now goes only to endpoints with backfill: set it first (docs/endpoints.md). A number that belongs to a parcel the relay knows is joined with it at its first poll, and no event is sent twice.',
+    )
     .argument('[identifiers...]')
     .option('--file <file>', 'NDJSON, or CSV if its name ends in .csv (see docs/api.md); reports bad lines by number')
     .option('--column <column>', 'the column of a CSV file to read: its name, or its number from 1')

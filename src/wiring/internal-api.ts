@@ -152,7 +152,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
   return { listener, feedSignal, forgetFeed: tail.forget }
 }
 
-function overviewOf({ limits }: Config, { storage, reporting, carrier, backups }: InternalApiPorts) {
+function overviewOf({ limits, webhook }: Config, { storage, reporting, carrier, backups }: InternalApiPorts) {
   const { clock, reads, write } = storage
   return createOverview({
     reads,
@@ -164,6 +164,7 @@ function overviewOf({ limits }: Config, { storage, reporting, carrier, backups }
     readTraffic: createReadTraffic({ reads, clock }),
     listReplicas: storage.replicas.list,
     backups: backups.state,
+    webhook: async () => ({ path: webhook.path }),
   })
 }
 

@@ -86,15 +86,22 @@ function explainCarrier({ carrier }: Situation): Explanation {
   }
 }
 
-function explainSilence({ pushes }: Situation): Explanation {
+/** Says that polls do not find everything, so that nobody waits for them in vain. */
+export const UNHEARD_OF = 'Polls find nothing of parcels that no push has named yet: the relay does not know these parcels.'
+
+function explainSilence({ pushes, webhook }: Situation): Explanation {
   return {
     title: 'No push comes',
     sinceMs: pushes.lastPushAtMs,
-    evidence: [`The carrier scans as usual: polls found ${countText(pushes.missedSincePush)} entries since then that no push brought.`],
+    evidence: [
+      `The carrier scans as usual: polls found ${countText(pushes.missedSincePush)} entries since then that no push brought.`,
+      UNHEARD_OF,
+    ],
     todo: [
-      'From outside your network ask the address that the carrier pushes to, such as: curl -i https://YOUR-HOST/webhooks/status. The relay answers a GET with 405. After any other answer look at DNS, the proxy and its certificate.',
       'Does the portal show refused signatures since then (Inbox, Refusals)? Then pushes come, signed with another key than ours or in another way.',
-      "In the carrier's portal: is our webhook enabled, with this address?",
+      `Ask the carrier to what address it pushes, and what answers it gets. The relay expects POST https://YOUR-HOST${webhook.path}, exactly this path; any other path gets 404.`,
+      `From outside your network: curl -i https://YOUR-HOST${webhook.path}. The relay answers a GET with 405. After any other answer look at DNS, the firewall, the proxy and its certificate.`,
+      'When pushes come again, ask the carrier to send the missed ones again, or for a list of the parcels that are new since then. The runbook says how to watch these.',
     ],
   }
 }
@@ -105,6 +112,7 @@ function explainMisunderstood({ pushes }: Situation): Explanation {
     sinceMs: pushes.lastPushAtMs,
     evidence: [
       `The carrier has pushed since then, but all of it is in quarantine. Polls found ${countText(pushes.missedSincePush)} entries that no push brought.`,
+      UNHEARD_OF,
     ],
     todo: [
       'See why: parcel-relay inbox --state quarantined.',

@@ -32,6 +32,13 @@ export interface Situation extends Glance {
   /** For each endpoint in trouble, by id: how much waits for it, and how it failed last. */
   readonly backlogs: ReadonlyMap<string, EndpointBacklog>
   readonly failures: ReadonlyMap<string, FailureGroup>
+  readonly webhook: WebhookView
+}
+
+/** The address of the public listener to which the carrier pushes. */
+export interface WebhookView {
+  /** `webhook.path`. */
+  readonly path: string
 }
 
 /** A problem that somebody has to look at. */
@@ -76,8 +83,11 @@ export function problemsOf({ notReady, counts, disk, carrier, pushes, endpoints,
   ]
 }
 
-/** Whether polls find everything that pushes do not bring. Then a silence of the pushes loses nothing. */
-export function doPollsFindAll({ carrier, notReady }: Situation): boolean {
+/**
+ * Whether polls replace the pushes of the parcels that the relay knows. A parcel that no push, app or operator has named is never polled,
+ * so nothing replaces its first push.
+ */
+export function doPollsReplacePushes({ carrier, notReady }: Situation): boolean {
   const { kind } = carrierStanding(carrier)
   return notReady.length === 0 && kind !== 'refused' && kind !== 'failing'
 }

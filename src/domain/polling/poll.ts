@@ -1,6 +1,6 @@
 import type { PollObservation } from '../history/observation.ts'
 import type { MissedPushes } from './model-codec.ts'
-import type { PushHealth, SilenceEvidence } from './push-health.ts'
+import type { Probation, PushHealth, SilenceEvidence } from './push-health.ts'
 
 /** A parcel whose poll is due and leased to the caller. */
 export interface DuePoll {
@@ -66,6 +66,8 @@ export interface PushChannelView {
   readonly missedSincePush: number
   /** The proof of the present silence; null: pushes are not silent, or the proof is no longer known. */
   readonly silence: SilenceEvidence | null
+  /** Since when pushes arrive again after a silence, and when they are trusted; null: they have nothing to prove. */
+  readonly probation: Probation | null
   readonly missed: MissedPushes
 }
 

@@ -103,6 +103,21 @@ export function unpushedSinceLast({ missedSincePush, silence }: PushChannel): nu
   return Math.max(missedSincePush, silence?.found ?? 0)
 }
 
+/** The time in which pushes have to prove themselves after a silence, epoch milliseconds. */
+export interface Probation {
+  /** When pushes arrived again; after a restart, when it began. */
+  readonly sinceMs: number
+  /** The earliest time at which pushes count as healthy again. They need `VERDICTS_MIN` pushes too. */
+  readonly untilMs: number
+}
+
+/** The probation of pushes that arrive again and of which few are lost; null: there is none. */
+export function probationOf(channel: PushChannel): Probation | null {
+  const { health, evidenceFromMs } = channel
+  if (health !== 'lossy' || !Number.isFinite(evidenceFromMs) || estimatePushLoss(channel) > HEALTHY_BELOW) return null
+  return { sinceMs: evidenceFromMs, untilMs: evidenceFromMs + PROBATION_MS }
+}
+
 /**
  * Corrects the channel if the clock was put back. If its last push stayed in the future, entries found by polls would seem older, and a
  * silence would go unnoticed for as long as the jump.

@@ -10,7 +10,14 @@ import {
   resumeChannel,
 } from '../../domain/polling/model-codec.ts'
 import type { PushChannelView, PushHealthUpdate } from '../../domain/polling/poll.ts'
-import { estimatePushLoss, newPushChannel, type PushChannel, type PushHealth, unpushedSinceLast } from '../../domain/polling/push-health.ts'
+import {
+  estimatePushLoss,
+  newPushChannel,
+  type PushChannel,
+  type PushHealth,
+  probationOf,
+  unpushedSinceLast,
+} from '../../domain/polling/push-health.ts'
 import { emptyScanRate, type ScanRate } from '../../domain/polling/scan-rate.ts'
 import { type OperatorEventTx, recordOperatorEvent } from '../operator-events.tx.ts'
 import type { Log } from '../ports.ts'
@@ -117,7 +124,8 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
     view({ channel }) {
       const { health, silence } = channel
       const missedSincePush = unpushedSinceLast(channel)
-      return { health, loss: estimatePushLoss(channel), lastPushAtMs: lastPushOf(channel), missedSincePush, silence, missed }
+      const [lastPushAtMs, probation] = [lastPushOf(channel), probationOf(channel)]
+      return { health, loss: estimatePushLoss(channel), lastPushAtMs, missedSincePush, silence, probation, missed }
     },
     async keep(learnt, { all } = { all: false }) {
       let eventQueued = false

@@ -21,7 +21,7 @@ export function createUpstream({ carrier, write, version, refusedSenders }: Upst
   return {
     async read() {
       const { credentials, refusal, budget, breaker, lastAnswerAtMs, lastFailure } = carrier.state()
-      const { health, loss, lastPushAtMs, missedSincePush, silence, missed } = await write.pushChannel()
+      const { health, loss, lastPushAtMs, missedSincePush, silence, probation, missed } = await write.pushChannel()
       const { restMs, ...state } = breaker
       const { callsToday, callsPerDay, waiting, inFlight } = budget
       return {
@@ -42,6 +42,7 @@ export function createUpstream({ carrier, write, version, refusedSenders }: Upst
             silence === null
               ? null
               : { noticedAt: presentTime(silence.noticedAtMs), found: silence.found, lossBefore: Math.round(silence.loss * 1000) / 1000 },
+          probation: probation === null ? null : { since: presentTime(probation.sinceMs), trustedFrom: presentTime(probation.untilMs) },
           missed: { count: missed.count, since: presentTime(missed.sinceMs), lastFoundAt: presentTime(missed.lastFoundAtMs) },
         },
         refusedSignatures: (await refusedSenders()).map(({ address, count, firstAtMs, lastAtMs }) => ({

@@ -7,6 +7,7 @@ import { type CarrierStanding, carrierStanding } from '../../domain/polling/carr
 import type { PushHealth } from '../../domain/polling/push-health.ts'
 import type { Overview } from '../../flow/admin/overview/overview.ts'
 import type { Clock } from '../../flow/ports.ts'
+import { pushProbation } from '../polling/upstream.routes.ts'
 import { RUNBOOKS } from '../portal/docs/runbooks.ts'
 import { instant, jsonAnswer, named, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
@@ -51,6 +52,7 @@ const overviewSchema = named('Overview', () =>
     pushes: z.strictObject({
       health: oneOfAll<PushHealth>({ unknown: true, healthy: true, lossy: true, silent: true }),
       lastPushAt: instant().nullable().describe('When the last push with news came; null: none has.'),
+      probation: pushProbation(),
     }),
     carrier: z.strictObject({
       standing: oneOfAll<CarrierStanding['kind']>({ refused: true, failing: true, troubled: true, answers: true, unasked: true }),
@@ -98,7 +100,14 @@ function presentOverview(situation: Situation, nowMs: number): object {
     at: presentInstant(nowMs),
     verdict: problems.length > 0 ? 'problems' : isNew(situation) ? 'new' : 'works',
     problems: problems.map((problem) => presentProblem(problem, situation, nowMs)),
-    pushes: { health: pushes.health, lastPushAt: presentInstant(pushes.lastPushAtMs) },
+    pushes: {
+      health: pushes.health,
+      lastPushAt: presentInstant(pushes.lastPushAtMs),
+      probation:
+        pushes.probation === null
+          ? null
+          : { since: presentInstant(pushes.probation.sinceMs), trustedFrom: presentInstant(pushes.probation.untilMs) },
+    },
     carrier: {
       standing: carrierStanding(carrier).kind,
       lastAnswerAt: presentInstant(carrier.lastAnswerAtMs),

@@ -33,6 +33,13 @@ export const credentialsState = () =>
 
 export const breakerState = () => oneOfAll<CarrierState['breaker']['state']>({ closed: true, open: true, probing: true })
 
+/** Pushes that arrive again after a silence. */
+export const pushProbation = () =>
+  z
+    .strictObject({ since: instant(), trustedFrom: instant().describe('The earliest time; 20 pushes must have come too.') })
+    .nullable()
+    .describe('Pushes arrive again after a silence, and few are lost: since when, and when they are trusted again. Null: it is not so.')
+
 export const pushHealth = () => oneOfAll<PushHealth>({ unknown: true, healthy: true, lossy: true, silent: true })
 
 const upstreamSchema = named('Upstream', () =>
@@ -72,6 +79,7 @@ const upstreamSchema = named('Upstream', () =>
         })
         .nullable()
         .describe('The evidence of the silence, as it stood when the silence was noticed.'),
+      probation: pushProbation(),
       missed: z.strictObject({ count: wholeNumber(), since: instant().nullable(), lastFoundAt: instant().nullable() }),
     }),
     refusedSignatures: z

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { areOnlyMisunderstood, doPollsFindAll, isNew, problemsOf, type Situation } from '../../../src/domain/admin/verdict.ts'
+import { areOnlyMisunderstood, doPollsReplacePushes, isNew, problemsOf, type Situation } from '../../../src/domain/admin/verdict.ts'
 import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
@@ -36,7 +36,12 @@ function endpoint(change: Partial<EndpointState>): EndpointState {
 const kinds = (situation: Situation) => problemsOf(situation).map(({ kind }) => kind)
 
 test('a relay that works has no problem', () => {
-  expect([kinds(fine), kinds({ ...fine, endpoints: [endpoint({})] }), doPollsFindAll(fine), isNew(fine)]).toEqual([[], [], true, false])
+  expect([kinds(fine), kinds({ ...fine, endpoints: [endpoint({})] }), doPollsReplacePushes(fine), isNew(fine)]).toEqual([
+    [],
+    [],
+    true,
+    false,
+  ])
 })
 
 describe.each([
@@ -59,8 +64,8 @@ test('an endpoint that an operator disabled is no problem, whatever its health w
 })
 
 test('polls cannot replace missed pushes while the carrier fails or refuses', () => {
-  expect(doPollsFindAll({ ...fine, carrier: { ...CARRIER, credentials: 'refused' } })).toBe(false)
-  expect(doPollsFindAll({ ...fine, carrier: { ...CARRIER, breaker: { state: 'open', failures: 5, restMs: 1 } } })).toBe(false)
+  expect(doPollsReplacePushes({ ...fine, carrier: { ...CARRIER, credentials: 'refused' } })).toBe(false)
+  expect(doPollsReplacePushes({ ...fine, carrier: { ...CARRIER, breaker: { state: 'open', failures: 5, restMs: 1 } } })).toBe(false)
 })
 
 test('a relay without a parcel or a push is new', () => {

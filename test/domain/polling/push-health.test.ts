@@ -6,6 +6,7 @@ import {
   estimatePushLoss,
   newPushChannel,
   type PushChannel,
+  probationOf,
   type UnpushedEntries,
   unpushedSinceLast,
 } from '../../../src/domain/polling/push-health.ts'
@@ -72,6 +73,24 @@ test('entries that polls find in a silence are counted, without changing its pro
   expect(estimatePushLoss(goesOn)).toBe(estimatePushLoss(noticed))
   const over = audience('.', goesOn, later + 3 * HOUR_MS)
   expect([over.health, over.missedSincePush, over.silence]).toEqual(['lossy', 0, null])
+})
+
+test('pushes that arrive again are on probation for half an hour, and then healthy', () => {
+  const resumedMs = START + 4 * HOUR_MS
+  const noticed = audience('xxxxx', healthy, START + 2 * HOUR_MS)
+  const resumed = audience('.', noticed, resumedMs)
+  const probation = { sinceMs: resumedMs, untilMs: resumedMs + 30 * MINUTE_MS }
+  expect([noticed, resumed, audience('.'.repeat(29), resumed, resumedMs + MINUTE_MS)].map(probationOf)).toEqual([
+    null,
+    probation,
+    probation,
+  ])
+  const trusted = audience('.'.repeat(30), resumed, resumedMs + MINUTE_MS)
+  expect([trusted.health, probationOf(trusted)]).toEqual(['healthy', null])
+})
+
+test('a channel that loses many pushes is not on probation', () => {
+  expect([newPushChannel, healthy, lossy].map(probationOf)).toEqual([null, null, null])
 })
 
 test('all waiting entries are evidence of a silence that is noticed before any is missed', () => {

@@ -21,6 +21,7 @@ test('a change of the health of pushes is logged once, and its operator event is
         lastPushAtMs: null,
         missedSincePush: 0,
         silence: null,
+        probation: null,
         missed: { count: 0, sinceMs: 0, lastFoundAtMs: null },
       }),
       checkpointModel: async () => news.next().value ?? { health: 'unknown', eventQueued: false },

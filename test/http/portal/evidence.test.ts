@@ -51,6 +51,22 @@ test.each(['', '/relay'])('the overview links to the evidence of a silence by it
   expect(carrierPage(visitAt(prefix), silent)).toContain('<h2 id="pushes">Pushes: the evidence</h2>')
 })
 
+test('the card of a silence names the path that the relay expects, and what polls do not find', () => {
+  const page = overviewPage(visitAt(''), { ...silent, webhook: { path: '/hooks/parcels' } })
+  expect(page).toContain('Ask the carrier to what address it pushes, and what answers it gets.')
+  expect(page).toContain('<code>POST https://YOUR-HOST/hooks/parcels</code>')
+  expect(page).toContain('Polls find nothing of parcels that no push has named yet')
+  expect(page).not.toContain('Nothing is lost')
+})
+
+test('pushes that arrive again are shown with since when, and when they are trusted', () => {
+  const probation = { sinceMs: NOON - 600_000, untilMs: NOON + 1_200_000 }
+  const page = carrierPage(visitAt(''), { ...silent, pushes: { ...silent.pushes, health: 'lossy', probation } })
+  expect(page).toContain('arriving again')
+  expect(page).toMatch(/its pushes arrive again since .*11:50.*trusts them again from .*12:20/)
+  expect(page).not.toContain('many are lost')
+})
+
 test('if pushes come but are not understood, the overview links to the inbox', () => {
   const held = [
     {

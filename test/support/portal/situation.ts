@@ -13,6 +13,7 @@ export const WELL: Situation = {
     lastPushAtMs: 1000,
     missedSincePush: 0,
     silence: null,
+    probation: null,
     missed: { count: 0, sinceMs: 0, lastFoundAtMs: null },
   },
   endpoints: [],
@@ -21,4 +22,5 @@ export const WELL: Situation = {
   failures: new Map(),
   replicas: [],
   backupFailing: null,
+  webhook: { path: '/webhooks/status' },
 }

@@ -2,7 +2,7 @@ import type { BackupState } from '../../../domain/admin/backup.ts'
 import type { DiskRoom } from '../../../domain/admin/disk-room.ts'
 import type { StoreCounts } from '../../../domain/admin/parcel-list.ts'
 import type { Replica } from '../../../domain/admin/replica.ts'
-import { type Glance, isInTrouble, type Situation } from '../../../domain/admin/verdict.ts'
+import { type Glance, isInTrouble, type Situation, type WebhookView } from '../../../domain/admin/verdict.ts'
 import type { EndpointBacklog } from '../../../domain/delivery/endpoint-state.ts'
 import type { ToldEvent } from '../../../domain/delivery/operator-event.ts'
 import type { Carrier } from '../../ports.ts'
@@ -24,6 +24,7 @@ export interface OverviewPorts {
   readonly readTraffic: () => Promise<Traffic>
   readonly listReplicas: () => Promise<readonly Replica[]>
   readonly backups: () => BackupState
+  readonly webhook: () => Promise<WebhookView>
 }
 
 /** Recent operator events, and counts of traffic. */
@@ -68,6 +69,7 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
         held: counts.quarantined === 0 ? [] : await reads.countHeld('quarantined'),
         backlogs,
         failures: await reads.lastFailures(troubled.map(({ endpoint }) => endpoint.id)),
+        webhook: await ports.webhook(),
         traffic: await readTraffic(),
         happened: await reads.listOperatorEvents({ event: null, fromMs: null, toMs: null, before: null, limit: SHOWN.events }),
       }

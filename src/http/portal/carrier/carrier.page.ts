@@ -21,6 +21,7 @@ import { latenessTable, pushHours, spendingSection } from './spending.ts'
 export function pushMark(situation: Pick<Situation, 'notReady' | 'pushes' | 'held'>): Markup {
   if (situation.notReady.length > 0) return stateMark('bad', 'refused')
   if (areOnlyMisunderstood(situation)) return stateMark('bad', 'not understood')
+  if (situation.pushes.probation !== null) return stateMark('warn', 'arriving again')
   const marks: Readonly<Record<PushChannelView['health'], readonly [StateKind, string]>> = {
     unknown: ['none', 'too few to tell'],
     healthy: ['ok', 'arriving'],
@@ -136,15 +137,19 @@ function leadOf(situation: Situation, nowMs: number): Part {
     return html`It answers our calls, <span class="bad-text">but the relay understands none of its pushes${since}</span>.`
   if (pushes.health === 'silent') return html`It answers our calls, <span class="bad-text">but pushes nothing${since}</span>.`
   if (standing.kind === 'troubled') return html`The last call failed: ${failureText(standing.reason)}.`
+  if (pushes.probation !== null)
+    return html`It answers our calls, and <span class="warn-text">its pushes arrive again since ${timeInSentence(pushes.probation.sinceMs, nowMs)}</span>. If few are lost, the relay trusts them again from ${timeInSentence(pushes.probation.untilMs, nowMs)}.`
   if (pushes.health === 'lossy')
-    return html`It answers our calls. <span class="warn-text">Many of its pushes are lost</span>: polls find them.`
+    return html`It answers our calls. <span class="warn-text">Many of its pushes are lost</span>: polls find those of parcels that the relay knows.`
   return standing.kind === 'unasked' ? 'It has not been asked yet.' : 'It answers our calls.'
 }
 
-function pushEvidence({ health, lastPushAtMs, missedSincePush }: PushChannelView, nowMs: number): Part {
+function pushEvidence({ health, lastPushAtMs, missedSincePush, probation }: PushChannelView, nowMs: number): Part {
   if (lastPushAtMs === null) return 'No push has come yet.'
   if (health === 'silent')
     return html`for ${spanText(nowMs - lastPushAtMs)}; ${countText(missedSincePush)} entries were found by polls alone.`
+  if (probation !== null)
+    return html`Since ${timeInSentence(probation.sinceMs, nowMs)}, the last one with news ${relativeTime(lastPushAtMs, nowMs)}. If few are lost, the relay trusts them again from ${timeInSentence(probation.untilMs, nowMs)}.`
   return html`The last one with news came ${relativeTime(lastPushAtMs, nowMs)}.`
 }
 

@@ -1,5 +1,5 @@
 import { isDiskFull, isDiskLow } from '../../../domain/admin/disk-room.ts'
-import { doPollsFindAll, isNew, type Problem, problemsOf, type Situation } from '../../../domain/admin/verdict.ts'
+import { doPollsReplacePushes, isNew, type Problem, problemsOf, type Situation } from '../../../domain/admin/verdict.ts'
 import { bytesText, counted, countText } from '../../../domain/amounts.ts'
 import type { Past } from '../../../flow/admin/overview/overview.ts'
 import { link } from '../addresses.ts'
@@ -41,11 +41,13 @@ ${person.scope === 'admin' && situation.happened.length > 0 ? html`<p>${link(to`
 function leadOf(situation: Situation, problems: readonly Problem[], nowMs: number): Part {
   const { pushes, carrier } = situation
   if (problems.some(({ kind }) => kind === 'not_ready')) return 'Pushes are answered with 503, so the carrier sends them again.'
-  if (pushes.health === 'silent' && !doPollsFindAll(situation))
+  if (pushes.health === 'silent' && !doPollsReplacePushes(situation))
     return 'The relay is deaf: no push comes, and the carrier cannot be asked. What it scans now is found later.'
   if (problems.length > 0)
-    return doPollsFindAll(situation)
-      ? 'Nothing is lost: polls find what no push brings, and what a webhook refuses waits for it.'
+    return doPollsReplacePushes(situation)
+      ? pushes.health === 'silent'
+        ? 'Polls find what no push brings, but only for parcels that the relay knows. What a webhook refuses waits for it.'
+        : 'Nothing is lost: polls find what no push brings, and what a webhook refuses waits for it.'
       : 'What a webhook refuses waits for it.'
   if (isNew(situation)) return 'The relay is ready. It knows no parcel yet.'
   return html`${pushes.lastPushAtMs === null ? 'No push has come yet.' : html`The last push came ${relativeTime(pushes.lastPushAtMs, nowMs)}.`} ${

@@ -1,5 +1,5 @@
 import { type DiskRoom, refusesFromMs } from '../../../domain/admin/disk-room.ts'
-import { readableReason } from '../../../domain/admin/explain-problem.ts'
+import { readableReason, UNHEARD_OF } from '../../../domain/admin/explain-problem.ts'
 import { areOnlyMisunderstood, isWarning, type Problem, type Situation } from '../../../domain/admin/verdict.ts'
 import { bytesText, counted, countText, spanText } from '../../../domain/amounts.ts'
 import { FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
@@ -53,7 +53,7 @@ function problemSection(visit: Visit, situation: Situation & Past, problem: Prob
 
 function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told {
   const { nowMs, to, person } = visit
-  const { pushes, carrier } = situation
+  const { pushes, carrier, webhook } = situation
   switch (problem.kind) {
     case 'not_ready':
       return {
@@ -77,12 +77,13 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
       if (areOnlyMisunderstood(situation)) return tellMisunderstood(visit, situation)
       return {
         title: html`No push${pushes.lastPushAtMs === null ? null : html` for ${spanText(nowMs - pushes.lastPushAtMs)} <small>the last one came at ${timeInSentence(pushes.lastPushAtMs, nowMs)}</small>`}`,
-        what: html`<p>The carrier scans as usual: polls found ${countText(pushes.missedSincePush)} entries since then that no push brought${lastFoundOf(pushes, nowMs)}. Polls run at their full rate: ${leftText(carrier)}.</p>${
+        what: html`<p>The carrier scans as usual: polls found ${countText(pushes.missedSincePush)} entries since then that no push brought${lastFoundOf(pushes, nowMs)}. Polls run at their full rate: ${leftText(carrier)}. ${UNHEARD_OF}</p>${
           person.scope === 'admin' ? html`<div class="acts">${buttonLink(to`/carrier#pushes`, 'Show the evidence')}</div>` : null
         }`,
-        todo: html`<ol><li>From outside your network ask the address that the carrier pushes to, such as <code>curl -i https://YOUR-HOST/webhooks/status</code>: the relay answers a GET with 405. After any other answer look at DNS, the proxy and its certificate.</li>
-<li>Does ${person.scope === 'admin' ? link(to`/inbox/refusals`, 'the inbox') : 'the inbox'} show refused signatures since then? Then pushes come, signed with another key than ours or in another way: the page says which.</li>
-<li>In the carrier’s portal: is our webhook enabled, with this address?</li></ol>`,
+        todo: html`<ol><li>Does ${person.scope === 'admin' ? link(to`/inbox/refusals`, 'the inbox') : 'the inbox'} show refused signatures since then? Then pushes come, signed with another key than ours or in another way: the page says which.</li>
+<li>Ask the carrier to what address it pushes, and what answers it gets. The relay expects <code>POST https://YOUR-HOST${webhook.path}</code>, exactly this path; any other path gets 404.</li>
+<li>From outside your network: <code>curl -i https://YOUR-HOST${webhook.path}</code>. The relay answers a GET with 405. After any other answer look at DNS, the firewall, the proxy and its certificate.</li>
+<li>When pushes come again, ask the carrier to send the missed ones again, or for a list of the parcels that are new since then. The runbook says how to watch these.</li></ol>`,
       }
     case 'endpoint_failing':
     case 'endpoint_disabled':
@@ -121,7 +122,7 @@ function tellMisunderstood({ nowMs, to, person }: Visit, { pushes, carrier, held
   const [newest] = held
   return {
     title: html`No push is understood${pushes.lastPushAtMs === null ? null : html` <small>since ${timeInSentence(pushes.lastPushAtMs, nowMs)}</small>`}`,
-    what: html`<p>The carrier has pushed since then, the last time ${newest === undefined ? null : relativeTime(newest.last.receivedAtMs, nowMs)}, but what came is in quarantine. Polls found ${countText(pushes.missedSincePush)} entries since then that no push brought${lastFoundOf(pushes, nowMs)}. They run at their full rate: ${leftText(carrier)}.</p>${
+    what: html`<p>The carrier has pushed since then, the last time ${newest === undefined ? null : relativeTime(newest.last.receivedAtMs, nowMs)}, but what came is in quarantine. Polls found ${countText(pushes.missedSincePush)} entries since then that no push brought${lastFoundOf(pushes, nowMs)}. They run at their full rate: ${leftText(carrier)}. ${UNHEARD_OF}</p>${
       person.scope === 'admin'
         ? html`<div class="acts">${buttonLink(to`/inbox`, 'Open the inbox, by reason')}${buttonLink(to`/carrier#pushes`, 'Show the evidence')}</div>`
         : null
@@ -149,7 +150,7 @@ function tellFullDisk(disk: DiskRoom, { pushes }: Situation, nowMs: number): Tol
   const missingBytes = disk.freeBytesMin - disk.freeBytes
   return {
     title: 'The store’s disk is full: pushes are refused',
-    what: html`<p>${bytesText(disk.freeBytes)} are free; the relay needs ${bytesText(disk.freeBytesMin)}. It answers pushes with 503, so the carrier sends them again, and it does not poll. Once there is room, polls find what was not sent again. Apps and webhooks are served.</p>${
+    what: html`<p>${bytesText(disk.freeBytes)} are free; the relay needs ${bytesText(disk.freeBytesMin)}. It answers pushes with 503, so the carrier sends them again, and it does not poll. Once there is room, polls find what was not sent again, for parcels that the relay knows. Apps and webhooks are served.</p>${
       pushes.lastPushAtMs === null
         ? null
         : html`<p>The last push with something new was accepted ${relativeTime(pushes.lastPushAtMs, nowMs)}.</p>`
