@@ -2888,6 +2888,18 @@ export interface components {
                      */
                     trustedFrom: string;
                 } | null;
+                /** @description Up to 10 paths other than `webhook.path` to which something was posted and answered with 404, the last first, seen by this replica since its start. Anybody can post such requests. */
+                misdirected: {
+                    /** @description Without its query, shortened, in printable ASCII. */
+                    path: string;
+                    /** @description Whether the last request had `x-service-hmac-sha256`. Nobody has checked it. */
+                    signed: boolean;
+                    count: number;
+                    /** Format: date-time */
+                    firstAt: string;
+                    /** Format: date-time */
+                    lastAt: string;
+                }[];
             };
             carrier: {
                 /** @enum {string} */
@@ -6088,4 +6100,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 91ccc5a8290420fa5d1763cb39e86d8c0cf7976af95e025bbb152b92763594ba
+// Made of docs/openapi.json with the SHA-256 6fba668c3d42c502d3958c472de21fb020c2ac05559774d61936b94ced57f29d

@@ -64,6 +64,7 @@ function presentFacts(overview: unknown): string {
   const disk = memberOf(overview, 'disk')
   const rows: readonly (readonly [name: string, state: string, evidence: string])[] = [
     ['pushes', text('pushes', 'health') ?? '', pushEvidence(memberOf(overview, 'pushes'))],
+    ...wrongPaths(memberOf(overview, 'pushes')),
     [
       'carrier',
       text('carrier', 'standing') ?? '',
@@ -90,6 +91,20 @@ function presentFacts(overview: unknown): string {
   return rows.map(([name, state, evidence]) => `${name.padEnd(11)}${paint(state.padEnd(12), toneOf(state))}${plain(evidence)}`).join('\n')
 }
 
+/** Wrong paths to which something signed was posted since the last push with news: perhaps the carrier has a wrong address. */
+function wrongPaths(pushes: unknown): readonly (readonly [name: string, state: string, evidence: string])[] {
+  const lastPushAt = textOf(pushes, 'lastPushAt') ?? ''
+  const telling = listOf(pushes, 'misdirected').filter(
+    (one) => memberOf(one, 'signed') === true && (textOf(one, 'lastAt') ?? '') > lastPushAt,
+  )
+  return telling.slice(0, WRONG_PATHS_SHOWN).map((one) => {
+    const times = counted(Number(memberOf(one, 'count')), 'time', 'times')
+    return ['', 'wrong path', `POST ${textOf(one, 'path') ?? ''}: 404, ${times} since ${textOf(one, 'firstAt') ?? ''}`]
+  })
+}
+
+const WRONG_PATHS_SHOWN = 3
+
 function pushEvidence(pushes: unknown): string {
   const probation = memberOf(pushes, 'probation')
   const [since, trustedFrom] = [textOf(probation, 'since'), textOf(probation, 'trustedFrom')]
@@ -100,7 +115,7 @@ function pushEvidence(pushes: unknown): string {
 }
 
 const BAD = ['silent', 'refused', 'failing', 'full']
-const ODD = ['lossy', 'troubled', 'quarantine', 'low']
+const ODD = ['lossy', 'wrong path', 'troubled', 'quarantine', 'low']
 
 function toneOf(state: string): Tone {
   if (BAD.includes(state)) return 'bad'

@@ -164,7 +164,7 @@ function overviewOf({ limits, webhook }: Config, { storage, reporting, carrier, 
     readTraffic: createReadTraffic({ reads, clock }),
     listReplicas: storage.replicas.list,
     backups: backups.state,
-    webhook: async () => ({ path: webhook.path }),
+    webhook: async () => ({ path: webhook.path, misdirected: await storage.receiver.verbs.misdirected() }),
   })
 }
 

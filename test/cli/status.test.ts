@@ -13,6 +13,13 @@ test('status shows the verdict first, then each problem with what to do, and exi
   const run = commandsOf(relay)
   const fresh = await run('status')
   expect([fresh.code, fresh.stdout]).toEqual([0, expect.stringMatching(/^Ready: waiting for the first push\n/)])
+  const misdirected = await fetch(`${relay.publicUrl}/webhook/status?x=1`, {
+    method: 'POST',
+    body: '{}',
+    headers: { 'x-service-hmac-sha256': 'any' },
+  })
+  expect(misdirected.status).toBe(404)
+  expect((await run('status')).stdout).toMatch(/^ +wrong path +POST \/webhook\/status: 404, 1 time since \S+Z$/m)
   await run('endpoints', 'add', 'shop', receiver.url)
   for (let id = 73_000_000; id < 73_000_030; id++) await push(relay.publicUrl, pushBody({ trackingIds: [String(id)] }))
   const operate = await operatorOf(relay)

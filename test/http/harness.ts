@@ -44,6 +44,7 @@ const NOT_EXAMINED = { isDue: () => false, take: () => undefined }
 export async function startPublic(world: PublicWorld = {}) {
   const recorded: IncomingPush[] = []
   const counted: string[] = []
+  const misdirected: { readonly target: string; readonly isSigned: boolean }[] = []
   const book = createLogBook()
   const meter = { pushReceived: (outcome: string) => void counted.push(outcome) }
   const submit = async (push: IncomingPush): Promise<RecordOutcome> => {
@@ -66,6 +67,7 @@ export async function startPublic(world: PublicWorld = {}) {
       refusals,
     }),
     refusals,
+    misdirected: (request) => void misdirected.push(request),
     addressOf: createAddressOf(world.trustProxy),
     bodies: createRawBodies({
       bodyBytesMax: world.bodyBytesMax ?? 262_144,
@@ -75,7 +77,7 @@ export async function startPublic(world: PublicWorld = {}) {
     countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), createAddressOf(world.trustProxy)),
   })
   const server = await start(listener, { connectionsMax, ...(world.timeouts === undefined ? {} : { timeouts: world.timeouts }) })
-  return { server, port: server.port, url: `http://127.0.0.1:${server.port}`, recorded, counted, lines: book.lines }
+  return { server, port: server.port, url: `http://127.0.0.1:${server.port}`, recorded, counted, misdirected, lines: book.lines }
 }
 
 /** Pushes like the carrier. Given headers replace the usual ones. */

@@ -1,8 +1,9 @@
 import { bytesText, counted, countText, spanText } from '../amounts.ts'
 import type { FailureGroup } from '../delivery/failure-group.ts'
+import type { MisdirectedPath } from '../ingest/misdirected.ts'
 import { failureText } from '../polling/carrier-failure-words.ts'
 import { type DiskRoom, isDiskFull } from './disk-room.ts'
-import { areOnlyMisunderstood, type Problem, type Situation } from './verdict.ts'
+import { areOnlyMisunderstood, misdirectedSincePush, type Problem, type Situation } from './verdict.ts'
 
 /** A problem in plain text, for a terminal or a message. */
 export interface Explanation {
@@ -89,15 +90,36 @@ function explainCarrier({ carrier }: Situation): Explanation {
 /** Says that polls do not find everything, so that nobody waits for them in vain. */
 export const UNHEARD_OF = 'Polls find nothing of parcels that no push has named yet: the relay does not know these parcels.'
 
-function explainSilence({ pushes, webhook }: Situation): Explanation {
+/** Says what was posted to a wrong path: the decisive clue if the carrier has been given a wrong address. */
+export function describeMisdirected({ path, isSigned, count, firstAtMs }: MisdirectedPath, webhookPath: string): string {
+  const unsigned = isSigned ? '' : ', without a signature'
+  return `POST ${path}: 404, ${counted(count, 'time', 'times')} since ${timeText(firstAtMs)}${unsigned} (the webhook's path is ${webhookPath}).`
+}
+
+/** Wrong paths that an explanation names. */
+export const MISDIRECTED_SHOWN = 3
+
+function timeText(atMs: number): string {
+  return new Date(atMs).toISOString()
+}
+
+function explainSilence(situation: Situation): Explanation {
+  const { pushes, webhook } = situation
+  const misdirected = misdirectedSincePush(situation).slice(0, MISDIRECTED_SHOWN)
   return {
     title: 'No push comes',
     sinceMs: pushes.lastPushAtMs,
     evidence: [
       `The carrier scans as usual: polls found ${countText(pushes.missedSincePush)} entries since then that no push brought.`,
+      ...misdirected.map((one) => describeMisdirected(one, webhook.path)),
       UNHEARD_OF,
     ],
     todo: [
+      ...(misdirected.some(({ isSigned }) => isSigned)
+        ? [
+            `Pushes seem to come to another path: have the carrier push to https://YOUR-HOST${webhook.path}, or set webhook.path to the path it uses and restart.`,
+          ]
+        : []),
       'Does the portal show refused signatures since then (Inbox, Refusals)? Then pushes come, signed with another key than ours or in another way.',
       `Ask the carrier to what address it pushes, and what answers it gets. The relay expects POST https://YOUR-HOST${webhook.path}, exactly this path; any other path gets 404.`,
       `From outside your network: curl -i https://YOUR-HOST${webhook.path}. The relay answers a GET with 405. After any other answer look at DNS, the firewall, the proxy and its certificate.`,

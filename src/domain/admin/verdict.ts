@@ -1,6 +1,7 @@
 import type { EndpointBacklog, EndpointState } from '../delivery/endpoint-state.ts'
 import type { FailureGroup } from '../delivery/failure-group.ts'
 import type { HeldGroup } from '../ingest/inbox.ts'
+import type { MisdirectedPath } from '../ingest/misdirected.ts'
 import type { CarrierState } from '../polling/carrier-answer.ts'
 import { type CarrierStanding, carrierStanding } from '../polling/carrier-standing.ts'
 import type { PushChannelView } from '../polling/poll.ts'
@@ -39,6 +40,8 @@ export interface Situation extends Glance {
 export interface WebhookView {
   /** `webhook.path`. */
   readonly path: string
+  /** Other paths to which requests were posted, seen by this replica since its start. The one requested last comes first. */
+  readonly misdirected: readonly MisdirectedPath[]
 }
 
 /** A problem that somebody has to look at. */
@@ -95,6 +98,12 @@ export function doPollsReplacePushes({ carrier, notReady }: Situation): boolean 
 /** Whether pushes only seem silent: the carrier's newest push is in quarantine, so pushes do come but are not understood. */
 export function areOnlyMisunderstood({ pushes, held }: Pick<Situation, 'pushes' | 'held'>): boolean {
   return pushes.health === 'silent' && held.some(({ last }) => last.receivedAtMs > (pushes.lastPushAtMs ?? 0))
+}
+
+/** The wrong paths to which something was posted since the last push came, the most telling first. They may explain a silence. */
+export function misdirectedSincePush({ pushes, webhook }: Pick<Situation, 'pushes' | 'webhook'>): readonly MisdirectedPath[] {
+  const since = webhook.misdirected.filter(({ lastAtMs }) => lastAtMs > (pushes.lastPushAtMs ?? 0))
+  return since.toSorted((a, b) => Number(b.isSigned) - Number(a.isSigned) || b.count - a.count)
 }
 
 function ofDisk(disk: DiskRoom | null, kind: 'disk_full' | 'disk_low'): readonly Problem[] {

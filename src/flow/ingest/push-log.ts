@@ -4,6 +4,7 @@ import type { LogDigest } from '../log-digest.ts'
 const MESSAGES: ReadonlyMap<string, string> = new Map(
   Object.entries({
     signature_invalid: 'pushes were refused: the signature does not match; somebody else sends them, or the key has changed',
+    wrong_path: 'pushes were answered 404: they came to another path than webhook.path; parcel-relay status names it',
     quarantined: 'pushes were quarantined: they are authentic, but not valid events',
     body_too_large: 'pushes were refused: they are larger than webhook.bodyBytesMax',
     storage_unavailable: 'pushes were answered 503: they could not be stored',

@@ -53,6 +53,19 @@ const overviewSchema = named('Overview', () =>
       health: oneOfAll<PushHealth>({ unknown: true, healthy: true, lossy: true, silent: true }),
       lastPushAt: instant().nullable().describe('When the last push with news came; null: none has.'),
       probation: pushProbation(),
+      misdirected: z
+        .array(
+          z.strictObject({
+            path: z.string().describe('Without its query, shortened, in printable ASCII.'),
+            signed: z.boolean().describe('Whether the last request had `x-service-hmac-sha256`. Nobody has checked it.'),
+            count: wholeNumber(),
+            firstAt: instant(),
+            lastAt: instant(),
+          }),
+        )
+        .describe(
+          'Up to 10 paths other than `webhook.path` to which something was posted and answered with 404, the last first, seen by this replica since its start. Anybody can post such requests.',
+        ),
     }),
     carrier: z.strictObject({
       standing: oneOfAll<CarrierStanding['kind']>({ refused: true, failing: true, troubled: true, answers: true, unasked: true }),
@@ -93,7 +106,7 @@ export const OVERVIEW_ROUTES = [
 ]
 
 function presentOverview(situation: Situation, nowMs: number): object {
-  const { pushes, carrier, endpoints, counts, disk, replicas } = situation
+  const { pushes, carrier, endpoints, counts, disk, replicas, webhook } = situation
   const problems = problemsOf(situation)
   const count = (condition: ReturnType<typeof conditionOf>) => endpoints.filter((state) => conditionOf(state) === condition).length
   return {
@@ -107,6 +120,13 @@ function presentOverview(situation: Situation, nowMs: number): object {
         pushes.probation === null
           ? null
           : { since: presentInstant(pushes.probation.sinceMs), trustedFrom: presentInstant(pushes.probation.untilMs) },
+      misdirected: webhook.misdirected.map(({ path, isSigned, count, firstAtMs, lastAtMs }) => ({
+        path,
+        signed: isSigned,
+        count,
+        firstAt: presentInstant(firstAtMs),
+        lastAt: presentInstant(lastAtMs),
+      })),
     },
     carrier: {
       standing: carrierStanding(carrier).kind,

@@ -23,7 +23,21 @@ export interface WebhookPorts {
   readonly addressOf: AddressOf
 }
 
+export interface MisdirectedPorts {
+  /** Counts a request that was posted to a path where there is nothing. `target` is as it was sent. */
+  readonly misdirected: (request: { readonly target: string; readonly isSigned: boolean }) => void
+}
+
 const EMPTY = { 'Content-Length': '0' } as const
+
+/** Counts what was posted to any path without a route, before it is answered with 404. */
+export function noteMisdirected({ misdirected }: MisdirectedPorts): Middleware {
+  return async (ctx, next) => {
+    if (ctx.req.method === 'POST')
+      misdirected({ target: ctx.req.url ?? '/', isSigned: headerValues(ctx.req, 'x-service-hmac-sha256').length > 0 })
+    await next()
+  }
+}
 
 /** POST {webhook.path}: where the carrier pushes. No body parser may run before this route. */
 export function receivePushes({ path, receive, bodies, countFailure, meter, refusals, addressOf }: WebhookPorts): Middleware {

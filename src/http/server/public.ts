@@ -1,11 +1,11 @@
 import type { RequestListener } from 'node:http'
 import { healthRoute } from '../admin/health.ts'
-import { receivePushes, type WebhookPorts } from '../ingest/webhook.ts'
+import { type MisdirectedPorts, noteMisdirected, receivePushes, type WebhookPorts } from '../ingest/webhook.ts'
 import { type AppOptions, createListener } from './listener.ts'
 
-export interface PublicOptions extends AppOptions, WebhookPorts {}
+export interface PublicOptions extends AppOptions, WebhookPorts, MisdirectedPorts {}
 
 /** The listener for the carrier: the webhook and `/healthz`, nothing else. */
 export function createPublicListener(options: PublicOptions): RequestListener {
-  return createListener(options, (app) => app.use(receivePushes(options)).use(healthRoute()))
+  return createListener(options, (app) => app.use(receivePushes(options)).use(healthRoute()).use(noteMisdirected(options)))
 }

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Config } from '../../config/config.ts'
 import { type SigningKeys, signingKeysOf } from '../../config/signing-keys.ts'
+import { addMisdirected, type MisdirectedPath } from '../../domain/ingest/misdirected.ts'
 import type { Refusal } from '../../domain/ingest/refusal.ts'
 import { createVerifier, type Verifier } from '../../domain/ingest/signature.ts'
 import { type CommitStats, commitStatsOf } from '../../flow/history/commit-stats.ts'
@@ -64,6 +65,8 @@ export interface ReceiveSide {
   waiting(): Promise<number>
   /** The senders of pushes whose signature did not match, the latest first: a sample since the start. */
   refusedSenders(): Promise<readonly RefusedSender[]>
+  /** What was posted to wrong paths since the start. */
+  misdirected(): Promise<readonly MisdirectedPath[]>
   /** Resolves when everything that was taken is on disk. */
   drained(): Promise<void>
   /** Takes nothing new. Resolves when everything in flight is on disk and answered, or the time is over. */
@@ -151,6 +154,7 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
   const countFailure = createCountFailure(createPerMinute(limits.failuresPerMinute), addressOf)
   const senders = createRefusedSenders(clock)
   const refusals = createRefusalSamples({ clock, log, yieldToOthers: () => nextTurn(), explained: addRefusal }, settings.keys)
+  let misdirected: readonly MisdirectedPath[] = []
   const listener = createPublicListener({
     log,
     meter,
@@ -158,6 +162,10 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
     refusals,
     addressOf,
     path: webhook.path,
+    misdirected(request) {
+      misdirected = addMisdirected(misdirected, request, clock.now())
+      meter.pushReceived(request.isSigned ? 'wrong_path' : 'wrong_path_unsigned', null)
+    },
     countFailure(req, failure) {
       const address = addressOf(req)
       senders.add(address)
@@ -191,6 +199,7 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
       return recorder.pending()
     },
     refusedSenders: async () => senders.list(),
+    misdirected: async () => misdirected,
     drained: () => recorder.drained(),
     async stop(timeoutMs) {
       await listening?.stop(timeoutMs)

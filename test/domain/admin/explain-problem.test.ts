@@ -2,7 +2,11 @@ import { expect, test } from 'vitest'
 import { explainProblem } from '../../../src/domain/admin/explain-problem.ts'
 import { WELL } from '../../support/portal/situation.ts'
 
-const silent = { ...WELL, pushes: { ...WELL.pushes, health: 'silent' as const, missedSincePush: 7 }, webhook: { path: '/hooks/parcels' } }
+const silent = {
+  ...WELL,
+  pushes: { ...WELL.pushes, health: 'silent' as const, missedSincePush: 7 },
+  webhook: { path: '/hooks/parcels', misdirected: [] },
+}
 
 test('a silence says what polls miss, and first has the carrier asked for its address', () => {
   const { evidence, todo } = explainProblem({ kind: 'pushes_silent' }, silent, 0)
@@ -14,4 +18,20 @@ test('a silence says what polls miss, and first has the carrier asked for its ad
   expect(todo[at('Ask the carrier to what address')]).toContain('POST https://YOUR-HOST/hooks/parcels, exactly this path')
   expect(at('Ask the carrier to what address')).toBeLessThan(at('DNS'))
   expect(at('list of the parcels that are new since then')).toBe(todo.length - 1)
+})
+
+test('a silence names the wrong paths to which something was posted since the last push', () => {
+  const posted = { path: '/hook/parcels', isSigned: true, count: 120, firstAtMs: 3000, lastAtMs: 9000 }
+  const scanner = { ...posted, path: '/xmlrpc.php', isSigned: false, count: 500 }
+  const before = { ...posted, path: '/before', lastAtMs: 1000 }
+  const { evidence, todo } = explainProblem(
+    { kind: 'pushes_silent' },
+    { ...silent, webhook: { path: '/hooks/parcels', misdirected: [scanner, before, posted] } },
+    0,
+  )
+  expect(evidence.filter((one) => one.startsWith('POST'))).toEqual([
+    "POST /hook/parcels: 404, 120 times since 1970-01-01T00:00:03.000Z (the webhook's path is /hooks/parcels).",
+    "POST /xmlrpc.php: 404, 500 times since 1970-01-01T00:00:03.000Z, without a signature (the webhook's path is /hooks/parcels).",
+  ])
+  expect(todo[0]).toContain('have the carrier push to https://YOUR-HOST/hooks/parcels')
 })

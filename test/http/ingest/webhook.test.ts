@@ -21,6 +21,22 @@ test('I1: a push with the right signature is recorded as its exact bytes', async
   expect(counted).toEqual(['recorded'])
 })
 
+test('a POST to another path is a 404 and is reported; a GET, and a POST to the webhook, are not', async () => {
+  const { url, misdirected } = await startPublic()
+  const sent = { method: 'POST', body: BODY, headers: { 'x-service-hmac-sha256': SIGNATURE } }
+  const answers = [
+    await fetch(`${url}/webhook/status`, sent),
+    await fetch(`${url}${PATH}/`, { ...sent, headers: {} }),
+    await fetch(`${url}/webhook/status`),
+    await push(url, BODY),
+  ]
+  expect(answers.map(({ status }) => status)).toEqual([404, 404, 404, 200])
+  expect(misdirected).toEqual([
+    { target: '/webhook/status', isSigned: true },
+    { target: `${PATH}/`, isSigned: false },
+  ])
+})
+
 test('I8: a push after one with a wrong signature is accepted on the same connection', async () => {
   const { port, recorded } = await startPublic()
   const forged = signBody(Buffer.from(BODY), 'another-key-of-some-length')

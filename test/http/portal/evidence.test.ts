@@ -52,7 +52,7 @@ test.each(['', '/relay'])('the overview links to the evidence of a silence by it
 })
 
 test('the card of a silence names the path that the relay expects, and what polls do not find', () => {
-  const page = overviewPage(visitAt(''), { ...silent, webhook: { path: '/hooks/parcels' } })
+  const page = overviewPage(visitAt(''), { ...silent, webhook: { path: '/hooks/parcels', misdirected: [] } })
   expect(page).toContain('Ask the carrier to what address it pushes, and what answers it gets.')
   expect(page).toContain('<code>POST https://YOUR-HOST/hooks/parcels</code>')
   expect(page).toContain('Polls find nothing of parcels that no push has named yet')

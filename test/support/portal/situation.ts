@@ -22,5 +22,5 @@ export const WELL: Situation = {
   failures: new Map(),
   replicas: [],
   backupFailing: null,
-  webhook: { path: '/webhooks/status' },
+  webhook: { path: '/webhooks/status', misdirected: [] },
 }

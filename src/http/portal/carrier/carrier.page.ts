@@ -1,5 +1,6 @@
+import { describeMisdirected } from '../../../domain/admin/explain-problem.ts'
 import { endpointOf, type Role } from '../../../domain/admin/replica.ts'
-import { areOnlyMisunderstood, type Situation } from '../../../domain/admin/verdict.ts'
+import { areOnlyMisunderstood, misdirectedSincePush, type Situation } from '../../../domain/admin/verdict.ts'
 import { counted, countText, spanText } from '../../../domain/amounts.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { CarrierState } from '../../../domain/polling/carrier-answer.ts'
@@ -74,6 +75,7 @@ ${pushHours(traffic)}
 ${settingsList([
   ['Last push', pushes.lastPushAtMs === null ? 'none yet' : html`${fullTime(pushes.lastPushAtMs, nowMs)}, with news`],
   ...(pushes.silence === null ? [] : [['Noticed', noticedText(pushes.silence, nowMs)] as const]),
+  ...misdirectedSincePush(situation).map((one) => ['Wrong path', describeMisdirected(one, situation.webhook.path)] as const),
   ['Missed since then', countText(pushes.missedSincePush)],
   ['Missed in all', missedText(pushes, nowMs)],
   ...(pushes.silence === null

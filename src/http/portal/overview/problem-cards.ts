@@ -1,6 +1,6 @@
 import { type DiskRoom, refusesFromMs } from '../../../domain/admin/disk-room.ts'
-import { readableReason, UNHEARD_OF } from '../../../domain/admin/explain-problem.ts'
-import { areOnlyMisunderstood, isWarning, type Problem, type Situation } from '../../../domain/admin/verdict.ts'
+import { describeMisdirected, MISDIRECTED_SHOWN, readableReason, UNHEARD_OF } from '../../../domain/admin/explain-problem.ts'
+import { areOnlyMisunderstood, isWarning, misdirectedSincePush, type Problem, type Situation } from '../../../domain/admin/verdict.ts'
 import { bytesText, counted, countText, spanText } from '../../../domain/amounts.ts'
 import { FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
 import { failureText } from '../../../domain/polling/carrier-failure-words.ts'
@@ -77,10 +77,18 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
       if (areOnlyMisunderstood(situation)) return tellMisunderstood(visit, situation)
       return {
         title: html`No push${pushes.lastPushAtMs === null ? null : html` for ${spanText(nowMs - pushes.lastPushAtMs)} <small>the last one came at ${timeInSentence(pushes.lastPushAtMs, nowMs)}</small>`}`,
-        what: html`<p>The carrier scans as usual: polls found ${countText(pushes.missedSincePush)} entries since then that no push brought${lastFoundOf(pushes, nowMs)}. Polls run at their full rate: ${leftText(carrier)}. ${UNHEARD_OF}</p>${
+        what: html`<p>The carrier scans as usual: polls found ${countText(pushes.missedSincePush)} entries since then that no push brought${lastFoundOf(pushes, nowMs)}. Polls run at their full rate: ${leftText(carrier)}. ${UNHEARD_OF}</p>${misdirectedSincePush(
+          situation,
+        )
+          .slice(0, MISDIRECTED_SHOWN)
+          .map((one) => html`<p>${describeMisdirected(one, webhook.path)}</p>`)}${
           person.scope === 'admin' ? html`<div class="acts">${buttonLink(to`/carrier#pushes`, 'Show the evidence')}</div>` : null
         }`,
-        todo: html`<ol><li>Does ${person.scope === 'admin' ? link(to`/inbox/refusals`, 'the inbox') : 'the inbox'} show refused signatures since then? Then pushes come, signed with another key than ours or in another way: the page says which.</li>
+        todo: html`<ol>${
+          misdirectedSincePush(situation).some(({ isSigned }) => isSigned)
+            ? html`<li>Pushes seem to come to another path: have the carrier push to <code>https://YOUR-HOST${webhook.path}</code>, or set <code>webhook.path</code> to the path it uses and restart.</li>`
+            : null
+        }<li>Does ${person.scope === 'admin' ? link(to`/inbox/refusals`, 'the inbox') : 'the inbox'} show refused signatures since then? Then pushes come, signed with another key than ours or in another way: the page says which.</li>
 <li>Ask the carrier to what address it pushes, and what answers it gets. The relay expects <code>POST https://YOUR-HOST${webhook.path}</code>, exactly this path; any other path gets 404.</li>
 <li>From outside your network: <code>curl -i https://YOUR-HOST${webhook.path}</code>. The relay answers a GET with 405. After any other answer look at DNS, the firewall, the proxy and its certificate.</li>
 <li>When pushes come again, ask the carrier to send the missed ones again, or for a list of the parcels that are new since then. The runbook says how to watch these.</li></ol>`,
