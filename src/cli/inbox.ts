@@ -12,7 +12,7 @@ import {
 } from './asking/ask-relay.ts'
 import { type StepEnd, takeSteps } from './asking/many-steps.ts'
 import { addLimitOption, type LimitOptions, listUpTo, sayWhetherMore } from './asking/paged-list.ts'
-import { EXIT, fail } from './exit-codes.ts'
+import { EXIT, fail, failUsage } from './exit-codes.ts'
 import { age } from './terminal/ages.ts'
 import { type Cell, plain, shownBody, table } from './terminal/table.ts'
 
@@ -20,6 +20,7 @@ interface InboxOptions extends ClientOptions, LimitOptions {
   readonly state?: string
   readonly parcel?: string
   readonly reprocess?: boolean
+  readonly refused?: boolean
 }
 
 /** `inbox`: lists, shows and reprocesses the pushes of a running relay. */
@@ -29,6 +30,7 @@ export function inboxCommand(): Command {
     .argument('[ids...]')
     .addOption(new Option('--state <state>', 'only those in this state').choices(['recorded', 'quarantined', 'expired', 'dismissed']))
     .option('--parcel <identifier>', 'only those about this parcel')
+    .option('--refused', 'list instead the last pushes whose signature did not match, and why')
     .option('--reprocess', 'reprocess the pushes named, or all in --state')
     .action(async (ids: readonly string[], options: InboxOptions) => {
       if (options.reprocess === true && (ids.length === 0) === (options.state === undefined)) {
@@ -36,8 +38,11 @@ export function inboxCommand(): Command {
         process.exitCode = EXIT.usage
         return
       }
+      if (options.refused === true && [ids.length > 0, options.state, options.parcel, options.reprocess].some((given) => Boolean(given)))
+        return failUsage('inbox: --refused takes no ids, --state, --parcel or --reprocess, because refused pushes are not kept')
       const ask = await openRelay(options)
-      if (options.reprocess === true) await reprocessAll(ask, ids.length > 0 ? ids : await idsIn(ask, options.state ?? ''), options)
+      if (options.refused === true) await listRefused(ask, options)
+      else if (options.reprocess === true) await reprocessAll(ask, ids.length > 0 ? ids : await idsIn(ask, options.state ?? ''), options)
       else if (ids.length > 0) for (const id of ids) await show(ask, id, options)
       else await list(ask, options)
     })
@@ -51,6 +56,26 @@ async function list(ask: AskRelay, { state, parcel, limit, json }: InboxOptions)
   if (items.length === 0) return void process.stdout.write(`${describeNone({ state, parcel })}\n`)
   process.stdout.write(table(['id', 'received', 'parcel', 'status', 'state', 'why', 'bytes'], items.map(rowOf)))
   sayWhetherMore(listed)
+}
+
+async function listRefused(ask: AskRelay, { limit, json }: InboxOptions): Promise<void> {
+  const listed = await listUpTo(ask, { path: '/relay/refusals', name: 'refusals', limit, query: {} })
+  const { items, next } = listed
+  if (json === true) return void process.stdout.write(`${JSON.stringify({ refusals: items, next })}\n`)
+  if (items.length === 0) return void process.stdout.write('No push was refused for its signature.\n')
+  process.stdout.write(table(['received', 'from', 'bytes', 'why'], items.map(refusedRowOf)))
+  sayWhetherMore(listed)
+}
+
+function refusedRowOf(refusal: unknown): readonly Cell[] {
+  const bytes = memberOf(memberOf(refusal, 'body'), 'bytes')
+  const causes = listOf(refusal, 'causes').map((cause) => textOf(cause, 'explanation') ?? '')
+  return [
+    `${age(textOf(refusal, 'at'))} ago`,
+    textOf(refusal, 'address') ?? '',
+    typeof bytes === 'number' ? countText(bytes) : 'not read',
+    causes.length === 0 ? 'not known' : causes.join(' '),
+  ]
 }
 
 function describeNone({ state, parcel }: { readonly state: string | undefined; readonly parcel: string | undefined }): string {

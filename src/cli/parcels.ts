@@ -3,7 +3,7 @@ import { STOPPED_REASONS } from '../flow/admin/parcels/parcel-queries.ts'
 import { addRelayOptions, type ClientOptions, listOf, memberOf, openRelay, textOf } from './asking/ask-relay.ts'
 import { addLimitOption, type LimitOptions, listUpTo, sayWhetherMore } from './asking/paged-list.ts'
 import { age, until } from './terminal/ages.ts'
-import { table } from './terminal/table.ts'
+import { plain, table } from './terminal/table.ts'
 
 interface ParcelsOptions extends ClientOptions, LimitOptions {
   readonly status?: string
@@ -21,14 +21,22 @@ export function parcelsCommand(): Command {
       const ask = await openRelay(options)
       const listed = await listUpTo(ask, { path: '/relay/parcels', name: 'parcels', limit, query: { query: beginning, status, stopped } })
       if (options.json === true) return void process.stdout.write(`${JSON.stringify({ parcels: listed.items, next: listed.next })}\n`)
-      process.stdout.write(present(listed.items))
+      process.stdout.write(listed.items.length === 0 ? describeNone(beginning) : present(listed.items))
       sayWhetherMore(listed)
     })
   return addRelayOptions(addLimitOption(command))
 }
 
+/** A parcel may have a number that no push or answer has named yet. */
+function describeNone(beginning: string | undefined): string {
+  if (beginning === undefined) return 'No parcel is like that.\n'
+  return `No parcel is like that, among the identifiers known so far that begin with ${plain(beginning)}.
+If a push has brought its tracking id only, the relay may not know its number yet:
+"parcel-relay refresh NUMBER" asks the carrier, and ties the number to its parcel.
+`
+}
+
 function present(parcels: readonly unknown[]): string {
-  if (parcels.length === 0) return 'No parcel is like that.\n'
   return table(
     ['parcel', 'status', 'last seen', 'next check'],
     parcels.map((parcel) => {

@@ -88,7 +88,9 @@ export function carrierPoll(context: SchemaContext) {
     finished: section({
       tail: list(duration('1s', '365d'), '[1h, 24h, 72h]')
         .prefault(['1h', '24h', '72h'])
-        .describe('Closing checks, timed from the delivery; after the last one polling stops.'),
+        .describe(
+          'Closing checks of a finished parcel, timed from the delivery; after the last one polling stops. A parcel is finished while its latest entry has the status DeliverySucceeded.',
+        ),
       staleAfter: duration('1s', '3650d').prefault('30d').describe('Polling of a parcel stops after this long without a new entry.'),
     })
       .transform(({ tail, staleAfter }) => ({ tailMs: tail, staleAfterMs: staleAfter }))

@@ -37,6 +37,25 @@ test('an operator’s refresh of an erased identifier causes no call', async () 
   expect(carrier.callsAbout('75000003')).toBe(0)
 })
 
+test('inbox lists pushes whose signature did not match, and why', async () => {
+  const { run, publicUrl } = await start()
+  expect((await run('inbox', '--refused')).stdout).toBe('No push was refused for its signature.\n')
+  const answer = await fetch(`${publicUrl}/webhooks/status`, {
+    method: 'POST',
+    body: 'body',
+    headers: { 'x-service-hmac-sha256': 'short' },
+  })
+  expect(answer.status).toBe(401)
+  await expect
+    .poll(async () => (await run('inbox', '--refused')).stdout, { timeout: 60_000 })
+    .toMatch(/^RECEIVED +FROM +BYTES +WHY\n.* ago +127\.0\.0\.1 +(4|not read) +\S/)
+  expect(JSON.parse((await run('inbox', '--refused', '--json')).stdout)).toMatchObject({ refusals: [{ address: '127.0.0.1' }], next: null })
+  expect(await run('inbox', '--refused', '--state', 'recorded')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--refused takes'),
+  })
+})
+
 test('inbox shows what is wrong in a push, and a vain reprocess exits with 1', async () => {
   const { run, ...world } = await start()
   expect((await run('inbox')).stdout).toBe('The inbox is empty.\n')

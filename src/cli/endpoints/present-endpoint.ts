@@ -38,12 +38,32 @@ export function presentEndpoint(endpoint: unknown): string {
     ['next probe', text('nextProbeAt')],
     ['filters', describeFilters(memberOf(endpoint, 'filters'))],
     ['signature', text('signature')],
+    ...changedSettings(endpoint),
     ['new key from', text('nextKeyFrom')],
     ['old key until', text('previousKeyUntil')],
   ]
   const settings = lines.flatMap(([name, value]) => (value === null ? [] : [`${name.padEnd(14)}${plain(value)}`]))
   const failures = listOf(endpoint, 'failures')
   return `${settings.join('\n')}\n${failures.length === 0 ? '' : `\n${presentFailures(failures)}`}`
+}
+
+/** The settings that differ from their defaults. */
+function changedSettings(endpoint: unknown): readonly (readonly [name: string, value: string | null])[] {
+  const number = (name: string) => {
+    const value = memberOf(endpoint, name)
+    return typeof value === 'number' ? value : null
+  }
+  const [rate, concurrency, queuedTo] = [number('rate'), number('concurrency'), number('queuedTo')]
+  const [schedule, headers] = [listOf(endpoint, 'schedule'), Object.keys(Object(memberOf(endpoint, 'headers')))]
+  return [
+    ['backfill', memberOf(endpoint, 'backfill') === true ? 'yes: also events from before the relay knew their parcel' : null],
+    ['rate', rate === null ? null : `at most ${counted(rate, 'attempt', 'attempts')} per second`],
+    ['concurrency', concurrency === null ? null : `at most ${counted(concurrency, 'attempt', 'attempts')} at the same time`],
+    ['schedule', schedule.length === 0 ? null : schedule.join(', ')],
+    ['refusals', textOf(endpoint, 'refusals') === 'skip' ? 'skip: a refused event does not hold up its parcel' : null],
+    ['headers', headers.length === 0 ? null : headers.join(', ')],
+    ['queued to', queuedTo === null ? null : `sequence ${queuedTo} of the feed; it catches up`],
+  ]
 }
 
 function presentFailures(failures: readonly unknown[]): string {
