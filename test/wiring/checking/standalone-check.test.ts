@@ -4,15 +4,19 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../../src/config/config.ts'
 import type { CheckLine } from '../../../src/domain/admin/check.ts'
+import { compactStore } from '../../../src/store/sqlite/compact.ts'
 import { checkStandalone } from '../../../src/wiring/checking/standalone-check.ts'
 import { diskProbe } from '../../../src/wiring/checking/store-probes.ts'
 import { listen } from '../../support/network/listen.ts'
 import { createAuthority } from '../../support/network/private-authority.ts'
 import { operatorOf } from '../../support/relay/manage.ts'
 import { type Sections, startTestRelay, writeConfig } from '../../support/relay/relay.ts'
+import { NOON } from '../../support/runner/constants.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { testWith } from '../../support/runner/test-with.ts'
 import { createDatabase } from '../../support/store/postgres-database.ts'
+import { changeStoredRows } from '../../support/store/stored-rows.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 /** Starts a carrier that gives a token, with a clock of its own. */
 async function startCarrier({ aheadMs = 0, status = 200 } = {}) {
@@ -56,6 +60,19 @@ test('a deployment that would work has no red line, and the check creates nothin
   expect(of('ports', 'public')).toMatchObject({ state: 'ok' })
   expect(carrier.calls()).toBe(1)
   expect(() => writeFileSync(join(folder, 'data'), '')).not.toThrow()
+})
+
+test('a store in which erasures have left something says so until it is compacted', async () => {
+  const { path, writes } = await openStore(NOON)
+  await writes.close()
+  const look = async () => (await check({ sections: { store: `sqlite:${path}` } })).of('erasure')
+  expect(await look()).toMatchObject({ state: 'ok' })
+  for (const found of [2, 3]) {
+    await changeStoredRows(path, `pragma user_version = ${found}`)
+    expect(await look()).toMatchObject({ state: 'warning', message: expect.stringContaining('prune --compact') })
+  }
+  await compactStore(path)
+  expect(await look()).toMatchObject({ state: 'ok' })
 })
 
 test('a config on PostgreSQL without at-rest keys is red, although it can be printed', async () => {
