@@ -1,7 +1,8 @@
 import { Command, Option } from 'commander'
 import { DELIVERY_STATES } from '../flow/delivery/manage-deliveries.ts'
-import { addRelayOptions, type ClientOptions, describeProblem, openRelay } from './asking/ask-relay.ts'
+import { addRelayOptions, type ClientOptions, openRelay } from './asking/ask-relay.ts'
 import { addLimitOption, type LimitOptions, listUpTo, sayWhetherMore } from './asking/paged-list.ts'
+import { describeDeliveryProblem } from './asking/unknown.ts'
 import { presentDeliveries, presentDelivery } from './deliveries/present-delivery.ts'
 import { replayCommand } from './deliveries/replay.ts'
 import { retryCommand, skipCommand } from './deliveries/retry.ts'
@@ -55,7 +56,7 @@ function showCommand(): Command {
     .action(async (id: string, options: ClientOptions) => {
       const ask = await openRelay(options)
       const answer = await ask('GET', `/relay/deliveries/${encodeURIComponent(id)}`)
-      if (answer.status !== 200) return fail(`${id}: ${describeProblem(answer)}`)
+      if (answer.status !== 200) return fail(await describeDeliveryProblem(ask, id, answer, (name) => `deliveries --endpoint ${name}`))
       process.stdout.write(options.json === true ? `${JSON.stringify(answer.body)}\n` : presentDelivery(answer.body))
     })
   return addRelayOptions(command)

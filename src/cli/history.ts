@@ -3,7 +3,6 @@ import {
   type AskRelay,
   addRelayOptions,
   type ClientOptions,
-  describeProblem,
   listOf,
   memberOf,
   openRelay,
@@ -11,6 +10,7 @@ import {
   textOf,
   typedIdentifier,
 } from './asking/ask-relay.ts'
+import { describeParcelProblem } from './asking/unknown.ts'
 import { fail } from './exit-codes.ts'
 
 /** `history`: shows a parcel's history in a running relay. */
@@ -23,7 +23,7 @@ export function historyCommand(): Command {
       const path = `/relay/parcels/${typedIdentifier(identifier)}`
       const known = await ask('GET', path)
       const answer = known.status === 404 ? await askCarrierFirst(ask, path) : known
-      if (answer.status !== 200) return fail(`${identifier}: ${describeProblem(answer)}`)
+      if (answer.status !== 200) return fail(await describeParcelProblem(ask, identifier, answer))
       process.stdout.write(options.json === true ? `${JSON.stringify(answer.body)}\n` : describe(answer.body))
     })
   return addRelayOptions(command)

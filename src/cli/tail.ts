@@ -26,6 +26,8 @@ interface TailOptions extends ClientOptions {
 }
 
 const LOOK_EVERY_MS = 1000
+/** A look lists this many deliveries, the newest. */
+const LIST_MAX = 200
 const BEYOND_THE_END = 999_999_999_999_999
 /** How long a request for the feed waits for news; the relay allows at most 50 s. */
 const WAIT = '30s'
@@ -37,7 +39,7 @@ export function tailCommand(): Command {
   const command = new Command('tail')
     .description('show what happens, as it happens: events of the feed, or deliveries; Ctrl-C ends it')
     .addArgument(new Argument('[what]', 'what to show').choices(['feed', 'deliveries']).default('feed'))
-    .option('-n, --lines <count>', 'begin with this many earlier ones', readCount, 10)
+    .option('-n, --lines <count>', `begin with this many earlier ones; of deliveries at most ${LIST_MAX}`, readCount, 10)
     .option('--after <sequence>', 'feed: begin after this sequence', readCount)
     .option('--endpoint <endpoint>', 'deliveries: only deliveries to this endpoint, by its name or id')
     .addOption(new Option('--state <state>', 'deliveries: only deliveries in this state').choices(DELIVERY_STATES))
@@ -45,6 +47,10 @@ export function tailCommand(): Command {
       if (what === 'feed' && (options.endpoint ?? options.state) !== undefined)
         return failUsage('tail: --endpoint and --state belong to deliveries')
       if (what === 'deliveries' && options.after !== undefined) return failUsage('tail: --after belongs to the feed')
+      if (what === 'deliveries' && options.lines > LIST_MAX)
+        return failUsage(
+          `tail: deliveries begin with at most ${LIST_MAX} earlier ones: "parcel-relay deliveries --limit ${options.lines}" lists more`,
+        )
       const ask = await openRelay(options)
       endQuietly()
       if (what === 'feed') await followFeed(ask, options)
@@ -100,15 +106,19 @@ async function followDeliveries(ask: AskRelay, { lines, endpoint, state, json }:
   const patient = createPatientAsk(ask)
   const followed = createFollowedDeliveries({ firstMax: lines })
   for (;;) {
-    const answer = await patient(`/relay/deliveries?limit=200&${query.toString()}`)
+    const answer = await patient(`/relay/deliveries?limit=${LIST_MAX}&${query.toString()}`)
     if (answer.status !== 200) throw new Error(describeProblem(answer))
-    for (const delivery of followed.changedIn(answer.body)) {
+    const { changed, mayLackSome } = followed.look(answer.body)
+    if (mayLackSome) process.stderr.write(MAY_LACK)
+    for (const delivery of changed) {
       const line = json === true ? JSON.stringify(delivery) : `${new Date().toISOString().slice(11, 19)}  ${deliveryLine(delivery)}`
       process.stdout.write(`${line}\n`)
     }
     await pause(LOOK_EVERY_MS)
   }
 }
+
+const MAY_LACK = `More than ${LIST_MAX} deliveries are new since the look before: only the newest are shown. "parcel-relay deliveries" lists all.\n`
 
 /** Asks again while nobody answers, and says so once. Refusals are answers. */
 function createPatientAsk(ask: AskRelay): (path: string) => Promise<RelayAnswer> {

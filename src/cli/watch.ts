@@ -11,7 +11,7 @@ import {
   textOf,
   typedIdentifier,
 } from './asking/ask-relay.ts'
-import { LINES_AT_ONCE, sendList } from './asking/list-file.ts'
+import { sendList } from './asking/list-file.ts'
 import { EXIT, fail } from './exit-codes.ts'
 
 interface WatchOptions extends ClientOptions {
@@ -53,27 +53,18 @@ async function watchNamed(ask: AskRelay, identifiers: readonly string[], { json 
 async function watchFile(ask: AskRelay, file: string, { json, column }: WatchOptions): Promise<void> {
   const total = { lines: 0, watched: 0, created: 0, failed: 0, erased: 0 }
   const errors: { readonly line: number; readonly reason: string }[] = []
-  await sendList(file, column, async ({ type, text, query, lines, lineOf, isLast }) => {
+  await sendList({ file, column, step: 'watching' }, async ({ type, text, query, lines, lineOf }) => {
     const answer = await ask('POST', `/relay/parcels/watch${query.length === 0 ? '' : `?${query.join('&')}`}`, { type, text })
     if (answer.status !== 200) throw new Error(`after ${counted(total.lines, 'line', 'lines')}: ${describeProblem(answer)}`)
     for (const name of ['watched', 'created', 'failed', 'erased'] as const) total[name] += Number(memberOf(answer.body, name))
     for (const error of listOf(answer.body, 'errors'))
       errors.push({ line: lineOf(Number(memberOf(error, 'line'))), reason: textOf(error, 'reason') ?? '' })
     total.lines += lines
-    // Show progress only between parts; the totals come after the last one.
-    if (!isLast) showProgress(total)
   })
-  if (process.stderr.isTTY && total.lines > LINES_AT_ONCE) process.stderr.write('\n')
   if (json === true) process.stdout.write(`${JSON.stringify({ ...total, errors })}\n`)
   else
     process.stdout.write(
       `${countText(total.watched)} watched (${countText(total.created)} new), ${countText(total.failed)} bad of ${counted(total.lines, 'line', 'lines')}\n`,
     )
   if (total.failed > 0) fail(errors.map(({ line, reason }) => `${file}:${line} ${reason}`).join('\n'))
-}
-
-/** Overwrites one line on a terminal; elsewhere prints a line per part. */
-function showProgress({ lines, watched, failed }: { readonly lines: number; readonly watched: number; readonly failed: number }): void {
-  const text = `${counted(lines, 'line', 'lines')}: ${countText(watched)} watched, ${countText(failed)} bad`
-  process.stderr.write(process.stderr.isTTY ? `\r${text}` : `${text}\n`)
 }

@@ -58,6 +58,33 @@ test('an unknown endpoint name is answered with the nearest name', async () => {
   ])
 })
 
+test('an unknown delivery or parcel is answered with what is near it, and what to type next', async () => {
+  const relay = await relayOfTest(SECTIONS)
+  const run = commandsOf(relay)
+  await run('endpoints', 'add', 'shop floor', 'http://127.0.0.1:9/')
+  await push(relay.publicUrl, pushBody({ trackingIds: ['93000123'] }))
+  for (const [args, ...said] of [
+    [['replay', '99'], 'no delivery has the id 99: "parcel-relay deliveries" lists the ids'],
+    [['retry', '99'], 'no delivery has the id 99'],
+    [['deliveries', 'show', 'x'], 'no delivery has the id x'],
+    [['replay', 'shop floor'], `is the name of an endpoint: "parcel-relay replay --endpoint 'shop floor' --since 24h"`],
+    [['deliveries', 'skip', 'shop floor'], `"parcel-relay deliveries --endpoint 'shop floor'"`],
+    [['forget', '93000132'], 'did you mean 93000123?', '"parcel-relay parcels 9300"'],
+    [['deliveries', '--parcel', '93000132'], 'did you mean 93000123?'],
+    [['replay', '--endpoint', 'shop floor', '--parcel', 'ZZ999999'], 'ZZ999999: no parcel has this identifier.'],
+    [['endpoints', 'retry', 'shop flor'], 'no endpoint has the name or id shop flor; did you mean shop floor?'],
+  ] as const) {
+    const answer = await run(...args)
+    expect([args, answer.code]).toEqual([args, 1])
+    for (const words of said) expect(answer.stderr).toContain(words)
+  }
+})
+
+test('tail deliveries begins with at most 200, and says how to see more', async () => {
+  const asked = await runCommand(['tail', 'deliveries', '-n', '201'], {})
+  expect([asked.code, asked.stderr]).toEqual([2, expect.stringContaining('"parcel-relay deliveries --limit 201" lists more')])
+})
+
 test('a filter with a value that no event has had is accepted with a warning', async () => {
   const filters = { status: ['Createt'] }
   const endpoints = [{ name: 'configured', url: 'http://127.0.0.1:9/', sharedKey: 'a-shared-key-for-tests-only', filters }]

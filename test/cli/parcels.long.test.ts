@@ -70,7 +70,7 @@ test('a file is watched in parts, and bad lines are reported by their number in 
     failed: 1,
     errors: [{ line: 5502, reason: expect.any(String) }],
   })
-  expect(err.split('\n').filter((line) => line.includes('watched'))).toEqual(['5000 lines: 4999 watched, 0 bad'])
+  expect(err.split('\n').filter((line) => line.includes('watching'))).toEqual(['watching: 6,001 lines'])
 })
 
 test('a column of a UTF-16 file is watched, and numbers may be typed as they are printed', async () => {

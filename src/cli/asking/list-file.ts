@@ -1,8 +1,9 @@
-import { createReadStream } from 'node:fs'
+import { createReadStream, statSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import { createListDecoder } from '../../domain/admin/list-decoder.ts'
 import { createWatchLineReader } from '../../domain/admin/watch-list.ts'
+import { createProgressLine, type Screen } from './progress-line.ts'
 
 /** A part of a list, sent in one request. */
 export interface ListPart {
@@ -14,39 +15,75 @@ export interface ListPart {
   readonly lines: number
   /** Converts the number of a line in this part to its number in the file. Both count from 1. */
   readonly lineOf: (line: number) => number
-  readonly isLast: boolean
+}
+
+/** A list of identifiers, and what is done with them. */
+export interface ListToSend {
+  readonly file: string
+  /** The column of a CSV file to read; undefined: its usual name. */
+  readonly column: string | undefined
+  /** Names the work for the progress bar. */
+  readonly step: string
 }
 
 /** Lines per request; small enough to show progress. */
-export const LINES_AT_ONCE = 5000
+const LINES_AT_ONCE = 5000
 
-/** Sends a file of identifiers in parts, one after the other. If the first line of a CSV file names the columns, every part repeats it. */
-export async function sendList(file: string, column: string | undefined, send: (part: ListPart) => Promise<void>): Promise<void> {
+/**
+ * Sends a file of identifiers in parts, one after the other. If the first line of a CSV file names the columns, every part repeats it. A file
+ * of more than one part has a progress bar.
+ */
+export async function sendList(
+  { file, column, step }: ListToSend,
+  send: (part: ListPart) => Promise<void>,
+  screen: Screen = process.stderr,
+): Promise<void> {
   const type = file.toLowerCase().endsWith('.csv') ? 'text/csv' : 'application/x-ndjson'
   const query = column === undefined ? [] : [`column=${encodeURIComponent(column)}`]
   let header = ''
   let namesColumns = false
   let sent = 0
-  const sendPart = async (lines: readonly string[], isLast: boolean) => {
+  const total = await countLines(file)
+  const progress = total === null || total > LINES_AT_ONCE ? createProgressLine(screen) : null
+  const show = () => progress?.show(step, sent, total ?? 0, 'lines')
+  const sendPart = async (lines: readonly string[]) => {
     const repeated = namesColumns && sent > 0
     const before = sent - (repeated ? 1 : 0)
     const text = (repeated ? [header, ...lines] : lines).join('\n')
-    await send({ type, text, query, lines: lines.length, lineOf: (line) => before + line, isLast })
+    show()
+    await send({ type, text, query, lines: lines.length, lineOf: (line) => before + line }).catch((error: unknown) => {
+      progress?.end()
+      throw error
+    })
     sent += lines.length
+    show()
   }
   let part: string[] = []
-  for await (const line of createInterface({ input: Readable.from(decoded(file)), crlfDelay: Infinity })) {
+  for await (const line of linesOf(file)) {
     if (header === '') {
       header = line
       namesColumns = type === 'text/csv' && createWatchLineReader('csv', column ?? null)(line).kind === 'nothing'
     }
     part.push(line)
     if (part.length > LINES_AT_ONCE) {
-      await sendPart(part.slice(0, LINES_AT_ONCE), false)
+      await sendPart(part.slice(0, LINES_AT_ONCE))
       part = part.slice(LINES_AT_ONCE)
     }
   }
-  if (part.length > 0) await sendPart(part, true)
+  if (part.length > 0) await sendPart(part)
+  progress?.end()
+}
+
+/** Null: it is no regular file, so it can be read only once. */
+async function countLines(file: string): Promise<number | null> {
+  if (!statSync(file).isFile()) return null
+  let count = 0
+  for await (const _ of linesOf(file)) count += 1
+  return count
+}
+
+function linesOf(file: string) {
+  return createInterface({ input: Readable.from(decoded(file)), crlfDelay: Infinity })
 }
 
 /** Decodes the text of a list. A spreadsheet may have saved it as UTF-16. */

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { type AskRelay, describeProblem, listOf, textOf } from './ask-relay.ts'
+import { describeParcelProblem } from './unknown.ts'
 
 const PAGE_MAX = 500
 const LIMIT_MAX = 100_000
@@ -20,6 +21,7 @@ export async function listUpTo(
     const page = new URLSearchParams({ limit: String(Math.min(PAGE_MAX, limit - items.length)) })
     for (const [key, value] of Object.entries({ ...query, cursor: cursor ?? undefined })) if (value !== undefined) page.set(key, value)
     const answer = await ask('GET', `${path}?${page.toString()}`)
+    if (answer.status === 404 && query.parcel !== undefined) throw new Error(await describeParcelProblem(ask, query.parcel, answer))
     if (answer.status !== 200) throw new Error(describeProblem(answer))
     items.push(...listOf(answer.body, name))
     cursor = textOf(answer.body, 'next')

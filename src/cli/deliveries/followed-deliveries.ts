@@ -1,8 +1,15 @@
 import { listOf, memberOf, textOf } from '../asking/ask-relay.ts'
 
+/** How a list of deliveries differs from the list before. */
+export interface Look {
+  /** The deliveries that are new or have changed, the oldest first. */
+  readonly changed: readonly unknown[]
+  /** Whether there may be more new ones than the list holds: all of a full list are new. */
+  readonly mayLackSome: boolean
+}
+
 export interface FollowedDeliveries {
-  /** The deliveries of a list that are new or have changed since the list before, the oldest first. */
-  changedIn(list: unknown): readonly unknown[]
+  look(list: unknown): Look
 }
 
 /** How many deliveries are remembered: more than a list has, because newer ones push a delivery out of the list. */
@@ -13,12 +20,14 @@ export function createFollowedDeliveries({ firstMax }: { readonly firstMax: numb
   const seen = new Map<string, string>()
   let isFirst = true
   return {
-    changedIn(list) {
+    look(list) {
       const deliveries = listOf(list, 'deliveries').toReversed()
+      let known = 0
       const changed = deliveries.filter((delivery) => {
         const id = textOf(delivery, 'id') ?? ''
         const standing = `${textOf(delivery, 'state') ?? ''} ${Number(memberOf(delivery, 'attemptCount'))}`
         const before = seen.get(id)
+        if (before !== undefined) known += 1
         seen.delete(id)
         seen.set(id, standing)
         return before !== standing
@@ -28,8 +37,9 @@ export function createFollowedDeliveries({ firstMax }: { readonly firstMax: numb
         seen.delete(id)
       }
       const shown = isFirst ? changed.slice(Math.max(0, changed.length - firstMax)) : changed
+      const mayLackSome = !isFirst && known === 0 && textOf(list, 'next') !== null
       isFirst = false
-      return shown
+      return { changed: shown, mayLackSome }
     },
   }
 }

@@ -2,6 +2,7 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import { counted, countText } from '../../domain/amounts.ts'
 import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
 import { followJob } from '../asking/follow-job.ts'
+import { describeDeliveryProblem, describeParcelProblem } from '../asking/unknown.ts'
 import { findEndpoint } from '../endpoints/find-endpoint.ts'
 import { fail, failUsage } from '../exit-codes.ts'
 import { age, readTimeOption } from '../terminal/ages.ts'
@@ -68,7 +69,7 @@ async function replayEach(ask: AskRelay, ids: readonly string[], { to, dryRun, j
     const found = await ask('GET', path)
     const own = textOf(memberOf(found.body, 'endpoint'), 'name') ?? ''
     if (found.status !== 200) {
-      fail(`${id}: ${describeProblem(found)}`)
+      fail(await describeDeliveryProblem(ask, id, found, (name) => `replay --endpoint ${name} --since 24h`))
       continue
     }
     const state = textOf(found.body, 'state') ?? ''
@@ -94,6 +95,7 @@ async function replayMany(ask: AskRelay, nameOrId: string, options: ReplayOption
   const text = JSON.stringify({ since, sequence, parcel, of, state, dryRun })
   const answer = await ask('POST', `/relay/endpoints/${id}/replay`, { type: 'application/json', text })
   const jobId = textOf(answer.body, 'id')
+  if (answer.status === 404 && parcel !== undefined) return fail(await describeParcelProblem(ask, parcel, answer))
   if (answer.status !== 200 && answer.status !== 202) return fail(describeProblem(answer))
   if (jobId !== null) return await reportJob(ask, jobId, name, options)
   if (json === true) return void process.stdout.write(`${JSON.stringify(answer.body)}\n`)

@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { counted } from '../../domain/amounts.ts'
 import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
+import { describeDeliveryProblem } from '../asking/unknown.ts'
 import { findEndpoint } from '../endpoints/find-endpoint.ts'
 import { fail, failUsage } from '../exit-codes.ts'
 
@@ -36,13 +37,18 @@ export function skipCommand(): Command {
 async function orderEach(ask: AskRelay, ids: readonly string[], order: 'retry' | 'skip', { json }: ClientOptions): Promise<void> {
   for (const id of ids) {
     const answer = await ask('POST', `/relay/deliveries/${encodeURIComponent(id)}/${order}`)
-    if (answer.status !== 202) fail(`${id}: ${describeProblem(answer)}`)
+    if (answer.status !== 202) fail(await describeDeliveryProblem(ask, id, answer, insteadOf(order)))
     else if (json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
     else
       process.stdout.write(
         `${id}: ${order === 'retry' ? 'due now' : 'given up'}, ${textOf(memberOf(answer.body, 'endpoint'), 'name') ?? ''}\n`,
       )
   }
+}
+
+/** The command for all deliveries of an endpoint. */
+function insteadOf(order: 'retry' | 'skip'): (name: string) => string {
+  return (name) => (order === 'retry' ? `retry --endpoint ${name}` : `deliveries --endpoint ${name}`)
 }
 
 async function retryEndpoint(ask: AskRelay, nameOrId: string, { json }: ClientOptions): Promise<void> {

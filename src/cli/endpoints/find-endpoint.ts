@@ -20,7 +20,12 @@ export async function findEndpoint(ask: AskRelay, nameOrId: string): Promise<Fou
   }
   const names = (await everyEndpoint(ask)).map((endpoint) => textOf(endpoint, 'name') ?? '')
   const near = suggestName(nameOrId, names)
-  const hint = near !== null ? `; did you mean ${near}?` : names.length === 0 ? '; there is none yet' : `; there are ${shown(names)}`
+  const hint =
+    near !== null
+      ? `; did you mean ${near}? "parcel-relay endpoints" lists all`
+      : names.length === 0
+        ? '; there is none yet: "parcel-relay endpoints add NAME URL" adds one'
+        : `; there are ${shown(names)}`
   throw new Error(`no endpoint has the name or id ${nameOrId}${hint}`)
 }
 

@@ -7,10 +7,10 @@ export function age(instant: string | null, nowMs = Date.now()): string {
   return instant === null ? '' : spanText(Math.max(0, nowMs - Date.parse(instant)))
 }
 
-/** How far ahead a time is, such as `in 12 min`; `now`: it has come. */
+/** How far ahead a time is, such as `in 12 min`; `now`: it has come, by the same rule by which `status` counts what is due. */
 export function until(instant: string, nowMs = Date.now()): string {
   const aheadMs = Date.parse(instant) - nowMs
-  return aheadMs < 1000 ? 'now' : `in ${spanText(aheadMs)}`
+  return aheadMs <= 0 ? 'now' : `in ${spanText(aheadMs)}`
 }
 
 /** The time that a person gave as a time with its zone, or as how long ago it was: `2h`. Null: it is neither. */

@@ -12,6 +12,7 @@ import {
   typedIdentifier,
 } from '../asking/ask-relay.ts'
 import { sendList } from '../asking/list-file.ts'
+import { describeParcelProblem } from '../asking/unknown.ts'
 import { EXIT, fail } from '../exit-codes.ts'
 
 interface ForgetOptions extends ClientOptions {
@@ -45,7 +46,7 @@ export function forgetCommand(): Command {
 async function forgetNamed(ask: AskRelay, identifiers: readonly string[], { json, yes }: ForgetOptions): Promise<void> {
   for (const identifier of identifiers) {
     const answer = await ask('DELETE', `/relay/parcels/${typedIdentifier(identifier)}?dryRun=${yes !== true}`)
-    if (answer.status !== 200) fail(`${identifier}: ${describeProblem(answer)}`)
+    if (answer.status !== 200) fail(await describeParcelProblem(ask, identifier, answer))
     else if (json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
     else process.stdout.write(`${identifier}: ${describe(answer.body, yes === true)}`)
   }
@@ -53,19 +54,38 @@ async function forgetNamed(ask: AskRelay, identifiers: readonly string[], { json
 
 async function forgetFile(ask: AskRelay, file: string, { json, column, yes }: ForgetOptions): Promise<void> {
   const wrong: string[] = []
-  await sendList(file, column, async ({ type, text, query, lineOf }) => {
+  const reports: unknown[] = []
+  await sendList({ file, column, step: yes === true ? 'erasing' : 'counting' }, async ({ type, text, query, lineOf }) => {
     const path = `/relay/parcels/forget?${[`dryRun=${yes !== true}`, ...query].join('&')}`
     const answer = await ask('POST', path, { type, text })
     if (answer.status !== 200) throw new Error(describeProblem(answer))
     for (const error of listOf(answer.body, 'errors'))
       wrong.push(`${file}:${lineOf(Number(memberOf(error, 'line')))} ${textOf(error, 'reason') ?? ''}`)
     if (json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
-    else
-      process.stdout.write(
-        `${counted(Number(memberOf(answer.body, 'erased')), 'parcel', 'parcels')}: ${describe(answer.body, yes === true)}`,
-      )
+    reports.push(answer.body)
   })
+  if (json !== true && reports.length > 0) {
+    const whole = united(reports)
+    process.stdout.write(`${counted(whole.erased, 'parcel', 'parcels')}: ${describe(whole, yes === true)}`)
+  }
   if (wrong.length > 0) fail(wrong.join('\n'))
+}
+
+/** One report of several, as of the parts of a list. */
+function united(reports: readonly unknown[]) {
+  const sum = (name: string) => reports.reduce<number>((total, report) => total + Number(memberOf(report, name) ?? 0), 0)
+  const removed: Record<string, number> = {}
+  for (const [what, count] of reports.flatMap((report) => Object.entries(memberOf(report, 'removed') ?? {})))
+    removed[what] = (removed[what] ?? 0) + Number(count)
+  const endpoints = new Map(
+    reports.flatMap((report) => listOf(report, 'endpoints').map((one) => [textOf(one, 'name') ?? '', one] as const)),
+  )
+  const each = (name: string) => [...new Set(reports.flatMap((report) => listOf(report, name).map(String)))]
+  const lists = { endpoints: [...endpoints.values()], backups: each('backups'), stores: each('stores') }
+  // The last part speaks for the storage of all.
+  const last = reports.at(-1)
+  const storage = { storage: textOf(last, 'storage'), storageBecause: textOf(last, 'storageBecause') }
+  return { erased: sum('erased'), removed, ...lists, unreadable: sum('unreadable'), ...storage }
 }
 
 /** The names of the counts in an answer are plurals. */

@@ -1,0 +1,53 @@
+import { suggestName } from '../../domain/near-name.ts'
+import { type AskRelay, describeProblem, listOf, type RelayAnswer, textOf, typedIdentifierText } from './ask-relay.ts'
+
+/** Identifiers to compare with a mistyped one. */
+const CANDIDATES_MAX = 200
+/** Two characters at the end may be wrong, and the ones before find few enough parcels to compare. */
+const ENDING = 2
+const BEGINNING_MIN = 3
+
+/** Describes why a parcel was not found, and what to type next. Any other problem is described as the relay does. */
+export async function describeParcelProblem(ask: AskRelay, identifier: string, answer: RelayAnswer): Promise<string> {
+  if (answer.status !== 404) return `${identifier}: ${describeProblem(answer)}`
+  const detail = describeProblem(answer)
+  const known = /^No parcel has this identifier/.test(detail) ? 'no parcel has this identifier' : detail.replace(/\.$/, '')
+  const typed = typedIdentifierText(identifier)
+  const near = await nearestIdentifier(ask, typed)
+  const hint = near === null ? '' : `; did you mean ${near}?`
+  return `${identifier}: ${known}${hint === '' ? '.' : hint} "parcel-relay parcels ${typed.slice(0, 4)}" lists those that begin like it, "parcel-relay watch ${typed}" makes the relay poll it`
+}
+
+async function nearestIdentifier(ask: AskRelay, typed: string): Promise<string | null> {
+  const folded = typed.toUpperCase()
+  const beginnings = [
+    folded.slice(0, Math.max(BEGINNING_MIN, folded.length - ENDING)),
+    folded.slice(0, Math.max(BEGINNING_MIN, folded.length >> 1)),
+  ]
+  for (const beginning of beginnings) {
+    const page = await ask('GET', `/relay/parcels?limit=${CANDIDATES_MAX}&query=${encodeURIComponent(beginning)}`)
+    const known = page.status === 200 ? listOf(page.body, 'parcels').flatMap((parcel) => listOf(parcel, 'identifiers').map(String)) : []
+    const near = suggestName(folded, known)
+    if (near !== null) return near
+  }
+  return null
+}
+
+/** Describes why a delivery was not found, and what to type next. `instead`: the command for all deliveries of an endpoint. */
+export async function describeDeliveryProblem(
+  ask: AskRelay,
+  id: string,
+  answer: RelayAnswer,
+  instead: (name: string) => string,
+): Promise<string> {
+  if (answer.status !== 404) return `${id}: ${describeProblem(answer)}`
+  const named = await ask('GET', `/relay/endpoints?limit=1&name=${encodeURIComponent(id)}`)
+  const name = named.status === 200 ? textOf(listOf(named.body, 'endpoints')[0], 'name') : null
+  if (name !== null) return `no delivery has the id ${id}, which is the name of an endpoint: "parcel-relay ${instead(quoted(name))}"`
+  return `no delivery has the id ${id}: "parcel-relay deliveries" lists the ids`
+}
+
+/** A name as it can be typed into a shell. */
+function quoted(name: string): string {
+  return /^[\w.-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`
+}
