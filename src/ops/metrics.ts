@@ -38,6 +38,8 @@ export interface MetricsPorts {
   readonly endpoints: () => Promise<readonly EndpointGauge[]>
   /** The certificates that the listeners show, with the time when each expires (epoch milliseconds). */
   readonly certificates: () => readonly { readonly listener: string; readonly untilMs: number }[]
+  /** The certificates that the relay shows to endpoints, with the time when each expires (epoch milliseconds). */
+  readonly clientCertificates: () => readonly { readonly endpoint: string; readonly untilMs: number }[]
   /** Encrypted secrets in the store, by whether the first at-rest key has encrypted them. */
   readonly secrets: () => Promise<{ readonly upToDate: number; readonly outdated: number }>
   /** The restores of the store. */
@@ -53,7 +55,7 @@ export interface MetricsPorts {
 /** The metrics of one relay. Event loop delay and memory come from the library. */
 export function createMetrics(
   version: string,
-  { gauges, endpoints, replicas, certificates, secrets, backups, restores, retention }: MetricsPorts,
+  { gauges, endpoints, replicas, certificates, clientCertificates, secrets, backups, restores, retention }: MetricsPorts,
 ): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -70,6 +72,7 @@ export function createMetrics(
   const readEndpoints = createEndpointGauges(registry, endpoints)
   const readReplicas = createReplicaGauges(registry, replicas)
   const readCertificates = createCertificateGauge(registry, certificates)
+  const readClients = createClientCertificateGauge(registry, clientCertificates)
   const readSecrets = createSecretsGauge(registry, secrets)
   const readBackups = createBackupGauges(registry, backups)
   setRestoreGauges(registry, restores())
@@ -80,6 +83,7 @@ export function createMetrics(
       await readEndpoints()
       await readReplicas()
       readCertificates()
+      readClients()
       await readSecrets()
       readBackups()
       await readRetention()
@@ -263,6 +267,20 @@ function createCertificateGauge(registry: Registry, read: MetricsPorts['certific
   })
   return () => {
     for (const { listener, untilMs } of read()) gauge.set({ listener }, untilMs / 1000)
+  }
+}
+
+function createClientCertificateGauge(registry: Registry, read: MetricsPorts['clientCertificates']): () => void {
+  const gauge = new Gauge({
+    name: 'relay_endpoint_certificate_expiry_timestamp_seconds',
+    help: 'When the certificate that the relay shows to an endpoint of the config expires.',
+    labelNames: ['endpoint'],
+    registers: [registry],
+  })
+  return () => {
+    // A reload may have removed one.
+    gauge.reset()
+    for (const { endpoint, untilMs } of read()) gauge.set({ endpoint }, untilMs / 1000)
   }
 }
 

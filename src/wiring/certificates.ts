@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts'
 import type { ShownCertificate } from '../flow/admin/trouble-watch.ts'
 import type { Log } from '../flow/ports.ts'
+import type { ClientCertificate } from './delivery/configured-endpoints.ts'
 import type { TlsFiles } from './tls-files.ts'
 
 type ListenerName = 'public' | 'internal'
@@ -21,10 +22,15 @@ export interface Certificates {
    */
   renew(config: Config, listeners: Readonly<Record<ListenerName, RenewTls>>): Promise<readonly string[]>
   shown(): readonly ShownCertificate[]
+  /** Takes the source of the certificates that endpoints are shown, because endpoints are opened later. */
+  takeClients(read: () => readonly ClientCertificate[]): void
+  /** The certificates that endpoints are shown. */
+  clients(): readonly ClientCertificate[]
 }
 
 export function createCertificates({ log }: { readonly log: Log }): Certificates {
   const untilMs = new Map<ListenerName, number>()
+  let readClients: () => readonly ClientCertificate[] = () => []
   return {
     inUse(listener, ms) {
       if (ms !== null) untilMs.set(listener, ms)
@@ -45,6 +51,10 @@ export function createCertificates({ log }: { readonly log: Log }): Certificates
       }
       return problems
     },
+    takeClients(read) {
+      readClients = read
+    },
+    clients: () => readClients(),
     shown: () => [...untilMs].map(([listener, ms]) => ({ listener, untilMs: ms })),
   }
 }

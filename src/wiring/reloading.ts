@@ -26,12 +26,12 @@ import type { RunningRelay } from './running-relay.ts'
 export interface ReloadPorts {
   readonly atRest: Pick<AtRest, 'keys' | 'keysOf' | 'replace'>
   readonly reads: Pick<ReadSide, 'listEndpoints'>
-  readonly delivery: Pick<Delivery, 'reload'>
+  readonly delivery: Pick<Delivery, 'reload' | 'clientCertificates'>
   readonly authenticate: Pick<Authenticate, 'replaceApps'>
   readonly sessions: Pick<Authenticate, 'replaceApps'>
   readonly carrier: RemoteCarrier
   readonly backups: Pick<Backups, 'reload'>
-  readonly certificates: Pick<Certificates, 'inUse' | 'renew'>
+  readonly certificates: Pick<Certificates, 'inUse' | 'renew' | 'takeClients'>
   readonly receiver: Pick<ReceiveSide, 'replaceKeys' | 'renewTls'>
   readonly publicServer: Pick<Listening, 'tlsUntilMs'>
   readonly internalServer: Pick<Listening, 'tlsUntilMs' | 'renewTls'>
@@ -60,6 +60,7 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
   }
   certificates.inUse('public', publicServer.tlsUntilMs)
   certificates.inUse('internal', internalServer.tlsUntilMs)
+  certificates.takeClients(delivery.clientCertificates)
   return {
     async reload(next, by = SIGNAL) {
       // Replace the apps first: a removed app must lose its access without waiting for the store.

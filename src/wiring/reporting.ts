@@ -28,7 +28,7 @@ export interface ReportingPorts {
   readonly carrier: RemoteCarrier
   readonly pushes: PushHealthMonitor
   readonly endpointKeys: Pick<EndpointKeys, 'lost'>
-  readonly certificates: Pick<Certificates, 'shown'>
+  readonly certificates: Pick<Certificates, 'shown' | 'clients'>
   readonly vault: Pick<Vault, 'isCurrent'>
   readonly tombstoneKey: Pick<TombstoneKeyKeeper, 'sealed'>
   readonly backups: Pick<ManageBackups, 'state' | 'failures'>
@@ -60,6 +60,7 @@ export function openReporting(ports: ReportingPorts) {
     }),
     endpoints: () => readEndpointGauges({ reads, clock }, ENDPOINT_LABELS),
     certificates: certificates.shown,
+    clientCertificates: () => certificates.clients().slice(0, ENDPOINT_LABELS.max),
     secrets: () => countSealed({ vault, reads, tombstoneKey: tombstoneKey.sealed }),
     restores: () => restores,
     backups: () => ({ state: backups.state(), failures: backups.failures(), nowMs: clock.now() }),

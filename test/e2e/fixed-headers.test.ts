@@ -95,6 +95,10 @@ testWith('openssl')('an endpoint of the config gets its fixed headers, and the c
   await push(relay.publicUrl, pushBody())
   await vi.waitFor(() => expect(seen).toEqual([[CANARY, 'relay.internal']]))
   expect((await relay.operate('GET', '/relay/endpoints')).body).toMatchObject({ endpoints: [{ headers: { authorization: MASKED } }] })
+  const metrics = await (await fetch(`${relay.internalUrl}/metrics`)).text()
+  const [, until] = /^relay_endpoint_certificate_expiry_timestamp_seconds\{endpoint="shop"\} (\S+)$/m.exec(metrics) ?? []
+  // The certificate is valid for two days.
+  expect(Math.ceil((Number(until) - Date.now() / 1000) / 86_400)).toBe(2)
   writeFileSync(keyFile, authority.sign('another').key)
   await expect(relay.reloadWith({ endpoints: [{ ...shop, clientCert: { certFile, keyFile } }] })).rejects.toThrow(
     `endpoints: "shop": clientCert: the key in ${keyFile} does not fit`,

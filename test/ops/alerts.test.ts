@@ -36,6 +36,7 @@ async function renderMetrics(): Promise<string> {
     gauges: async () => ({ ...gauges, ...stored }),
     endpoints: async () => [{ name: 'shop', waiting: 0, oldestWaitingSeconds: 0, dead: 0, failing: 0, disabled: 0 }],
     certificates: () => [{ listener: 'public', untilMs: 1 }],
+    clientCertificates: () => [{ endpoint: 'shop', untilMs: 1 }],
     secrets: async () => ({ upToDate: 1, outdated: 0 }),
     restores: () => [],
     backups: () => ({ state: { last: { name: 'a', atMs: 1, bytes: 1 }, failing: null }, failures: 0, nowMs: 2 }),

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import type { Config } from '../../config/config.ts'
 import type { ConfiguredEndpoint, EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { maskPath } from '../../domain/delivery/masked-url.ts'
@@ -21,6 +22,8 @@ export interface ConfiguredEndpoints {
   trustedHeader(): string | null
   /** How many attempts may be under way at an endpoint. */
   perEndpoint(): number
+  /** The certificates that the relay shows to endpoints of the config, with the time when each expires (epoch milliseconds). */
+  clientCertificates(): readonly ClientCertificate[]
   /** Replaces the endpoints by those of another config. If it rejects, nothing has changed. */
   replace(next: Config): Promise<void>
   /** Resumes endpoints of this config. Other replicas have paused them, because no live replica seemed to name them. */
@@ -30,6 +33,12 @@ export interface ConfiguredEndpoints {
    * is the janitor.
    */
   removeUnnamed(): Promise<void>
+}
+
+/** A certificate that the relay shows to an endpoint. */
+export interface ClientCertificate {
+  readonly endpoint: string
+  readonly untilMs: number
 }
 
 export interface ConfiguredEndpointsPorts {
@@ -69,6 +78,8 @@ export async function openConfiguredEndpoints(config: Config, ports: ConfiguredE
     secretsOf: ({ origin, endpoint: { name } }) => secretsIn(current, origin, name) ?? secretsIn(former, origin, name),
     trustedHeader: () => current.portal.trustedHeader,
     perEndpoint: () => current.delivery.perEndpoint,
+    clientCertificates: () =>
+      [...routes].flatMap(([endpoint, { client }]) => (client === undefined ? [] : [expiryOf(endpoint, client.cert)])),
     restore: () => sync(current, false),
     removeUnnamed: createRemoveUnnamed(ports, () => current),
     async replace(next) {
@@ -143,6 +154,10 @@ function settingsOf(endpoint: Config['endpoints'][number]): ConfiguredEndpoint {
 /** How to reach the operator's address. Undefined: the config names none. */
 export function operatorRoute({ operator }: Pick<Config, 'operator'>): Route | undefined {
   return operator === null ? undefined : { url: operator.url.reveal(), isOperator: true }
+}
+
+function expiryOf(endpoint: string, cert: string): ClientCertificate {
+  return { endpoint, untilMs: Date.parse(new X509Certificate(cert).validTo) }
 }
 
 /** How to reach the endpoints of the config, by name. Throws an error that names the setting if a file cannot be used. */

@@ -27,7 +27,7 @@ import { createMemory } from '../../runtime/memory.ts'
 import type { EndpointConnections, EndpointToTry } from '../checking/endpoint-probes.ts'
 import { openOutbound } from '../outbound.ts'
 import { firstWrite } from '../storage/storage.ts'
-import { openConfiguredEndpoints } from './configured-endpoints.ts'
+import { type ClientCertificate, openConfiguredEndpoints } from './configured-endpoints.ts'
 import { openDispatching } from './dispatching.ts'
 import { type JanitorPorts, startJanitor } from './janitor.ts'
 
@@ -96,6 +96,8 @@ type WriteSideOfDelivery = Pick<
 >
 
 export interface Delivery {
+  /** The certificates that the relay shows to endpoints of the config. */
+  readonly clientCertificates: () => readonly ClientCertificate[]
   /** The relay's id, the same for all replicas on a store. */
   readonly relayId: string
   readonly manageEndpoints: ManageEndpoints
@@ -191,6 +193,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
       review()
     },
     removeUnnamed: configured.removeUnnamed,
+    clientCertificates: configured.clientCertificates,
     async drained(role) {
       const endpointId = endpointOf(role)
       if (endpointId !== null) await dispatching.drained(endpointId)
