@@ -111,6 +111,8 @@ function presentProblem(ctx: Context, error: unknown, { log, failures }: Reporti
   // Log the cause, which says more than the answer to the client.
   else if (status >= 500)
     failures.add('warn', { err: (expected && error.cause) || error, ...request, code }, 'a request could not be served')
+  // Refusals are counted and logged together, so only a caller who traces a request has a line about it.
+  else if ('traceId' in request) log.debug({ ...request, code }, 'a request was refused')
 
   // Drop headers that were set for a successful answer, but keep a decision to close the connection.
   for (const name of ctx.res.getHeaderNames()) if (name !== 'connection') ctx.res.removeHeader(name)

@@ -106,6 +106,18 @@ test('a push gets 200 only after the recorder has settled, and 503 if it cannot 
   expect((await push(hinting.url, BODY)).headers.get('retry-after')).toBe('61')
 })
 
+test('the line of a push that was refused or not stored has the id of its trace', async () => {
+  const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
+  const { url, lines } = await startPublic({ submit: () => Promise.reject(new Error('SQLITE_FULL')) })
+  const traced = { traceparent: `00-${traceId}-00f067aa0ba902b7-01` }
+  expect((await push(url, BODY, { ...traced, 'x-service-hmac-sha256': 'wrong' })).status).toBe(401)
+  expect((await push(url, BODY, traced)).status).toBe(503)
+  expect(lines.filter(({ fields }) => 'traceId' in fields)).toMatchObject([
+    { level: 'debug', fields: { traceId, code: 'signature_invalid' } },
+    { level: 'warn', fields: { traceId, code: 'storage_unavailable' } },
+  ])
+})
+
 test('H3: a client that stalls in its headers or body is cut off with a 408', async () => {
   const { port } = await startPublic({ timeouts: { headersMs: 200, requestMs: 300 } })
   const body = await raw(port, rawPush([signed(SIGNATURE), 'Content-Length: 100'], 'x'))

@@ -385,6 +385,17 @@ test.each([
   )
 })
 
+test('the line of a request that the carrier could not answer has its trace id', async () => {
+  const { get, lines } = await startInternal({
+    serve: () => {
+      throw new AppError('upstream_unavailable', 'The carrier cannot be asked now.')
+    },
+  })
+  const response = await get('/v1/status/AB123456789SE/all', { traceparent: `00-${TRACE_ID}-00f067aa0ba902b7-01` })
+  expect(response.status).toBe(503)
+  expect(lines).toMatchObject([{ level: 'debug', fields: { traceId: TRACE_ID, code: 'upstream_unavailable' } }])
+})
+
 test('X6: healthz is always 200, readyz gives the reason if not ready, and metrics are text', async () => {
   const { url } = await startInternal({ readiness: async () => ({ ready: false, reasons: ['disk_full'], notes: { carrier: 'refused' } }) })
   expect((await fetch(`${url}/healthz`)).status).toBe(200)
