@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander'
 import { counted, countText } from '../domain/amounts.ts'
+import { QUARANTINE_REASONS } from '../domain/history/observation.ts'
 import {
   type AskRelay,
   addRelayOptions,
@@ -13,44 +14,64 @@ import {
 import { type StepEnd, takeSteps } from './asking/many-steps.ts'
 import { addLimitOption, type LimitOptions, listUpTo, sayWhetherMore } from './asking/paged-list.ts'
 import { EXIT, fail, failUsage } from './exit-codes.ts'
+import { listPushes } from './inbox/named-parcels.ts'
+import { dismissAll, refreshNamed } from './inbox/settle-pushes.ts'
 import { age } from './terminal/ages.ts'
 import { type Cell, plain, shownBody, table } from './terminal/table.ts'
 
 interface InboxOptions extends ClientOptions, LimitOptions {
   readonly state?: string
   readonly parcel?: string
+  readonly reason?: string
   readonly reprocess?: boolean
   readonly refused?: boolean
+  readonly refresh?: boolean
+  readonly dismiss?: boolean
+  readonly yes?: boolean
 }
 
-/** `inbox`: lists, shows and reprocesses the pushes of a running relay. */
+/** `inbox`: lists and shows the pushes of a running relay, and settles the ones that were not recorded. */
 export function inboxCommand(): Command {
   const command = new Command('inbox')
-    .description('list received pushes, the newest first, show some by id, or reprocess pushes that were not recorded')
+    .description('list received pushes, the newest first, show some by id, or settle pushes that were not recorded')
     .argument('[ids...]')
     .addOption(new Option('--state <state>', 'only those in this state').choices(['recorded', 'quarantined', 'expired', 'dismissed']))
     .option('--parcel <identifier>', 'only those about this parcel')
     .option('--refused', 'list instead the last pushes whose signature did not match, and why')
+    .addOption(new Option('--reason <reason>', 'only those that are, or were, in quarantine for this').choices(QUARANTINE_REASONS))
     .option('--reprocess', 'reprocess the pushes named, or all in --state')
+    .option('--refresh', 'ask the carrier about each parcel that pushes in --state (quarantined) name; costs calls from the budget')
+    .option('--dismiss', 'dismiss all pushes in --state quarantined; without --yes only says which parcels the relay does not know')
+    .option('--yes', 'dismiss; without it nothing is changed')
     .action(async (ids: readonly string[], options: InboxOptions) => {
-      if (options.reprocess === true && (ids.length === 0) === (options.state === undefined)) {
-        process.stderr.write('inbox: --reprocess takes either ids or --state\n')
-        process.exitCode = EXIT.usage
-        return
-      }
-      if (options.refused === true && [ids.length > 0, options.state, options.parcel, options.reprocess].some((given) => Boolean(given)))
-        return failUsage('inbox: --refused takes no ids, --state, --parcel or --reprocess, because refused pushes are not kept')
+      const mistake = mistakeIn(ids, options)
+      if (mistake !== null) return failUsage(`inbox: ${mistake}`)
       const ask = await openRelay(options)
-      if (options.refused === true) await listRefused(ask, options)
-      else if (options.reprocess === true) await reprocessAll(ask, ids.length > 0 ? ids : await idsIn(ask, options.state ?? ''), options)
+      if (options.refused === true) return await listRefused(ask, options)
+      const { state = 'quarantined', reason, json = false, yes = false } = options
+      if (options.refresh === true) await refreshNamed(ask, { state, reason }, { json })
+      else if (options.dismiss === true) await dismissAll(ask, { state, reason }, { json, yes })
+      else if (options.reprocess === true) await reprocessAll(ask, ids.length > 0 ? ids : await idsIn(ask, { state, reason }), options)
       else if (ids.length > 0) for (const id of ids) await show(ask, id, options)
       else await list(ask, options)
     })
   return addRelayOptions(addLimitOption(command, 100))
 }
 
-async function list(ask: AskRelay, { state, parcel, limit, json }: InboxOptions): Promise<void> {
-  const listed = await listUpTo(ask, { path: '/relay/inbox', name: 'pushes', limit, query: { state, parcel } })
+/** Why these arguments do not fit together; null: they do. */
+function mistakeIn(ids: readonly string[], options: InboxOptions): string | null {
+  const { state, parcel, reason, reprocess, refresh, dismiss, refused } = options
+  if (refused === true && [ids.length > 0, state, parcel, reason, reprocess, refresh, dismiss].some((given) => Boolean(given)))
+    return '--refused takes no ids, and no option that selects or changes pushes, because refused pushes are not kept'
+  if ([reprocess, refresh, dismiss].filter((one) => one === true).length > 1) return 'use one of --reprocess, --refresh and --dismiss'
+  if (reprocess === true && (ids.length === 0) === (state === undefined)) return '--reprocess takes either ids or --state'
+  if (refresh === true && (ids.length > 0 || state === 'recorded')) return '--refresh takes a --state other than recorded, and no ids'
+  if (dismiss === true && (ids.length > 0 || state !== 'quarantined')) return '--dismiss takes --state quarantined, and no ids'
+  return null
+}
+
+async function list(ask: AskRelay, { state, parcel, reason, limit, json }: InboxOptions): Promise<void> {
+  const listed = await listUpTo(ask, { path: '/relay/inbox', name: 'pushes', limit, query: { state, parcel, reason } })
   const { items, next } = listed
   if (json === true) return void process.stdout.write(`${JSON.stringify({ pushes: items, next })}\n`)
   if (items.length === 0) return void process.stdout.write(`${describeNone({ state, parcel })}\n`)
@@ -100,27 +121,19 @@ async function reprocessAll(ask: AskRelay, ids: readonly string[], { state, json
     const [outcome, reason] = [textOf(answer.body, 'outcome') ?? '', textOf(answer.body, 'reason')]
     if (STILL_HELD.includes(outcome)) left += 1
     const because = reason === null ? '' : ` (${reason.replaceAll('_', ' ')})`
-    const line = json === true ? JSON.stringify({ id, outcome, reason }) : `${id}: ${outcome}${because}, ${at + 1} of ${ids.length}`
-    return { outcome, line }
+    const said = `${outcome}${because}`
+    const line = json === true ? JSON.stringify({ id, outcome, reason }) : `${id}: ${said}, ${at + 1} of ${ids.length}`
+    return { outcome: said, line }
   }
-  await takeSteps(ids, reprocess, { step: 'reprocessing', unit: 'pushes', isForProgram: json === true })
+  await takeSteps(ids, reprocess, { step: 'reprocessing', unit: 'pushes', isForProgram: json === true, isSummed: true })
   if (left > 0) fail(`${counted(left, 'push is', 'pushes are')} still not recorded.`)
 }
 
 /** The outcomes with which a push is still not recorded. */
 const STILL_HELD = ['quarantined', 'expired']
 
-/** Lists all pushes before the first is reprocessed, because that changes the list. In the order of arrival. */
-async function idsIn(ask: AskRelay, state: string): Promise<readonly string[]> {
-  const found: string[] = []
-  let cursor: string | null = ''
-  while (cursor !== null) {
-    const page = await ask('GET', `/relay/inbox?limit=500&state=${state}${cursor === '' ? '' : `&cursor=${cursor}`}`)
-    if (page.status !== 200) throw new Error(describeProblem(page))
-    for (const push of listOf(page.body, 'pushes')) found.push(textOf(push, 'id') ?? '')
-    cursor = textOf(page.body, 'next')
-  }
-  return found.reverse()
+async function idsIn(ask: AskRelay, selection: Parameters<typeof listPushes>[1]): Promise<readonly string[]> {
+  return (await listPushes(ask, selection)).map((push) => textOf(push, 'id') ?? '')
 }
 
 function rowOf(push: unknown): readonly Cell[] {

@@ -32,7 +32,7 @@ import { markRefused, pollableAgainAtMs, pollableIdentifiers, pollableParcels } 
 import { rebuildVerbs } from './history/rebuilding.ts'
 import { loadSightingsOf } from './history/sightings.ts'
 import { findTombstones, hasTombstones, listIdentifiers, loadTombstoneKey, saveTombstone } from './history/tombstones.ts'
-import { dismissPush, listHeld } from './ingest/held-pushes.ts'
+import { dismissHeld, dismissPush, listHeld } from './ingest/held-pushes.ts'
 import { findPush } from './ingest/inbox-lists.ts'
 import { addRefusal } from './ingest/refusals.ts'
 import { findAskable, findDuePolls } from './polling/due-polls.ts'
@@ -226,6 +226,7 @@ function adminVerbs({ session }: WriteParts) {
     findPush: (inboxId) => findPush(session, inboxId),
     listHeld: (request) => listHeld(session, request),
     dismissPush: (inboxId) => dismissPush(session, inboxId),
+    dismissHeld: (request) => dismissHeld(session, request),
     addRefusal: (refusal) => addRefusal(session, refusal),
     insertJob: (task, by, nowMs) => insertJob(session, task, by, nowMs),
     listUnendedJobs: (limit) => listUnendedJobs(session, limit),

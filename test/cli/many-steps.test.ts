@@ -4,12 +4,19 @@ import { takeSteps } from '../../src/cli/asking/many-steps.ts'
 const ITEMS = Array.from({ length: 40 }, (_, at) => at)
 const take = async (at: number) => (at === 7 ? { failure: '7: no' } : { outcome: at < 10 ? 'unknown' : 'recorded', line: `${at}: done` })
 
+interface How {
+  readonly isTTY: boolean
+  readonly isForProgram?: boolean
+  readonly items?: readonly number[]
+  readonly isSummed?: boolean
+}
+
 /** Runs the steps, and returns what each of the two outputs shows. */
-async function run({ isTTY, isForProgram = false, items = ITEMS }: { isTTY: boolean; isForProgram?: boolean; items?: readonly number[] }) {
+async function run({ isTTY, isForProgram = false, items = ITEMS, isSummed = false }: How) {
   const shown = { out: '', progress: '', failures: [] as string[] }
   const screenOf = (name: 'out' | 'progress') => ({ isTTY, write: (text: string) => (shown[name] += text) })
   const screens = { out: screenOf('out'), progress: screenOf('progress'), fail: (reason: string) => void shown.failures.push(reason) }
-  await takeSteps(items, take, { step: 'refreshing', unit: 'parcels', isForProgram }, screens)
+  await takeSteps(items, take, { step: 'refreshing', unit: 'parcels', isForProgram, isSummed }, screens)
   return shown
 }
 
@@ -18,6 +25,12 @@ test('a terminal shows one bar for many steps, then the counts, and a line for e
   expect(out).toBe('9 unknown, 30 recorded, 1 failed\n')
   expect(progress).toMatch(/\rrefreshing \[=+\] 100 % 40 of 40 parcels\n$/)
   expect(failures).toEqual(['7: no'])
+})
+
+test('many steps that are summed have one line and their counts in a file, and a line each for a program', async () => {
+  const { out, progress, failures } = await run({ isTTY: false, isSummed: true })
+  expect([out, progress, failures]).toEqual(['9 unknown, 30 recorded, 1 failed\n', 'refreshing: 40 parcels\n', ['7: no']])
+  expect((await run({ isTTY: false, isSummed: true, isForProgram: true })).out.split('\n')).toHaveLength(40)
 })
 
 test('each step has a line in a file, for a program, and on a terminal with few steps', async () => {

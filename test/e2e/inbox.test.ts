@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 import { startWorld } from '../faults/world.ts'
-import { pushBody } from '../support/history/builders.ts'
+import { answerBody, pushBody } from '../support/history/builders.ts'
 import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { ADMIN } from '../support/relay/relay.ts'
@@ -21,6 +21,13 @@ const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISO
 /** Changes when the quarantined pushes were received, as if the clock had been right. */
 async function receiveAt(place: string, atMs: number): Promise<void> {
   await changeStoredRows(place, 'update inbox set received_at_ms = ? where state = 2', atMs)
+}
+
+/** Runs `inbox` with these arguments, and resolves with its output. */
+async function inboxCommand(url: string, ...given: readonly string[]): Promise<string> {
+  const args = [...shipped().args, 'inbox', ...given, '--url', url]
+  const env = { PATH: process.env.PATH, RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password }
+  return await text(tieToTest(spawn(process.execPath, args, { ...ownGroup, env, stdio: ['ignore', 'pipe', 'inherit'] })).stdout)
 }
 
 test('pushes are listed and shown raw, and a recorded push cannot be reprocessed', async () => {
@@ -51,10 +58,41 @@ test('5.4: one command records and relays expired pushes once the clock is right
   expect((await world.inbox.rowOf(bodies[0] ?? '')).state).toBe('expired')
   await receiveAt(world.databasePath, Date.now() - 39 * 86_400_000)
 
-  const args = [...shipped().args, 'inbox', '--reprocess', '--state', 'expired', '--url', world.internalUrl]
-  const env = { PATH: process.env.PATH, RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password }
-  const out = await text(tieToTest(spawn(process.execPath, args, { ...ownGroup, env, stdio: ['ignore', 'pipe', 'inherit'] })).stdout)
+  const out = await inboxCommand(world.internalUrl, '--reprocess', '--state', 'expired')
   expect(out).toMatch(/^\d+: recorded, 1 of 2\n\d+: recorded, 2 of 2\n$/)
   await expect.poll(() => receiver.pushes.map(({ body }) => body.toString()).toSorted()).toEqual(bodies.map(String).toSorted())
   for (const id of ['60000002', '60000003']) expect((await world.all(id)).statuses).toHaveLength(1)
+})
+
+test('one command fetches the parcels that only quarantined pushes name, and another dismisses the pushes', async () => {
+  const { operator, ...world } = await start()
+  const eventTime = daysAgo(1)
+  for (const trackingIds of [['60000011', '60000014'], ['60000013']])
+    world.carrier.says.set(trackingIds[0] ?? '', () => answerBody({ trackingIds, statuses: [{ eventTimestamp: eventTime }] }))
+  const wrong = (...trackingIds: readonly string[]) => pushBody({ trackingIds, eventTime: 'soon' })
+  const bodies = [
+    pushBody({ trackingIds: ['60000013'], eventTime }),
+    wrong('60000011', '60000014'),
+    wrong('60000014'),
+    wrong('60000012'),
+    wrong('60000013'),
+    Buffer.from([0xff, 0x00]),
+  ]
+  for (const body of bodies) expect((await world.push(body)).status).toBe(200)
+  const dismiss = ['--dismiss', '--state', 'quarantined']
+  expect(await inboxCommand(world.internalUrl, ...dismiss)).toMatch(
+    /^5 pushes name 3 parcels\. The relay does not know 2 of them.* 1 push names no parcel that can be read\.\nNothing was dismissed/,
+  )
+  const refreshed = await inboxCommand(world.internalUrl, '--refresh')
+  expect(refreshed.split('\n')).toEqual([
+    '60000011: new, 1 of 3',
+    '60000012: unknown to the carrier, 2 of 3',
+    '60000013: known, 3 of 3',
+    '5 pushes name 3 parcels; 1 was new to the relay. 1 push names no parcel that can be read.',
+    '',
+  ])
+  expect((await world.all('60000011')).statuses).toHaveLength(1)
+  const done: unknown = JSON.parse(await inboxCommand(world.internalUrl, ...dismiss, '--reason', 'event_time', '--yes', '--json'))
+  expect(done).toEqual({ pushes: 4, parcels: 3, unknownParcels: 1, unreadable: 0, dismissed: 4 })
+  expect((await operator('GET', '/relay/inbox?state=quarantined')).body).toMatchObject({ pushes: [{ reason: 'utf8' }] })
 })

@@ -107,6 +107,26 @@ test('more than a hundred pushes are reprocessed by a job', async () => {
     .toMatchObject({ state: 'done', progress: { done: 101 }, result: { count: 101 } })
 })
 
+test('more than a hundred pushes are dismissed by a job, and the order is audited once with its count', async () => {
+  const operator = await operatorOf(ofFile())
+  const bodies = Array.from({ length: 101 }, (_, nth) => `${'['.repeat(70)}${nth}${']'.repeat(70)}`)
+  expect((await Promise.all(bodies.map((body) => push(ofFile().publicUrl, body)))).every(({ status }) => status === 200)).toBe(true)
+  const counted = await operator('POST', '/relay/inbox/dismiss?reason=too_deep&dryRun=true')
+  expect(counted).toMatchObject({ status: 200, body: { count: 101, dryRun: true, reasons: [{ reason: 'too_deep', count: 101 }] } })
+  const started = await operator('POST', '/relay/inbox/dismiss?reason=too_deep')
+  expect(started).toMatchObject({ status: 202, body: { kind: 'dismiss', task: { state: 'quarantined', reason: 'too_deep' } } })
+  await expect
+    .poll(async () => (await operator('GET', `/relay/jobs/${String(started.body.id)}`)).body)
+    .toMatchObject({ state: 'done', progress: { done: 101 }, result: { count: 101 } })
+  expect((await (await loggedIn()).get('/jobs')).text).toContain('Dismiss what is in quarantine')
+  const left = await operator('POST', '/relay/inbox/dismiss?reason=too_deep')
+  expect(left).toMatchObject({ status: 200, body: { count: 0, dryRun: false } })
+  expect((await operator('POST', '/relay/inbox/dismiss?state=expired')).status).toBe(400)
+  const { body: trail } = await operator('GET', '/relay/audit?limit=3')
+  expect(JSON.stringify(trail).match(/inbox\.dismissed/g)).toHaveLength(1)
+  expect(JSON.stringify(trail)).toContain('"count":101')
+})
+
 test('senders of pushes whose signature does not match are shown with their counts', async () => {
   const operator = await operatorOf(ofFile())
   for (let times = 0; times < 3; times++) {

@@ -11,6 +11,8 @@ export interface ManyStepsOptions {
   readonly unit: string
   /** Whether the lines are for a program, which wants all of them. */
   readonly isForProgram: boolean
+  /** Whether people get only the counts of many steps wherever they read them. */
+  readonly isSummed?: boolean
 }
 
 /** Where lines, progress and failures go. */
@@ -27,16 +29,16 @@ const STEPS_UNDER_BAR = 20
 
 /**
  * Takes a step for each of many items, one after the other. On a terminal many steps have one progress bar, and a line at the end with how
- * often each outcome occurred; otherwise each has its line. Failures always have a line.
+ * often each outcome occurred; otherwise each has its line, unless `isSummed`. Failures always have a line.
  */
 export async function takeSteps<Item>(
   items: readonly Item[],
   take: (item: Item, at: number) => Promise<StepEnd>,
-  { step, unit, isForProgram }: ManyStepsOptions,
+  { step, unit, isForProgram, isSummed = false }: ManyStepsOptions,
   { out, progress, fail }: Screens = TERMINAL,
 ): Promise<void> {
-  const bar =
-    !isForProgram && out.isTTY === true && progress.isTTY === true && items.length >= STEPS_UNDER_BAR ? createProgressLine(progress) : null
+  const isTerminal = out.isTTY === true && progress.isTTY === true
+  const bar = !isForProgram && (isTerminal || isSummed) && items.length >= STEPS_UNDER_BAR ? createProgressLine(progress) : null
   const outcomes = new Map<string, number>()
   const failures: string[] = []
   for (const [at, item] of items.entries()) {

@@ -31,7 +31,12 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'deliveries replay': ['deliveries replay 4711', 'deliveries replay --endpoint shop --since 2h --dry-run'],
   retry: ['retry --endpoint shop'],
   replay: ['replay --endpoint shop --since 2h --dry-run', 'replay 4711 --to warehouse'],
-  inbox: ['inbox --state quarantined', 'inbox --reprocess --state quarantined', 'inbox --refused'],
+  inbox: [
+    'inbox --state quarantined',
+    'inbox --refresh --state quarantined',
+    'inbox --dismiss --state quarantined --reason event_time --yes',
+    'inbox --refused',
+  ],
   tail: ['tail', 'tail deliveries --endpoint shop'],
   reload: ['reload'],
   rebuild: ['rebuild --dry-run'],

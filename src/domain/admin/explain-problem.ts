@@ -19,6 +19,12 @@ export interface Explanation {
 
 const RELOAD = 'then reload: parcel-relay reload.'
 
+const SETTLE_QUARANTINE = [
+  'Ask the carrier whether it has changed its format, and whether it meant to.',
+  'If it goes back: fetch the parcels that the pushes name, with parcel-relay inbox --refresh, then dismiss them: parcel-relay inbox --dismiss --state quarantined.',
+  'If the format stays: install a version of the relay that reads it, then reprocess: parcel-relay inbox --reprocess --state quarantined.',
+]
+
 /** Why the relay is not ready, for people: without the code before the colon, which is for programs. */
 export function readableReason(reason: string): string {
   const words = reason.replace(/^[a-z_]+: /, '')
@@ -53,8 +59,10 @@ export function explainProblem(problem: Problem, situation: Situation, nowMs: nu
       return {
         title: `${counted(problem.count, 'push is', 'pushes are')} in quarantine`,
         sinceMs: null,
-        evidence: ['They are authentic, and the relay does not understand them. They are kept.'],
-        todo: ['See why: parcel-relay inbox --state quarantined. Look whether the carrier has changed its format.'],
+        evidence: [
+          'They are authentic, and the relay does not understand them. They are kept. A parcel that only they name is not polled.',
+        ],
+        todo: ['See why: parcel-relay inbox --state quarantined.', ...SETTLE_QUARANTINE],
       }
     case 'disk_full':
     case 'disk_low':
@@ -136,10 +144,7 @@ function explainMisunderstood({ pushes }: Situation): Explanation {
       `The carrier has pushed since then, but all of it is in quarantine. Polls found ${countText(pushes.missedSincePush)} entries that no push brought.`,
       UNHEARD_OF,
     ],
-    todo: [
-      'See why: parcel-relay inbox --state quarantined.',
-      'Ask the carrier whether it has changed its format. If it has, the relay needs an update.',
-    ],
+    todo: ['See why: parcel-relay inbox --state quarantined.', ...SETTLE_QUARANTINE],
   }
 }
 

@@ -2,7 +2,7 @@ import type { ReplayCursor, ReplayTask } from '../delivery/delivery-list.ts'
 import type { HeldSelection } from '../ingest/inbox.ts'
 import type { RebuildProgress, RebuildReport } from './rebuild.ts'
 
-export type JobTask = ReplayJobTask | ReprocessJobTask | RebuildJobTask | RetentionJobTask | MoveJobTask | BackupJobTask
+export type JobTask = ReplayJobTask | ReprocessJobTask | DismissJobTask | RebuildJobTask | RetentionJobTask | MoveJobTask | BackupJobTask
 
 export interface ReplayJobTask extends ReplayTask {
   readonly kind: 'replay'
@@ -12,6 +12,13 @@ export interface ReplayJobTask extends ReplayTask {
 export interface ReprocessJobTask {
   readonly kind: 'reprocess'
   readonly selection: HeldSelection
+  readonly upTo: number
+}
+
+/** Dismisses quarantined pushes of a reason, up to the newest one at the time of the order. Reason null: any. */
+export interface DismissJobTask {
+  readonly kind: 'dismiss'
+  readonly selection: HeldSelection & { readonly state: 'quarantined' }
   readonly upTo: number
 }
 
@@ -52,7 +59,7 @@ export interface Job {
   /**
    * How much is done. A replay counts the deliveries that it has queued, a move the rows that it has copied, a backup the pages of the
    * store, a retention pass what it has removed, a rebuild the parcels that it has compared, and other jobs the pushes that they have
-   * reprocessed.
+   * reprocessed or dismissed.
    */
   readonly done: number
   /** Why it failed; null: it has not failed. */
@@ -73,7 +80,7 @@ export function hasUnended(jobs: readonly Job[], kind: JobTask['kind']): boolean
 }
 
 /**
- * Where a job continues: a replay after a delivery, a reprocessing after the inbox id of the last push, a rebuild after a parcel, a
+ * Where a job continues: a replay after a delivery, reprocessing or dismissing after the inbox id of the last push, a rebuild after a parcel, a
  * retention pass in the pass that began at a time.
  */
 export type JobCursor = ReplayCursor | RebuildProgress | { readonly inboxId: number } | { readonly passStartedAtMs: number }

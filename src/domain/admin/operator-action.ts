@@ -31,6 +31,7 @@ export type ActionName =
   | 'push.reprocessed'
   | 'push.dismissed'
   | 'inbox.reprocessed'
+  | 'inbox.dismissed'
   | 'parcel.watched'
   | 'parcel.unwatched'
   | 'parcel.refreshed'

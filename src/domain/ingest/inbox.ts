@@ -107,6 +107,13 @@ export interface HeldPage {
   readonly next: number | null
 }
 
+/** A batch of quarantined pushes was dismissed. */
+export interface DismissedHeld {
+  readonly count: number
+  /** The id of the last push of the batch; null: there are no more. */
+  readonly next: number | null
+}
+
 /** Pushes that were not recorded for the same reason. */
 export interface HeldGroup {
   /** Null: they are expired. */

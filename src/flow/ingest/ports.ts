@@ -1,6 +1,7 @@
 import type { Audited } from '../../domain/admin/operator-action.ts'
 import type { BatchReport, Reprocessed } from '../../domain/history/recording.ts'
 import type {
+  DismissedHeld,
   HeldGroup,
   HeldPage,
   HeldPush,
@@ -26,6 +27,8 @@ export interface IngestWrites {
    * there is no such push.
    */
   dismissPush(request: Audited & { readonly inboxId: number }): Promise<'done' | 'settled' | 'unknown'>
+  /** Dismisses up to `limit` quarantined pushes of a reason, the oldest first, with inbox ids above `after` and up to `upTo`. */
+  dismissHeld(request: Audited & Pick<HeldSelection, 'reason'> & HeldRange): Promise<DismissedHeld>
   /** Keeps an explained refusal, and forgets the oldest beyond `REFUSALS_KEPT`. */
   keepRefusal(refusal: Refusal): Promise<void>
 }
@@ -49,6 +52,8 @@ export interface IngestTx {
   listHeld(request: HeldSelection & HeldRange): Promise<HeldPage>
   /** Dismisses a quarantined push. True: it is dismissed; false: it was not in quarantine. */
   dismissPush(inboxId: number): Promise<boolean>
+  /** Dismisses quarantined pushes of a reason, the oldest first. Reason null: any. */
+  dismissHeld(request: Pick<HeldSelection, 'reason'> & HeldRange): Promise<DismissedHeld>
   /** Adds a refusal, and removes the oldest beyond `REFUSALS_KEPT`. */
   addRefusal(refusal: Refusal): void
 }

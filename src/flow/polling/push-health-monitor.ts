@@ -31,7 +31,10 @@ export async function openPushHealthMonitor(ports: {
       if (news.eventQueued) ports.wake()
       if (health === before) return
       if (health === 'silent')
-        ports.log.warn({ before }, 'no pushes arrive although the carrier scans: polls fall back to their full intervals')
+        ports.log.warn(
+          { before },
+          'no pushes with news arrive although the carrier scans (none come, or none are understood): polls fall back to their full intervals',
+        )
       else ports.log.info({ before, pushHealth: health }, 'the health of the carrier’s pushes has changed')
     },
   }

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
 import { QUARANTINE_REASONS } from '../../domain/history/observation.ts'
 import type { RecordOutcome } from '../../domain/history/recording.ts'
-import type { InboxPush, InspectedPush } from '../../domain/ingest/inbox.ts'
+import type { HeldGroup, InboxPush, InspectedPush } from '../../domain/ingest/inbox.ts'
 import { HELD_STATES, INBOX_STATES, type ManageInbox } from '../../flow/admin/inbox/manage-inbox.ts'
 import {
   idOf,
@@ -60,6 +60,15 @@ const pushSchema = named('Push', () =>
     text: z.string().nullable().describe('The bytes as text; null: they are not UTF-8.'),
   }),
 )
+
+const countedSchema = () =>
+  z.strictObject({
+    count: wholeNumber(),
+    dryRun: z.literal(true),
+    reasons: z.array(
+      z.strictObject({ reason: quarantineReason().nullable(), count: wholeNumber(), first: instantOf(), last: instantOf() }),
+    ),
+  })
 
 /** Received pushes, byte for byte. */
 export const INBOX_ROUTES = [
@@ -161,20 +170,14 @@ export const INBOX_ROUTES = [
     query: query({
       state: z.enum(HELD_STATES).default('quarantined'),
       reason: oneOf(QUARANTINE_REASONS).describe('Only pushes that are quarantined for this reason.'),
-      dryRun: flag.describe('Only counts them.'),
+      dryRun: flag.describe('Only counts them, without looking whether they would be recorded.'),
     }),
     body: null,
     answers: () => ({
       200: jsonAnswer(
         'The results; with `dryRun`, how many there are',
         z.union([
-          z.strictObject({
-            count: wholeNumber(),
-            dryRun: z.literal(true),
-            reasons: z.array(
-              z.strictObject({ reason: quarantineReason().nullable(), count: wholeNumber(), first: instantOf(), last: instantOf() }),
-            ),
-          }),
+          countedSchema(),
           z.strictObject({
             count: wholeNumber(),
             dryRun: z.literal(false),
@@ -200,17 +203,53 @@ export const INBOX_ROUTES = [
           ctx.set('Location', pathOfJob(answer.job))
           presentJson(ctx, 202, presentJob(answer.job))
         } else if (answer.kind === 'counted') {
-          const reasons = answer.groups.map(({ reason, count: many, first, last }) => ({
-            reason,
-            count: many,
-            first: presentInstant(first.receivedAtMs),
-            last: presentInstant(last.receivedAtMs),
-          }))
-          presentJson(ctx, 200, { count: answer.count, dryRun: true, reasons })
+          presentJson(ctx, 200, presentCounted(answer))
         } else presentJson(ctx, 200, { count: answer.count, dryRun: false, outcomes: answer.outcomes })
       },
   }),
+  apiRoute({
+    method: 'post',
+    path: '/relay/inbox/dismiss',
+    summary: 'Dismiss all pushes that are in quarantine',
+    description: 'They stay unrecorded. First ask the carrier about the parcels that only they name. More than 100 become a job.',
+    scope: 'admin',
+    params: {},
+    query: query({
+      state: z.enum(['quarantined']).default('quarantined'),
+      reason: oneOf(QUARANTINE_REASONS).describe('Only pushes that are quarantined for this reason.'),
+      dryRun: flag.describe('Only counts them.'),
+    }),
+    body: null,
+    answers: () => ({
+      200: jsonAnswer(
+        'How many are dismissed; with `dryRun`, how many there are',
+        z.union([countedSchema(), z.strictObject({ count: wholeNumber(), dryRun: z.literal(false) })]),
+      ),
+      202: jsonAnswer('A job dismisses them', jobSchema(), location()),
+    }),
+    problems: ['too_many_jobs'],
+    example: { path: {}, query: 'dryRun=true' },
+    answer:
+      ({ manageInbox }: InboxRoutePorts) =>
+      async (ctx, call) => {
+        const answer = await manageInbox.dismissAll(call.query, call.by)
+        if (answer.kind === 'job') {
+          ctx.set('Location', pathOfJob(answer.job))
+          presentJson(ctx, 202, presentJob(answer.job))
+        } else presentJson(ctx, 200, answer.kind === 'counted' ? presentCounted(answer) : { count: answer.count, dryRun: false })
+      },
+  }),
 ]
+
+function presentCounted({ count: all, groups }: { readonly count: number; readonly groups: readonly HeldGroup[] }): object {
+  const reasons = groups.map(({ reason, count: many, first, last }) => ({
+    reason,
+    count: many,
+    first: presentInstant(first.receivedAtMs),
+    last: presentInstant(last.receivedAtMs),
+  }))
+  return { count: all, dryRun: true, reasons }
+}
 
 function presentPush(push: InboxPush): object {
   const { inboxId, receivedAtMs, identifiers, fault } = push

@@ -97,6 +97,12 @@ export const jobSchema = named('Job', () =>
     }),
     z.strictObject({
       ...jobMembers(),
+      kind: z.literal('dismiss'),
+      progress: z.strictObject({ done: wholeNumber() }),
+      task: z.strictObject({ state: z.literal('quarantined'), reason: z.string().nullable() }).describe('The pushes that are dismissed.'),
+    }),
+    z.strictObject({
+      ...jobMembers(),
       kind: z.literal('retention'),
       progress: z.strictObject({ done: wholeNumber() }),
       task: z.strictObject({}),
@@ -134,7 +140,8 @@ export const JOBS_ROUTES = [
     method: 'get',
     path: '/relay/jobs',
     summary: 'List jobs',
-    description: 'Long replays, pushes that are reprocessed, backups, retention passes, rebuilds, and moves of the store, newest first.',
+    description:
+      'Long replays, pushes that are reprocessed or dismissed, backups, retention passes, rebuilds, and moves of the store, newest first.',
     scope: 'admin',
     params: {},
     query: query({ ...page, cursor: count.nullable().default(null) }),
@@ -220,7 +227,7 @@ function presentTask(task: JobTask): object {
   if (task.kind === 'backup') return { name: task.name }
   if (task.kind === 'retention') return {}
   if (task.kind === 'rebuild') return { dryRun: task.dryRun, parcels: task.parcels }
-  return task.kind === 'reprocess' ? task.selection : presentReplay(task)
+  return task.kind === 'reprocess' || task.kind === 'dismiss' ? task.selection : presentReplay(task)
 }
 
 function presentReplay({ to, selection }: ReplayJobTask): object {

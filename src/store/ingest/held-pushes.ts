@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { QUARANTINE_REASONS } from '../../domain/history/observation.ts'
-import type { HeldGroup, HeldPage, HeldRange, HeldSelection } from '../../domain/ingest/inbox.ts'
+import type { DismissedHeld, HeldGroup, HeldPage, HeldRange, HeldSelection } from '../../domain/ingest/inbox.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 import { INBOX_STATES } from './inbox.ts'
@@ -54,11 +54,11 @@ type Selection = Pick<HeldSelection, 'reason'> & { readonly state: keyof typeof 
 const receivedAt = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.selectFrom('inbox').select(['id', 'received_at_ms']).where('id', 'in', oneOf(p.ids)),
 )
-const dismiss = statement<{ id: number }>()((db, p) =>
+const dismiss = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db
     .updateTable('inbox')
     .set({ state: sql.lit(INBOX_STATES.dismissed) })
-    .where('id', '=', p.id)
+    .where('id', 'in', oneOf(p.ids))
     .where('state', '=', sql.lit(INBOX_STATES.quarantined))
     .returning('id'),
 )
@@ -84,7 +84,7 @@ export async function countHeld(session: Session, state: HeldSelection['state'])
 
 /** Lists pushes that were not recorded, with their bytes, the oldest first. */
 export async function listHeld(session: Session, { state, reason, ...range }: Selection & HeldRange): Promise<HeldPage> {
-  const rows = reason === null ? await session.all(held[state].any, range) : await session.all(held[state].ofReason, { ...range, reason })
+  const rows = await listRows(session, { state, reason, ...range })
   let bytes = 0
   const ids = rows
     .filter(({ body_bytes: length }, at) => {
@@ -99,5 +99,19 @@ export async function listHeld(session: Session, { state, reason, ...range }: Se
 
 /** Dismisses a quarantined push. False: there is no quarantined push with this id. */
 export async function dismissPush(session: Session, inboxId: number): Promise<boolean> {
-  return (await session.all(dismiss, { id: inboxId })).length > 0
+  return (await session.all(dismiss, { ids: [inboxId] })).length > 0
+}
+
+/** Dismisses quarantined pushes, the oldest first. */
+export async function dismissHeld(
+  session: Session,
+  { reason, ...range }: Pick<HeldSelection, 'reason'> & HeldRange,
+): Promise<DismissedHeld> {
+  const ids = (await listRows(session, { state: 'quarantined', reason, ...range })).map(({ id }) => id)
+  const dismissed = ids.length === 0 ? [] : await session.all(dismiss, { ids })
+  return { count: dismissed.length, next: ids.length < range.limit ? null : (ids.at(-1) ?? null) }
+}
+
+async function listRows(session: Session, { state, reason, ...range }: Selection & HeldRange) {
+  return reason === null ? await session.all(held[state].any, range) : await session.all(held[state].ofReason, { ...range, reason })
 }

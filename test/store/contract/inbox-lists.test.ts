@@ -161,6 +161,20 @@ describe.each(engines)('a dismissed push on $name', (engine) => {
     expect((await reads.inspectPush(idOf(2)))?.state).toBe('quarantined')
   })
 
+  test('is dismissed with others of its reason, in batches, up to the newest at the start', async () => {
+    const { reads, writes, idOf, upTo } = await openInbox(engine)
+    const first = await writes.dismissHeld({ reason: 'event_time', after: 0, upTo, limit: 1 })
+    expect(first).toEqual({ count: 1, next: idOf(2) })
+    expect(await writes.dismissHeld({ reason: 'event_time', after: idOf(2), upTo: idOf(4), limit: 9 })).toEqual({ count: 0, next: null })
+    expect(await reads.countHeld('quarantined')).toMatchObject([
+      { reason: 'event_time', count: 1 },
+      { reason: 'json_syntax', count: 1 },
+    ])
+    expect(await writes.dismissHeld({ reason: null, after: 0, upTo, limit: 9 })).toEqual({ count: 2, next: null })
+    expect(await reads.countHeld('quarantined')).toEqual([])
+    expect((await reads.inspectPush(idOf(0)))?.state).toBe('recorded')
+  })
+
   test('is in the audit trail with who dismissed it', async () => {
     const { reads, writes, idOf } = await openInbox(engine)
     const target = { kind: 'push', id: String(idOf(2)) } as const

@@ -1,10 +1,11 @@
 import { INTERNAL_ROUTES, ROUTES } from '../../../src/http/routes.ts'
 import type { RouteRow } from '../../../src/http/server/route.ts'
 
-/** These change nothing in the store: the examples of the last three are dry runs, and a reload of an unchanged config only tells that it was done. */
+/** These change nothing in the store: the examples of the last four are dry runs, and a reload of an unchanged config only tells that it was done. */
 const READS_ONLY = ['POST /auth/token', 'POST /relay/reload', 'POST /relay/endpoints/:id/test', 'POST /relay/inbox/reprocess'].concat(
   'POST /relay/retention',
   'POST /relay/parcels/forget',
+  'POST /relay/inbox/dismiss',
   'POST /relay/operator/test',
 )
 /** These ask the carrier about parcels that the relay does not know, and record its answer. */

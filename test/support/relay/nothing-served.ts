@@ -25,6 +25,7 @@ export const nothingServed = {
     quarantined: notAsked,
     reprocessAll: notAsked,
     dismiss: notAsked,
+    dismissAll: notAsked,
   },
   manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
   manageErasures: { forget: notAsked, forgetList: notAsked },

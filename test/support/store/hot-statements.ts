@@ -58,6 +58,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     await tx.pollCandidates({ nowMs: NOW, parcelIds: due.map(({ parcelId }) => parcelId) })
     for (const reason of [null, 'schema']) await tx.listHeld({ state: 'quarantined', reason, after: 0, upTo: 9, limit: 5 })
     await tx.dismissPush(3)
+    for (const reason of [null, 'too_deep']) await tx.dismissHeld({ reason, after: 0, upTo: 0, limit: 5 })
     tx.addRefusal(REFUSAL)
     await tx.queueFeed({ composed: [], deliveries: [{ endpointId: '2', parcelId: 7, sequence: 1_000_000, inboxId: null, nowMs: NOW }] })
     const rebuildable = (await tx.listRebuildable({ after: 0, limit: 50 })).map(({ parcelId }) => parcelId)

@@ -1,5 +1,5 @@
-import type { Job } from '../../../domain/admin/job.ts'
-import type { Actor } from '../../../domain/admin/operator-action.ts'
+import type { Job, JobTask } from '../../../domain/admin/job.ts'
+import type { Actor, Audited } from '../../../domain/admin/operator-action.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { BatchReport, RecordOutcome, Reprocessed } from '../../../domain/history/recording.ts'
 import type { HeldGroup, HeldSelection, InboxPush, InboxState, InspectedPush } from '../../../domain/ingest/inbox.ts'
@@ -13,11 +13,11 @@ export const INBOX_STATES = ['recorded', 'quarantined', 'expired', 'dismissed'] 
 /** The states in which pushes can be reprocessed together. */
 export const HELD_STATES = ['quarantined', 'expired'] as const satisfies readonly HeldSelection['state'][]
 
-/** Up to this many pushes are reprocessed while the operator waits. More become a job. */
+/** Up to this many pushes are reprocessed or dismissed while the operator waits. More become a job. */
 const AT_ONCE_MAX = 100
 
 export interface ManageInboxPorts {
-  readonly write: Pick<WriteSide, 'reprocess' | 'reprocessHeld' | 'dismissPush' | 'startJob'>
+  readonly write: Pick<WriteSide, 'reprocess' | 'reprocessHeld' | 'dismissPush' | 'dismissHeld' | 'startJob'>
   readonly reads: Pick<ReadSide, 'listInbox' | 'inspectPush' | 'countHeld' | 'listRefusals'>
   readonly clock: Clock
   /** Called with the report of each commit, as other commits do. */
@@ -66,13 +66,21 @@ export interface ManageInbox {
   reprocessAll(order: HeldSelection & { readonly dryRun: boolean }, by: Actor): Promise<ReprocessAnswer>
   /** Decides that a quarantined push stays unrecorded. It is no longer reprocessed together with others. Throws `not_dismissable`. */
   dismiss(id: string, by: Actor): Promise<InspectedPush>
+  /** Dismisses in the same way all quarantined pushes of a reason that have come until now, as `reprocessAll` reprocesses them. */
+  dismissAll(order: { readonly reason: string | null; readonly dryRun: boolean }, by: Actor): Promise<DismissAnswer>
 }
+
+type Counted = { readonly kind: 'counted'; readonly count: number; readonly groups: readonly HeldGroup[] }
+type Queued = { readonly kind: 'job'; readonly job: Job }
 
 /** The result of reprocessing many pushes: they were only counted, are reprocessed, or became a job. */
 export type ReprocessAnswer =
-  | { readonly kind: 'counted'; readonly count: number; readonly groups: readonly HeldGroup[] }
+  | Counted
+  | Queued
   | { readonly kind: 'reprocessed'; readonly count: number; readonly outcomes: Readonly<Record<RecordOutcome['kind'], number>> }
-  | { readonly kind: 'job'; readonly job: Job }
+
+/** The result of dismissing many pushes. */
+export type DismissAnswer = Counted | Queued | { readonly kind: 'dismissed'; readonly count: number }
 
 const REPROCESS_REFUSALS: Readonly<Record<Exclude<Reprocessed['kind'], 'done' | 'unknown'>, string>> = {
   settled: 'This push is recorded already.',
@@ -114,11 +122,9 @@ export function createManageInbox(ports: ManageInboxPorts): ManageInbox {
       return outcome
     },
     async reprocessAll({ state, reason, dryRun }, by) {
-      const groups = (await reads.countHeld(state)).filter((group) => reason === null || group.reason === reason)
-      const count = groups.reduce((sum, group) => sum + group.count, 0)
+      const { groups, count, upTo } = await countHeld(ports, { state, reason })
       if (dryRun) return { kind: 'counted', count, groups }
       const selection = { state, reason }
-      const upTo = Math.max(0, ...groups.map(({ last }) => last.inboxId))
       const nowMs = clock.now()
       const action = {
         atMs: nowMs,
@@ -127,12 +133,7 @@ export function createManageInbox(ports: ManageInboxPorts): ManageInbox {
         target: { kind: 'inbox', id: state },
         detail: { reason, count },
       } as const
-      if (count > AT_ONCE_MAX) {
-        const job = await write.startJob({ task: { kind: 'reprocess', selection, upTo }, by: by.name, nowMs, action })
-        if (job === null) throw new AppError('too_many_jobs', 'A hundred jobs have not ended yet. Cancel one, or ask again later.')
-        ports.work()
-        return { kind: 'job', job }
-      }
+      if (count > AT_ONCE_MAX) return await queue(ports, { task: { kind: 'reprocess', selection, upTo }, by: by.name, nowMs, action })
       const outcomes = { recorded: 0, duplicate: 0, quarantined: 0, expired: 0, erased: 0 }
       for (let after: number | null = count === 0 ? null : 0; after !== null; ) {
         const order: { readonly action?: typeof action } = after === 0 ? { action } : {}
@@ -154,7 +155,47 @@ export function createManageInbox(ports: ManageInboxPorts): ManageInbox {
       }
       return await find(text)
     },
+    dismissAll: (order, by) => dismissAll(ports, order, by),
   }
+}
+
+async function dismissAll(
+  ports: ManageInboxPorts,
+  { reason, dryRun }: Parameters<ManageInbox['dismissAll']>[0],
+  by: Actor,
+): Promise<DismissAnswer> {
+  const selection = { state: 'quarantined', reason } as const
+  const { groups, count, upTo } = await countHeld(ports, selection)
+  if (dryRun) return { kind: 'counted', count, groups }
+  const nowMs = ports.clock.now()
+  const action = {
+    atMs: nowMs,
+    by,
+    action: 'inbox.dismissed',
+    target: { kind: 'inbox', id: selection.state },
+    detail: { reason, count },
+  } as const
+  if (count > AT_ONCE_MAX) return await queue(ports, { task: { kind: 'dismiss', selection, upTo }, by: by.name, nowMs, action })
+  if (count === 0) return { kind: 'dismissed', count }
+  const dismissed = await ports.write.dismissHeld({ reason, after: 0, upTo, limit: AT_ONCE_MAX, action })
+  return { kind: 'dismissed', count: dismissed.count }
+}
+
+/** Counts the selected pushes by reason. `upTo`: the id of the newest. */
+async function countHeld({ reads }: ManageInboxPorts, { state, reason }: HeldSelection) {
+  const groups = (await reads.countHeld(state)).filter((group) => reason === null || group.reason === reason)
+  const count = groups.reduce((sum, group) => sum + group.count, 0)
+  return { groups, count, upTo: Math.max(0, ...groups.map(({ last }) => last.inboxId)) }
+}
+
+async function queue(
+  { write, work }: ManageInboxPorts,
+  order: Audited & { readonly task: JobTask; readonly by: string; readonly nowMs: number },
+): Promise<Queued> {
+  const job = await write.startJob(order)
+  if (job === null) throw new AppError('too_many_jobs', 'A hundred jobs have not ended yet. Cancel one, or ask again later.')
+  work()
+  return { kind: 'job', job }
 }
 
 function readId(text: string): number | null {

@@ -11,7 +11,7 @@ import type { Transactions, WriteStore, WriteTx } from '../../write-store.ts'
 
 type Reprocess = Parameters<WriteSide['reprocess']>[0]
 export type ReprocessBatchTx = RecordTx & Pick<WriteTx, 'listHeld'>
-type ReprocessTx = ReprocessBatchTx & AuditTx & Pick<WriteTx, 'dismissPush' | 'findPush'>
+type ReprocessTx = ReprocessBatchTx & AuditTx & Pick<WriteTx, 'dismissHeld' | 'dismissPush' | 'findPush'>
 type Prepare = (push: IncomingPush) => IncomingPush
 
 interface ReprocessPorts extends RecordPorts {
@@ -26,7 +26,7 @@ export function createReprocess(
   ports: ReprocessPorts,
   rules: RecordRules,
   batches: ReprocessBatches,
-): Pick<WriteSide, 'reprocess' | 'reprocessHeld' | 'dismissPush'> {
+): Pick<WriteSide, 'reprocess' | 'reprocessHeld' | 'dismissPush' | 'dismissHeld'> {
   const { store, clock } = ports
   const record = ({ inboxId, nowMs, ...order }: Reprocess, prepared: Prepare) =>
     store.transaction(async (tx) => {
@@ -68,6 +68,12 @@ export function createReprocess(
           return 'done'
         }
         return (await tx.findPush(inboxId)) === null ? 'unknown' : 'settled'
+      }),
+    dismissHeld: ({ action, ...request }) =>
+      store.transaction(async (tx) => {
+        const dismissed = await tx.dismissHeld(request)
+        if (action !== undefined) audit(tx, { action })
+        return dismissed
       }),
   }
 }

@@ -1,5 +1,6 @@
 import {
   type BackupJobTask,
+  type DismissJobTask,
   type JobTask,
   type MoveJobTask,
   type ReplayJobTask,
@@ -23,7 +24,7 @@ type JobsTx = AuditTx &
   PruneTx &
   ReplayTx &
   ReprocessBatchTx &
-  Pick<WriteTx, 'cancelJob' | 'cancelRemoved' | 'insertJob' | 'listUnendedJobs' | 'saveJob'>
+  Pick<WriteTx, 'dismissHeld' | 'cancelJob' | 'cancelRemoved' | 'insertJob' | 'listUnendedJobs' | 'saveJob'>
 
 type Rebuild = (request: { readonly limit: number; readonly nowMs: number }) => Promise<RebuildStretch>
 
@@ -73,6 +74,7 @@ export function createJobs(
               if (isReplay(one)) return { after: await workOn(tx, one, limit, nowMs), done: null, retired: [] }
               if (isRetention(one)) return await pruneFor(one, nowMs, () => pruneIn(tx, { retention: retention(), nowMs, isOrdered: true }))
               if (isReprocess(one)) return await reprocessFor(one, nowMs, (batch) => reprocess(tx, { ...batch, limit, nowMs }))
+              if (isDismiss(one)) return await dismissFor(tx, one, limit, nowMs)
               throw new Error(`nobody works on a job of the kind ${one.task.kind} here`)
             }
           },
@@ -125,6 +127,10 @@ function isReprocess(job: UnendedJob): job is UnendedOf<ReprocessJobTask> {
   return job.task.kind === 'reprocess'
 }
 
+function isDismiss(job: UnendedJob): job is UnendedOf<DismissJobTask> {
+  return job.task.kind === 'dismiss'
+}
+
 function isRetention(job: UnendedJob): job is UnendedOf<RetentionJobTask> {
   return job.task.kind === 'retention'
 }
@@ -152,6 +158,15 @@ async function reprocessFor(
   const saved = { ...job, done: job.done + done.recorded.length }
   if (done.next === null) return { after: { ...saved, state: 'done', endedAtMs: nowMs }, done, retired: [] }
   return { after: { ...saved, state: 'running', cursor: { inboxId: done.next } }, done, retired: [] }
+}
+
+async function dismissFor(tx: Pick<WriteTx, 'dismissHeld'>, job: UnendedOf<DismissJobTask>, limit: number, nowMs: number): Promise<Worked> {
+  const { selection, upTo } = job.task
+  const after = job.cursor !== null && 'inboxId' in job.cursor ? job.cursor.inboxId : 0
+  const { count, next } = await tx.dismissHeld({ reason: selection.reason, after, upTo, limit })
+  const saved = { ...job, done: job.done + count }
+  if (next === null) return { after: { ...saved, state: 'done', endedAtMs: nowMs }, done: null, retired: [] }
+  return { after: { ...saved, state: 'running', cursor: { inboxId: next } }, done: null, retired: [] }
 }
 
 async function workOn(tx: ReplayTx, job: UnendedOf<ReplayJobTask>, limit: number, nowMs: number): Promise<UnendedJob> {

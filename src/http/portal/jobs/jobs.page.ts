@@ -69,7 +69,7 @@ export function jobPages({ manageJobs, manageRebuild, manageEndpoints }: JobPage
 
 function jobsPage(visit: Visit, jobs: readonly Job[], webhooks: readonly WebhookName[], said: RebuildSaid): string {
   const { to, nowMs, person } = visit
-  const lead = `Replays, reprocessing, backups, retention passes, rebuilds and moves of the store. The newest ${SHOWN_MAX} are shown.`
+  const lead = `Replays, reprocessing, dismissing, backups, retention passes, rebuilds and moves of the store. The newest ${SHOWN_MAX} are shown.`
   const main = html`${headline({ title: 'Jobs', lead, asOf: asOfLine(nowMs, to`/jobs`, true) })}
 ${island('jobs', jobs.length === 0 ? html`<div class="empty"><h2>There was no job yet</h2></div>` : jobTable(visit, jobs, webhooks))}
 ${rebuildForm(visit, said)}`
@@ -114,6 +114,10 @@ function workOf({ to }: Visit, job: Job, webhooks: readonly WebhookName[]): Part
   if (task.kind === 'backup') return html`Backup <code>${task.name}</code>`
   if (task.kind === 'retention') return 'Remove what is past its time'
   if (task.kind === 'rebuild') return rebuildOf({ to }, task, job)
+  if (task.kind === 'dismiss') {
+    const { reason } = task.selection
+    return `Dismiss what is in quarantine${reason === null ? '' : `: ${reasonInTable(reason)}`}`
+  }
   if (task.kind === 'reprocess') {
     const { state, reason } = task.selection
     return `Reprocess what is ${state === 'expired' ? 'expired' : 'in quarantine'}${reason === null ? '' : `: ${reasonInTable(reason)}`}`

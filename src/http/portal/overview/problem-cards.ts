@@ -99,10 +99,10 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
     case 'quarantined':
       return {
         title: `${counted(problem.count, 'push is', 'pushes are')} in quarantine`,
-        what: html`<p>They are authentic, and the relay does not understand them. They are kept.</p>${situation.held.length === 0 ? null : html`<p>${reasonsOf(situation, nowMs)}</p>`}${
+        what: html`<p>They are authentic, and the relay does not understand them. They are kept. A parcel that only they name is not polled.</p>${situation.held.length === 0 ? null : html`<p>${reasonsOf(situation, nowMs)}</p>`}${
           person.scope === 'admin' ? html`<div class="acts">${buttonLink(to`/inbox`, 'Open the inbox, by reason')}</div>` : null
         }`,
-        todo: html`<p>Look whether the carrier has changed its format.</p>`,
+        todo: html`<ol>${SETTLE_QUARANTINE}</ol>`,
       }
     case 'disk_full':
       return tellFullDisk(problem.disk, situation, nowMs)
@@ -125,6 +125,10 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
   }
 }
 
+const SETTLE_QUARANTINE = html`<li>Ask the carrier whether it has changed its format, and whether it meant to.</li>
+<li>If it goes back: fetch the parcels that the pushes name, with <code>parcel-relay inbox --refresh</code>, then dismiss the pushes.</li>
+<li>If the format stays: install a version of the relay that reads it, then reprocess them.</li>`
+
 /** The carrier still pushes, but the relay understands none of the pushes. That needs another remedy than a blocked connection. */
 function tellMisunderstood({ nowMs, to, person }: Visit, { pushes, carrier, held }: Situation): Told {
   const [newest] = held
@@ -136,7 +140,7 @@ function tellMisunderstood({ nowMs, to, person }: Visit, { pushes, carrier, held
         : null
     }`,
     todo: html`<ol><li>Open one of them: the page marks the bytes that are wrong.</li>
-<li>Ask the carrier whether it has changed its format. If it has, the relay needs an update.</li>
+${SETTLE_QUARANTINE}
 <li>If nothing more comes although polls find entries, the pushes have stopped as well.</li></ol>${runbookLink(to, 'pushes_silent')}`,
     runbook: 'quarantined',
   }

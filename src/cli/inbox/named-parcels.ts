@@ -1,0 +1,85 @@
+import { type AskRelay, describeProblem, listOf, memberOf, textOf } from '../asking/ask-relay.ts'
+import { createProgressLine } from '../asking/progress-line.ts'
+
+/** Selects pushes of the inbox. */
+export interface PushSelection {
+  readonly state: string
+  readonly reason: string | undefined
+}
+
+/** A parcel that pushes name. */
+export interface NamedParcel {
+  /** All of its identifiers that the pushes name. */
+  readonly identifiers: readonly string[]
+  /** An identifier by which the relay knows it; null: it does not know the parcel. */
+  readonly knownAs: string | null
+}
+
+export interface NamedParcels {
+  readonly parcels: readonly NamedParcel[]
+  readonly pushes: number
+  /** How many pushes name no parcel that can be read. */
+  readonly unreadable: number
+}
+
+/** Lists selected pushes before anything changes them, in the order of arrival. */
+export async function listPushes(ask: AskRelay, { state, reason }: PushSelection): Promise<readonly unknown[]> {
+  const found: unknown[] = []
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const query = new URLSearchParams({
+      limit: '500',
+      state,
+      ...(reason === undefined ? {} : { reason }),
+      ...(cursor === '' ? {} : { cursor }),
+    })
+    const page = await ask('GET', `/relay/inbox?${query.toString()}`)
+    if (page.status !== 200) throw new Error(describeProblem(page))
+    found.push(...listOf(page.body, 'pushes'))
+    cursor = textOf(page.body, 'next')
+  }
+  return found.reverse()
+}
+
+/** Finds the parcels that selected pushes name in their bodies, and whether the relay knows them. */
+export async function findNamedParcels(ask: AskRelay, selection: PushSelection): Promise<NamedParcels> {
+  const pushes = await listPushes(ask, selection)
+  const named = new Map<string, ReadonlySet<string>>()
+  let unreadable = 0
+  for (const push of pushes) {
+    const identifiers = await identifiersOf(ask, push)
+    if (identifiers.length === 0) unreadable += 1
+    // Pushes that share an identifier are about the same parcel.
+    const together = new Set(identifiers.flatMap((one) => [...(named.get(one) ?? [one])]))
+    for (const one of together) named.set(one, together)
+  }
+  const groups = [...new Set(named.values())]
+  const progress = createProgressLine(process.stderr)
+  const parcels: NamedParcel[] = []
+  for (const [at, group] of groups.entries()) {
+    const identifiers = [...group]
+    parcels.push({ identifiers, knownAs: await findKnown(ask, identifiers) })
+    progress.show('looking up', at + 1, groups.length, 'parcels')
+  }
+  progress.end()
+  return { parcels, pushes: pushes.length, unreadable }
+}
+
+async function identifiersOf(ask: AskRelay, push: unknown): Promise<readonly string[]> {
+  const listed = textsIn(push)
+  // A list does not read long bodies, so look at such a push alone.
+  const isUnread = listed.length === 0 && memberOf(push, 'place') === null && memberOf(push, 'bodyBytes') !== null
+  return isUnread ? textsIn((await ask('GET', `/relay/inbox/${textOf(push, 'id') ?? ''}`)).body) : listed
+}
+
+function textsIn(push: unknown): readonly string[] {
+  return listOf(memberOf(push, 'parcel'), 'identifiers').filter((one) => typeof one === 'string')
+}
+
+async function findKnown(ask: AskRelay, identifiers: readonly string[]): Promise<string | null> {
+  for (const identifier of identifiers) {
+    const answer = await ask('GET', `/relay/parcels/${encodeURIComponent(identifier)}`)
+    if (answer.status === 200) return identifier
+    if (answer.status !== 404 && answer.status !== 410) throw new Error(`${identifier}: ${describeProblem(answer)}`)
+  }
+  return null
+}
