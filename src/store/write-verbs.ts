@@ -33,7 +33,7 @@ import { rebuildVerbs } from './history/rebuilding.ts'
 import { loadSightingsOf } from './history/sightings.ts'
 import { findTombstones, hasTombstones, listIdentifiers, loadTombstoneKey, saveTombstone } from './history/tombstones.ts'
 import { dismissHeld, dismissPush, listHeld } from './ingest/held-pushes.ts'
-import { findPush } from './ingest/inbox-lists.ts'
+import { findPush, listNewestPushes } from './ingest/inbox-lists.ts'
 import { addRefusal } from './ingest/refusals.ts'
 import { findAskable, findDuePolls } from './polling/due-polls.ts'
 import { dropExpectedPushes, duePushes } from './polling/expected-pushes.ts'
@@ -224,6 +224,7 @@ function deliveryVerbs({ session }: WriteParts) {
 function adminVerbs({ session }: WriteParts) {
   return {
     findPush: (inboxId) => findPush(session, inboxId),
+    listNewestPushes: (limit) => listNewestPushes(session, limit),
     listHeld: (request) => listHeld(session, request),
     dismissPush: (inboxId) => dismissPush(session, inboxId),
     dismissHeld: (request) => dismissHeld(session, request),

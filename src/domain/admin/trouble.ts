@@ -1,4 +1,5 @@
 import type { OperatorEvent } from '../delivery/operator-event.ts'
+import type { InboxPush } from '../ingest/inbox.ts'
 
 /** A problem that lasts and that operators know of. */
 export interface Trouble {
@@ -83,6 +84,34 @@ export function tellQuarantined(known: readonly Trouble[], counts: readonly Quar
     } else if (more > 0) kept.push({ ...before, count })
   }
   return { events, kept, over }
+}
+
+/** The subject of the trouble that no push is understood. */
+export const NOT_UNDERSTOOD = 'no push is understood'
+/** This many of the newest pushes show whether pushes are understood. */
+export const NEWEST_PUSHES = 10
+/** The relay has understood a push that is in quarantine for one of these reasons. */
+const UNDERSTOOD_REASONS = ['parcel_full', 'failed']
+
+export type NewestPush = Pick<InboxPush, 'state' | 'reason' | 'receivedAtMs'>
+
+/**
+ * Decides whether operators must be told that no push is understood any more, or that pushes are understood again; null: neither. `newest`:
+ * the newest pushes, the newest first. A trouble ends only when most are understood, so that it does not begin and end with every push.
+ */
+export function tellUnderstood(known: Trouble | undefined, newest: readonly NewestPush[]): OperatorEvent | null {
+  if (newest.length < NEWEST_PUSHES) return null
+  const wrong = newest.filter(isNotUnderstood)
+  const [last, first] = [wrong[0], wrong.at(-1)]
+  if (known !== undefined) {
+    return wrong.length <= NEWEST_PUSHES / 2 ? { event: 'pushes_understood', since: instant(known.sinceMs) } : null
+  }
+  if (wrong.length < newest.length || last === undefined || first === undefined) return null
+  return { event: 'pushes_not_understood', reason: last.reason ?? '', since: instant(first.receivedAtMs) }
+}
+
+function isNotUnderstood({ state, reason }: NewestPush): boolean {
+  return (state === 'quarantined' || state === 'dismissed') && !UNDERSTOOD_REASONS.includes(reason ?? '')
 }
 
 function instant(atMs: number): string {

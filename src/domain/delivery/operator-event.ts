@@ -36,6 +36,10 @@ export type OperatorEvent =
    * This many pushes were quarantined for a reason since a time. The first one is reported at once, then once an hour how many more came.
    */
   | { readonly event: 'pushes_quarantined'; readonly reason: string; readonly count: number; readonly since: string }
+  /** The newest pushes are all in quarantine, so no push is understood. `reason`: of the newest one. `since`: when the first of them came. */
+  | { readonly event: 'pushes_not_understood'; readonly reason: string; readonly since: string }
+  /** After that, most of the newest pushes are understood again. */
+  | { readonly event: 'pushes_understood'; readonly since: string }
   | { readonly event: 'disk_low'; readonly freeBytes: number; readonly freeBytesMin: number }
   | { readonly event: 'disk_recovered'; readonly freeBytes: number; readonly since: string }
   /** `changed`: the settings that a reload applied. `problems`: files that could not be used, so the earlier ones stay in use. */
@@ -91,6 +95,8 @@ export const OPERATOR_EVENTS = [
   'pushes_lossy',
   'pushes_trusted',
   'pushes_quarantined',
+  'pushes_not_understood',
+  'pushes_understood',
   'disk_low',
   'disk_recovered',
   'reloaded',

@@ -81,6 +81,23 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
       { kind: 'quarantine', text: of('reason') },
     ],
   },
+  pushes_not_understood: {
+    kind: 'bad',
+    state: 'not understood',
+    page: '/inbox',
+    tell: (of) => [
+      'No push is understood since ',
+      time(of('since')),
+      ': all go into quarantine: ',
+      { kind: 'quarantine', text: of('reason') },
+    ],
+  },
+  pushes_understood: {
+    kind: 'ok',
+    state: 'understood',
+    page: '/inbox',
+    tell: () => ['Pushes are understood again. The ones in quarantine still wait for you'],
+  },
   disk_low: { kind: 'warn', state: 'disk low', page: '/', tell: () => ['The store’s disk is nearly full'] },
   disk_recovered: { kind: 'ok', state: 'recovered', page: '/', tell: () => ['The store’s disk has room again'] },
   reloaded: {

@@ -1,5 +1,5 @@
 import type { Job } from '../../domain/admin/job.ts'
-import { QUARANTINE_SUBJECTS, tellQuarantined } from '../../domain/admin/trouble.ts'
+import { NEWEST_PUSHES, NOT_UNDERSTOOD, QUARANTINE_SUBJECTS, tellQuarantined, tellUnderstood } from '../../domain/admin/trouble.ts'
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import { type OperatorEventTx, recordOperatorEvent } from '../operator-events.tx.ts'
 import type { WriteSide } from '../write-side.ts'
@@ -10,7 +10,8 @@ export type TellOperators = Pick<
   'recordOperatorEvent' | 'beginTrouble' | 'endTrouble' | 'tellOperators' | 'recordAction' | 'addTallies'
 >
 
-type QuarantineTx = OperatorEventTx & Pick<WriteTx, 'endTrouble' | 'listTroubles' | 'saveTrouble' | 'takeQuarantineCounts'>
+type QuarantineTx = OperatorEventTx &
+  Pick<WriteTx, 'endTrouble' | 'listNewestPushes' | 'listTroubles' | 'saveTrouble' | 'takeQuarantineCounts'>
 type TellTx = QuarantineTx & Pick<WriteTx, 'addAction' | 'addTallies' | 'beginTrouble' | 'noteFlush' | 'takeEndedJobs'>
 
 /** One transaction reads at most this many counts of quarantined pushes. */
@@ -73,7 +74,19 @@ async function tellOfQuarantine(tx: QuarantineTx, nowMs: number): Promise<number
   for (const trouble of kept) await tx.saveTrouble(trouble)
   for (const subject of over) await tx.endTrouble(subject)
   for (const event of events) await recordOperatorEvent(tx, event, nowMs)
-  return events.length
+  return events.length + (await tellWhetherUnderstood(tx, counts.length > 0, nowMs))
+}
+
+/** Looks only if pushes were quarantined, or if operators know that no push is understood. */
+async function tellWhetherUnderstood(tx: QuarantineTx, hasQuarantined: boolean, nowMs: number): Promise<number> {
+  const [known] = await tx.listTroubles(NOT_UNDERSTOOD)
+  if (known === undefined && !hasQuarantined) return 0
+  const event = tellUnderstood(known, await tx.listNewestPushes(NEWEST_PUSHES))
+  if (event === null) return 0
+  if (event.event === 'pushes_understood') await tx.endTrouble(NOT_UNDERSTOOD)
+  else await tx.saveTrouble({ subject: NOT_UNDERSTOOD, sinceMs: nowMs, count: 0 })
+  await recordOperatorEvent(tx, event, nowMs)
+  return 1
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Audited } from '../../domain/admin/operator-action.ts'
+import type { NewestPush } from '../../domain/admin/trouble.ts'
 import type { BatchReport, Reprocessed } from '../../domain/history/recording.ts'
 import type {
   DismissedHeld,
@@ -50,6 +51,8 @@ export interface IngestTx {
   findPush(inboxId: number): Promise<HeldPush | null>
   /** Pushes that were not recorded, the oldest first. */
   listHeld(request: HeldSelection & HeldRange): Promise<HeldPage>
+  /** The newest pushes of the inbox, the newest first. */
+  listNewestPushes(limit: number): Promise<readonly NewestPush[]>
   /** Dismisses a quarantined push. True: it is dismissed; false: it was not in quarantine. */
   dismissPush(inboxId: number): Promise<boolean>
   /** Dismisses quarantined pushes of a reason, the oldest first. Reason null: any. */

@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely'
+import type { NewestPush } from '../../domain/admin/trouble.ts'
 import { type BodyGlimpse, findFault, glimpseBody } from '../../domain/ingest/fault-in-body.ts'
 import type { HeldPage, HeldPush, InboxPage, InboxPush, InboxQuery, InboxState, InspectedPush } from '../../domain/ingest/inbox.ts'
 import type { Session } from '../engine.ts'
@@ -24,6 +25,9 @@ const listed = (db: Kysely<Tables>) => db.selectFrom('inbox').select(COLUMNS).se
 const receivedIn = (db: Kysely<Tables>, span: Span) =>
   listed(db).where('received_at_ms', '>=', span.fromMs).where('received_at_ms', '<', span.toMs)
 
+const newest = statement<{ limit: number }>()((db, p) =>
+  db.selectFrom('inbox').select(['state', 'reason', 'received_at_ms']).where('id', '>', 0).orderBy('id', 'desc').limit(p.limit),
+)
 const newestBefore = statement<{ before: number }>()((db, p) =>
   db.selectFrom('inbox').select('id').where('id', '>', 0).where('id', '<', p.before).orderBy('id', 'desc').limit(1),
 )
@@ -238,6 +242,12 @@ function merge(found: readonly Found[], limit: number): Found {
   const all = found.flatMap(({ rows }) => rows).toSorted((a, b) => b.id - a.id)
   const rows = all.filter(({ id }) => id >= downTo).slice(0, limit)
   return { rows, downTo: rows.length === limit ? (rows.at(-1)?.id ?? 0) : downTo }
+}
+
+/** The newest pushes, the newest first. */
+export async function listNewestPushes(session: Session, limit: number): Promise<readonly NewestPush[]> {
+  const rows = await session.all(newest, { limit })
+  return rows.map(({ state, reason, received_at_ms: receivedAtMs }) => ({ state: stateOf(state), reason, receivedAtMs }))
 }
 
 /** Loads a push with its bytes; null if there is no such push. */

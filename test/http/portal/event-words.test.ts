@@ -19,6 +19,11 @@ test.each([
   ['endpoint_disabled', { endpoint: shop, because: 'of a later version' }, 'shop was disabled: of a later version'],
   ['pushes_quarantined', { reason: 'json_syntax', count: 1 }, '1 push was not understood: it is not JSON'],
   ['pushes_quarantined', { reason: 'event_time', count: 3 }, '3 pushes were not understood: eventTime is not a UTC time'],
+  [
+    'pushes_not_understood',
+    { reason: 'event_time', since: '2026-11-25T10:05:07.286Z' },
+    'No push is understood since 10:05 UTC: all go into quarantine: eventTime is not a UTC time',
+  ],
   ['carrier_failing', { reason: 'server_error' }, 'The carrier fails: it failed inside (5xx)'],
   ['certificate_expiring', { listener: 'public', expiresAt: 'soon' }, 'The certificate of public expires at soon'],
 ])('%s becomes a plain sentence', (event, detail, sentence) => {

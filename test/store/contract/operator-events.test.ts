@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { OperatorEvent } from '../../../src/domain/delivery/operator-event.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
+import { pushBody } from '../../support/history/builders.ts'
 import { HOUR_MS, MINUTE_MS, NOON } from '../../support/runner/constants.ts'
 import { engines } from '../../support/store/engines.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
@@ -99,6 +100,27 @@ describe.each(engines)('operator events on $name', (engine) => {
       [2, since(0)],
       [1, since(2)],
     ])
+  })
+
+  test('one event says that no push is understood any more, and one that most are again', async () => {
+    const { writes, record, now, told } = await open(engine)
+    const garbage = (nth: number) => incomingPush(Buffer.from(`not JSON ${nth}`), now())
+    const good = (nth: number) => incomingPush(pushBody({ trackingIds: [`6100000${nth}`] }), now())
+    const names = async () => {
+      await writes.tellOperators({ nowMs: now() })
+      return (await told()).map((event) => Reflect.get(event, 'event'))
+    }
+    await record(...Array.from({ length: 9 }, (_, nth) => garbage(nth)))
+    expect(await names()).toEqual(['pushes_quarantined'])
+    await record(garbage(9))
+    expect(await names()).toEqual(['pushes_quarantined', 'pushes_not_understood'])
+    expect((await told())[1]).toMatchObject({ reason: 'json_syntax', since: new Date(NOON).toISOString() })
+    await record(garbage(10), good(1), good(2), good(3), good(4))
+    expect(await names()).toHaveLength(2)
+    await record(good(5))
+    expect(await names()).toEqual(['pushes_quarantined', 'pushes_not_understood', 'pushes_understood'])
+    await record(garbage(11))
+    expect(await names()).toHaveLength(3)
   })
 
   test('a reprocessed push that stays in quarantine is not counted again', async () => {

@@ -74,6 +74,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   await store.transaction(async (tx) => {
     for (const job of await tx.takeEndedJobs()) tx.addOperatorEvent({ event: 'credentials_refused' }, job.createdAtMs)
     await tx.takeQuarantineCounts(5)
+    await tx.listNewestPushes(5)
     for (const trouble of await tx.listTroubles('credentials')) await tx.saveTrouble(trouble)
     await tx.endTrouble('credentials')
     const additions = [
