@@ -5,22 +5,25 @@ import type { Clock, Log } from './ports.ts'
  */
 export interface LogDigest {
   /**
-   * Logs or counts events. `message` is the logged sentence and also names their kind; `count` becomes a field of the line. `senders`: who
-   * caused them; a line names the last few.
+   * Logs or counts events. `message` is the logged sentence and also names their kind; `count` becomes a field of the line. `causes`: who or
+   * what caused them, by the name of a field; a line names the last few.
    */
-  add(message: string, count: number, senders?: readonly string[]): void
+  add(message: string, count: number, causes?: Causes): void
   /** Logs every count that is a minute old. Call it every few seconds. */
   flush(): void
   /** Logs all counts. Call it when the relay stops. */
   end(): void
 }
 
+/** The causes of log lines, by the name of their field. */
+export type Causes = Readonly<Record<string, readonly string[]>>
+
 const EVERY_MS = 60_000
-const SENDERS_MAX = 5
+const CAUSES_MAX = 5
 
 interface Counted {
   count: number
-  senders: readonly string[]
+  causes: Causes
   readonly sinceMs: number
 }
 
@@ -29,33 +32,41 @@ export function createLogDigest({ log, clock }: { readonly log: Pick<Log, 'warn'
 
   function flushOlderThan(ageMs: number): void {
     const nowMs = clock.monotonic()
-    for (const [message, { count, senders, sinceMs }] of counted) {
+    for (const [message, { count, causes, sinceMs }] of counted) {
       if (nowMs - sinceMs < ageMs) continue
       if (count === 0) {
         counted.delete(message)
         continue
       }
-      log.warn({ count, seconds: Math.round((nowMs - sinceMs) / 1000), ...named(senders) }, message)
-      counted.set(message, { count: 0, senders: [], sinceMs: nowMs })
+      log.warn({ count, seconds: Math.round((nowMs - sinceMs) / 1000), ...named(causes) }, message)
+      counted.set(message, { count: 0, causes: {}, sinceMs: nowMs })
     }
   }
 
   return {
-    add(message, count, senders = []) {
+    add(message, count, causes = {}) {
       const known = counted.get(message)
       if (known !== undefined) {
         known.count += count
-        known.senders = [...new Set([...senders, ...known.senders])].slice(0, SENDERS_MAX)
+        known.causes = joined(causes, known.causes)
         return
       }
-      log.warn({ count, ...named(senders) }, message)
-      counted.set(message, { count: 0, senders: [], sinceMs: clock.monotonic() })
+      log.warn({ count, ...named(causes) }, message)
+      counted.set(message, { count: 0, causes: {}, sinceMs: clock.monotonic() })
     },
     flush: () => flushOlderThan(EVERY_MS),
     end: () => flushOlderThan(0),
   }
 }
 
-function named(senders: readonly string[]): object {
-  return senders.length === 0 ? {} : { senders: senders.slice(0, SENDERS_MAX) }
+function joined(newer: Causes, older: Causes): Causes {
+  const names = new Set([...Object.keys(newer), ...Object.keys(older)])
+  return Object.fromEntries(
+    [...names].map((name) => [name, [...new Set([...(newer[name] ?? []), ...(older[name] ?? [])])].slice(0, CAUSES_MAX)]),
+  )
+}
+
+function named(causes: Causes): object {
+  const some = Object.entries(causes).filter(([, texts]) => texts.length > 0)
+  return Object.fromEntries(some.map(([name, texts]) => [name, texts.slice(0, CAUSES_MAX)]))
 }

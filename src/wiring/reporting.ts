@@ -96,10 +96,10 @@ export function openReporting(ports: ReportingPorts) {
     meter,
     readiness,
     /** Applies a report of the receiver's thread. */
-    received({ pushes: counts, commits: committed, refusals, refusedSenders }: ReceiverNews): void {
+    received({ pushes: counts, commits: committed, refusals, refusedSenders: senders, reasons }: ReceiverNews): void {
       for (const { outcome, keyIndex, count } of counts) {
         meter.pushReceived(outcome, keyIndex, count)
-        logPushes(outcome, count, refusedSenders)
+        logPushes(outcome, count, { senders, reasons })
         warnOfExpired(outcome, count)
       }
       for (const refusal of refusals) {

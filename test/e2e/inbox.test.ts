@@ -64,7 +64,7 @@ test('5.4: one command records and relays expired pushes once the clock is right
   for (const id of ['60000002', '60000003']) expect((await world.all(id)).statuses).toHaveLength(1)
 })
 
-test('one command fetches the parcels that only quarantined pushes name, and another dismisses the pushes', async () => {
+test('one command fetches the parcels of quarantined pushes, and another dismisses the pushes', async () => {
   const { operator, ...world } = await start()
   const eventTime = daysAgo(1)
   for (const trackingIds of [['60000011', '60000014'], ['60000013']])

@@ -107,7 +107,7 @@ test('more than a hundred pushes are reprocessed by a job', async () => {
     .toMatchObject({ state: 'done', progress: { done: 101 }, result: { count: 101 } })
 })
 
-test('more than a hundred pushes are dismissed by a job, and the order is audited once with its count', async () => {
+test('more than a hundred pushes are dismissed by a job, which is audited once with its count', async () => {
   const operator = await operatorOf(ofFile())
   const bodies = Array.from({ length: 101 }, (_, nth) => `${'['.repeat(70)}${nth}${']'.repeat(70)}`)
   expect((await Promise.all(bodies.map((body) => push(ofFile().publicUrl, body)))).every(({ status }) => status === 200)).toBe(true)

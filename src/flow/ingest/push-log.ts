@@ -11,10 +11,18 @@ const MESSAGES: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-/** Logs refused and quarantined pushes, at most one line per minute and outcome. `senders`: the addresses whose signatures did not match. */
-export function createPushLog(digest: LogDigest): (outcome: string, count: number, senders?: readonly string[]) => void {
-  return (outcome, count, senders) => {
+export interface PushCauses {
+  /** The addresses whose signatures did not match. */
+  readonly senders?: readonly string[]
+  /** Why pushes were quarantined. */
+  readonly reasons?: readonly string[]
+}
+
+/** Logs refused and quarantined pushes, at most one line per minute and outcome. A line has only the causes of its own outcome. */
+export function createPushLog(digest: LogDigest): (outcome: string, count: number, causes?: PushCauses) => void {
+  return (outcome, count, { senders = [], reasons = [] } = {}) => {
     const message = MESSAGES.get(outcome)
-    if (message !== undefined) digest.add(message, count, outcome === 'signature_invalid' ? senders : undefined)
+    if (message === undefined) return
+    digest.add(message, count, outcome === 'signature_invalid' ? { senders } : outcome === 'quarantined' ? { reasons } : {})
   }
 }

@@ -44,6 +44,8 @@ export interface ReceiverNews {
   readonly refusals: readonly Refusal[]
   /** Addresses of pushes whose signature did not match, the latest first, a few of many. */
   readonly refusedSenders: readonly string[]
+  /** Why pushes were quarantined; each reason once. */
+  readonly reasons: readonly string[]
 }
 
 interface PushCount {
@@ -104,9 +106,11 @@ function collectNews() {
   let commits: (CommitStats | Error)[] = []
   let explained: Refusal[] = []
   let senders: readonly string[] = []
+  const reasons = new Set<string>()
   const report = createTurnReport((): ReceiverNews => {
-    const news = { pushes: [...pushes.values()], commits, refusals: explained, refusedSenders: senders }
+    const news = { pushes: [...pushes.values()], commits, refusals: explained, refusedSenders: senders, reasons: [...reasons] }
     pushes.clear()
+    reasons.clear()
     commits = []
     explained = []
     senders = []
@@ -131,12 +135,13 @@ function collectNews() {
   const addSender = (address: string) => {
     if (!senders.includes(address)) senders = [address, ...senders].slice(0, SENDERS_MAX)
   }
-  return { report, meter, addCommit, addRefusal, addSender }
+  const addReason = (reason: string) => void reasons.add(reason)
+  return { report, meter, addCommit, addRefusal, addSender, addReason }
 }
 
 export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock, log }: ReceiveSidePorts): ReceiveSide {
   const { limits, webhook } = settings
-  const { report, meter, addCommit, addRefusal, addSender } = collectNews()
+  const { report, meter, addCommit, addRefusal, addSender, addReason } = collectNews()
   const groupCommit = createGroupCommit(
     {
       queue,
@@ -147,6 +152,13 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
     boundsOf(limits.batch),
   )
   const recorder = refuseInTrouble(groupCommit, disk)
+  const observed: Pick<typeof recorder, 'submit'> = {
+    async submit(incoming) {
+      const outcome = await recorder.submit(incoming)
+      if (outcome.kind === 'quarantined') addReason(outcome.reason)
+      return outcome
+    },
+  }
   let current = verifierOf(settings.keys)
   // Look the verifier up at every push, because a reload replaces it.
   const verifier: Verifier = { verify: (body, signature) => current.verify(body, signature) }
@@ -158,7 +170,7 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
   const listener = createPublicListener({
     log,
     meter,
-    receive: createReceive({ verifier, recorder, meter, clock, refusals }),
+    receive: createReceive({ verifier, recorder: observed, meter, clock, refusals }),
     refusals,
     addressOf,
     path: webhook.path,

@@ -50,16 +50,18 @@ test('ordinary outcomes are not logged', () => {
   expect(lines).toEqual([])
 })
 
-test('log lines name the last senders of refused pushes, but not of quarantined ones', () => {
+test('log lines name the last senders of refused pushes, and why pushes were quarantined', () => {
   const { lines, log, digest, pass } = world()
-  log('signature_invalid', 1, ['192.0.2.1'])
-  for (let nth = 2; nth < 9; nth++) log('signature_invalid', 1, [`192.0.2.${nth}`])
-  log('quarantined', 1, ['192.0.2.1'])
+  log('signature_invalid', 1, { senders: ['192.0.2.1'] })
+  for (let nth = 2; nth < 9; nth++) log('signature_invalid', 1, { senders: [`192.0.2.${nth}`] })
+  log('quarantined', 1, { senders: ['192.0.2.1'], reasons: ['event_time'] })
+  log('quarantined', 2, { reasons: ['schema'] })
   pass(60_000)
   digest.flush()
   expect(lines.map(([fields]) => fields)).toEqual([
     { count: 1, senders: ['192.0.2.1'] },
-    { count: 1 },
+    { count: 1, reasons: ['event_time'] },
     { count: 7, seconds: 60, senders: ['192.0.2.8', '192.0.2.7', '192.0.2.6', '192.0.2.5', '192.0.2.4'] },
+    { count: 2, seconds: 60, reasons: ['schema'] },
   ])
 })
