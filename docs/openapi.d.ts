@@ -555,6 +555,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/relay/inbox/dismiss": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Dismiss all pushes that are in quarantine
+         * @description They stay unrecorded. First ask the carrier about the parcels that only they name. More than 100 become a job.
+         */
+        post: operations["postRelayInboxDismiss"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/relay/refusals": {
         parameters: {
             query?: never;
@@ -584,7 +604,7 @@ export interface paths {
         };
         /**
          * List jobs
-         * @description Long replays, pushes that are reprocessed, backups, retention passes, rebuilds, and moves of the store, newest first.
+         * @description Long replays, pushes that are reprocessed or dismissed, backups, retention passes, rebuilds, and moves of the store, newest first.
          */
         get: operations["getRelayJobs"];
         put?: never;
@@ -1214,6 +1234,27 @@ export interface components {
             at: string;
             reason: string;
             count: number;
+            /**
+             * Format: date-time
+             * @description When it began.
+             */
+            since: string;
+        } | {
+            /** @constant */
+            event: "pushes_not_understood";
+            /** Format: date-time */
+            at: string;
+            reason: string;
+            /**
+             * Format: date-time
+             * @description When the first of the newest pushes came.
+             */
+            since: string;
+        } | {
+            /** @constant */
+            event: "pushes_understood";
+            /** Format: date-time */
+            at: string;
             /**
              * Format: date-time
              * @description When it began.
@@ -2101,6 +2142,33 @@ export interface components {
             /** @description Why it failed; null: it did not. */
             failure: string | null;
             /** @constant */
+            kind: "dismiss";
+            progress: {
+                done: number;
+            };
+            /** @description The pushes that are dismissed. */
+            task: {
+                /** @constant */
+                state: "quarantined";
+                reason: string | null;
+            };
+        } | {
+            id: string;
+            /** @enum {string} */
+            state: "waiting" | "running" | "done" | "failed" | "cancelled";
+            /** @description The app that asked for it. */
+            by: string;
+            /** Format: date-time */
+            createdAt: string;
+            startedAt: string | null;
+            endedAt: string | null;
+            /** @description Null until it is done. */
+            result: {
+                count: number;
+            } | null;
+            /** @description Why it failed; null: it did not. */
+            failure: string | null;
+            /** @constant */
             kind: "retention";
             progress: {
                 done: number;
@@ -2678,6 +2746,29 @@ export interface components {
             at: string;
             reason: string;
             count: number;
+            /**
+             * Format: date-time
+             * @description When it began.
+             */
+            since: string;
+        } | {
+            id: string;
+            /** @constant */
+            event: "pushes_not_understood";
+            /** Format: date-time */
+            at: string;
+            reason: string;
+            /**
+             * Format: date-time
+             * @description When the first of the newest pushes came.
+             */
+            since: string;
+        } | {
+            id: string;
+            /** @constant */
+            event: "pushes_understood";
+            /** Format: date-time */
+            at: string;
             /**
              * Format: date-time
              * @description When it began.
@@ -4799,7 +4890,7 @@ export interface operations {
                 /** @description Only pushes that are quarantined for this reason. */
                 reason?: "content_encoding" | "utf8" | "json_syntax" | "too_deep" | "schema" | "tracking_id" | "event_time" | "parcel_full" | "failed";
                 /**
-                 * @description Only counts them.
+                 * @description Only counts them, without looking whether they would be recorded.
                  * @example true
                  */
                 dryRun?: boolean;
@@ -4844,6 +4935,70 @@ export interface operations {
                 };
             };
             /** @description A job reprocesses them */
+            202: {
+                headers: {
+                    /** @description The address of the new resource */
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            409: components["responses"]["too_many_jobs"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
+    postRelayInboxDismiss: {
+        parameters: {
+            query?: {
+                state?: "quarantined";
+                /** @description Only pushes that are quarantined for this reason. */
+                reason?: "content_encoding" | "utf8" | "json_syntax" | "too_deep" | "schema" | "tracking_id" | "event_time" | "parcel_full" | "failed";
+                /**
+                 * @description Only counts them.
+                 * @example true
+                 */
+                dryRun?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How many are dismissed; with `dryRun`, how many there are */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        count: number;
+                        /** @constant */
+                        dryRun: true;
+                        reasons: {
+                            reason: components["schemas"]["QuarantineReason"] | null;
+                            count: number;
+                            /** Format: date-time */
+                            first: string;
+                            /** Format: date-time */
+                            last: string;
+                        }[];
+                    } | {
+                        count: number;
+                        /** @constant */
+                        dryRun: false;
+                    };
+                };
+            };
+            /** @description A job dismisses them */
             202: {
                 headers: {
                     /** @description The address of the new resource */
@@ -5018,7 +5173,7 @@ export interface operations {
                 limit?: number;
                 cursor?: string;
                 /** @example endpoint_failing */
-                event?: "endpoint_failing" | "endpoint_recovered" | "endpoint_disabled" | "endpoint_removed" | "credentials_refused" | "credentials_accepted" | "carrier_failing" | "carrier_recovered" | "pushes_silent" | "pushes_lossy" | "pushes_trusted" | "pushes_quarantined" | "disk_low" | "disk_recovered" | "reloaded" | "reload_failed" | "certificate_expiring" | "store_restored" | "backup_failed" | "backup_recovered" | "job_ended" | "retention_held" | "retention_gave_up";
+                event?: "endpoint_failing" | "endpoint_recovered" | "endpoint_disabled" | "endpoint_removed" | "credentials_refused" | "credentials_accepted" | "carrier_failing" | "carrier_recovered" | "pushes_silent" | "pushes_lossy" | "pushes_trusted" | "pushes_quarantined" | "pushes_not_understood" | "pushes_understood" | "disk_low" | "disk_recovered" | "reloaded" | "reload_failed" | "certificate_expiring" | "store_restored" | "backup_failed" | "backup_recovered" | "job_ended" | "retention_held" | "retention_gave_up";
                 from?: string;
                 to?: string;
             };
@@ -6100,4 +6255,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 6fba668c3d42c502d3958c472de21fb020c2ac05559774d61936b94ced57f29d
+// Made of docs/openapi.json with the SHA-256 b8c2979562926861238a97aa05bb5ae884af2f4c6f7c19ae9285cdba4f286143

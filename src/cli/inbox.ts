@@ -13,7 +13,7 @@ import {
 } from './asking/ask-relay.ts'
 import { type StepEnd, takeSteps } from './asking/many-steps.ts'
 import { addLimitOption, type LimitOptions, listUpTo, sayWhetherMore } from './asking/paged-list.ts'
-import { EXIT, fail, failUsage } from './exit-codes.ts'
+import { fail, failUsage } from './exit-codes.ts'
 import { listPushes } from './inbox/named-parcels.ts'
 import { dismissAll, refreshNamed } from './inbox/settle-pushes.ts'
 import { age } from './terminal/ages.ts'
