@@ -111,12 +111,12 @@ function isOther(key: string, others: readonly (string | null | undefined)[]): b
 }
 
 const TOMBSTONES_LOST =
-  'no at-rest key opens the key by which erased parcels are known, so the relay would not start. Nothing was changed. List the key in secrets.atRestKeys, or put ' +
+  'no at-rest key opens the key of erased parcels, so the relay would not start. Nothing was changed. List the right one in secrets.atRestKeys, or put ' +
   'the key file (NAME.key) beside the backup. If it is lost for good: --without-keys --forget-erasures. Then what was erased since the backup comes back, and ' +
-  'pushes may bring back what was erased before it: erase that again.'
+  'pushes may bring back what was erased before the backup. Erase both again.'
 
 function explainLost(endpoints: readonly string[], needed: readonly string[], given: readonly string[]): string {
   const which = needed.length === 0 ? 'the key file that lay beside it (NAME.key)' : `a key named ${needed.join(' or ')}`
   const have = given.length === 0 ? 'the config names no key' : `the config has ${given.join(', ')}`
-  return `the keys of these endpoints in the backup cannot be opened: ${endpoints.join(', ')}. They need ${which}; ${have}. Nothing was changed. List the key in secrets.atRestKeys, or put the file beside the backup. If it is lost for good, add --without-keys, and give these endpoints new keys afterwards.`
+  return `the keys of these endpoints in the backup cannot be opened: ${endpoints.join(', ')}. They need ${which}; ${have}. Nothing was changed. List the right one in secrets.atRestKeys, or put the file beside the backup. If it is lost for good, add --without-keys, and give these endpoints new keys afterwards.`
 }

@@ -127,9 +127,7 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
 }
 
 function lost(where: string): Error {
-  return new Error(
-    `store: no at-rest key opens the key by which erased parcels are known, so pushes could bring them back. Restore ${where} as it was.`,
-  )
+  return new Error(`store: no at-rest key opens the key of erased parcels, so pushes could bring them back. Restore ${where} as it was.`)
 }
 
 /** One transaction searches this many records. */

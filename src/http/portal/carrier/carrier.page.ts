@@ -132,7 +132,7 @@ function leadOf(situation: Situation, nowMs: number): Part {
     return html`<span class="bad-text">The relay is not ready</span>: it refuses pushes and does not poll until it is.`
   if (standing.kind === 'failing') {
     return pushes.health === 'silent'
-      ? html`<span class="bad-text">The relay is deaf${since}: the carrier neither answers nor pushes.</span>`
+      ? html`<span class="bad-text">The relay has learned nothing${since}: the carrier neither answers nor pushes.</span>`
       : html`<span class="bad-text">It fails to answer our calls.</span>`
   }
   if (areOnlyMisunderstood(situation))

@@ -42,7 +42,7 @@ function leadOf(situation: Situation, problems: readonly Problem[], nowMs: numbe
   const { pushes, carrier } = situation
   if (problems.some(({ kind }) => kind === 'not_ready')) return 'Pushes are answered with 503, so the carrier sends them again.'
   if (pushes.health === 'silent' && !doPollsReplacePushes(situation))
-    return 'The relay is deaf: no push comes, and the carrier cannot be asked. What it scans now is found later.'
+    return 'The relay learns nothing new: no push comes, and the carrier cannot be asked. What the carrier scans now is found later.'
   if (problems.length > 0)
     return doPollsReplacePushes(situation)
       ? pushes.health === 'silent'
