@@ -111,8 +111,8 @@ function isOther(key: string, others: readonly (string | null | undefined)[]): b
 }
 
 const TOMBSTONES_LOST =
-  'no at-rest key opens the key of erased parcels, so the relay would not start. Nothing was changed. List the right one in secrets.atRestKeys, or put ' +
-  'the key file (NAME.key) beside the backup. If it is lost for good: --without-keys --forget-erasures. Then what was erased since the backup comes back, and ' +
+  'no at-rest key opens the key of erased parcels, so the relay would not start. Nothing was changed. List the right at-rest key in secrets.atRestKeys, or put ' +
+  'the key file (NAME.key) beside the backup. If that key is lost for good: --without-keys --forget-erasures. Then what was erased since the backup comes back, and ' +
   'pushes may bring back what was erased before the backup. Erase both again.'
 
 function explainLost(endpoints: readonly string[], needed: readonly string[], given: readonly string[]): string {
