@@ -68,6 +68,7 @@ test('a file is watched in parts, and bad lines are reported by their number in 
     watched: 5999,
     created: 5999,
     failed: 1,
+    erased: 0,
     errors: [{ line: 5502, reason: expect.any(String) }],
   })
   expect(err.split('\n').filter((line) => line.includes('watching'))).toEqual(['watching: 6,001 lines'])
@@ -80,7 +81,7 @@ test('a column of a UTF-16 file is watched, and numbers may be typed as they are
   writeFileSync(file, Buffer.from('\ufeffOrder\tKolli-ID\r\n1\tCLU 000 01 SE\r\n2\tCLU-00002-SE\r\n', 'utf16le'))
   expect(await run(['watch', '--file', file])).toMatchObject({ code: 1, err: expect.stringContaining('"Order", "Kolli-ID"') })
   const watched = await run(['watch', '--file', file, '--column', 'Kolli-ID', '--json'])
-  expect([watched.code, JSON.parse(watched.out)]).toEqual([0, { lines: 3, watched: 2, created: 2, failed: 0, errors: [] }])
+  expect([watched.code, JSON.parse(watched.out)]).toEqual([0, { lines: 3, watched: 2, created: 2, failed: 0, erased: 0, errors: [] }])
   expect(await run(['watch', 'clu-000 01\u200b se'])).toMatchObject({ code: 0, out: 'CLU00001SE: watched\n' })
   expect(await run(['refresh', 'CLU 000 01 SE'])).toMatchObject({ code: 0 })
   expect(await run(['history', 'CLU 000 01 SE'])).toMatchObject({ code: 0 })

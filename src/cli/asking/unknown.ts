@@ -11,7 +11,7 @@ const BEGINNING_MIN = 3
 export async function describeParcelProblem(ask: AskRelay, identifier: string, answer: RelayAnswer): Promise<string> {
   if (answer.status !== 404) return `${identifier}: ${describeProblem(answer)}`
   const detail = describeProblem(answer)
-  const known = /^No parcel has this identifier/.test(detail) ? 'no parcel has this identifier' : detail.replace(/\.$/, '')
+  const known = detail.startsWith('No parcel has this identifier') ? 'no parcel has this identifier' : detail.replace(/\.$/, '')
   const typed = typedIdentifierText(identifier)
   const near = await nearestIdentifier(ask, typed)
   const hint = near === null ? '' : `; did you mean ${near}?`

@@ -54,7 +54,9 @@ function changedSettings(endpoint: unknown): readonly (readonly [name: string, v
     return typeof value === 'number' ? value : null
   }
   const [rate, concurrency, queuedTo] = [number('rate'), number('concurrency'), number('queuedTo')]
-  const [schedule, headers] = [listOf(endpoint, 'schedule'), Object.keys(Object(memberOf(endpoint, 'headers')))]
+  const given = memberOf(endpoint, 'headers')
+  const headers = typeof given === 'object' && given !== null ? Object.keys(given) : []
+  const schedule = listOf(endpoint, 'schedule')
   return [
     ['backfill', memberOf(endpoint, 'backfill') === true ? 'yes: also events from before the relay knew their parcel' : null],
     ['rate', rate === null ? null : `at most ${counted(rate, 'attempt', 'attempts')} per second`],
