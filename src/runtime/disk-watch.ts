@@ -124,6 +124,14 @@ function refusalOf(trouble: DiskTrouble): AppError {
   })
 }
 
+/** Returns a function that throws `storage_unavailable` while pushes are refused because of the disk or a move. */
+export function admitOutsideTrouble(disk: Pick<DiskWatch, 'trouble'>): () => void {
+  return () => {
+    const trouble = disk.trouble()
+    if (trouble !== null) throw refusalOf(trouble)
+  }
+}
+
 /** Accepts observations only while the disk has room and the store has its files. */
 export function refuseInTrouble(recorder: Recorder, disk: Pick<DiskWatch, 'trouble'>): Recorder {
   return {

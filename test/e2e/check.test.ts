@@ -94,12 +94,20 @@ test('what does not work is red with its reason, in the API and in the portal', 
     expect(page).toContain(shown)
 })
 
+test('a disk that is too full for pushes makes the push red too', async () => {
+  const relay = await startRelay('http://127.0.0.1:9', { limits: { freeSpaceMin: '1024GB' } })
+  const { ok, of } = await linesOf(relay)
+  expect(ok).toBe(false)
+  expect(of('disk')).toMatchObject({ state: 'failed' })
+  expect(of('push')).toMatchObject({ state: 'failed', message: expect.stringContaining('Pushes are refused now') })
+})
+
 test('a store whose file was taken away is red', async () => {
   const relay = await startRelay('http://127.0.0.1:9')
   renameSync(relay.databasePath, `${relay.databasePath}.away`)
   const { of } = await linesOf(relay)
   renameSync(`${relay.databasePath}.away`, relay.databasePath)
-  expect(of('store')).toMatchObject({ state: 'failed', message: expect.stringContaining('store_lost') })
+  expect(of('store')).toMatchObject({ state: 'failed', message: expect.stringContaining('was deleted while the relay runs') })
 })
 
 test('on PostgreSQL the checks of disk, files and backup are skipped, and the others pass', async () => {

@@ -62,6 +62,7 @@ export async function startPublic(world: PublicWorld = {}) {
     receive: createReceive({
       verifier: createVerifier(world.keys ?? [KEY]),
       recorder: { submit },
+      admit: () => undefined,
       meter,
       clock: systemClock,
       refusals,

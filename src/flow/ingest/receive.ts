@@ -25,6 +25,8 @@ export interface ReceivePorts {
    * trouble with the disk.
    */
   readonly recorder: { submit(incoming: IncomingPush): Promise<RecordOutcome> }
+  /** Throws `storage_unavailable` while the recorder would refuse every push. A check must find that, although it records nothing. */
+  readonly admit: () => void
   readonly meter: Pick<Meter, 'pushReceived'>
   readonly clock: Clock
   /** Examines some of the pushes that are refused. */
@@ -41,7 +43,7 @@ const RETRY_AFTER_MS = 5000
  * Creates the verb behind the webhook. It verifies the exact bytes, then records them. Throws `signature_invalid` (nothing is stored) and
  * `storage_unavailable` (it is unknown whether the push is durable, so the sender must push again; a duplicate does no harm).
  */
-export function createReceive({ verifier, recorder, meter, clock, refusals }: ReceivePorts): Receive {
+export function createReceive({ verifier, recorder, admit, meter, clock, refusals }: ReceivePorts): Receive {
   const verified = ({ body, signatures, origin }: PushRequest): number => {
     const signature = onlyOne(signatures)
     const keyIndex = signature === null ? null : verifier.verify(body, signature)
@@ -56,6 +58,7 @@ export function createReceive({ verifier, recorder, meter, clock, refusals }: Re
     try {
       keyIndex = verified(request)
       if (isCheckPush(request.body)) {
+        admit()
         meter.pushReceived('check', keyIndex)
         return { kind: 'check' }
       }

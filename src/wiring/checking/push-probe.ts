@@ -33,6 +33,10 @@ async function push({ publicUrl, path, key }: PushProbeOptions): Promise<Verdict
   )
   if (typeof status !== 'number') return status
   if (status === 200) return ok('A signed push to this relay is verified and answered with 200.')
+  if (status === 503)
+    return failed(
+      'Pushes are refused now: a signed push to this relay is answered with 503. The lines `store` and `disk`, or the log, say why.',
+    )
   return failed(`A signed push to this relay is answered with ${status}.`)
 }
 

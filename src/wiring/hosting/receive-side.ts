@@ -15,7 +15,7 @@ import { createPerMinute } from '../../http/server/per-minute.ts'
 import { createPublicListener } from '../../http/server/public.ts'
 import { createRawBodies } from '../../http/server/raw-body.ts'
 import type { CommitQueue } from '../../runtime/commit-queue.ts'
-import { type DiskSign, type DiskWatch, refuseInTrouble } from '../../runtime/disk-watch.ts'
+import { admitOutsideTrouble, type DiskSign, type DiskWatch, refuseInTrouble } from '../../runtime/disk-watch.ts'
 import { boundsOf, createGroupCommit } from '../../runtime/group-commit.ts'
 import { createTurnReport } from '../../runtime/threads/turn-report.ts'
 import type { RenewTls } from '../certificates.ts'
@@ -170,7 +170,7 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
   const listener = createPublicListener({
     log,
     meter,
-    receive: createReceive({ verifier, recorder: observed, meter, clock, refusals }),
+    receive: createReceive({ verifier, recorder: observed, admit: admitOutsideTrouble(disk), meter, clock, refusals }),
     refusals,
     addressOf,
     path: webhook.path,

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { AppError } from '../../../src/domain/errors.ts'
 import type { RecordOutcome } from '../../../src/domain/history/recording.ts'
+import { checkPushBody } from '../../../src/domain/ingest/check-push.ts'
 import type { IncomingPush } from '../../../src/domain/ingest/inbox.ts'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import type { RefusedPush } from '../../../src/domain/ingest/refusal.ts'
@@ -12,12 +13,13 @@ const body = Buffer.from('{"status":"Ingested"}')
 const signatures = [signBody(body, KEY)]
 const origin = () => ({ address: '192.0.2.7', header: () => null })
 
-function createWorld(submit: (push: IncomingPush) => Promise<RecordOutcome>) {
+function createWorld(submit: (push: IncomingPush) => Promise<RecordOutcome>, admit = () => undefined) {
   const counted: (readonly [string, number | null])[] = []
   const examined: RefusedPush[] = []
   const receive = createReceive({
     verifier: createVerifier(['an-older-key-of-some-length', KEY]),
     recorder: { submit },
+    admit,
     meter: { pushReceived: (outcome, keyIndex) => void counted.push([outcome, keyIndex]) },
     clock: { now: () => 1234, monotonic: () => 0 },
     refusals: { isDue: () => examined.length < 2, take: (refused) => void examined.push(refused) },
@@ -45,6 +47,18 @@ test.each([[[]], [['']], [[signatures[0] ?? '', signatures[0] ?? '']], [['bad', 
     expect(counted).toEqual([['signature_invalid', null]])
   },
 )
+
+test('a push that only checks is answered without being recorded, and refused while pushes are', async () => {
+  const check = Buffer.from(checkPushBody('0f8b2c1e-0000-4000-8000-000000000000'))
+  const request = { body: check, signatures: [signBody(check, KEY)], contentEncoding: null, origin }
+  const record = () => Promise.reject(new Error('recorded'))
+  expect(await createWorld(record).receive(request)).toEqual({ kind: 'check' })
+  const refusing = createWorld(record, () => {
+    throw new AppError('storage_unavailable', 'The disk is full.')
+  })
+  await expect(refusing.receive(request)).rejects.toMatchObject({ code: 'storage_unavailable' })
+  expect(refusing.counted).toEqual([['storage_unavailable', 1]])
+})
 
 test('5.2: receiving resolves only after the recorder has resolved', async () => {
   const gate = Promise.withResolvers<RecordOutcome>()
