@@ -34,7 +34,9 @@ export function endpoint(context: SchemaContext) {
       }))
       .prefault({})
       .describe('Send only events that pass all of these.'),
-    backfill: flag.default(false).describe('Also send entries from before the relay knew the parcel.'),
+    backfill: flag
+      .default(false)
+      .describe('Also send entries from before the relay knew the parcel, including those that a refresh or a watch order brings.'),
     from: z
       .union([z.literal('now'), whole(0, Number.MAX_SAFE_INTEGER)], { error: 'must be now, or a sequence of the feed such as 0' })
       .default('now')
