@@ -1269,6 +1269,24 @@ export interface components {
             freeBytesMin: number;
         } | {
             /** @constant */
+            event: "disk_full";
+            /** Format: date-time */
+            at: string;
+            freeBytes: number;
+            freeBytesMin: number;
+        } | {
+            /** @constant */
+            event: "disk_usable";
+            /** Format: date-time */
+            at: string;
+            freeBytes: number;
+            /**
+             * Format: date-time
+             * @description When it began.
+             */
+            since: string;
+        } | {
+            /** @constant */
             event: "disk_recovered";
             /** Format: date-time */
             at: string;
@@ -2782,6 +2800,26 @@ export interface components {
             at: string;
             freeBytes: number;
             freeBytesMin: number;
+        } | {
+            id: string;
+            /** @constant */
+            event: "disk_full";
+            /** Format: date-time */
+            at: string;
+            freeBytes: number;
+            freeBytesMin: number;
+        } | {
+            id: string;
+            /** @constant */
+            event: "disk_usable";
+            /** Format: date-time */
+            at: string;
+            freeBytes: number;
+            /**
+             * Format: date-time
+             * @description When it began.
+             */
+            since: string;
         } | {
             id: string;
             /** @constant */
@@ -5173,7 +5211,7 @@ export interface operations {
                 limit?: number;
                 cursor?: string;
                 /** @example endpoint_failing */
-                event?: "endpoint_failing" | "endpoint_recovered" | "endpoint_disabled" | "endpoint_removed" | "credentials_refused" | "credentials_accepted" | "carrier_failing" | "carrier_recovered" | "pushes_silent" | "pushes_lossy" | "pushes_trusted" | "pushes_quarantined" | "pushes_not_understood" | "pushes_understood" | "disk_low" | "disk_recovered" | "reloaded" | "reload_failed" | "certificate_expiring" | "store_restored" | "backup_failed" | "backup_recovered" | "job_ended" | "retention_held" | "retention_gave_up";
+                event?: "endpoint_failing" | "endpoint_recovered" | "endpoint_disabled" | "endpoint_removed" | "credentials_refused" | "credentials_accepted" | "carrier_failing" | "carrier_recovered" | "pushes_silent" | "pushes_lossy" | "pushes_trusted" | "pushes_quarantined" | "pushes_not_understood" | "pushes_understood" | "disk_low" | "disk_full" | "disk_usable" | "disk_recovered" | "reloaded" | "reload_failed" | "certificate_expiring" | "store_restored" | "backup_failed" | "backup_recovered" | "job_ended" | "retention_held" | "retention_gave_up";
                 from?: string;
                 to?: string;
             };
@@ -6255,4 +6293,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 b8c2979562926861238a97aa05bb5ae884af2f4c6f7c19ae9285cdba4f286143
+// Made of docs/openapi.json with the SHA-256 65b3944a3bfa380b23b8ce83bedf21b9133cb0709f8c4c067745464abf796ccb

@@ -3,7 +3,7 @@ import type { InboxPush } from '../ingest/inbox.ts'
 
 /** A problem that lasts and that operators know of. */
 export interface Trouble {
-  /** Its name: `carrier`, `credentials`, `disk`, a certificate, or a reason of quarantine. */
+  /** Its name: `carrier`, `credentials`, `disk`, `disk full`, a certificate, or a reason of quarantine. */
   readonly subject: string
   /** When it began, epoch milliseconds. For a reason of quarantine: when operators were last notified of it. */
   readonly sinceMs: number
@@ -19,7 +19,10 @@ export interface TroubleBegun {
 }
 
 /** The events that end a trouble. */
-export type EndEvent = Extract<OperatorEvent, { readonly event: 'credentials_accepted' | 'carrier_recovered' | 'disk_recovered' }>
+export type EndEvent = Extract<
+  OperatorEvent,
+  { readonly event: 'credentials_accepted' | 'carrier_recovered' | 'disk_usable' | 'disk_recovered' }
+>
 
 /** The same event without its start, which the store knows. */
 type Untimed<Event> = Event extends OperatorEvent ? Omit<Event, 'since'> : never

@@ -40,8 +40,10 @@ export type OperatorEvent =
   | { readonly event: 'pushes_not_understood'; readonly reason: string; readonly since: string }
   /** After that, most of the newest pushes are understood again. */
   | { readonly event: 'pushes_understood'; readonly since: string }
-  | { readonly event: 'disk_low'; readonly freeBytes: number; readonly freeBytesMin: number }
-  | { readonly event: 'disk_recovered'; readonly freeBytes: number; readonly since: string }
+  /** `disk_low`: less than twice `freeBytesMin` is free. `disk_full`: less than `freeBytesMin` is free, so pushes are refused. */
+  | { readonly event: 'disk_low' | 'disk_full'; readonly freeBytes: number; readonly freeBytesMin: number }
+  /** `disk_usable`: pushes are taken again. `disk_recovered`: the disk is not low any more either. */
+  | { readonly event: 'disk_usable' | 'disk_recovered'; readonly freeBytes: number; readonly since: string }
   /** `changed`: the settings that a reload applied. `problems`: files that could not be used, so the earlier ones stay in use. */
   | {
       readonly event: 'reloaded'
@@ -98,6 +100,8 @@ export const OPERATOR_EVENTS = [
   'pushes_not_understood',
   'pushes_understood',
   'disk_low',
+  'disk_full',
+  'disk_usable',
   'disk_recovered',
   'reloaded',
   'reload_failed',

@@ -1,4 +1,5 @@
-import { counted } from '../amounts.ts'
+import { isDiskFull } from '../admin/disk-room.ts'
+import { bytesText, counted } from '../amounts.ts'
 import type { OperatorEvent } from './operator-event.ts'
 
 /**
@@ -28,6 +29,14 @@ type Reader = (name: string) => string
 const name = (text: string): Word => ({ kind: 'name', text })
 const time = (text: string): Word => ({ kind: 'time', text })
 const ofEndpoint = (of: Reader) => `/webhooks/${encodeURIComponent(of('endpoint.id'))}`
+
+function tellDisk(of: Reader): string {
+  const room = { freeBytes: Number(of('freeBytes')), freeBytesMin: Number(of('freeBytesMin')) }
+  const [free, least] = [bytesText(room.freeBytes), bytesText(room.freeBytesMin)]
+  return isDiskFull(room)
+    ? `The store’s disk is full: pushes are refused. ${free} are free, ${least} are needed`
+    : `The store’s disk is nearly full: ${free} are free. Below ${least} pushes are refused`
+}
 
 const DISABLED_BECAUSE: ReadonlyMap<string, string> = new Map([
   ['gone', 'answered 410 Gone and was disabled'],
@@ -98,7 +107,14 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
     page: '/inbox',
     tell: () => ['Pushes are understood again. The ones in quarantine still wait for you'],
   },
-  disk_low: { kind: 'warn', state: 'disk low', page: '/', tell: () => ['The store’s disk is nearly full'] },
+  disk_low: { kind: 'warn', state: 'disk low', page: '/', tell: (of) => [tellDisk(of)] },
+  disk_full: { kind: 'bad', state: 'disk full', page: '/', tell: (of) => [tellDisk(of)] },
+  disk_usable: {
+    kind: 'ok',
+    state: 'pushes taken',
+    page: '/',
+    tell: (of) => ['The store’s disk has room for pushes again. They were refused since ', time(of('since'))],
+  },
   disk_recovered: { kind: 'ok', state: 'recovered', page: '/', tell: () => ['The store’s disk has room again'] },
   reloaded: {
     kind: 'ok',

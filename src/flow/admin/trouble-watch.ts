@@ -1,4 +1,4 @@
-import { isDiskLow } from '../../domain/admin/disk-room.ts'
+import { isDiskFull, isDiskLow } from '../../domain/admin/disk-room.ts'
 import { CERTIFICATE_SUBJECTS, type TroubleBegun, type TroubleEnded } from '../../domain/admin/trouble.ts'
 import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
 import type { Clock, Log } from '../ports.ts'
@@ -33,6 +33,8 @@ export interface TroubleWatchOptions {
 
 /** A disk that was nearly full has room again above this many times the limit. So a small change is not reported twice. */
 const ROOM_AT = 2.5
+/** A disk that was full is usable for pushes again above this many times the limit, for the same reason. */
+const USABLE_AT = 1.1
 /** The carrier has recovered if it has answered, and has not failed for this long. */
 const RECOVERED_AFTER_MS = 10_000
 /** Operators are notified this long before a listener's certificate expires. */
@@ -78,7 +80,7 @@ export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWat
     const ofCarrier = lookAtCarrier(isPoller)
     // Another replica may report on the carrier meanwhile.
     if (!isPoller) for (const { subject } of ofCarrier) known.delete(subject)
-    const findings = [...(isPoller ? ofCarrier : []), lookAtDisk(ports, options), ...lookAtCertificates(ports, options)]
+    const findings = [...(isPoller ? ofCarrier : []), ...lookAtDisk(ports, options), ...lookAtCertificates(ports, options)]
     for (const finding of findings)
       await tell(finding).catch((err: unknown) =>
         log.debug({ err, subject: finding.subject }, 'operators could not be notified of a change; the relay tries again'),
@@ -115,16 +117,26 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
   }
 }
 
-function lookAtDisk({ freeBytes }: TroubleWatchPorts, { freeBytesMin }: TroubleWatchOptions): Finding {
+/** A disk that is low is one trouble, and a disk so full that pushes are refused is another, which begins and ends within the first. */
+function lookAtDisk({ freeBytes }: TroubleWatchPorts, { freeBytesMin }: TroubleWatchOptions): readonly Finding[] {
   const free = freeBytes()
-  const hasRoom = free >= ROOM_AT * freeBytesMin && Number.isFinite(free)
-  const standing = isDiskLow({ freeBytes: free, freeBytesMin }) ? 'trouble' : hasRoom ? 'well' : 'unknown'
-  return {
-    subject: 'disk',
-    standing,
-    begun: { event: 'disk_low', freeBytes: free, freeBytesMin },
-    ended: { event: 'disk_recovered', freeBytes: free },
-  }
+  const room = { freeBytes: free, freeBytesMin }
+  const standingOf = (isTrouble: boolean, wellAt: number): Standing =>
+    isTrouble ? 'trouble' : Number.isFinite(free) && free >= wellAt * freeBytesMin ? 'well' : 'unknown'
+  return [
+    {
+      subject: 'disk full',
+      standing: standingOf(isDiskFull(room), USABLE_AT),
+      begun: { event: 'disk_full', ...room },
+      ended: { event: 'disk_usable', freeBytes: free },
+    },
+    {
+      subject: 'disk',
+      standing: standingOf(isDiskLow(room), ROOM_AT),
+      begun: { event: 'disk_low', ...room },
+      ended: { event: 'disk_recovered', freeBytes: free },
+    },
+  ]
 }
 
 /** Each certificate is a separate subject, so a renewed one is reported again. */

@@ -78,6 +78,15 @@ describe('an operator event as a message', () => {
   })
 })
 
+test('says that pushes are refused, and how much room there is and is needed', () => {
+  const room = { freeBytes: 52 * 1024 ** 2, freeBytesMin: 64 * 1024 ** 2 }
+  const sentence = (event: OperatorEvent) => wordOperatorEvent(event.event, { ...event }).sentence.join('')
+  expect(sentence({ event: 'disk_full', ...room })).toBe('The store’s disk is full: pushes are refused. 52 MB are free, 64 MB are needed')
+  expect(sentence({ event: 'disk_low', ...room, freeBytes: 100 * 1024 ** 2 })).toBe(
+    'The store’s disk is nearly full: 100 MB are free. Below 64 MB pushes are refused',
+  )
+})
+
 test('has words and a page for every event, even one without members or an unknown one', () => {
   for (const event of OPERATOR_EVENTS) {
     const { kind, sentence, page } = wordOperatorEvent(event, {})

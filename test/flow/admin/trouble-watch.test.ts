@@ -152,6 +152,25 @@ test('a disk is low below twice the limit, and recovers a little above that', as
   expect(told).toEqual(['disk_low', 'disk_recovered'])
 })
 
+test('a disk that is full is reported besides as refusing pushes, and as usable a little above the limit', async () => {
+  const { seen, told, look } = openWatch()
+  for (const [free, events] of [
+    [300, ['disk_low']],
+    [255, ['disk_full']],
+    [260, []],
+    [255, []],
+    [290, ['disk_usable']],
+    [200, ['disk_full']],
+    [700, ['disk_usable', 'disk_recovered']],
+    [100, ['disk_full', 'disk_low']],
+  ] as const) {
+    told.length = 0
+    seen.freeBytes = free * MB
+    await look()
+    expect([free, told]).toEqual([free, events])
+  }
+})
+
 test('a disk that has not been measured yet is not reported', async () => {
   const { seen, told, look, troubles } = openWatch(new Set(['disk']))
   seen.freeBytes = Number.POSITIVE_INFINITY

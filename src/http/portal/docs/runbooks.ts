@@ -11,7 +11,7 @@ export const RUNBOOKS: Readonly<Record<Problem['kind'], readonly [page: ManualPa
   pushes_silent: ['runbooks', 'pushes_silent', 'pushes are silent'],
   endpoint_failing: ['runbooks', 'endpoint_failing', 'a webhook fails'],
   endpoint_disabled: ['runbooks', 'endpoint_disabled', 'a webhook is disabled'],
-  disk_full: ['runbooks', 'the-disk-is-full', 'the disk is full'],
+  disk_full: ['runbooks', 'disk_full', 'the disk is full'],
   disk_low: ['runbooks', 'disk_low', 'the disk fills'],
   backup_failing: ['runbooks', 'backup_failed', 'a backup fails'],
   quarantined: ['runbooks', 'pushes_quarantined', 'pushes in quarantine'],
