@@ -152,7 +152,7 @@ test('a disk is low below twice the limit, and recovers a little above that', as
   expect(told).toEqual(['disk_low', 'disk_recovered'])
 })
 
-test('a disk that is full is reported besides as refusing pushes, and as usable a little above the limit', async () => {
+test('a full disk is reported as refusing pushes, and as usable a little above the limit', async () => {
   const { seen, told, look } = openWatch()
   for (const [free, events] of [
     [300, ['disk_low']],
