@@ -66,7 +66,7 @@ export function explainProblem(problem: Problem, situation: Situation, nowMs: nu
       }
     case 'disk_full':
     case 'disk_low':
-      return explainDisk(problem.disk)
+      return explainDisk(problem.disk, situation.diskSinceMs)
     case 'backup_failing':
       return {
         title: 'No backup can be made',
@@ -187,13 +187,15 @@ function describeFailure({ status, reason }: FailureGroup): string {
   return status === null ? `No answer: ${(reason ?? 'unknown').replaceAll('_', ' ')}.` : `It answers ${status}.`
 }
 
-function explainDisk(disk: DiskRoom): Explanation {
+function explainDisk(disk: DiskRoom, sinceMs: number | null): Explanation {
   const { freeBytes, freeBytesMin, totalBytes, storeBytes, path } = disk
-  const usage = `On the disk of ${path} ${bytesText(totalBytes - freeBytes)} of ${bytesText(totalBytes)} are used, ${bytesText(storeBytes)} by the store.`
+  const usedBytes = totalBytes - freeBytes
+  const others = bytesText(Math.max(0, usedBytes - storeBytes))
+  const usage = `On the disk of ${path} ${bytesText(usedBytes)} of ${bytesText(totalBytes)} are used, ${bytesText(storeBytes)} by the store and ${others} by others.`
   const isFull = isDiskFull(disk)
   return {
     title: isFull ? "The store's disk is full: pushes are refused" : `${bytesText(freeBytes)} are free on the store's disk`,
-    sinceMs: null,
+    sinceMs,
     evidence: [
       isFull
         ? `${bytesText(freeBytes)} are free; the relay needs ${bytesText(freeBytesMin)}. It answers pushes with 503, so the carrier sends them again, and it does not poll.`

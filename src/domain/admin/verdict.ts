@@ -28,6 +28,8 @@ export interface Glance {
 /** The state of the relay at one moment. */
 export interface Situation extends Glance {
   readonly counts: StoreCounts
+  /** Since when the disk is full, or low, as operators were told; null: it is neither, or they were not told yet. */
+  readonly diskSinceMs: number | null
   /** The pushes in quarantine by reason. The reason with the newest push comes first. */
   readonly held: readonly HeldGroup[]
   /** For each endpoint in trouble, by id: how much waits for it, and how it failed last. */

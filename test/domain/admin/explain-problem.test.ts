@@ -35,3 +35,13 @@ test('a silence names the wrong paths to which something was posted since the la
   ])
   expect(todo[0]).toContain('have the carrier push to https://YOUR-HOST/hooks/parcels')
 })
+
+test('a full disk says since when, and how much of it others use', () => {
+  const MB = 1024 ** 2
+  const disk = { freeBytes: 47 * MB, freeBytesMin: 64 * MB, totalBytes: 200 * MB, storeBytes: 58 * MB, path: '/data/relay.db' }
+  const { sinceMs, evidence } = explainProblem({ kind: 'disk_full', disk }, { ...WELL, disk, diskSinceMs: 5000 }, 9000)
+  expect([sinceMs, evidence.at(-1)]).toEqual([
+    5000,
+    'On the disk of /data/relay.db 153 MB of 200 MB are used, 58 MB by the store and 95 MB by others.',
+  ])
+})

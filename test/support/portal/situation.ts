@@ -6,6 +6,7 @@ export const WELL: Situation = {
   notReady: [],
   counts: { parcels: 3, watched: 2, overdue: 0, quarantined: 0 },
   disk: null,
+  diskSinceMs: null,
   carrier: CARRIER,
   pushes: {
     health: 'healthy',

@@ -1,5 +1,5 @@
 import type { BackupState } from '../../../domain/admin/backup.ts'
-import type { DiskRoom } from '../../../domain/admin/disk-room.ts'
+import { type DiskRoom, isDiskFull, isDiskLow } from '../../../domain/admin/disk-room.ts'
 import type { StoreCounts } from '../../../domain/admin/parcel-list.ts'
 import type { Replica } from '../../../domain/admin/replica.ts'
 import { type Glance, isInTrouble, type Situation, type WebhookView } from '../../../domain/admin/verdict.ts'
@@ -55,6 +55,13 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
     backupFailing: ports.backups().failing,
   })
 
+  const diskSince = async (room: DiskRoom | null): Promise<number | null> => {
+    if (room === null || !isDiskLow(room)) return null
+    const event = isDiskFull(room) ? 'disk_full' : 'disk_low'
+    const [begun] = await reads.listOperatorEvents({ event, fromMs: null, toMs: null, before: null, limit: 1 })
+    return begun?.atMs ?? null
+  }
+
   return {
     glance: async () => ({ ...(await look()), counts: { quarantined: await reads.countQuarantined() } }),
     async read() {
@@ -66,6 +73,7 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
       return {
         ...seen,
         counts,
+        diskSinceMs: await diskSince(seen.disk),
         held: counts.quarantined === 0 ? [] : await reads.countHeld('quarantined'),
         backlogs,
         failures: await reads.lastFailures(troubled.map(({ endpoint }) => endpoint.id)),
