@@ -1141,6 +1141,14 @@ export interface components {
              * @description When it began.
              */
             since: string;
+            /** @description Its last failure; null: not known. */
+            failure: {
+                status: number | null;
+                /** @description Why there was no answer. */
+                reason: string | null;
+                /** @description The first line of the answer; `#` stands for each word with a digit. */
+                answer: string;
+            } | null;
         } | {
             /** @constant */
             event: "endpoint_recovered";
@@ -1910,6 +1918,10 @@ export interface components {
             previousKeyUntil: string | null;
             /** @description The sequence in the feed up to which events are queued for it; null: it has caught up. */
             queuedTo: number | null;
+            /** @description A fingerprint of the key that signs, as `parcel-relay fingerprint` prints it; null: the key cannot be opened. */
+            keyFingerprint: string | null;
+            /** @description The same of the key that replaces it; null: none is being replaced. */
+            nextKeyFingerprint: string | null;
             /** @description The failed attempts of the last 30 days, grouped by equal answers, the latest group first; at most 20 groups. */
             failures: {
                 /** @description Null: there was no answer, for the `reason`. */
@@ -2660,6 +2672,14 @@ export interface components {
              * @description When it began.
              */
             since: string;
+            /** @description Its last failure; null: not known. */
+            failure: {
+                status: number | null;
+                /** @description Why there was no answer. */
+                reason: string | null;
+                /** @description The first line of the answer; `#` stands for each word with a digit. */
+                answer: string;
+            } | null;
         } | {
             id: string;
             /** @constant */
@@ -2982,6 +3002,10 @@ export interface components {
              * @enum {string}
              */
             verdict: "works" | "new" | "problems";
+            /** @description The verdict in words, such as `Everything works, but the last call to the carrier failed`. */
+            headline: string;
+            /** @description What is not well although it is no problem yet, in sentences. */
+            caveats: string[];
             /** @description The worst first. Empty: everything works. */
             problems: {
                 /** @enum {string} */
@@ -6262,6 +6286,11 @@ export interface operations {
                  *         "name": "shop"
                  *       },
                  *       "since": "2026-03-01T09:45:00.000Z",
+                 *       "failure": {
+                 *         "status": 401,
+                 *         "reason": null,
+                 *         "answer": "signature does not match"
+                 *       },
                  *       "at": "2026-03-01T10:00:00.250Z"
                  *     }
                  */

@@ -7,6 +7,9 @@ import { fail, withExitCodes } from './exit-codes.ts'
 // The minimum that OWASP recommends for argon2id, which is the library's default.
 const COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const
 const BYTES_MAX = 4096
+/** Somebody who has only the hash can try shorter passwords one by one. */
+const LENGTH_ADVISED = 12
+const SHORT = `hash-password: warning: the password has fewer than ${LENGTH_ADVISED} characters and may be guessed; take a longer one\n`
 
 /** `hash-password`: never takes the password as an argument, which `ps` and the shell history would show. */
 export function hashPasswordCommand(): Command {
@@ -20,6 +23,7 @@ export function hashPasswordCommand(): Command {
       const password = process.stdin.isTTY ? await askTwice() : await readAll()
       const problem = problemOf(password)
       if (password === null || problem !== null) return fail(`hash-password: ${problem}`)
+      if (Array.from(password).length < LENGTH_ADVISED) process.stderr.write(SHORT)
       process.stdout.write(`${await hash(password, COST)}\n`)
     })
   return withExitCodes(command)

@@ -26,6 +26,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   rebuild: async () => (await import('./upkeep/rebuild.ts')).rebuildCommand(),
   'move-store': async () => (await import('./upkeep/move-store.ts')).moveStoreCommand(),
   verify: async () => (await import('./verify.ts')).verifyCommand(),
+  fingerprint: async () => (await import('./fingerprint.ts')).fingerprintCommand(),
   restore: async () => (await import('./upkeep/restore.ts')).restoreCommand(),
   prune: async () => (await import('./upkeep/prune.ts')).pruneCommand(),
   backup: async () => (await import('./upkeep/backup.ts')).backupCommand(),

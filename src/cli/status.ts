@@ -34,17 +34,15 @@ function isWarning(problem: unknown): boolean {
 
 function present(overview: unknown, url: string): string {
   const problems = listOf(overview, 'problems')
-  return [verdictOf(overview, problems), ...problems.map((problem) => presentProblem(problem, url)), presentFacts(overview)]
+  return [headlineOf(overview, problems), ...problems.map((problem) => presentProblem(problem, url)), presentFacts(overview)]
     .join('\n\n')
     .concat('\n')
 }
 
-function verdictOf(overview: unknown, problems: readonly unknown[]): string {
-  if (problems.length > 0) {
-    const tone = problems.every(isWarning) ? 'warn' : 'bad'
-    return paint(counted(problems.length, 'problem', 'problems'), tone)
-  }
-  return paint(textOf(overview, 'verdict') === 'new' ? 'Ready: waiting for the first push' : 'Everything works', 'good')
+function headlineOf(overview: unknown, problems: readonly unknown[]): string {
+  const caveats = listOf(overview, 'caveats')
+  const tone = !problems.every(isWarning) ? 'bad' : problems.length + caveats.length > 0 ? 'warn' : 'good'
+  return [paint(plain(textOf(overview, 'headline') ?? ''), tone), ...caveats.map((sentence) => `  ${plain(String(sentence))}`)].join('\n')
 }
 
 function presentProblem(problem: unknown, url: string): string {
@@ -60,7 +58,8 @@ function presentFacts(overview: unknown): string {
   const of = (group: string, name: string) => memberOf(memberOf(overview, group), name)
   const count = (group: string, name: string) => countText(Number(of(group, name)))
   const text = (group: string, name: string) => textOf(memberOf(overview, group), name)
-  const ago = (instant: string | null, none: string) => (instant === null ? none : `${age(instant)} ago`)
+  // The relay keeps no time of the last answer over a restart.
+  const answered = (at: string | null) => (at === null ? 'has not answered since the relay started' : `answered ${age(at)} ago`)
   const disk = memberOf(overview, 'disk')
   const rows: readonly (readonly [name: string, state: string, evidence: string])[] = [
     ['pushes', text('pushes', 'health') ?? '', pushEvidence(memberOf(overview, 'pushes'))],
@@ -68,7 +67,7 @@ function presentFacts(overview: unknown): string {
     [
       'carrier',
       text('carrier', 'standing') ?? '',
-      `answered ${ago(text('carrier', 'lastAnswerAt'), 'never')}; ${count('carrier', 'callsToday')} of today's ${count('carrier', 'callsPerDay')} calls are used`,
+      `${answered(text('carrier', 'lastAnswerAt'))}; ${count('carrier', 'callsToday')} of today's ${count('carrier', 'callsPerDay')} calls are used`,
     ],
     [
       'endpoints',

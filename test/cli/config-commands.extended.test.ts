@@ -96,6 +96,16 @@ describe('hash-password', () => {
     expect(err).toMatch(/^hash-password: the password is /)
   })
 
+  test('warns of a password under 12 characters, and hashes it all the same', async () => {
+    const [short, long] = [await run('hash-password', [], 'short'), await run('hash-password', [], 'x'.repeat(12))]
+    expect([short.code, short.err]).toEqual([
+      0,
+      expect.stringMatching(/^hash-password: warning: the password has fewer than 12 characters/),
+    ])
+    expect(await verify(short.out.trim(), 'short')).toBe(true)
+    expect([long.code, long.err]).toEqual([0, ''])
+  })
+
   test('C3: accepts no password as an argument, and does not repeat it', async () => {
     const attempts = [[CANARY], [`--password=${CANARY}`], ['--password', CANARY]].map((args) => run('hash-password', args))
     for (const { code, out, err } of await Promise.all(attempts)) {

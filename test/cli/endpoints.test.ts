@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { pushBody } from '../support/history/builders.ts'
@@ -5,7 +7,9 @@ import { receiverOfTest } from '../support/network/webhook-receiver.ts'
 import { push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { commandsOf, operatorEnv, runCommand } from '../support/relay/run-command.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
+const KEYS = ['a-shared-key-for-tests-only', 'another-key-for-tests-only']
 const SECTIONS = { delivery: { allowNetworks: ['127.0.0.0/8'], schedule: ['1h'], jitter: 0 } }
 
 test('commands add, test, show, rotate, disable and remove an endpoint', async () => {
@@ -46,6 +50,28 @@ test('commands add, test, show, rotate, disable and remove an endpoint', async (
   expect(kept.stdout).toContain('Nothing was removed')
   expect((await run('endpoints', 'remove', 'shop', '--yes')).stdout).toBe('shop is removed.\n')
   expect(JSON.parse((await run('endpoints', '--json')).stdout)).toEqual({ endpoints: [] })
+})
+
+test('the fingerprint of an endpoint’s key equals the one of its file, and the key is not shown', async () => {
+  const relay = await relayOfTest({ ...SECTIONS, endpoints: [{ name: 'fixed', url: 'http://127.0.0.1:9/', sharedKey: KEYS[0] }] })
+  const [run, env] = [commandsOf(relay), operatorEnv(relay)]
+  const folder = temporaryFolder()
+  const files = KEYS.map((key, at) => {
+    const file = join(folder, `${at}.key`)
+    writeFileSync(file, `${key}\n`, { mode: 0o600 })
+    return file
+  })
+  const printed = await run('fingerprint', ...files.flatMap((file) => ['--key-file', file]))
+  const prints = [...printed.stdout.matchAll(/^[0-9a-f]{8}(?= {2}the key in )/gm)].map(([print]) => print)
+  expect(new Set(prints).size).toBe(2)
+  const added = await run('endpoints', 'add', 'shop', 'http://127.0.0.1:9/', '--key-file', files[0] ?? '')
+  const shown = async (name: string) => (await run('endpoints', 'show', name)).stdout
+  expect(await shown('fixed')).toContain(`fingerprint ${prints[0]}, from the config file\n`)
+  expect(await shown('shop')).toMatch(new RegExp(`^key +fingerprint ${prints[0]}, in use since 2`, 'm'))
+  const rotated = await runCommand(['endpoints', 'rotate', 'shop', '--key-env', 'NEXT'], { ...env, NEXT: KEYS[1] })
+  expect(await shown('shop')).toMatch(new RegExp(`^new key +fingerprint ${prints[1]}, takes over at 2`, 'm'))
+  for (const { code, stdout } of [added, rotated]) expect([code, KEYS.filter((key) => stdout.includes(key))]).toEqual([0, []])
+  expect((await run('fingerprint')).code).toBe(2)
 })
 
 test('an unknown endpoint name is answered with the nearest name', async () => {
@@ -121,6 +147,7 @@ test('commands list, show, retry, skip and resend what an endpoint refused', asy
   await vi.waitFor(async () => expect(await list('--endpoint', 'shop')).toMatchObject([{ attemptCount: 1 }]), { timeout: 60_000 })
   const [delivery] = await list('--state', 'retrying')
   const id = delivery?.id ?? ''
+  expect((await run('endpoints', 'show', 'shop')).stdout).toMatch(/^state +active; every attempt has failed for .+, the first at 2\S+Z$/m)
   expect((await run('deliveries')).stdout).toMatch(/^ID .*\n\d+ +shop +70000001 +TerminalArrived +retrying +1 +500 out of order +.* ago\n$/)
   const shown = (await run('deliveries', 'show', id)).stdout
   expect(shown).toContain(`POST ${receiver.url}\n`)
@@ -128,7 +155,7 @@ test('commands list, show, retry, skip and resend what an endpoint refused', asy
   expect(shown).toMatch(/\nATTEMPTED AT +TOOK +ANSWER\n\S+ +\d+ ms +500 out of order\n$/)
   const early = await run('replay', id)
   expect([early.code, early.stderr]).toEqual([1, expect.stringContaining('has not ended')])
-  expect((await run('retry', '--endpoint', 'shop')).stdout).toBe('shop: 1 delivery due now.\n')
+  expect((await run('retry', '--endpoint', 'shop')).stdout).toBe('shop: 1 delivery that still waits is due now.\n')
   await vi.waitFor(() => expect(receiver.pushes.length).toBeGreaterThan(1), { timeout: 60_000 })
   expect((await run('deliveries', 'skip', id)).stdout).toBe(`${id}: given up, shop\n`)
   await vi.waitFor(async () => expect(await list('--state', 'dead')).toHaveLength(1), { timeout: 60_000 })

@@ -12,7 +12,7 @@ test('status shows the verdict first, then each problem with what to do, and exi
   const relay = await relayOfTest({ delivery: { allowNetworks: ['127.0.0.0/8'], schedule: ['1h'] } })
   const run = commandsOf(relay)
   const fresh = await run('status')
-  expect([fresh.code, fresh.stdout]).toEqual([0, expect.stringMatching(/^Ready: waiting for the first push\n/)])
+  expect([fresh.code, fresh.stdout]).toEqual([0, expect.stringMatching(/^Ready: waiting for the first push\b/)])
   const misdirected = await fetch(`${relay.publicUrl}/webhook/status?x=1`, {
     method: 'POST',
     body: '{}',
@@ -29,11 +29,14 @@ test('status shows the verdict first, then each problem with what to do, and exi
   await push(relay.publicUrl, Buffer.from([0xff]))
   const { code, stdout } = await run('status')
   expect(code).toBe(1)
-  expect(stdout).toMatch(/^2 problems\n\nshop fails, since \S+ \(/)
-  expect(stdout).toMatch(/\n {2}It answers 503\.\n {2}\d+ events wait, the oldest for .*\. None is lost\.\n/)
+  expect(stdout).toMatch(/^2 problems\n(?: {2}The last call .*\n)?\nshop fails, since \S+ \(/)
+  expect(stdout).toMatch(
+    /\n {2}It answers 503: it can be reached, but fails inside\.\n {2}\d+ events wait, the oldest for .*\. None is lost\.\n/,
+  )
   expect(stdout).toContain('  -> When it is mended: parcel-relay endpoints retry shop.\n')
   expect(stdout).toContain(`  Runbook: ${relay.internalUrl}/docs/runbooks#endpoint_failing\n`)
   expect(stdout).toContain('1 push is in quarantine')
+  expect(stdout).toMatch(/^carrier +\w+ +has not answered since the relay started; \d+ of today's/m)
   expect(stdout).toMatch(/^endpoints +failing +0 delivering, 1 failing, 0 disabled$/m)
   expect(stdout).not.toContain('\u001b[')
   expect(JSON.parse((await run('status', '--json')).stdout)).toMatchObject({

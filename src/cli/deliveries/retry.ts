@@ -1,8 +1,8 @@
 import { Command } from 'commander'
-import { counted } from '../../domain/amounts.ts'
 import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
 import { describeDeliveryProblem } from '../asking/unknown.ts'
 import { findEndpoint } from '../endpoints/find-endpoint.ts'
+import { dueNow } from '../endpoints/present-endpoint.ts'
 import { fail, failUsage } from '../exit-codes.ts'
 
 interface RetryOptions extends ClientOptions {
@@ -55,6 +55,5 @@ async function retryEndpoint(ask: AskRelay, nameOrId: string, { json }: ClientOp
   const { id, name } = await findEndpoint(ask, nameOrId)
   const answer = await ask('POST', `/relay/endpoints/${id}/retry`)
   if (answer.status !== 202) return fail(describeProblem(answer))
-  const waiting = counted(Number(memberOf(answer.body, 'waiting')), 'delivery', 'deliveries')
-  process.stdout.write(json === true ? `${JSON.stringify(answer.body)}\n` : `${name}: ${waiting} due now.\n`)
+  process.stdout.write(json === true ? `${JSON.stringify(answer.body)}\n` : `${name}: ${dueNow(answer.body)}.\n`)
 }

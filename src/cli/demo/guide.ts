@@ -21,10 +21,10 @@ export function presentGuide(stage: Stage, options: GuideOptions): string {
   const lines = [
     '',
     `parcel relay, a demo: ${options.parcels} parcels are delivered in ${options.seconds} seconds.`,
-    `The carrier is a sandbox: it loses ${Math.round(options.loss * 100)} % of its pushes, sends some twice and some out`,
-    'of order. The relay receives the pushes, polls the carrier for what is missing,',
-    'answers apps, and pushes every new event to a subscriber, whether a push or a',
-    'poll brought it.',
+    `The carrier is a sandbox: it loses ${Math.round(options.loss * 100)} % of its pushes, sends some twice and some`,
+    'out of order. The relay receives the pushes, polls the carrier for what is',
+    'missing, answers apps, and pushes every new event to a subscriber, whether a',
+    'push or a poll brought it.',
     ...(replicas.length > 1 ? ABOUT_REPLICAS : []),
     '',
     ...ABOUT_TROUBLE,
@@ -32,11 +32,14 @@ export function presentGuide(stage: Stage, options: GuideOptions): string {
     ...presentRelays(stage),
     `  sandbox carrier  ${carrier.url}   its API, and /sandbox/ to control it`,
     `  subscriber       ${subscriber.url}   the relay pushes here`,
-    `  troubled apps    ${new URL(troubledApps.onCallUrl).origin}   and here: billing, warehouse, old-shop, on-call`,
+    `  troubled apps    ${new URL(troubledApps.onCallUrl).origin}   and here`,
+    '                   (billing, warehouse, old-shop, on-call)',
     `  logins           ${SHOP.username} / ${SHOP.password} (status)`,
     `                   ${ADMIN.username} / ${ADMIN.password} (status and admin)`,
     `  store            ${store} (deleted at the end)`,
-    ...(takenPorts.length === 0 ? [] : [`  note             already in use: ${takenPorts.join(', ')}; the demo uses free ports instead`]),
+    ...(takenPorts.length === 0
+      ? []
+      : [`  note             already in use: ${takenPorts.join(', ')}`, '                   the demo uses free ports instead']),
     '',
     'Paste into another terminal (bash):',
     '',
@@ -51,8 +54,8 @@ export function presentGuide(stage: Stage, options: GuideOptions): string {
 
 const ABOUT_REPLICAS = [
   'Two replicas of the relay share a PostgreSQL database. Both receive pushes and',
-  'answer apps, behind a load balancer. Polling, keeping house and delivering to each',
-  'webhook are roles: each is done by one replica at a time.',
+  'answer apps, behind a load balancer. Polling, keeping house and delivering to',
+  'each webhook are roles: each is done by one replica at a time.',
 ]
 
 function presentRelays({ replicas, webhookUrl }: Stage): readonly string[] {
@@ -61,7 +64,7 @@ function presentRelays({ replicas, webhookUrl }: Stage): readonly string[] {
     return [
       `  load balancer    ${webhookUrl}`,
       '                   the carrier pushes here; each push goes to the next replica',
-      ...replicas.map(({ name, internalUrl, pid }) => `  ${name}        ${internalUrl}   for apps and operators; process ${pid}`),
+      ...replicas.map(({ name, internalUrl, pid }) => `  ${name}        ${internalUrl}   for apps and operators; pid ${pid}`),
       '                   the portal: open either in a browser, log in as admin',
     ]
   return [
@@ -160,7 +163,8 @@ export function presentMore(stage: Stage, picture: Picture): string {
 
 /** The commands that stay on a terminal of 80 columns after the completion. */
 export function pinsOfMore(stage: Stage, picture: Picture): readonly string[] {
-  return ['Report an event, stop the pushes, see the counts (Ctrl-C ends the demo):', ...nextCommands(stage, picture)]
+  const portal = `Portal: ${stage.replicas[0]?.internalUrl ?? ''} (${ADMIN.username} / ${ADMIN.password}); Ctrl-C ends it.`
+  return [portal, 'Report an event, stop the pushes, see the counts:', ...nextCommands(stage, picture)]
 }
 
 /** No line is wider than 79 characters. */

@@ -35,6 +35,6 @@ export async function makeTrouble(carrier: Sandbox, shop: Shop, { webhooks }: Tr
 export const ABOUT_TROUBLE = [
   'There is trouble to look at: the webhook billing fails, warehouse refuses some',
   'events at first, old-shop is gone; pushes are in quarantine, and others had a',
-  `wrong signature; nobody knows the parcel ${MISTYPED}. Begin with the`,
-  'portal, which says what to do.',
+  `wrong signature (Inbox, Refusals); nobody knows the parcel ${MISTYPED}.`,
+  'Begin with the portal, which says what to do.',
 ]

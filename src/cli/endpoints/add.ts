@@ -43,13 +43,14 @@ export function addCommand(): Command {
     .option('--disabled', 'add it, but push nothing until it is enabled')
     .action(async (name: string, url: string, options: AddOptions) => {
       const ask = await openRelay(options)
-      const text = JSON.stringify({ name, url, ...settingsIn(options), ...headersIn(options), ...keyIn(options) })
+      const key = keyIn(options)
+      const text = JSON.stringify({ name, url, ...settingsIn(options), ...headersIn(options), ...key })
       const answer = await ask('POST', '/relay/endpoints', { type: 'application/json', text })
       if (answer.status !== 201) return fail(describeProblem(answer))
       if (options.json === true) return void process.stdout.write(`${JSON.stringify(answer.body)}\n`)
       for (const warning of listOf(answer.body, 'warnings')) process.stderr.write(`warning: ${String(warning)}\n`)
       process.stdout.write(`${name} is added as number ${textOf(answer.body, 'id') ?? ''}. Try it: parcel-relay endpoints test ${name}\n`)
-      printKey(answer.body)
+      printKey(answer.body, key)
     })
   return addRelayOptions(addKeyOptions(command))
 }

@@ -3,7 +3,7 @@ import { counted } from '../../domain/amounts.ts'
 import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
 import { EXIT, fail } from '../exit-codes.ts'
 import { type FoundEndpoint, findEndpoint } from './find-endpoint.ts'
-import { describeAnswer } from './present-endpoint.ts'
+import { describeAnswer, dueNow } from './present-endpoint.ts'
 import { addKeyOptions, type KeyOptions, keyIn, printKey } from './shared-key.ts'
 
 type Act<Options> = (ask: AskRelay, endpoint: FoundEndpoint, options: Options) => Promise<void>
@@ -50,7 +50,7 @@ export function retryCommand(): Command {
   const command = aboutOne('retry', 'attempt everything that waits for it now', async (ask, { id, name }, options) => {
     const answer = await ask('POST', `/relay/endpoints/${id}/retry`)
     if (answer.status !== 202) return fail(describeProblem(answer))
-    print(options, answer.body, `${name}: ${waitingFor(answer.body)} due now.`)
+    print(options, answer.body, `${name}: ${dueNow(answer.body)}.`)
   })
   return addRelayOptions(command)
 }
@@ -63,13 +63,14 @@ interface RotateOptions extends ClientOptions, KeyOptions {
 export function rotateCommand(): Command {
   const description = 'replace its key: both keys sign for 24 h, then the new one alone; the relay makes a key if none is named'
   const command = aboutOne<RotateOptions>('rotate', description, async (ask, { id, name }, options) => {
-    const text = JSON.stringify({ ...keyIn(options), ...(options.now === true ? { at: 'now' } : {}) })
+    const key = keyIn(options)
+    const text = JSON.stringify({ ...key, ...(options.now === true ? { at: 'now' } : {}) })
     const answer = await ask('POST', `/relay/endpoints/${id}/rotate`, { type: 'application/json', text })
     if (answer.status !== 200) return fail(describeProblem(answer))
     const next = textOf(answer.body, 'nextKeyFrom')
     const until = next === null ? 'the new key alone signs from now on' : `both keys sign until ${next}, then the new one alone`
     print(options, answer.body, `${name}: ${until}.`)
-    if (options.json !== true) printKey(answer.body)
+    if (options.json !== true) printKey(answer.body, key)
   }).option('--now', 'end the time in which both keys sign; with --key-file or --key-env, replace the key without such a time')
   return addRelayOptions(addKeyOptions(command))
 }

@@ -38,13 +38,20 @@ export function presentEndpoint(endpoint: unknown): string {
     ['next probe', text('nextProbeAt')],
     ['filters', describeFilters(memberOf(endpoint, 'filters'))],
     ['signature', text('signature')],
+    ['key', describeKey(endpoint)],
+    ['new key', describeNextKey(endpoint)],
     ...changedSettings(endpoint),
-    ['new key from', text('nextKeyFrom')],
     ['old key until', text('previousKeyUntil')],
   ]
   const settings = lines.flatMap(([name, value]) => (value === null ? [] : [`${name.padEnd(14)}${plain(value)}`]))
   const failures = listOf(endpoint, 'failures')
   return `${settings.join('\n')}\n${failures.length === 0 ? '' : `\n${presentFailures(failures)}`}`
+}
+
+/** What a retry made due. A list of a moment ago may have counted more, which were delivered since. */
+export function dueNow(endpoint: unknown): string {
+  const waiting = Number(memberOf(endpoint, 'waiting'))
+  return waiting === 0 ? 'nothing waits' : `${counted(waiting, 'delivery that still waits is', 'deliveries that still wait are')} due now`
 }
 
 /** The settings that differ from their defaults. */
@@ -90,8 +97,23 @@ function stateCell(endpoint: unknown): Cell {
 function describeState(endpoint: unknown): string {
   const state = textOf(endpoint, 'state') ?? ''
   const because = textOf(endpoint, 'disabledBecause')
-  const from = textOf(endpoint, state === 'disabled' ? 'disabledSince' : 'failingSince')
-  return `${state}${because === null ? '' : ` (${because})`}${from === null ? '' : ` for ${age(from)}, since ${from}`}`
+  const [disabledSince, failingSince] = [textOf(endpoint, 'disabledSince'), textOf(endpoint, 'failingSince')]
+  if (state === 'disabled')
+    return `${state}${because === null ? '' : ` (${because})`}${disabledSince === null ? '' : ` for ${age(disabledSince)}, since ${disabledSince}`}`
+  return failingSince === null ? state : `${state}; every attempt has failed for ${age(failingSince)}, the first at ${failingSince}`
+}
+
+/** The fingerprint tells whether the receiver has the same key: `parcel-relay fingerprint` prints the one of a file. */
+function describeKey(endpoint: unknown): string {
+  const print = textOf(endpoint, 'keyFingerprint')
+  const from = textOf(endpoint, 'keySince')
+  const since = textOf(endpoint, 'origin') === 'config' ? ', from the config file' : from === null ? '' : `, in use since ${from}`
+  return print === null ? `cannot be opened${since}` : `fingerprint ${print}${since}`
+}
+
+function describeNextKey(endpoint: unknown): string | null {
+  const [print, from] = [textOf(endpoint, 'nextKeyFingerprint'), textOf(endpoint, 'nextKeyFrom')]
+  return from === null ? null : `${print === null ? '' : `fingerprint ${print}, `}takes over at ${from}`
 }
 
 function lastError(endpoint: unknown): string {

@@ -21,8 +21,8 @@ export function keyIn({ keyFile, keyEnv }: KeyOptions): { readonly sharedKey?: s
   return key === undefined ? {} : { sharedKey: key.key }
 }
 
-/** Prints a key that the relay has made. A key that was given is not shown. */
-export function printKey(body: unknown): void {
+/** Prints a key that the relay has made. Whoever gave a key has it, and a terminal is no place for it. */
+export function printKey(body: unknown, given: { readonly sharedKey?: string }): void {
   const key = textOf(body, 'sharedKey')
-  if (key !== null) process.stdout.write(`Its key, which is shown only this once: ${key}\n`)
+  if (key !== null && given.sharedKey === undefined) process.stdout.write(`Its key, which is shown only this once: ${key}\n`)
 }

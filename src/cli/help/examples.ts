@@ -42,6 +42,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   rebuild: ['rebuild --dry-run'],
   'move-store': ["move-store --to 'postgres://relay@db.internal/relay'"],
   verify: ["verify push.json --signature 'kTrj6hB1b0qv4gE0xk2J0q8r7v5yqk6tq2l0o1m3n4M='"],
+  fingerprint: ['fingerprint --key-file shop.key'],
   restore: ['restore backups/before-upgrade.db'],
   prune: ['prune --dry-run'],
   backup: ['backup before-upgrade'],

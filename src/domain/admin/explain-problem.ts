@@ -1,5 +1,6 @@
 import { bytesText, counted, countText, spanText } from '../amounts.ts'
-import type { FailureGroup } from '../delivery/failure-group.ts'
+import { typedName } from '../delivery/endpoint.ts'
+import { failureSentence, isLikelyKey, refusesAll, wordFailure } from '../delivery/failure-words.ts'
 import type { MisdirectedPath } from '../ingest/misdirected.ts'
 import { failureText } from '../polling/carrier-failure-words.ts'
 import { type DiskRoom, isDiskFull } from './disk-room.ts'
@@ -155,20 +156,25 @@ function explainEndpoint(
 ): Explanation {
   const { id, name } = state.endpoint
   const [backlog, failure] = [backlogs.get(id), failures.get(id)]
-  const typed = /^[\w.-]+$/.test(name) ? name : id
+  const typed = typedName(state.endpoint)
   const oldest = backlog?.oldestAtMs ?? null
   const waiting =
     backlog === undefined
       ? 'Its events wait.'
       : `${counted(backlog.waiting, 'event waits', 'events wait')}${oldest === null ? '' : `, the oldest for ${spanText(nowMs - oldest)}`}.`
-  const evidence = [...(failure === undefined ? [] : [describeFailure(failure)]), `${waiting} None is lost.`]
+  const evidence = [
+    ...(failure === undefined ? [] : [failureSentence(wordFailure(failure, state.endpoint.url, refusesAll(state, failure)))]),
+    `${waiting} None is lost.`,
+  ]
   if (kind === 'endpoint_failing')
     return {
       title: `${name} fails`,
       sinceMs: state.health.failingSinceMs,
       evidence,
       todo: [
-        `Give its answer to the people who run ${name}: parcel-relay endpoints show ${typed}.`,
+        isLikelyKey(failure?.status ?? null)
+          ? compareKeys(name, typed)
+          : `Give its answer to the people who run ${name}: parcel-relay endpoints show ${typed}.`,
         `When it is mended: parcel-relay endpoints retry ${typed}.`,
       ],
     }
@@ -183,8 +189,9 @@ function explainEndpoint(
   }
 }
 
-function describeFailure({ status, reason }: FailureGroup): string {
-  return status === null ? `No answer: ${(reason ?? 'unknown').replaceAll('_', ' ')}.` : `It answers ${status}.`
+/** Two fingerprints show whether relay and receiver have the same key, and nobody has to read it. */
+function compareKeys(name: string, typed: string): string {
+  return `Compare the fingerprint of its key, parcel-relay endpoints show ${typed}, with the key that ${name} verifies with, parcel-relay fingerprint --key-file FILE. If they differ, give ${name} the relay's key, or the relay the key of ${name}.`
 }
 
 function explainDisk(disk: DiskRoom, sinceMs: number | null): Explanation {

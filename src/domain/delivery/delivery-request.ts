@@ -4,6 +4,7 @@ import { createMac, type Mac } from '../ingest/signature.ts'
 import { formatWebhookTime } from '../instant.ts'
 import type { Endpoint } from './endpoint.ts'
 import type { FixedHeaders } from './fixed-headers.ts'
+import { fingerprintKey } from './key-fingerprint.ts'
 import { standardReadings } from './standard-key.ts'
 
 /** The content of a delivery. It is the same at every attempt. */
@@ -30,6 +31,13 @@ export interface DeliverySigner {
   headers(content: DeliveryContent, nowMs: number, exchanged?: 'exchanged'): Readonly<Record<string, string>>
   /** Whether there is a next key. */
   readonly hasNext: boolean
+  readonly fingerprints: KeyFingerprints
+}
+
+/** The fingerprints of an endpoint's keys (`fingerprintKey`). `next`: of the key that will replace the current one; null: there is none. */
+export interface KeyFingerprints {
+  readonly current: string
+  readonly next: string | null
 }
 
 /** The keys of an endpoint as text. */
@@ -67,6 +75,7 @@ export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['sig
   const standardKeys = signature === 'standard-webhooks' ? all.flatMap(standardReadings) : []
   return {
     hasNext: next !== undefined,
+    fingerprints: { current: fingerprintKey(keys.current), next: keys.next === undefined ? null : fingerprintKey(keys.next) },
     headers(content, nowMs, exchanged) {
       const { webhookId, sequence, previousSequence, body } = content
       // A full stop separates the parts that are signed. With one in the id, a signature could fit two different messages.

@@ -2,6 +2,7 @@ import type { BackfillSpan } from '../history/audience.ts'
 import type { Endpoint, EndpointChange, EndpointSettings } from './endpoint.ts'
 import type { EndpointHealth } from './endpoint-health.ts'
 import type { SealedKeys } from './endpoint-keys.ts'
+import type { ToldFailure } from './operator-event.ts'
 
 /**
  * An endpoint of the config file. `from`: the sequence of the feed at which a new endpoint starts; null or absent: with what is recorded
@@ -134,4 +135,6 @@ export interface EndpointNotice {
   readonly kind: 'disabled_gone' | 'disabled_failing' | 'failing' | 'recovered'
   /** Its first failure, epoch milliseconds; null: there was none. */
   readonly sinceMs: number | null
+  /** How the attempt failed that led to the notice; null: it did not, or this is not known. */
+  readonly failure: ToldFailure | null
 }

@@ -75,3 +75,8 @@ export function endpointWants(endpoint: Pick<Endpoint, 'filters' | 'backfill'>, 
 function isListed(wanted: readonly string[] | null, value: string): boolean {
   return wanted === null || wanted.includes(value)
 }
+
+/** An endpoint as a shell takes it in one word: its name if that is plain, else its id. */
+export function typedName({ id, name }: { readonly id: string; readonly name: string }): string {
+  return /^[\w.-]+$/.test(name) ? name : id
+}

@@ -1,3 +1,6 @@
+import { firstLine } from '../received-text.ts'
+import { type AttemptResult, isOwnFailure } from './delivery.ts'
+
 /** The name of the endpoint for operator events, in the log and in lists of deliveries. */
 export const OPERATOR_NAME = '(operator)'
 
@@ -7,12 +10,30 @@ interface Named {
   readonly name: string
 }
 
+/** A failed attempt as operator events tell it. `status` null: there was no answer, for the `reason`. */
+export interface ToldFailure {
+  readonly status: number | null
+  readonly reason: string | null
+  /** The first line of the answer, without words that have a digit; empty: there was none. */
+  readonly answer: string
+}
+
+/** A word with a digit may name a parcel, and an event stays when the parcel is erased. */
+const WORDS_WITH_DIGITS = /[^\s"'(),;:=]*\d[^\s"'(),;:=]*/g
+
+/** Tells a failure to operators. Null: the attempt was accepted, or the relay itself made it fail. */
+export function tellFailure(result: AttemptResult): ToldFailure | null {
+  if (result.kind === 'accepted' || isOwnFailure(result)) return null
+  const answer = firstLine(result.answerStart).replace(WORDS_WITH_DIGITS, '#')
+  return result.kind === 'failed' ? { status: null, reason: result.reason, answer: '' } : { status: result.status, reason: null, answer }
+}
+
 /**
  * An event for operators. They are notified once for each change of state (DOMAIN 7.4). It is never about a parcel. Times are ISO instants.
  */
 export type OperatorEvent =
-  /** For `operator.failingAfter` everything at the endpoint has failed. `since`: its first failure. */
-  | { readonly event: 'endpoint_failing'; readonly endpoint: Named; readonly since: string }
+  /** For `operator.failingAfter` everything at the endpoint has failed. `since`: its first failure. `failure`: its last; null: not known. */
+  | { readonly event: 'endpoint_failing'; readonly endpoint: Named; readonly since: string; readonly failure: ToldFailure | null }
   /** Operators know that the endpoint was failing. Now it accepts deliveries again. */
   | { readonly event: 'endpoint_recovered'; readonly endpoint: Named; readonly since: string }
   /**

@@ -1,5 +1,7 @@
 import { isDiskFull } from '../admin/disk-room.ts'
 import { bytesText, counted } from '../amounts.ts'
+import { typedName } from './endpoint.ts'
+import { isLikelyKey } from './failure-words.ts'
 import type { OperatorEvent } from './operator-event.ts'
 
 /**
@@ -44,12 +46,24 @@ const DISABLED_BECAUSE: ReadonlyMap<string, string> = new Map([
   ['unnamed', 'is named by no config any more and was disabled'],
 ])
 
+/** Events of other versions have no failure. */
+function failureIn(of: Reader): string {
+  const [status, reason, answer] = [of('failure.status'), of('failure.reason'), of('failure.answer')]
+  if (status === '') return reason === '' ? '' : `. It gives no answer (${reason.replaceAll('_', ' ')})`
+  return `. It answers ${status}${answer === '' ? '' : ` ("${answer}")`}${isLikelyKey(Number(status)) ? ', so it may have another key' : ''}`
+}
+
 const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
   endpoint_failing: {
     kind: 'bad',
     state: 'failing',
     page: ofEndpoint,
-    tell: (of) => [name(of('endpoint')), ' has failed every attempt since ', time(of('since'))],
+    tell: (of) => [
+      name(of('endpoint')),
+      ' has failed every attempt since ',
+      time(of('since')),
+      `${failureIn(of)}. Look: parcel-relay endpoints show ${typedName({ id: of('endpoint.id'), name: of('endpoint') })}`,
+    ],
   },
   endpoint_recovered: { kind: 'ok', state: 'recovered', page: ofEndpoint, tell: (of) => [name(of('endpoint')), ' accepts events again'] },
   endpoint_disabled: {

@@ -95,10 +95,11 @@ function closingPoll(facts: CadenceFacts, deliveredAtMs: number, model: CadenceM
   const { checkedAtMs, activatedAtMs, parcelId } = facts
   const all = closingMs(model, policy)
   const closing = all
-    .map((afterMs) => deliveredAtMs + staggered(afterMs, parcelId))
-    .filter((atMs) => atMs > (checkedAtMs ?? Number.NEGATIVE_INFINITY))
-  const [next] = closing
-  const why = { kind: 'closing', nth: all.length - closing.length + 1, of: all.length } as const
+    .map((afterMs) => ({ afterMs, atMs: deliveredAtMs + staggered(afterMs, parcelId) }))
+    .filter(({ atMs }) => atMs > (checkedAtMs ?? Number.NEGATIVE_INFINITY))
+  const next = closing[0]?.atMs
+  const isRare = all.length < policy.tailMs.length
+  const why = { kind: 'closing', afterMs: closing[0]?.afterMs ?? 0, more: closing.length - 1, isRare } as const
   if (checkedAtMs === null || activatedAtMs <= checkedAtMs || (next !== undefined && model.pushHealth === 'healthy')) {
     return next === undefined ? { kind: 'stopped', reason: 'delivered' } : { kind: 'at', atMs: next, why }
   }

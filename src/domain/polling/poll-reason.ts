@@ -6,8 +6,11 @@ export type PollReason =
   | { readonly kind: 'first' }
   /** The last polls failed. `failures`: how many in a row. */
   | { readonly kind: 'failed'; readonly failures: number; readonly retryMs: number }
-  /** It is delivered, and this is one of the checks after delivery, counted from 1. */
-  | { readonly kind: 'closing'; readonly nth: number; readonly of: number }
+  /**
+   * It is delivered, and this is the check that long after delivery; `more`: how many follow. `isRare`: pushes are reliable, so some of the
+   * checks are left out.
+   */
+  | { readonly kind: 'closing'; readonly afterMs: number; readonly more: number; readonly isRare: boolean }
   /** It is delivered, and a push or an app's question came since the last check. */
   | { readonly kind: 'revived' }
   /**
@@ -39,7 +42,7 @@ export function describePoll(reason: PollReason): string {
         ? `The last check failed: it is tried again after ${length(reason.retryMs)}.`
         : `The last ${reason.failures} checks failed: it is tried again after ${length(reason.retryMs)}.`
     case 'closing':
-      return `It is delivered: check ${reason.nth} of ${reason.of} after that.`
+      return describeClosing(reason)
     case 'revived':
       return 'It is delivered, and a push or a question came since the last check: one more check.'
     case 'interval':
@@ -47,6 +50,13 @@ export function describePoll(reason: PollReason): string {
     case 'likely_scan':
       return `${reason.status}: at hours when the carrier usually scans parcels, on average about every ${length(reason.everyMs)}${rare(reason)}.`
   }
+}
+
+function describeClosing({ afterMs, more, isRare }: Extract<PollReason, { kind: 'closing' }>): string {
+  const check =
+    afterMs === 0 ? 'It is delivered: one check now that this is known' : `It is delivered: the check ${length(afterMs)} after that`
+  const rest = more === 0 ? 'the last one' : `${more} more will follow`
+  return `${check}, ${rest}${isRare ? '. Pushes are reliable, so some checks of poll.finished.tail are left out' : ''}.`
 }
 
 function rare({ isRare }: { readonly isRare: boolean }): string {

@@ -3,10 +3,12 @@ import { type EndpointSearch, type EndpointState, searchEndpoints } from '../../
 import { AppError } from '../../domain/errors.ts'
 import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
+import type { SignerOf } from './dispatching/send-delivery.ts'
 import { type EndpointView, type InspectedEndpoint, inspectEndpoint, viewEndpoints } from './endpoint-view.ts'
 
 export interface EndpointQueriesPorts {
   readonly reads: Pick<ReadSide, 'listEndpoints' | 'countBacklog' | 'lastFailures' | 'listFailures'>
+  readonly signerOf: SignerOf
   readonly clock: Pick<Clock, 'now'>
 }
 
@@ -41,7 +43,7 @@ export interface EndpointQueries extends EndpointLists {
 }
 
 /** The questions of operators about endpoints. */
-export function createEndpointQueries({ reads, clock }: EndpointQueriesPorts): EndpointQueries {
+export function createEndpointQueries({ reads, signerOf, clock }: EndpointQueriesPorts): EndpointQueries {
   /** The operators' endpoint is a setting, so it cannot be managed here. */
   const all = async () => (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator').map(asItStands)
 
@@ -58,7 +60,11 @@ export function createEndpointQueries({ reads, clock }: EndpointQueriesPorts): E
     asItStands,
     stateOf,
     states: all,
-    find: async (id) => inspectEndpoint(reads, await stateOf(id), clock.now()),
+    async find(id) {
+      const [state, nowMs] = [await stateOf(id), clock.now()]
+      const signer = await signerOf(state, nowMs)
+      return await inspectEndpoint(reads, state, { nowMs, fingerprints: signer?.fingerprints ?? null })
+    },
     list: async (page) => await viewPage(reads, await all(), page),
     async search({ skip, limit, ...question }) {
       const states = await all()

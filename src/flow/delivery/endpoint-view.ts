@@ -1,3 +1,4 @@
+import type { KeyFingerprints } from '../../domain/delivery/delivery-request.ts'
 import type { EndpointBacklog, EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { FAILURES_COUNT_FOR_MS, type FailureGroup } from '../../domain/delivery/failure-group.ts'
 import type { ReadSide } from '../read-side.ts'
@@ -12,6 +13,8 @@ export interface EndpointView extends EndpointState {
 /** An endpoint with its failures. Equal failures are counted together, and the last comes first. */
 export interface InspectedEndpoint extends EndpointView {
   readonly failures: readonly FailureGroup[]
+  /** Null: the relay cannot open its key, or does not know it. */
+  readonly fingerprints: KeyFingerprints | null
 }
 
 /** Adds what operators see to endpoints. The cost grows with the number of waiting and dead deliveries, see `countBacklog`. */
@@ -36,8 +39,8 @@ export async function viewEndpoint(reads: Pick<ReadSide, 'countBacklog' | 'lastF
 export async function inspectEndpoint(
   reads: Pick<ReadSide, 'countBacklog' | 'lastFailures' | 'listFailures'>,
   state: EndpointState,
-  nowMs: number,
+  { nowMs, fingerprints }: { readonly nowMs: number; readonly fingerprints: KeyFingerprints | null },
 ): Promise<InspectedEndpoint> {
   const failures = await reads.listFailures({ endpointId: state.endpoint.id, sinceMs: nowMs - FAILURES_COUNT_FOR_MS })
-  return { ...(await viewEndpoint(reads, state)), failures }
+  return { ...(await viewEndpoint(reads, state)), failures, fingerprints }
 }

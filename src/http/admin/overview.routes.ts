@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { isDiskFull, isDiskLow } from '../../domain/admin/disk-room.ts'
 import { explainProblem } from '../../domain/admin/explain-problem.ts'
-import { isNew, isWarning, type Problem, problemsOf, type Situation } from '../../domain/admin/verdict.ts'
+import { type Headline, headlineOf } from '../../domain/admin/headline.ts'
+import { isWarning, type Problem, problemsOf, type Situation } from '../../domain/admin/verdict.ts'
 import { conditionOf } from '../../domain/delivery/endpoint-state.ts'
 import { type CarrierStanding, carrierStanding } from '../../domain/polling/carrier-standing.ts'
 import type { PushHealth } from '../../domain/polling/push-health.ts'
@@ -22,7 +23,11 @@ export interface OverviewRoutePorts {
 const overviewSchema = named('Overview', () =>
   z.strictObject({
     at: instant(),
-    verdict: z.enum(['works', 'new', 'problems']).describe('`new`: it works, and waits for the first push.'),
+    verdict: oneOfAll<Headline['verdict']>({ works: true, new: true, problems: true }).describe(
+      '`new`: it works, and waits for the first push.',
+    ),
+    headline: z.string().describe('The verdict in words, such as `Everything works, but the last call to the carrier failed`.'),
+    caveats: z.array(z.string()).describe('What is not well although it is no problem yet, in sentences.'),
     problems: z
       .array(
         z.strictObject({
@@ -108,10 +113,13 @@ export const OVERVIEW_ROUTES = [
 function presentOverview(situation: Situation, nowMs: number): object {
   const { pushes, carrier, endpoints, counts, disk, replicas, webhook } = situation
   const problems = problemsOf(situation)
+  const { verdict, text, caveats } = headlineOf(situation, problems, nowMs)
   const count = (condition: ReturnType<typeof conditionOf>) => endpoints.filter((state) => conditionOf(state) === condition).length
   return {
     at: presentInstant(nowMs),
-    verdict: problems.length > 0 ? 'problems' : isNew(situation) ? 'new' : 'works',
+    verdict,
+    headline: text,
+    caveats,
     problems: problems.map((problem) => presentProblem(problem, situation, nowMs)),
     pushes: {
       health: pushes.health,

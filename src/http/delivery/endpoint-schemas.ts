@@ -56,11 +56,21 @@ const endpointMembers = () => ({
   queuedTo: wholeNumber().nullable().describe('The sequence in the feed up to which events are queued for it; null: it has caught up.'),
 })
 
+const fingerprint = () =>
+  z
+    .string()
+    .regex(/^[0-9a-f]{8}$/)
+    .nullable()
+
 export const endpointSchema = named('Endpoint', () => z.strictObject(endpointMembers()))
 
 export const inspectedEndpointSchema = named('InspectedEndpoint', () =>
   z.strictObject({
     ...endpointMembers(),
+    keyFingerprint: fingerprint().describe(
+      'A fingerprint of the key that signs, as `parcel-relay fingerprint` prints it; null: the key cannot be opened.',
+    ),
+    nextKeyFingerprint: fingerprint().describe('The same of the key that replaces it; null: none is being replaced.'),
     failures: z
       .array(z.strictObject({ ...failedWith(), count: wholeNumber(), firstAt: instant(), lastAt: instant() }))
       .describe('The failed attempts of the last 30 days, grouped by equal answers, the latest group first; at most 20 groups.'),

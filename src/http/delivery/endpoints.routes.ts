@@ -168,8 +168,13 @@ function presentKeyed({ state, sharedKey, warnings }: KeyedEndpoint): object {
   }
 }
 
-function presentInspected({ failures, ...view }: InspectedEndpoint): object {
-  return { ...presentEndpoint(view), failures: failures.map(presentFailures) }
+function presentInspected({ failures, fingerprints, ...view }: InspectedEndpoint): object {
+  return {
+    ...presentEndpoint(view),
+    keyFingerprint: fingerprints?.current ?? null,
+    nextKeyFingerprint: fingerprints?.next ?? null,
+    failures: failures.map(presentFailures),
+  }
 }
 
 function presentEndpoint(view: EndpointView): object {

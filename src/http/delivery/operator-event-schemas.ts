@@ -11,7 +11,18 @@ const texts = () => z.array(z.string())
 
 /** The members of each event, except its name and time. An event without a line here does not compile. */
 const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<string, z.ZodType>>>> = {
-  endpoint_failing: () => ({ endpoint: endpointNamed(), since: since() }),
+  endpoint_failing: () => ({
+    endpoint: endpointNamed(),
+    since: since(),
+    failure: z
+      .strictObject({
+        status: wholeNumber().nullable(),
+        reason: z.string().nullable().describe('Why there was no answer.'),
+        answer: z.string().describe('The first line of the answer; `#` stands for each word with a digit.'),
+      })
+      .nullable()
+      .describe('Its last failure; null: not known.'),
+  }),
   endpoint_recovered: () => ({ endpoint: endpointNamed(), since: since() }),
   endpoint_disabled: () => ({ endpoint: endpointNamed(), because: z.enum(['gone', 'failing', 'unnamed']) }),
   endpoint_removed: () => ({ endpoint: endpointNamed() }),

@@ -51,6 +51,7 @@ export const operatorPush = (): PushedEvent => ({
     event: 'endpoint_failing',
     endpoint: { id: '1', name: 'shop' },
     since: '2026-03-01T09:45:00.000Z',
+    failure: { status: 401, reason: null, answer: 'signature does not match' },
     at: '2026-03-01T10:00:00.250Z',
   },
 })

@@ -1,4 +1,4 @@
-import { type CheckLine, failed, ok, skipped, type Verdict } from '../../domain/admin/check.ts'
+import { type CheckLine, failed, ok, skipped, type Verdict, warning } from '../../domain/admin/check.ts'
 import type { FailureReason } from '../../domain/delivery/delivery.ts'
 import type { Route } from '../../domain/delivery/post-request.ts'
 import { reasonOfCode } from '../../domain/system-reason.ts'
@@ -10,6 +10,8 @@ export interface EndpointToTry {
   readonly name: string
   readonly url: string
   readonly enabled: boolean
+  /** What the running relay knows to be wrong with it, as a sentence; null: nothing, or no relay was asked. */
+  readonly trouble: string | null
   /** How to reach it. If a file cannot be used, throws an error that names the setting. */
   readonly route: () => Route
 }
@@ -31,9 +33,11 @@ export function endpointProbes(endpoints: readonly EndpointToTry[], connect: End
       name: 'endpoint',
       subject: endpoint.name,
       async look() {
-        if (!endpoint.enabled) return skipped('It is disabled.')
+        if (!endpoint.enabled) return endpoint.trouble === null ? skipped('It is disabled.') : warning(endpoint.trouble)
         const to = { url: endpoint.url, route: endpoint.route() }
-        return describe(to, await connect(to))
+        const verdict = describe(to, await connect(to))
+        if (endpoint.trouble === null) return verdict
+        return { state: verdict.state === 'ok' ? 'warning' : verdict.state, message: `${verdict.message} ${endpoint.trouble}` }
       },
     }),
   )

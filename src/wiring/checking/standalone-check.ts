@@ -152,9 +152,13 @@ function endpointsOf({ endpoints, operator }: Config): readonly EndpointToTry[] 
     name: endpoint.name,
     url: endpoint.url,
     enabled: endpoint.enabled,
+    trouble: null,
     route: () => readRoute(endpoint),
   }))
   return operator === null
     ? named
-    : [...named, { name: 'operator', url: operator.url.reveal(), enabled: true, route: () => operatorRoute({ operator }) ?? {} }]
+    : [
+        ...named,
+        { name: 'operator', url: operator.url.reveal(), enabled: true, trouble: null, route: () => operatorRoute({ operator }) ?? {} },
+      ]
 }

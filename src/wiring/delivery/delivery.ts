@@ -3,6 +3,7 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import type { Config } from '../../config/config.ts'
 import { deliveryRules } from '../../config/delivery-rules.ts'
 import { hasRoomForWork } from '../../domain/admin/disk-room.ts'
+import { describeTrouble } from '../../domain/admin/endpoint-trouble.ts'
 import { endpointOf, type Role } from '../../domain/admin/replica.ts'
 import type { DeliverySigner } from '../../domain/delivery/delivery-request.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
@@ -241,6 +242,12 @@ async function warnAboutFilters({ endpoints }: Config, { reads, log }: Pick<Deli
 function listed(routeOf: RouteOf): (state: EndpointState) => EndpointToTry {
   return (state) => {
     const route = routeOf(state)
-    return { ...state.endpoint, url: route.url ?? state.endpoint.url, enabled: state.disabled === null, route: () => route }
+    return {
+      ...state.endpoint,
+      url: route.url ?? state.endpoint.url,
+      enabled: state.disabled === null,
+      trouble: describeTrouble(state),
+      route: () => route,
+    }
   }
 }

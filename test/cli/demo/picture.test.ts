@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
-import { pinsOfGuide, pinsOfMore } from '../../../src/cli/demo/guide.ts'
+import { pinsOfGuide, pinsOfMore, presentGuide } from '../../../src/cli/demo/guide.ts'
 import { happeningsBetween } from '../../../src/cli/demo/happenings.ts'
 import { createLiveView, layOut } from '../../../src/cli/demo/live-view.ts'
 import { type Picture, pictureOf, totalsOf } from '../../../src/cli/demo/picture.ts'
@@ -103,8 +103,27 @@ test('the next commands stay whole below the picture on 80 columns and 24 rows',
     const lines = layOut(picture, { news: ['push received     AB123456789SE  Created'], pinned }, { columns: 80, rows: 24 })
     expect(lines.slice(-pinned.length)).toEqual(pinned)
     expect(lines.length).toBeLessThan(24)
+    expect(pinned.join('\n')).toMatch(/http:\/\/127\.0\.0\.1:65534\b.*[ (]admin \/ /)
     expect(pinned.filter((line) => line.startsWith('curl')).length).toBeGreaterThan(1)
     expect(lines.join('\n')).toMatch(/AB\d{9}SE|[A-Z]{2}\d{9}SE [●○◆]/)
+  }
+})
+
+test('the introduction, up to the lines to paste, fits 80 columns', () => {
+  const stage = {
+    ...STAGE,
+    replicas: STAGE.replicas.map((replica, at) => ({ ...replica, name: `replica ${at + 1}`, pid: 4_194_304 })),
+    subscriber: { url: 'http://127.0.0.1:65532' },
+    troubledApps: { onCallUrl: 'http://127.0.0.1:65531/on-call' },
+    store: 'embedded PostgreSQL',
+    takenPorts: [8080, 8081, 8090, 8091, 8092],
+    webhookUrl: 'http://127.0.0.1:65530/webhooks/status',
+    sharedKey: 'demo',
+  } as unknown as Stage
+  const told = { trackingNumber: 'AB123456789SE', parcels: 1000, seconds: 60, loss: 0.2, untilComplete: false, nowMs: 0 }
+  for (const shown of [stage, { ...stage, replicas: stage.replicas.slice(0, 1) }]) {
+    const [introduction = ''] = presentGuide(shown, told).split('Paste into another terminal')
+    expect(introduction.split('\n').filter((line) => line.length > 80)).toEqual([])
   }
 })
 

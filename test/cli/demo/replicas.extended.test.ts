@@ -44,7 +44,7 @@ onlyLong(test)('when one of the two is killed, the other takes its roles and eve
   await demo.said('delivers')
   const delivering = /(replica \d): .*delivers/.exec(demo.lines.findLast((line) => line.includes('delivers')) ?? '')?.[1] ?? ''
   const left = delivering === 'replica 1' ? 'replica 2' : 'replica 1'
-  const pid = new RegExp(`${delivering} .* process (\\d+)$`, 'm').exec(demo.lines.join('\n'))?.[1]
+  const pid = new RegExp(`${delivering} .* pid (\\d+)$`, 'm').exec(demo.lines.join('\n'))?.[1]
   process.kill(Number(pid), 'SIGKILL')
   expect(await demo.ended).toEqual([0, null])
   const said = demo.lines.join('\n')
@@ -59,7 +59,7 @@ onlyLong(test)('when one of the two is killed, the other takes its roles and eve
 onlyLong(test)('a demo that is killed leaves nothing running', async () => {
   const demo = startDemo(FLAGS)
   await demo.said('To see one replica take over')
-  const pids = [...demo.lines.join('\n').matchAll(/process (\d+)$/gm)].map(([, pid]) => Number(pid))
+  const pids = [...demo.lines.join('\n').matchAll(/pid (\d+)$/gm)].map(([, pid]) => Number(pid))
   expect(pids).toHaveLength(2)
   process.kill(demo.child.pid ?? 0, 'SIGKILL')
   await expect.poll(() => pids.filter(isRunning), { interval: 50 }).toEqual([])

@@ -8,6 +8,7 @@ const failing: OperatorEvent = {
   event: 'endpoint_failing',
   endpoint: { id: '7', name: 'shop <&> *north*' },
   since: '2026-03-01T09:45:00.000Z',
+  failure: { status: 401, reason: null, answer: 'signature does not match' },
 }
 
 function formatted(
@@ -25,7 +26,7 @@ describe('an operator event as a message', () => {
     const { headers, text } = formatted(failing, 'slack')
     expect(headers).toEqual({ 'content-type': 'application/json' })
     expect(JSON.parse(text)).toEqual({
-      text: '*Parcel status relay: failing*\nshop &lt;&amp;&gt; *north* has failed every attempt since 2026-03-01T09:45:00.000Z.\n<https://relay.internal/ops/webhooks/7|Open the portal>',
+      text: '*Parcel status relay: failing*\nshop &lt;&amp;&gt; *north* has failed every attempt since 2026-03-01T09:45:00.000Z. It answers 401 ("signature does not match"), so it may have another key. Look: parcel-relay endpoints show 7.\n<https://relay.internal/ops/webhooks/7|Open the portal>',
     })
   })
 
@@ -40,7 +41,12 @@ describe('an operator event as a message', () => {
             type: 'AdaptiveCard',
             body: [
               { type: 'TextBlock', text: 'Parcel status relay: failing', color: 'attention' },
-              { type: 'TextBlock', text: 'shop <&> \\*north\\* has failed every attempt since 2026-03-01T09:45:00.000Z.' },
+              {
+                type: 'TextBlock',
+                text: expect.stringMatching(
+                  /^shop <&> \\\*north\\\* has failed every attempt since 2026-03-01T09:45:00\.000Z\. It answers 401 /,
+                ),
+              },
             ],
             actions: [{ type: 'Action.OpenUrl', url: 'https://relay.internal/ops/webhooks/7' }],
           },
@@ -58,7 +64,7 @@ describe('an operator event as a message', () => {
         tags: 'warning',
         click: 'https://relay.internal/ops/webhooks/7',
       },
-      text: 'shop <&> *north* has failed every attempt since 2026-03-01T09:45:00.000Z.',
+      text: 'shop <&> *north* has failed every attempt since 2026-03-01T09:45:00.000Z. It answers 401 ("signature does not match"), so it may have another key. Look: parcel-relay endpoints show 7.',
     })
     expect(formatted({ event: 'credentials_accepted', since: 'x' }, 'ntfy').headers).toMatchObject({
       priority: 'default',

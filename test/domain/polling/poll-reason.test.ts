@@ -32,12 +32,16 @@ test('the reason of the next poll is a sentence that names what decided its time
   expect(why({ failures: 3 })).toBe('The last 3 checks failed: it is tried again after 4 min.')
 })
 
-test('the reason of a check after the delivery has its number and the number of all', () => {
-  const of = cadence.tailMs.length + 1
+test('the reason of a check after the delivery says how long after, and how many follow', () => {
   expect(why({ latest: delivered, checkedAtMs: NOON - HOUR_MS, activatedAtMs: NOON - DAY_MS })).toBe(
-    `It is delivered: check 1 of ${of} after that.`,
+    `It is delivered: one check now that this is known, ${cadence.tailMs.length} more will follow.`,
   )
-  expect(why({ latest: delivered, checkedAtMs: NOON + 1, activatedAtMs: NOON })).toBe(`It is delivered: check 2 of ${of} after that.`)
+  expect(why({ latest: delivered, checkedAtMs: NOON + 1, activatedAtMs: NOON })).toBe(
+    `It is delivered: the check 1 h after that, ${cadence.tailMs.length - 1} more will follow.`,
+  )
+  expect(why({ latest: delivered, checkedAtMs: NOON + 2 * HOUR_MS, activatedAtMs: NOON }, { pushHealth: 'healthy' })).toMatch(
+    /^It is delivered: the check .* after that, the last one\. Pushes are reliable, so some checks of poll\.finished\.tail are left out\.$/,
+  )
   const late = { latest: { ...delivered, atMs: NOON - 5 * DAY_MS }, checkedAtMs: NOON - HOUR_MS }
   expect(why(late)).toBe('It is delivered, and a push or a question came since the last check: one more check.')
   expect(why({ ...late, activatedAtMs: NOON - 5 * DAY_MS })).toBe('It is delivered, and all checks after that are done.')

@@ -14,7 +14,16 @@ function told(event: string, detail: Readonly<Record<string, unknown>>): string 
 }
 
 test.each([
-  ['endpoint_failing', { endpoint: shop, since: '2026-11-25T10:05:07.286Z' }, 'shop has failed every attempt since 10:05 UTC'],
+  [
+    'endpoint_failing',
+    { endpoint: shop, since: '2026-11-25T10:05:07.286Z' },
+    'shop has failed every attempt since 10:05 UTC. Look: parcel-relay endpoints show shop',
+  ],
+  [
+    'endpoint_failing',
+    { endpoint: shop, since: '2026-11-25T10:05:07.286Z', failure: { status: null, reason: 'connection_refused', answer: '' } },
+    'shop has failed every attempt since 10:05 UTC. It gives no answer (connection refused). Look: parcel-relay endpoints show shop',
+  ],
   ['endpoint_disabled', { endpoint: shop, because: 'gone' }, 'shop answered 410 Gone and was disabled'],
   ['endpoint_disabled', { endpoint: shop, because: 'of a later version' }, 'shop was disabled: of a later version'],
   ['pushes_quarantined', { reason: 'json_syntax', count: 1 }, '1 push was not understood: it is not JSON'],

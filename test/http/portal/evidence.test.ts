@@ -115,3 +115,11 @@ test('a full disk says that pushes are refused and polls stopped, and nothing is
   expect(carrier).toMatch(/refuses pushes and does not poll until it is/)
   expect(carrier).not.toMatch(/>arriving<|>answers</)
 })
+
+test('a carrier whose last call failed is in the headline of a page without a problem', () => {
+  const lastFailure = { reason: 'network', atMs: NOON - 40_000 } as const
+  const carrier = { ...WELL.carrier, lastFailure, breaker: { state: 'closed', failures: 3, restMs: 0 } } as const
+  const page = overviewPage(visitAt(''), { ...silent, pushes: WELL.pushes, carrier })
+  expect(page).toContain('Everything works, but the last call to the carrier failed</h1>')
+  expect(page).toContain('failed 40 s ago: it could not be reached. It becomes a problem after 5 failures in a row; 3 so far.')
+})

@@ -47,7 +47,7 @@ async function openRelay(engine: Engine, settings: Partial<EndpointSettings> = {
           underWay.push((result = { kind: 'accepted', status: 200, ...kept }) => onEnd(result))
         },
       },
-      signerOf: () => (hasKey ? { headers: () => ({}), hasNext: false } : null),
+      signerOf: () => (hasKey ? { headers: () => ({}), hasNext: false, fingerprints: { current: '00000000', next: null } } : null),
       routeOf: () => ({}),
       clock: { now: store.now, monotonic: store.now },
       random: () => 0.5,

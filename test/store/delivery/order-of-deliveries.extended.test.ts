@@ -80,6 +80,7 @@ async function openWorld(engine: Engine) {
         },
         signerOf: ({ endpoint }) => ({
           hasNext: false,
+          fingerprints: { current: '00000000', next: null },
           headers: ({ sequence }) => ({ endpoint: endpoint.id, sequence: String(sequence) }),
         }),
         routeOf: () => ({}),

@@ -1,5 +1,5 @@
 import { spanStart, type TallyAddition } from '../../../domain/admin/tally.ts'
-import { countAttempt, endsByRefusal, type Settlement, settle } from '../../../domain/delivery/delivery.ts'
+import { type AttemptResult, countAttempt, endsByRefusal, type Settlement, settle } from '../../../domain/delivery/delivery.ts'
 import type { ClaimRef, DeliveryRules, DispatchRound, Settled, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
 import {
   addFailingTime,
@@ -14,7 +14,7 @@ import {
 import { keysAfterUse } from '../../../domain/delivery/endpoint-keys.ts'
 import { type ConfiguredEndpoint, type EndpointNotice, type EndpointState, withDisabled } from '../../../domain/delivery/endpoint-state.ts'
 import { groupFailures } from '../../../domain/delivery/failure-group.ts'
-import { OPERATOR_NAME, type OperatorEvent } from '../../../domain/delivery/operator-event.ts'
+import { OPERATOR_NAME, type OperatorEvent, tellFailure } from '../../../domain/delivery/operator-event.ts'
 import { backfillSpan } from '../../../domain/history/audience.ts'
 import { type OperatorEventTx, recordOperatorEvent } from '../../operator-events.tx.ts'
 import type { Clock } from '../../ports.ts'
@@ -96,7 +96,7 @@ async function settleAll(
     const after = stateAfter(seen, one, health, request.nowMs)
     settled.push({ ...one, round: health.round })
     states[index] = after
-    if (after !== state) notices.push(...noticesOf(state, after))
+    if (after !== state) notices.push(...noticesOf(state, after, attempt.result))
   }
   // The deliveries of a removed endpoint are cancelled, so none of them is skipped.
   const skipped = marked.filter((one) => indexes.has(one.endpointId) && !isUnderWay(one, request))
@@ -189,11 +189,13 @@ function stateAfter(
   return withDisabled({ ...state, health, keys }, disabled, { atMs: nowMs, by: null })
 }
 
-function noticesOf(before: EndpointState, after: EndpointState): readonly EndpointNotice[] {
+function noticesOf(before: EndpointState, after: EndpointState, result: AttemptResult): readonly EndpointNotice[] {
   const kind = noticeOf(before, after)
   if (kind === null) return []
   const { id: endpointId, name: endpoint } = after.endpoint
-  return [{ endpoint, endpointId, kind, sinceMs: after.health.failingSinceMs ?? before.health.failingSinceMs }]
+  return [
+    { endpoint, endpointId, kind, sinceMs: after.health.failingSinceMs ?? before.health.failingSinceMs, failure: tellFailure(result) },
+  ]
 }
 
 function noticeOf(before: EndpointState, after: EndpointState): EndpointNotice['kind'] | null {
@@ -208,7 +210,9 @@ function operatorEvent(notice: EndpointNotice, nowMs: number): OperatorEvent {
   if (notice.kind === 'disabled_gone' || notice.kind === 'disabled_failing')
     return { event: 'endpoint_disabled', endpoint, because: notice.kind === 'disabled_gone' ? 'gone' : 'failing' }
   const since = new Date(notice.sinceMs ?? nowMs).toISOString()
-  return { event: notice.kind === 'failing' ? 'endpoint_failing' : 'endpoint_recovered', endpoint, since }
+  return notice.kind === 'failing'
+    ? { event: 'endpoint_failing', endpoint, since, failure: notice.failure }
+    : { event: 'endpoint_recovered', endpoint, since }
 }
 
 async function saveConfigured(

@@ -157,7 +157,7 @@ function pushEvidence({ health, lastPushAtMs, missedSincePush, probation }: Push
 
 function answerEvidence({ credentials, lastAnswerAtMs, lastFailure }: CarrierState, nowMs: number): Part {
   if (credentials === 'refused') return 'No call is made meanwhile. Apps are answered from the store; a parcel we do not know gets 503.'
-  const last = lastAnswerAtMs === null ? 'None yet.' : html`The last one came ${relativeTime(lastAnswerAtMs, nowMs)}.`
+  const last = lastAnswerAtMs === null ? 'None since the relay started.' : html`The last one came ${relativeTime(lastAnswerAtMs, nowMs)}.`
   return lastFailure === null
     ? last
     : html`${last} The last failure: ${failureText(lastFailure.reason)}, ${relativeTime(lastFailure.atMs, nowMs)}.`

@@ -1,11 +1,11 @@
 import type { CheckLine, CheckName, CheckState } from '../../../domain/admin/check.ts'
 import { counted } from '../../../domain/amounts.ts'
+import { receivedText } from '../../../domain/received-text.ts'
 import type { Check } from '../../../flow/admin/check.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { PageRoute, Visit } from '../page-route.ts'
 import { actionButton, crumbs, headline, type StateKind, stateMark, table } from '../parts.ts'
-import { receivedText } from '../received-text.ts'
 
 export interface CheckPagesOptions {
   readonly check: Check

@@ -2,9 +2,9 @@ import { counted, countText } from '../../../domain/amounts.ts'
 import type { RecordOutcome } from '../../../domain/history/recording.ts'
 import type { BodyFault } from '../../../domain/ingest/fault-in-body.ts'
 import type { InboxPush } from '../../../domain/ingest/inbox.ts'
+import { receivedText } from '../../../domain/received-text.ts'
 import { html, type Markup } from '../html.ts'
 import { type StateKind, stateMark } from '../parts.ts'
-import { receivedText } from '../received-text.ts'
 
 type State = InboxPush['state']
 

@@ -1,12 +1,12 @@
 import { counted, countText } from '../../../domain/amounts.ts'
 import { describeCause } from '../../../domain/ingest/mismatch/mismatch-causes.ts'
 import { type KeptRefusal, REFUSALS_KEPT } from '../../../domain/ingest/refusal.ts'
+import { receivedText } from '../../../domain/received-text.ts'
 import { link, withQuery } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { asOfLine, crumbs, headline, table } from '../parts.ts'
-import { receivedText } from '../received-text.ts'
 import { timeInTable } from '../times.ts'
 
 export interface RefusalsListing {

@@ -1,4 +1,5 @@
 import { isDiskFull, isDiskLow } from '../../../domain/admin/disk-room.ts'
+import { headlineOf } from '../../../domain/admin/headline.ts'
 import { doPollsReplacePushes, isNew, type Problem, problemsOf, type Situation } from '../../../domain/admin/verdict.ts'
 import { bytesText, counted, countText } from '../../../domain/amounts.ts'
 import type { Past } from '../../../flow/admin/overview/overview.ts'
@@ -17,14 +18,16 @@ import { trafficSection } from './traffic.ts'
 export function overviewPage(visit: Visit, situation: Situation & Past): string {
   const { nowMs, to, person } = visit
   const problems = problemsOf(situation)
-  const title =
-    isNew(situation) && problems.length === 0
-      ? 'Waiting for the first push'
-      : problems.length === 0
-        ? 'Everything works'
-        : counted(problems.length, 'problem', 'problems')
-  const mark = problems.length > 0 ? icon('bad', 'bad') : isNew(situation) ? icon('none') : icon('ok', 'ok')
-  const main = html`${headline({ title: html`${mark}${title}`, lead: leadOf(situation, problems, nowMs), asOf: asOfLine(nowMs, to`/`, true), isLive: true })}
+  const { verdict, text: title, caveats } = headlineOf(situation, problems, nowMs)
+  const mark =
+    verdict === 'problems'
+      ? icon('bad', 'bad')
+      : caveats.length > 0
+        ? icon('warn', 'warn')
+        : verdict === 'new'
+          ? icon('none')
+          : icon('ok', 'ok')
+  const main = html`${headline({ title: html`${mark}${title}`, lead: html`${caveats.map((sentence) => html`${sentence} `)}${leadOf(situation, problems, nowMs)}`, asOf: asOfLine(nowMs, to`/`, true), isLive: true })}
 ${island('problems', problemSections(visit, situation, problems))}
 ${island(
   'checks',

@@ -3,6 +3,7 @@ import { describeMisdirected, MISDIRECTED_SHOWN, readableReason, UNHEARD_OF } fr
 import { areOnlyMisunderstood, isWarning, misdirectedSincePush, type Problem, type Situation } from '../../../domain/admin/verdict.ts'
 import { bytesText, counted, countText, spanText } from '../../../domain/amounts.ts'
 import { FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
+import { isLikelyKey, refusesAll } from '../../../domain/delivery/failure-words.ts'
 import { failureText } from '../../../domain/polling/carrier-failure-words.ts'
 import { type Past, SHOWN } from '../../../flow/admin/overview/overview.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
@@ -14,7 +15,7 @@ import { reasonInTable } from '../inbox/quarantine-words.ts'
 import type { Visit } from '../page-route.ts'
 import { icon } from '../parts.ts'
 import { relativeTime, timeInSentence } from '../times.ts'
-import { explainFailure, refusesAll } from '../webhooks/failure-words.ts'
+import { explainFailure } from '../webhooks/failure-words.ts'
 
 interface Told {
   readonly title: Part
@@ -211,7 +212,7 @@ function tellEndpoint(
         : null
     }`,
     todo: isFailing
-      ? html`<ol><li>Give its answer to the people who run ${name}.</li><li>When it is mended, press “Retry now”.</li></ol>`
+      ? html`<ol><li>${isLikelyKey(failure?.status ?? null) ? html`Compare the fingerprint of its key (${person.scope === 'admin' ? link(to`/webhooks/${id}#key`, 'Shared key') : 'on its page'}) with the key that ${name} verifies with: <code>parcel-relay fingerprint --key-file FILE</code>. If they differ, one of the two has to get the other’s key.` : `Give its answer to the people who run ${name}.`}</li><li>When it is mended, press “Retry now”.</li></ol>`
       : html`<ol><li>Ask the people who run ${name} to mend it, then enable it.</li><li>If nobody needs it any more, disable it yourself or remove it.</li></ol>`,
   }
 }

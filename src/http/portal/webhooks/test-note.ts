@@ -1,7 +1,7 @@
 import type { AttemptResult } from '../../../domain/delivery/delivery.ts'
+import { receivedText } from '../../../domain/received-text.ts'
 import { html, type Markup } from '../html.ts'
 import { icon } from '../parts.ts'
-import { receivedText } from '../received-text.ts'
 
 /** Tells what a test has brought. */
 export function testNote(result: AttemptResult): Markup {

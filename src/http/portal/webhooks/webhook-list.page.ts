@@ -1,5 +1,7 @@
 import { counted, countText, spanText } from '../../../domain/amounts.ts'
 import { conditionOf, type EndpointCondition, type EndpointSearch, type EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import { answerWord } from '../../../domain/delivery/failure-words.ts'
+import { firstLine } from '../../../domain/received-text.ts'
 import type { FoundEndpoints } from '../../../flow/delivery/endpoint-queries.ts'
 import type { EndpointView } from '../../../flow/delivery/endpoint-view.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
@@ -7,9 +9,7 @@ import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { asOfLine, breakable, headline, type StateKind, stateMark, table } from '../parts.ts'
-import { firstLine } from '../received-text.ts'
 import { relativeTime, timeInSentence } from '../times.ts'
-import { answerWord } from './failure-words.ts'
 import { options } from './webhook-names.ts'
 
 const KINDS: Readonly<Record<EndpointCondition, StateKind>> = { delivering: 'ok', failing: 'bad', disabled: 'off' }

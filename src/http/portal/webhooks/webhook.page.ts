@@ -4,7 +4,9 @@ import { counted, countText, spanText } from '../../../domain/amounts.ts'
 import { type AttemptResult, FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
 import { conditionOf, type EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { FailureGroup } from '../../../domain/delivery/failure-group.ts'
+import { answerWord, refusesAll } from '../../../domain/delivery/failure-words.ts'
 import { digest } from '../../../domain/digest.ts'
+import { receivedText } from '../../../domain/received-text.ts'
 import type { EndpointView, InspectedEndpoint } from '../../../flow/delivery/endpoint-view.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
 import { axis, bars } from '../charts.ts'
@@ -12,9 +14,8 @@ import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { actionButton, asOfLine, copyable, crumbs, facts, headline, island, settingsList, table } from '../parts.ts'
-import { receivedText } from '../received-text.ts'
 import { fullTime, hourText, relativeTime, settingText, timeInSentence, timeInTable } from '../times.ts'
-import { answerWord, explainFailure, refusesAll } from './failure-words.ts'
+import { explainFailure } from './failure-words.ts'
 import { testNote } from './test-note.ts'
 import { disabledBecause, webhookMark } from './webhook-list.page.ts'
 
@@ -43,7 +44,7 @@ ${attemptStrip(view.attempts)}
 <p>${link(withQuery(to`/deliveries`, { endpoint: id }), 'All deliveries')}</p>
 ${island('failures', failureTable(visit, view.failures))}
 <div class="cols"><section aria-labelledby="set"><h2 id="set">Settings</h2>
-${settingsList(settingsOf(view))}
+${settingsList([...settingsOf(view), ...(isManaged ? [] : [['Shared key', fingerprintOf(view.fingerprints?.current)] as const])])}
 ${isManaged ? html`<p>${buttonLink(to`/webhooks/${id}/edit`, 'Edit settings')}</p>` : html`<p class="dim">It is defined in the config file. Change it there, then reload.</p>`}</section>
 ${isManaged ? keySection(visit, view) : null}
 </div>
@@ -168,15 +169,20 @@ export function stampOfKeys({ keys }: EndpointState): string {
   return keys === null ? '' : digest(`${keys.current} ${keys.next?.sealed ?? ''}`)
 }
 
-function keySection({ to, nowMs }: Visit, state: EndpointState): Markup {
+/** The fingerprint of a key, which `parcel-relay fingerprint` prints for the key of the receiver. */
+function fingerprintOf(fingerprint: string | null | undefined): Part {
+  return fingerprint === null || fingerprint === undefined ? 'The relay cannot open it.' : html`Fingerprint <code>${fingerprint}</code>.`
+}
+
+function keySection({ to, nowMs }: Visit, state: InspectedEndpoint): Markup {
   const { id } = state.endpoint
   const next = state.keys?.next ?? null
   const keys = stampOfKeys(state)
   return html`<section aria-labelledby="key"><h2 id="key">Shared key</h2>
 ${
   next === null
-    ? html`<p>${keyAge(state, nowMs)} It cannot be shown.</p>`
-    : html`<div class="note"><strong>Being replaced.</strong> Both keys sign until ${fullTime(next.fromMs, nowMs)}, ${relativeTime(next.fromMs, nowMs)}. Then the new one takes over. Put it into the receiver before.
+    ? html`<p>${fingerprintOf(state.fingerprints?.current)} ${keyAge(state, nowMs)} It cannot be shown. To compare: <code>parcel-relay fingerprint --key-file FILE</code>.</p>`
+    : html`<div class="note"><strong>Being replaced.</strong> Both keys sign until ${fullTime(next.fromMs, nowMs)}, ${relativeTime(next.fromMs, nowMs)}. Then the new one takes over. The old one: ${fingerprintOf(state.fingerprints?.current)} The new one: ${fingerprintOf(state.fingerprints?.next)} Put it into the receiver before.
 <div class="acts">${actionButton(to`/webhooks/${id}/new-key-now`, 'Use only the new key, now', '', { keys })}</div></div>`
 }
 <details class="plain"><summary>Replace the key</summary><form class="form" method="post" action="${to`/webhooks/${id}/key`.path}"><input type="hidden" name="keys" value="${keys}">

@@ -1,0 +1,14 @@
+import { typedName } from '../delivery/endpoint.ts'
+import type { EndpointState } from '../delivery/endpoint-state.ts'
+import { isInTrouble } from './verdict.ts'
+
+/** Says in a sentence or two that an endpoint is in trouble, and which command shows how. Null: it is not. */
+export function describeTrouble(state: EndpointState): string | null {
+  if (!isInTrouble(state)) return null
+  const { endpoint, disabled, health } = state
+  const look = `See: parcel-relay endpoints show ${typedName(endpoint)}.`
+  if (disabled === 'gone') return `It answered 410 Gone and is disabled. ${look}`
+  if (disabled !== null) return `It failed for 120 h and is disabled. ${look}`
+  const since = health.failingSinceMs === null ? '' : ` since ${new Date(health.failingSinceMs).toISOString()}`
+  return `Every attempt has failed${since}. ${look}`
+}

@@ -1,0 +1,52 @@
+import { counted, spanText } from '../amounts.ts'
+import { FAILURES_TO_OPEN } from '../polling/breaker.ts'
+import { isOfAll, type UnavailableReason } from '../polling/carrier-answer.ts'
+import { failureText } from '../polling/carrier-failure-words.ts'
+import { carrierStanding } from '../polling/carrier-standing.ts'
+import { isNew, type Problem, type Situation } from './verdict.ts'
+
+/** The verdict on the relay in one line. */
+export interface Headline {
+  readonly verdict: 'works' | 'new' | 'problems'
+  /** Without a full stop. */
+  readonly text: string
+  /** What is not well although it is no problem yet, in sentences. The text names it too. */
+  readonly caveats: readonly string[]
+}
+
+interface Caveat {
+  /** A clause that goes on after "but". */
+  readonly clause: string
+  readonly sentence: string
+}
+
+/** Puts the verdict in one line, which must not contradict the lines below it. `problems`: as `problemsOf` finds them. */
+export function headlineOf(situation: Situation, problems: readonly Problem[], nowMs: number): Headline {
+  const found = [...ofCarrier(situation, nowMs), ...ofPushes(situation)]
+  const caveats = found.map(({ sentence }) => sentence)
+  if (problems.length > 0) return { verdict: 'problems', text: counted(problems.length, 'problem', 'problems'), caveats }
+  const but = found.length === 0 ? '' : `, but ${found.map(({ clause }) => clause).join(', and ')}`
+  return isNew(situation)
+    ? { verdict: 'new', text: `Ready: waiting for the first push${but}`, caveats }
+    : { verdict: 'works', text: `Everything works${but}`, caveats }
+}
+
+function ofCarrier({ carrier }: Situation, nowMs: number): readonly Caveat[] {
+  const standing = carrierStanding(carrier)
+  const { lastFailure } = carrier
+  if (standing.kind !== 'troubled' || lastFailure === null) return []
+  const ago = `${spanText(Math.max(0, nowMs - lastFailure.atMs))} ago`
+  const sentence = `The last call to the carrier failed ${ago}: ${failureText(standing.reason)}.${outlook(standing.reason, carrier.breaker.failures)}`
+  return [{ clause: 'the last call to the carrier failed', sentence }]
+}
+
+/** The breaker counts only failures that may be the carrier's. */
+function outlook(reason: UnavailableReason, failures: number): string {
+  if (isOfAll(reason) || failures === 0) return ''
+  return ` It becomes a problem after ${FAILURES_TO_OPEN} failures in a row; ${failures} so far.`
+}
+
+function ofPushes({ pushes }: Situation): readonly Caveat[] {
+  if (pushes.health !== 'lossy') return []
+  return [{ clause: 'many pushes are lost', sentence: 'Pushes arrive, and many are lost. Polls find what they do not bring.' }]
+}

@@ -1,0 +1,68 @@
+import { firstLine } from '../received-text.ts'
+import type { FailureReason } from './delivery.ts'
+import type { EndpointState } from './endpoint-state.ts'
+import type { FailureGroup } from './failure-group.ts'
+
+/** How an endpoint failed, in the parts of a sentence: `It answers 401`, `signature does not match`, `it does not accept the signature.` */
+export interface FailureWords {
+  readonly what: string
+  /** The first line of the answer, cleaned and bounded; empty: there was none. */
+  readonly said: string
+  /** A clause with its full stop. */
+  readonly meaning: string
+}
+
+/** Why there was no answer, as a sentence without its full stop. `host`: the host that should have answered. */
+const REASONS: ReadonlyMap<string, (host: string) => string> = new Map<FailureReason, (host: string) => string>([
+  ['timeout', (host) => `${host} does not answer in time (delivery.timeout)`],
+  ['dns', (host) => `the name ${host} is not found`],
+  ['connection_refused', (host) => `nothing listens at ${host}, or no way leads there`],
+  ['reset', (host) => `${host} ends the connection before it answers`],
+  ['tls', (host) => `the certificate of ${host} is not accepted`],
+  ['proxy', () => 'the proxy on the way cannot be reached, or refuses'],
+  ['bad_response', (host) => `what ${host} answers is not HTTP, or too long`],
+  ['forbidden', (host) => `${host} is an address that may not be sent to (delivery.allowNetworks)`],
+  ['network', (host) => `the network on the way to ${host} fails`],
+])
+
+/** The answer in a word or two: its status, or why there was none. */
+export function answerWord({ status, reason }: Pick<FailureGroup, 'status' | 'reason'>): string {
+  return status === null ? (reason ?? 'no answer').replaceAll('_', ' ') : String(status)
+}
+
+/** Whether an endpoint has accepted nothing since the first of these failures. */
+export function refusesAll({ health: { lastSuccessAtMs } }: EndpointState, { firstAtMs }: FailureGroup): boolean {
+  return lastSuccessAtMs === null || lastSuccessAtMs < firstAtMs
+}
+
+/** Whether a receiver that answers this most probably verifies signatures with another key. */
+export function isLikelyKey(status: number | null): boolean {
+  return status === 401 || status === 403
+}
+
+/** Puts a failure in words. `isAll`: nothing was accepted since the failures began, so the endpoint refuses everything. */
+export function wordFailure(failure: Pick<FailureGroup, 'status' | 'reason' | 'answerStart'>, url: string, isAll: boolean): FailureWords {
+  const { status, reason, answerStart } = failure
+  if (status === null)
+    return { what: 'No answer', said: '', meaning: `${REASONS.get(reason ?? '')?.(hostOf(url)) ?? answerWord(failure)}.` }
+  return { what: `It answers ${status}`, said: firstLine(answerStart), meaning: meaningOf(status, isAll) }
+}
+
+/** The same as one sentence, for a terminal or a message. */
+export function failureSentence({ what, said, meaning }: FailureWords): string {
+  return `${what}${said === '' ? '' : ` "${said}"`}: ${meaning}`
+}
+
+function meaningOf(status: number, isAll: boolean): string {
+  if (status >= 500) return 'it can be reached, but fails inside.'
+  if (isLikelyKey(status)) return 'it does not accept the signature. Does it have the current key?'
+  if (status === 410) return 'it says that it is gone for good.'
+  if (status === 429) return 'it asks the relay to send less for a while.'
+  if (status >= 400) return isAll ? 'it refuses these events.' : 'it refuses some events.'
+  if (status >= 300) return 'it redirects; name the final URL.'
+  return 'the relay takes only 200 to 299 as accepted.'
+}
+
+function hostOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).host : url
+}

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest'
+import { explainProblem } from '../../../src/domain/admin/explain-problem.ts'
+import { problemsOf } from '../../../src/domain/admin/verdict.ts'
+import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
+import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
+import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
+import { WELL } from '../../support/portal/situation.ts'
+
+const STATE: EndpointState = {
+  endpoint: {
+    id: '1',
+    name: 'billing',
+    url: 'http://billing/',
+    enabled: true,
+    signature: 'carrier',
+    filters: noFilters,
+    backfill: false,
+    ratePerSecond: null,
+    concurrency: null,
+    scheduleMs: null,
+    refusals: 'wait',
+    headers: [],
+  },
+  origin: 'managed',
+  disabled: null,
+  health: { ...newHealth, failingSinceMs: 1, probing: { atMs: 2, failed: 1 } },
+  keys: null,
+  queuedTo: null,
+  backfilled: null,
+}
+
+function explained(status: number, answer: string) {
+  const failure = { status, reason: null, answerStart: Buffer.from(answer), count: 1, firstAtMs: 1, lastAtMs: 1, deliveryId: 1 }
+  const situation = { ...WELL, endpoints: [STATE], failures: new Map([['1', failure]]) }
+  return problemsOf(situation).map((problem) => explainProblem(problem, situation, 10_000))
+}
+
+test.each([401, 403])('an endpoint that answers %i probably has another key, and the steps compare the keys', (status) => {
+  const [problem] = explained(status, 'signature does not match\nat line 1')
+  expect(problem?.evidence[0]).toBe(
+    `It answers ${status} "signature does not match": it does not accept the signature. Does it have the current key?`,
+  )
+  expect(problem?.todo[0]).toMatch(/parcel-relay endpoints show billing.*parcel-relay fingerprint --key-file FILE/)
+})
+
+test('an endpoint that fails inside is shown with its answer to the people who run it', () => {
+  const [problem] = explained(503, '')
+  expect(problem?.evidence[0]).toBe('It answers 503: it can be reached, but fails inside.')
+  expect(problem?.todo[0]).toBe('Give its answer to the people who run billing: parcel-relay endpoints show billing.')
+})

@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest'
+import { headlineOf } from '../../../src/domain/admin/headline.ts'
+import { problemsOf, type Situation } from '../../../src/domain/admin/verdict.ts'
+import { CARRIER } from '../../support/network/carrier-state.ts'
+import { WELL } from '../../support/portal/situation.ts'
+
+const NOW = 100_000
+const headline = (change: Partial<Situation>) => {
+  const situation = { ...WELL, ...change }
+  return headlineOf(situation, problemsOf(situation), NOW)
+}
+const TIMED_OUT = {
+  ...CARRIER,
+  lastFailure: { reason: 'timeout', atMs: NOW - 12_000 },
+  breaker: { state: 'closed', failures: 2, restMs: 0 },
+} as const
+
+test('a relay without a problem or a caveat works', () => {
+  expect(headline({})).toEqual({ verdict: 'works', text: 'Everything works', caveats: [] })
+})
+
+test('a failed call to the carrier is in the headline, and the caveat says when it is a problem', () => {
+  expect(headline({ carrier: TIMED_OUT })).toEqual({
+    verdict: 'works',
+    text: 'Everything works, but the last call to the carrier failed',
+    caveats: ['The last call to the carrier failed 12 s ago: no answer in time. It becomes a problem after 5 failures in a row; 2 so far.'],
+  })
+})
+
+test('a refusal that the breaker does not count is announced as no problem to come', () => {
+  const limited = { ...TIMED_OUT, lastFailure: { reason: 'rate_limited', atMs: NOW } } as const
+  expect(headline({ carrier: limited }).caveats).toEqual([
+    'The last call to the carrier failed less than a second ago: it asked for fewer calls (429).',
+  ])
+})
+
+test('a new relay whose carrier does not answer says both', () => {
+  const fresh = { counts: { ...WELL.counts, parcels: 0 }, pushes: { ...WELL.pushes, lastPushAtMs: null } }
+  expect(headline({ ...fresh, carrier: TIMED_OUT })).toMatchObject({
+    verdict: 'new',
+    text: 'Ready: waiting for the first push, but the last call to the carrier failed',
+  })
+})
+
+test('lost pushes are in the headline beside a failed call', () => {
+  const lossy = { pushes: { ...WELL.pushes, health: 'lossy' as const } }
+  expect(headline({ ...lossy, carrier: TIMED_OUT }).text).toBe(
+    'Everything works, but the last call to the carrier failed, and many pushes are lost',
+  )
+})
+
+test('problems are counted, and the caveats stay beside them', () => {
+  const silent = { pushes: { ...WELL.pushes, health: 'silent' as const } }
+  expect(headline({ ...silent, carrier: TIMED_OUT })).toMatchObject({
+    verdict: 'problems',
+    text: '1 problem',
+    caveats: [expect.any(String)],
+  })
+})
