@@ -6322,4 +6322,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 65b3944a3bfa380b23b8ce83bedf21b9133cb0709f8c4c067745464abf796ccb
+// Made of docs/openapi.json with the SHA-256 803f0cad977533d6b5dd402060f0a077356fd98615d3d871c388e67959921056
