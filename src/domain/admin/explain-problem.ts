@@ -29,7 +29,8 @@ const SETTLE_QUARANTINE = [
 /** Why the relay is not ready, for people: without the code before the colon, which is for programs. */
 export function readableReason(reason: string): string {
   const words = reason.replace(/^[a-z_]+: /, '')
-  return `${words.charAt(0).toUpperCase()}${words.slice(1)}`
+  // A name such as relay.db keeps its case.
+  return words.replace(/^[a-z]+(?= |$)/, (first) => `${first.charAt(0).toUpperCase()}${first.slice(1)}`)
 }
 
 /** Explains a problem of the relay: what is wrong, since when, and who must do what. The portal says the same with links and buttons. */
