@@ -20,20 +20,7 @@ export function endpoint(context: SchemaContext) {
       .describe(
         "carrier: the carrier's own header; standard-webhooks: the headers of that specification too; sharedKey is then Base64, with or without whsec_.",
       ),
-    filters: section({
-      status: list(text, '[DeliverySucceeded]').optional().describe('Only these statuses.'),
-      detailedStatus: list(text, '[ArrivedT2]').optional().describe('Only these detailed statuses.'),
-      distributionType: list(text, '[Mailbox]').optional().describe('Only these distribution types.'),
-      displayToConsumer: flag.optional().describe('Only entries that are (true) or are not (false) for consumers.'),
-    })
-      .transform((filters) => ({
-        status: filters.status ?? null,
-        detailedStatus: filters.detailedStatus ?? null,
-        distributionType: filters.distributionType ?? null,
-        displayToConsumer: filters.displayToConsumer ?? null,
-      }))
-      .prefault({})
-      .describe('Send only events that pass all of these.'),
+    filters: filters(),
     backfill: flag
       .default(false)
       .describe('Also send entries from before the relay knew the parcel, including those that a refresh or a watch order brings.'),
@@ -89,6 +76,23 @@ export function endpoint(context: SchemaContext) {
       clientCert: clientCert ?? null,
     }
   })
+}
+
+function filters() {
+  return section({
+    status: list(text, '[DeliverySucceeded]').optional().describe('Only these statuses.'),
+    detailedStatus: list(text, '[ArrivedT2]').optional().describe('Only these detailed statuses.'),
+    distributionType: list(text, '[Mailbox]').optional().describe('Only these distribution types.'),
+    displayToConsumer: flag.optional().describe('Only entries that are (true) or are not (false) for consumers.'),
+  })
+    .transform((filters) => ({
+      status: filters.status ?? null,
+      detailedStatus: filters.detailedStatus ?? null,
+      distributionType: filters.distributionType ?? null,
+      displayToConsumer: filters.displayToConsumer ?? null,
+    }))
+    .prefault({})
+    .describe('Send only events that pass all of these.')
 }
 
 export function delivery() {

@@ -86,10 +86,10 @@ describe('an operator event as a message', () => {
 
 test('says that pushes are refused, and how much room there is and is needed', () => {
   const room = { freeBytes: 52 * 1024 ** 2, freeBytesMin: 64 * 1024 ** 2 }
-  const sentence = (event: OperatorEvent) => wordOperatorEvent(event.event, { ...event }).sentence.join('')
-  expect(sentence({ event: 'disk_full', ...room })).toBe('The store’s disk is full: pushes are refused. 52 MB are free, 64 MB are needed')
-  expect(sentence({ event: 'disk_low', ...room, freeBytes: 100 * 1024 ** 2 })).toBe(
-    'The store’s disk is nearly full: 100 MB are free. Below 64 MB pushes are refused',
+  const textOf = (event: OperatorEvent) => formatted(event, 'ntfy').text
+  expect(textOf({ event: 'disk_full', ...room })).toBe('The store’s disk is full: pushes are refused. 52 MB are free, 64 MB are needed.')
+  expect(textOf({ event: 'disk_low', ...room, freeBytes: 100 * 1024 ** 2 })).toBe(
+    'The store’s disk is nearly full: 100 MB are free. Below 64 MB pushes are refused.',
   )
 })
 
