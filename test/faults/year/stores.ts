@@ -5,6 +5,7 @@ import type { SimulatedTime } from '../../support/simulation/simulated-time.ts'
 import { exportTombstones } from '../../support/store/export-tombstones.ts'
 import { withClient } from '../../support/store/postgres-client.ts'
 import { copyDatabase, createDatabase } from '../../support/store/postgres-database.ts'
+import { storedNumber } from '../../support/store/stored-rows.ts'
 import type { RelayOfYear } from './relay.ts'
 
 /** A file that may contain erased data. */
@@ -30,7 +31,7 @@ export interface StoreOfYear {
   removeReplaced(stores: readonly string[]): void
   /** Runs the regular maintenance of a store, such as vacuuming. */
   tend(): Promise<void>
-  /** Returns the size while the relay is stopped. */
+  /** Returns the size while the relay is stopped, without the tallies: these are kept for 400 days, so they still grow at the end of a year. */
   bytes(): Promise<number>
   files(): readonly KeptFile[]
 }
@@ -65,7 +66,7 @@ export function sqliteStore(folder: string): StoreOfYear {
       }
     },
     tend: async () => undefined,
-    bytes: async () => statSync(path).size,
+    bytes: async () => statSync(path).size - (await storedNumber(path, "select sum(pgsize) from dbstat where name like 'tally%'")),
     files: () => [...filesIn(folder, () => null), ...filesIn(directory, timeOf)],
   }
 }
@@ -106,10 +107,7 @@ export async function postgresStore(time: SimulatedTime, folder: string): Promis
     removeReplaced: () => undefined,
     // Vacuum as autovacuum does. The year takes only minutes, so autovacuum would run too rarely.
     tend: () => withClient(url, async (client) => void (await client.query('vacuum analyze'))),
-    bytes: () =>
-      withClient(url, async (client) =>
-        Number((await client.query<{ bytes: string }>('select pg_database_size(current_database()) as bytes')).rows[0]?.bytes),
-      ),
+    bytes: () => storedNumber(url, "select pg_database_size(current_database()) - pg_total_relation_size('tally')"),
     files: () => [],
   }
 }
