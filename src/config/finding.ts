@@ -10,7 +10,7 @@ export interface Finding {
   readonly message: string
 }
 
-/** A path such as `apps[0].username`. An unusual name is left out, because it may be a secret without its key. */
+/** A path such as `apps[0].username`. An unusual name is left out: somebody may have written a secret where its key belongs. */
 export function formatPath(path: Path): string {
   return path.reduce<string>((text, segment) => {
     if (typeof segment === 'number') return `${text}[${segment}]`

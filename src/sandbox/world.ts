@@ -3,7 +3,7 @@ import { drawFor } from './random.ts'
 import { type Language, languages, type Texts } from './vocabulary.ts'
 import { allAnswer, type Labels, latestAnswer, type PublishedEntry, pushBody } from './wire.ts'
 
-/** A step at a time of the simulated clock. */
+/** Something that happens at a given time of the simulated clock. */
 export type Step =
   | { readonly kind: 'publish'; readonly atMs: number; readonly trackingNumber: string; readonly scan: Scan }
   | { readonly kind: 'amend'; readonly atMs: number; readonly trackingNumber: string; readonly amendment: Amendment }
@@ -12,7 +12,7 @@ export type Step =
 /** An event as the carrier would push it. */
 export interface PushEvent {
   readonly trackingNumber: string
-  /** Identifies the entry in the random draws of faults. */
+  /** Identifies the entry. With the seed, it decides which faults the push meets. */
   readonly scanId: string
   readonly body: string
 }

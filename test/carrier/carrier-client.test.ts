@@ -377,10 +377,10 @@ describe('the budget of calls', () => {
   })
 
   test.each([
-    ['a minute before', -60_000, 540_000],
-    ['under a clock that was put back since', 3_600_000, 600_000],
-    ['an hour before, so that it is over,', -3_600_000, null],
-  ])('a wait that the carrier asked for %s continues after a restart until its end', async (_name, writtenAtMs, waitMs) => {
+    ['a wait from a minute ago continues', -60_000, 540_000],
+    ['a wait from before the clock was put back begins again', 3_600_000, 600_000],
+    ['a wait from an hour ago is over', -3_600_000, null],
+  ])('after a restart, %s', async (_name, writtenAtMs, waitMs) => {
     const { url, asked } = await openCarrier()
     const atMs = Date.now() + writtenAtMs
     const { fetchAll } = connect(url, { timeoutMs: 1_000, memory: aMemory({ atMs, pausedUntilMs: atMs + 600_000 }) })

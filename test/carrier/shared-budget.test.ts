@@ -5,7 +5,7 @@ import { createTimeline } from './timeline.ts'
 
 const GRANTED: BudgetAnswer = { granted: 1, hold: null, retryMs: 0, nextMs: 0, atMs: 1000, callsToday: 1, dayLeftMs: 60_000 }
 
-/** Opens one replica's part of the budget, on a row that answers what the test says. */
+/** Opens one replica's part of the budget. The test decides what the row in the database answers. */
 function open() {
   const { clock, startTimer, pass } = createTimeline()
   const requests: BudgetRequest[] = []
@@ -33,7 +33,7 @@ function open() {
   return { ...calls, requests, answer, fail, take, reserve, pass }
 }
 
-test('a call uses a granted slot, and its end is sent with the next statement or alone', async () => {
+test('a call uses a granted slot, and the next statement or one of its own reports its end', async () => {
   const { take, reserve, release, requests, pass, inFlight } = open()
   expect(take()).toEqual({ kind: 'unwritten' })
   await reserve(0, 1)
@@ -63,7 +63,7 @@ test('an unused slot is given back, and three late answers in a row count as a f
   expect([await reserve(0, 1, 10), take().kind]).toEqual([true, 'taken'])
 })
 
-test('an answer holds until its time, but a new app makes the replica ask at once', async () => {
+test('an answer holds until its time, but an app that begins to wait makes the replica ask at once', async () => {
   const { take, reserve, answer, pass } = open()
   answer({ granted: 0, hold: 'wait', retryMs: 200 })
   await reserve(0, 1)

@@ -141,7 +141,7 @@ const FROM_ELSEWHERE: readonly (readonly [string, Readonly<Record<string, string
   ['another port of this host', { 'sec-fetch-site': 'same-site' }],
   ['another origin, over plain http', { origin: 'http://elsewhere.example' }],
   ['a page without an origin', { origin: 'null' }],
-  ['nowhere that is said', {}],
+  ['a sender without an origin header', {}],
 ]
 
 test.each(FROM_ELSEWHERE)('W2: a form from %s is refused, even the login form', async (_from, headers) => {
@@ -269,7 +269,7 @@ test('the carrier’s page shows what is known of pushes, answers and calls', as
   for (const known of ['Pushes: the evidence', 'of today’s 50,000 calls are used', 'polls; works on jobs']) expect(text).toContain(known)
 })
 
-test('the settings are shown without secrets, and so is who changed what', async () => {
+test('the page of settings shows no secrets, and says who changed what', async () => {
   const visitor = await loggedIn()
   await visitor.post('/webhooks/new', {
     url: 'http://127.0.0.1:9/hook?token=canary-in-url',

@@ -16,7 +16,7 @@ const EDGE = ['buffer', 'crypto', 'dns', 'dns/promises', 'events', 'http', 'http
   .map((name) => `node:${name}`)
 const FILES = ['node:fs', 'node:fs/promises']
 
-/** The ports of the flows, one file for each capability, and the sides that join them. */
+/** The ports of the flows, one file for each capability, and the two files that join them: the read side and the write side. */
 const PORTS = [
   'ports.ts',
   'ingest/ports.ts',
@@ -40,7 +40,7 @@ const PASSING = ['errors.ts', 'ingest/inbox.ts', 'history/recording.ts', 'delive
 /** The table of rooms. A module outside all of them is a fault, because a new room or root file is a decision that needs a row. */
 export const ROOMS: readonly Room[] = [
   { place: 'domain/', imports: [], libraries: ['zod'], platform: ['node:crypto'] },
-  // The uncompressed body is a pure function of its bytes.
+  // Inflating a body reads nothing but the body, so it is pure, and node:zlib is allowed.
   { place: 'domain/ingest/mismatch/', imports: ['domain/'], libraries: [], platform: ['node:buffer', 'node:crypto', 'node:zlib'] },
   { place: 'flow/', imports: ['domain/'], libraries: [], platform: [] },
   {
@@ -59,10 +59,10 @@ export const ROOMS: readonly Room[] = [
     platform: [...EDGE, ...FILES, 'node:worker_threads'],
   },
   { place: 'store/postgres/', imports: ['domain/', ...PORTS, 'store/'], libraries: ['kysely', 'lru-cache', 'pg'], platform: EDGE },
-  // The carrier is asked and the endpoints get deliveries. Both reach the network through the modules that guard and limit it.
+  // Questions to the carrier and deliveries to endpoints both reach the network through the modules that guard and limit it.
   { place: 'carrier/', imports: ['domain/', ...PORTS, 'outbound/'], libraries: ['p-retry', 'undici'], platform: EDGE },
   { place: 'outbound/', imports: ['domain/', ...PORTS], libraries: ['ipaddr.js', 'undici'], platform: EDGE },
-  // A loop decides nothing about parcels, so it may use only the domain's errors and types.
+  // Workers, timers and caches decide nothing about parcels, so they may use only the domain's errors and types.
   {
     place: 'runtime/',
     imports: ['domain/errors.ts', 'domain/history/recording.ts', ...PORTS],

@@ -3,7 +3,7 @@ import { type PassResult, startWorker } from '../../src/runtime/worker.ts'
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-test('passes while a pass is busy, rests after an idle one, and passes again when woken', async () => {
+test('a worker repeats busy passes, rests after an idle one, and starts again when woken', async () => {
   const results: PassResult[] = ['busy', 'busy', 'idle', 'idle']
   let passes = 0
   const worker = startWorker(

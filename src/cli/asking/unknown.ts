@@ -3,7 +3,7 @@ import { type AskRelay, describeProblem, listOf, type RelayAnswer, textOf, typed
 
 /** Identifiers to compare with a mistyped one. */
 const CANDIDATES_MAX = 200
-/** Two characters at the end may be wrong, and the ones before find few enough parcels to compare. */
+/** The last two characters may be wrong. Parcels are searched by the characters before them, and these are few enough to compare. */
 const ENDING = 2
 const BEGINNING_MIN = 3
 

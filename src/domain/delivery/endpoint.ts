@@ -25,7 +25,7 @@ export interface Endpoint {
   readonly concurrency: number | null
   /** Waits between attempts, in milliseconds; `null`: `delivery.schedule` applies. */
   readonly scheduleMs: readonly number[] | null
-  /** Says whether a refused delivery waits, or ends as `endsByRefusal` says. */
+  /** `wait`: a refused delivery is tried again. `skip`: it ends if the answer is final (`endsByRefusal` in `delivery.ts`). */
   readonly refusals: 'wait' | 'skip'
   /** The names of its fixed headers, lower-case. Their values are secrets, and are with its keys. */
   readonly headers: readonly string[]

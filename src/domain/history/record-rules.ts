@@ -7,8 +7,8 @@ export interface RecordRules extends ErasureRules {
   readonly missedPushGraceMs: number
   readonly historyRetentionMs: number
   /**
-   * When the store was restored from a backup, epoch milliseconds. Earlier pushes may have come to the store before it. Null or absent:
-   * never.
+   * When the store was restored from a backup, epoch milliseconds. Pushes from before that time may have come to the store that was
+   * replaced. Null or absent: never.
    */
   readonly restoredAtMs?: number | null
 }

@@ -12,8 +12,8 @@ export interface WaitingHours {
 /**
  * The learnt times at which the carrier scans parcels. They take a few kilobytes for each status, and fade with a half-life of four weeks.
  *
- * A kind of wait is named by the parcel's status, or by `status#n` if that status is the parcel's nth entry. A third scan at a terminal and
- * a fourth one are followed by different hours, so both are learnt.
+ * A kind of wait is named by the parcel's status, or by `status#n` if that status is the parcel's nth entry. The wait after
+ * the third scan at a terminal differs from the wait after the fourth, so each is learnt for itself.
  */
 export interface ScanRate {
   readonly asOfMs: number
@@ -38,7 +38,7 @@ export interface Wait {
   readonly entryCount: number
   readonly fromMs: number
   readonly toMs: number
-  /** Whether a scan ended the wait. Waits without a scan count too, because otherwise only the short waits of a day would be known. */
+  /** Whether a scan ended the wait. A wait that is still going on counts too: without it, only waits that ended soon would be known. */
   readonly scanned: boolean
 }
 
@@ -74,8 +74,8 @@ const NTH_MARK = '#'
 /** A status with fewer scans gets no estimate. */
 const SCANS_MIN = 30
 /**
- * An estimate for few parcels starts from the one for more parcels, as if this many scans had been seen at that rate. With 16, chance in
- * rare hours is not taken for a habit, because 16 scans differ from none by four standard deviations.
+ * An estimate from few scans begins at the rate of a larger group of parcels, as if this many scans had been seen at that rate. 16 scans
+ * weigh enough that a few scans in a rare hour, which may be chance, do not look like a habit.
  */
 const PRIOR_SCANS = 16
 

@@ -24,8 +24,8 @@ function pagesLeft(): number {
 }
 
 /**
- * Syncs the database after each pass. SQLite itself syncs it only at the end of a full checkpoint. The writer makes that one, and all
- * writes would have to wait until the disk has written all pages. A failure is ignored, because then SQLite's own sync fails too.
+ * Syncs the database after each pass. SQLite itself syncs it only at the end of a full checkpoint, which the writer makes. Without the
+ * syncs here, all writes would then wait until the disk has written all pages. A failure is ignored, because then SQLite's own sync fails too.
  */
 function syncCarried(): void {
   if (file === null) return

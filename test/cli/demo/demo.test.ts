@@ -45,7 +45,7 @@ testWith(
   expect(JSON.parse(mine)).toMatchObject({ status: { location: 'Kiruna', consumerDescription: 'Pushed by hand' } })
 
   await demo.said('All 6 histories are complete')
-  // Late pushes count as missed too, so polls may fill more gaps than the carrier lost pushes.
+  // A late push counts as missed too, so polls may fill more gaps than there are lost pushes.
   const counts = () =>
     /lost by the carrier (\d+) · gaps filled by polls (\d+)/.exec(demo.lines.findLast((line) => line.includes('6/6')) ?? '') ?? []
   expect(Number(counts()[1])).toBeGreaterThan(0)

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
 import { createChangeTable, hasChanged, markOf, tellChanged } from '../../../src/runtime/threads/change-table.ts'
 
-test('a parcel counts as changed after marks before its change, and not after later ones', () => {
+test('a parcel counts as changed since a mark only if it changed after the mark', () => {
   const changes = createChangeTable()
   const start = markOf(changes)
   tellChanged(changes, [1, 2])
@@ -18,7 +18,7 @@ test('a parcel counts as changed after marks before its change, and not after la
   ])
 })
 
-test('a later change from any thread is never followed by an earlier one', async () => {
+test('a change of any thread never replaces a later one', async () => {
   const changes = createChangeTable()
   const file = new URL('../../support/threads/changes-thread.ts', import.meta.url)
   let running = 2

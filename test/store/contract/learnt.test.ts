@@ -78,7 +78,7 @@ describe.each(engines)('when an entry was learnt, on $name', (engine) => {
     expect([await learnings('1001'), await learnings('2001')]).toEqual([learnt, learnt])
   })
 
-  test('an entry from before the upgrade has no such time, and a poll gives it none', async () => {
+  test('an entry stored before learning times were kept has none, and a poll gives it none', async () => {
     const { push, poll, later, learnings, path } = await openLearning(engine)
     await push(PUSHED)
     await poll(POLLED)

@@ -140,7 +140,7 @@ test('a replica does not clear the move of a live replica, or a switch that has 
   await (await postgres.openWriteStore(old.place)).close()
 })
 
-test('a store whose switch ends while another replica clears leftovers stays moved', async () => {
+test('a store stays moved if its switch ends while another replica clears leftovers', async () => {
   const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   await untilWaiting(opened.move)

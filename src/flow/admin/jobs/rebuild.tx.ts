@@ -61,14 +61,14 @@ const PUSHES_PER_ANSWER = 4
 const SAVE_EVERY = 10
 /** A parcel may change while it is read in pieces. Then it is read again, at most this often. */
 const TRIES_MAX = 3
-/** The first sequence for events that a comparison does not store. */
+/** Where a comparison begins to number its events. It stores none of them. */
 const IMAGINED = 2 ** 52
 
 /** A parcel that is read in pieces because it has many pushes, with the pieces read so far. */
 interface Pieces {
   readonly parcelId: number
   readonly evidence: Evidence
-  /** The last sequence before the first push was read. */
+  /** The feed's last sequence before the first push was read. */
   readonly knownTo: number
   /** The digest of the last push that was read. */
   readonly after: string
@@ -199,7 +199,7 @@ async function take(tx: RebuildTx, work: Work): Promise<Step> {
   return { ...step, progress: { ...progress, rebuiltTo: ids.at(-1) ?? progress.rebuiltTo }, corrected }
 }
 
-/** The next parcels of the task. `upTo`: the last id that was looked for, even if no parcel has it any more; null: there are no more. */
+/** The next parcels of the task. `upTo`: the last id that was searched, even if no parcel has it any more; null: up to the last of `parcels`. */
 async function nextParcels(
   tx: Pick<WriteTx, 'listRebuildable'>,
   task: RebuildJobTask,
@@ -240,7 +240,7 @@ async function takePiece(tx: RebuildTx, work: Work, { parcelId }: RebuildablePar
   const isAllRead = now?.parcelId === parcelId && now.pushes === read
   const parcels = stored.map((parcel) => ({ parcel, evidence: pieces.evidence, knownTo: pieces.knownTo }))
   const { rebuilt, corrected } = await rebuildAll(tx, isAllRead ? work : { ...work, job: onlyCompared(work.job) }, parcels)
-  // A push that came meanwhile may have been missed. It does not matter if the bytes that were read show everything that is stored.
+  // A push that came meanwhile may have been missed. If the bytes that were read show everything that is stored, it makes no difference.
   if (isAllRead || rebuilt.every(({ correction }) => correction === null))
     return { ...step, progress: { ...rebuilt.reduce(addRebuilt, from.progress), rebuiltTo: parcelId }, corrected }
   if (pieces.tries + 1 >= TRIES_MAX) return { ...step, progress: addLeft(from.progress, parcelId) }
