@@ -110,8 +110,14 @@ export function describeFailure(error: unknown): string {
   const code = error instanceof StorageFailure ? null : (systemCode(error) ?? LEADING_CODE.exec(error.message)?.[1] ?? null)
   const reason = code === null || !isSystems(code, error.message) ? null : knownReason(code)
   if (reason === null) return error.message.replace(/\.$/, '')
-  const path = 'path' in error && typeof error.path === 'string' ? `${error.path}: ` : ''
-  return `${path}${reason}`
+  const path = pathOf(error)
+  return path === null ? reason : `${path}: ${reason}`
+}
+
+/** The path that a system call was about: a member of the error, or only in its message if the error comes from another thread. */
+function pathOf(error: Error): string | null {
+  if ('path' in error && typeof error.path === 'string') return error.path
+  return /^[A-Z]+: .*, [a-z]+ '([^']+)'/.exec(error.message)?.[1] ?? null
 }
 
 /** Whether the system or the database has written a message: then it names its code, or the database gave the code. */

@@ -9,16 +9,23 @@ const ofFile = relayOfFile('http://127.0.0.1:9')
 
 const BODY = '{"status":"Ingested","detailedStatus":"Ingested"}'
 
-/** Pushes repeatedly until a push is explained, because the relay explains at most one a second. */
+/**
+ * Pushes repeatedly until a push is explained by its body, because the relay explains at most one a second, and does not read the body of every
+ * push that it refuses.
+ */
 async function untilExplained(body: string, signature: string, found: string) {
   const operator = await operatorOf(ofFile())
   const listed = async () => (await operator('GET', '/relay/refusals?limit=5')).body
   await expect
     .poll(async () => {
       expect((await push(ofFile().publicUrl, body, { 'x-service-hmac-sha256': signature, 'user-agent': 'odd-sender/1' })).status).toBe(401)
-      return JSON.stringify(await listed())
+      return await listed()
     })
-    .toContain(found)
+    .toMatchObject({
+      refusals: expect.arrayContaining([
+        expect.objectContaining({ body: expect.anything(), causes: [expect.objectContaining({ code: found })] }),
+      ]),
+    })
   return await listed()
 }
 
