@@ -63,7 +63,7 @@ test('an unused slot is given back, and three late answers in a row count as a f
   expect([await reserve(0, 1, 10), take().kind]).toEqual([true, 'taken'])
 })
 
-test('an answer holds until its time, but an app that begins to wait makes the replica ask at once', async () => {
+test('an answer holds until its time, but an app that begins to wait leads to a new question', async () => {
   const { take, reserve, answer, pass } = open()
   answer({ granted: 0, hold: 'wait', retryMs: 200 })
   await reserve(0, 1)
