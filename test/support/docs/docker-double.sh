@@ -70,6 +70,8 @@ case $verb in
     # A new image replaces the container that runs.
     [ ! -e "$DOUBLE_ROOT/pid" ] || stop_relay
     mkdir -p "$DOUBLE_ROOT/data"
+    # Empty the log first: the line "relay ready" of the container before is in it.
+    : >"$DOUBLE_ROOT/log"
     (program serve --config /config/relay.yaml) >"$DOUBLE_ROOT/log" 2>&1 </dev/null &
     echo $! >"$DOUBLE_ROOT/pid"
     until grep -q '"relay ready"' "$DOUBLE_ROOT/log"; do
