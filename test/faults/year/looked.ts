@@ -7,6 +7,7 @@ const TAIL_DAYS = 3
 
 /** Returns the current state of a world for the checks. */
 export function looked({ relay, store, parcels, violations, time, lengths }: World): Looked {
-  const polledOnMs = (Math.max(TAIL_DAYS, lengths.staleAfterDays) + 1) * DAY_MS
+  // Days on which the carrier failed or was silent do not count towards staleness, so a parcel may be polled half as long again.
+  const polledOnMs = (Math.max(TAIL_DAYS, 1.5 * lengths.staleAfterDays) + 1) * DAY_MS
   return { relay, store, parcels, violations, nowMs: time.now(), historyMs: lengths.historyDays * DAY_MS, polledOnMs }
 }
