@@ -60,14 +60,16 @@ async function openWorld(seed: number) {
     if (call === undefined) return
     const { identifier, language, replica } = call
     const kind = below(4)
+    const isLate = [...asking].some((one) => one.identifier === identifier && one.isLate)
     const tag = below(3) === 0 ? 'en' : language
     if (kind === 0) call.answer({ kind: 'unavailable', reason: 'network', retryAfterMs: 1 })
     else if (kind === 1) {
-      if (![...asking].some((one) => one.identifier === identifier && one.isLate)) answered.add(`${identifier} ${language}`)
+      if (!isLate) answered.add(`${identifier} ${language}`)
       const askedAtMs = NOON + clock.nowMs + answered.size
       call.answer({ kind: 'found', observation: aPoll({ asked: identifier, language: tag, askedAtMs, trackingIds: [identifier] }) })
     } else {
-      unknownAt.set(`${replica} ${identifier} ${language}`, clock.nowMs)
+      // A replica may not remember an answer that is older than a push about the parcel.
+      if (!isLate) unknownAt.set(`${replica} ${identifier} ${language}`, clock.nowMs)
       call.answer({ kind: 'not_found' })
     }
   }
