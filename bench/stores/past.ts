@@ -37,9 +37,11 @@ async function loadPast(place: string, parcels: number, say: (text: string) => v
   assertFilled(place, parcels)
   await markThen(place, atMs + 1)
   const db = new Database(place, { fileMustExist: true })
-  // Write this directly, because the relay would have to send a million deliveries, and poll each parcel until it is stale.
+  // Write this directly, because the relay would have to send a million deliveries, and poll each parcel until it is stale. As in use, few
+  // deliveries are queued in the same millisecond.
   db.exec(`
     BEGIN;
+    UPDATE delivery SET queued_at_ms = queued_at_ms + id / 20;
     UPDATE delivery SET state = 2, attempts = 1, settled_at_ms = queued_at_ms,
       accepted_at_ms = queued_at_ms, accepted_duration_ms = 5, accepted_status = 200;
     UPDATE parcel SET next_poll_at_ms = NULL, stopped = 'stale';

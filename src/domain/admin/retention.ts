@@ -62,19 +62,21 @@ export interface HeldBack {
 
 const NOTHING_HELD: HeldBack = { count: 0, sinceMs: null }
 
-/** A waiting delivery. */
-export interface WaitingDelivery {
+/** A delivery that was queued long ago. `isWaiting`: it has not ended. */
+export interface AgedDelivery {
   readonly deliveryId: number
   readonly endpointId: string
   readonly parcelId: number
   readonly queuedAtMs: number
+  readonly isWaiting: boolean
 }
 
-/** Decides which waiting deliveries are cancelled, because they are older than `held`. All others are held back. */
-export function decideOverdue(rows: readonly WaitingDelivery[], nowMs: number, { heldMs, deliveriesMs }: Retention) {
-  const isOver = ({ queuedAtMs }: WaitingDelivery) => queuedAtMs < nowMs - heldMs
-  const cancelled = rows.filter(isOver)
-  const waiting = rows.filter((row) => !isOver(row))
+/** Decides which waiting deliveries are cancelled, because they are older than `held`. All other waiting ones are held back. */
+export function decideOverdue(rows: readonly AgedDelivery[], nowMs: number, { heldMs, deliveriesMs }: Retention) {
+  const isOver = ({ queuedAtMs }: AgedDelivery) => queuedAtMs < nowMs - heldMs
+  const waits = rows.filter(({ isWaiting }) => isWaiting)
+  const cancelled = waits.filter(isOver)
+  const waiting = waits.filter((row) => !isOver(row))
   const past = waiting.filter(({ queuedAtMs }) => queuedAtMs < nowMs - deliveriesMs)
   return { cancelled, held: heldOf(past.map(({ queuedAtMs }) => queuedAtMs + deliveriesMs)) }
 }

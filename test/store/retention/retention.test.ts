@@ -5,6 +5,7 @@ import { DAY_MS, HOUR_MS, NOON } from '../../support/runner/constants.ts'
 import { openAgingStore } from '../../support/store/aging-store.ts'
 import { engines } from '../../support/store/engines.ts'
 import { storedNumber, storedRows } from '../../support/store/stored-rows.ts'
+import { incomingPush } from '../../support/store/write-side.ts'
 
 const DELIVERIES = { endpointId: null, parcelId: null, state: null, before: null, limit: 100 } as const
 const NOTHING = KEPT_FOREVER
@@ -83,6 +84,23 @@ describe.each(engines)('retention on $name', (engine) => {
     expect(await storedRows(path, 'select state from delivery where state < 2 and parcel_id = ?', parcelId)).toEqual([{ state: 1 }])
     await passDays(1)
     expect((await told()).length).toBe(1)
+  })
+
+  test('a batch looks at a bounded number of old deliveries, and finds the waiting ones behind the ended ones', async () => {
+    const { writes, pass, passDays, prune, record, bodyOf, now, last } = await openAgingStore(engine)
+    const removed = await addEndpoint(writes, NOON, { enabled: false })
+    const parcels = Array.from({ length: 1100 }, (_, at) => incomingPush(bodyOf(`7${String(at).padStart(7, '0')}`), now()))
+    await record(...parcels)
+    await addEndpoint(writes, NOON, { name: 'stock', enabled: false })
+    pass(1)
+    await record(incomingPush(bodyOf('80000001'), now()))
+    await passDays(2)
+    await writes.removeEndpoint({ id: removed.id, nowMs: now() })
+    while (!(await writes.cancelRemoved({ limit: 100 })).isDone);
+    await passDays(1)
+    pass(DAY_MS)
+    expect(await prune()).toBe(2)
+    expect((await last()).held).toMatchObject({ overdue: 1 })
   })
 
   test('data that is overdue for 30 days is reported once', async () => {
@@ -274,6 +292,24 @@ describe.each(engines)('retention on $name', (engine) => {
     await writes.cancelJob({ jobId: job?.jobId ?? 0, nowMs: now() })
     expect(await prune()).toBeGreaterThan(1)
     expect((await last()).removed.pushBytes).toBe(350)
+  })
+
+  test('a job whose pass the hourly work has ended is done, and counts what the whole pass removed', async () => {
+    const { writes, reads, pushBytes, bodyOf, pass, passDays, prune, last, now } = await openAgingStore(engine)
+    await passDays(1)
+    for (let at = 0; at < 250; at++) await pushBytes(bodyOf(String(71_000_000 + at)))
+    pass(7 * DAY_MS)
+    await writes.adjustRetention({ ...NOTHING, rawMs: 6 * DAY_MS })
+    await writes.startJob({ task: { kind: 'retention' }, by: 'admin', nowMs: now() })
+    await writes.workOnJobs({ limit: 100, nowMs: now() })
+    await prune()
+    const { startedAtMs } = await last()
+    pass(1)
+    while (!(await writes.workOnJobs({ limit: 100, nowMs: now() })).isDone);
+    expect((await reads.listJobs({ before: null, limit: 1 })).map(({ state, done }) => ({ state, done }))).toEqual([
+      { state: 'done', done: 250 },
+    ])
+    expect(await last()).toMatchObject({ startedAtMs, removed: { pushBytes: 250 } })
   })
 
   test('after the clock jumped ahead only an operator’s order removes data, not the hourly pass', async () => {

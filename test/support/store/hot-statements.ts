@@ -90,7 +90,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   })
   await store.transaction(async (tx) => {
     const page = { beforeMs: NOW, after: { atMs: 1, id: 1 }, limit: 5 }
-    tx.cancelDeliveries(await tx.waitingDeliveries(page), NOW)
+    tx.cancelDeliveries(await tx.agedDeliveries(page), NOW)
     await tx.removeDeliveries((await tx.endedDeliveries(page)).map(({ deliveryId }) => deliveryId))
     tx.clearPushes({ cleared: (await tx.agedPushes(page)).map(({ inboxId }) => inboxId), closed: [3] })
     tx.clearAnswers(await tx.agedAnswers(page))

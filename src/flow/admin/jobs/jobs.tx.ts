@@ -72,7 +72,8 @@ export function createJobs(
 
             async function workOnOne(one: JobInBatches): Promise<Worked> {
               if (isReplay(one)) return { after: await workOn(tx, one, limit, nowMs), done: null, retired: [] }
-              if (isRetention(one)) return await pruneFor(one, nowMs, () => pruneIn(tx, { retention: retention(), nowMs, isOrdered: true }))
+              if (isRetention(one))
+                return await pruneFor(one, nowMs, (ofPassMs) => pruneIn(tx, { retention: retention(), nowMs, isOrdered: true, ofPassMs }))
               if (isReprocess(one)) return await reprocessFor(one, nowMs, (batch) => reprocess(tx, { ...batch, limit, nowMs }))
               if (isDismiss(one)) return await dismissFor(tx, one, limit, nowMs)
               throw new Error(`nobody works on a job of the kind ${one.task.kind} here`)
@@ -140,9 +141,10 @@ function isInBatches(job: UnendedJob): job is JobInBatches {
 }
 
 /** Continues the pass that is under way, or begins one. The job ends together with that pass. */
-async function pruneFor(job: UnendedJob, nowMs: number, prune: () => Promise<PassBatch>): Promise<Worked> {
-  const { removed, retired, pass } = await prune()
-  const saved = { ...job, done: job.done + removed }
+async function pruneFor(job: UnendedJob, nowMs: number, prune: (ofPassMs: number | null) => Promise<PassBatch>): Promise<Worked> {
+  const ofPassMs = job.cursor !== null && 'passStartedAtMs' in job.cursor ? job.cursor.passStartedAtMs : null
+  const { removedByPass, retired, pass } = await prune(ofPassMs)
+  const saved = { ...job, done: Math.max(job.done, removedByPass) }
   if (pass === null) return { after: { ...saved, state: 'done', endedAtMs: nowMs }, done: null, retired }
   return { after: { ...saved, state: 'running', cursor: { passStartedAtMs: pass.startedAtMs } }, done: null, retired }
 }

@@ -92,7 +92,7 @@ async function lookAtAll(ports: ManageRetentionPorts, nowMs: number): Promise<Wo
   const given = givenBefore(marks, nowMs - historyMs)
   const after = (cursor: TimeCursor | null) => cursor?.id ?? 0
   return {
-    overdue: await look(ports, (cursor) => reads.waitingDeliveries({ beforeMs: nowMs - heldMs, after: cursor, limit: PAGE }), {
+    overdue: await look(ports, (cursor) => reads.agedDeliveries({ beforeMs: nowMs - heldMs, after: cursor, limit: PAGE }), {
       cursorOf: ({ queuedAtMs, deliveryId }) => ({ atMs: queuedAtMs, id: deliveryId }),
       count: (rows) => decideOverdue(rows, nowMs, retention).cancelled.length,
     }),

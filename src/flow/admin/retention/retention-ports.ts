@@ -1,4 +1,4 @@
-import type { AgedPush, AgeMark, ParcelAge, RetentionState, UnrecordedPush, WaitingDelivery } from '../../../domain/admin/retention.ts'
+import type { AgedDelivery, AgedPush, AgeMark, ParcelAge, RetentionState, UnrecordedPush } from '../../../domain/admin/retention.ts'
 import type { TimeCursor } from '../../../domain/delivery/operator-event.ts'
 import type { ParcelState } from '../../../domain/history/parcel-state.ts'
 
@@ -41,8 +41,8 @@ export interface UnusedText {
 
 /** The reads of a retention pass. It uses them inside its transaction, and a preview of a pass outside of one. */
 export interface AgedReads {
-  /** Deliveries that have not ended, by the time they were queued. */
-  waitingDeliveries(page: AgePage): Promise<readonly WaitingDelivery[]>
+  /** Deliveries by the time they were queued. */
+  agedDeliveries(page: AgePage): Promise<readonly AgedDelivery[]>
   /** Deliveries that have ended, in the order of their end, except the newest one. */
   endedDeliveries(page: AgePage): Promise<readonly EndedDelivery[]>
   /** Pushes whose bytes are kept. */
@@ -81,7 +81,7 @@ export interface RetentionTx extends AgedReads {
   /** Deletes marks that are older than one time or newer than another. */
   dropMarks(outside: { readonly beforeMs: number; readonly afterMs: number }): void
   /** Cancels deliveries that have not ended. Then the next deliveries of their parcels may go. */
-  cancelDeliveries(deliveries: readonly WaitingDelivery[], nowMs: number): void
+  cancelDeliveries(deliveries: readonly AgedDelivery[], nowMs: number): void
   /** Deletes deliveries with their attempts, unless they have been queued again. */
   removeDeliveries(deliveryIds: readonly number[]): Promise<void>
   /** Deletes the bytes of the pushes in `cleared`. Dismisses pushes in `closed` that are in quarantine. */

@@ -15,6 +15,7 @@ import {
   marksKeptFrom,
   type Needs,
   type Retention,
+  type RetentionCounts,
   type RetentionPass,
   type RetentionReport,
   type RetentionStage,
@@ -42,6 +43,8 @@ export type PruneTx = AuditTx &
 const ROWS_AT_ONCE = 100
 const BYTES_AT_ONCE = 1024 * 1024
 const ATTEMPTS_AT_ONCE = 300
+/** One batch looks at up to this many old deliveries, and cancels at most `ROWS_AT_ONCE` of them. Many may have ended only lately. */
+const DELIVERIES_LOOKED_AT = 1000
 /**
  * One batch looks at up to this many parcels. It retires at most `PARCELS_AT_ONCE` of them, with at most `ENTRIES_AT_ONCE` entries in all.
  */
@@ -58,10 +61,10 @@ const TEXTS_AT_ONCE = 500
 const HELD_SUBJECT = 'retention'
 
 export interface PassBatch {
-  /** How many rows this batch has removed or given up. */
-  readonly removed: number
   readonly retired: readonly number[]
   readonly hasReordered: boolean
+  /** How many rows the pass has removed since its start. */
+  readonly removedByPass: number
   /** The pass that continues; null: it has ended. */
   readonly pass: RetentionPass | null
 }
@@ -71,24 +74,36 @@ export interface PruneRequest {
   readonly nowMs: number
   /** Whether an operator has ordered the pass, and so confirms that the clock is right. */
   readonly isOrdered: boolean
+  /** When the pass began that the caller works on; null: it has not begun one, or works on any. */
+  readonly ofPassMs?: number | null
 }
 
 /** Does a batch of the pass that is under way, or begins a pass, within a transaction. */
-export async function pruneIn(tx: PruneTx, { retention, nowMs, isOrdered }: PruneRequest): Promise<PassBatch> {
+export async function pruneIn(tx: PruneTx, { retention, nowMs, isOrdered, ofPassMs = null }: PruneRequest): Promise<PassBatch> {
   const { pass: underWay, last } = await tx.loadRetention()
+  // An ordered pass is also worked on as the hourly one, and may have ended as that.
+  if (ofPassMs !== null && underWay?.startedAtMs !== ofPassMs)
+    return { ...NOTHING_DONE, removedByPass: last?.startedAtMs === ofPassMs ? sumOf(last.removed) : 0 }
   const pass = underWay ?? (await begin(tx, retention, { nowMs, isOrdered }))
   if (pass.isClockDoubted) {
     await tx.saveRetention({ pass: null, last: endPass(pass, nowMs) })
-    return { removed: 0, retired: [], hasReordered: false, pass: null }
+    return NOTHING_DONE
   }
   const { after, outcome } = await workOn({ tx, pass, retention, nowMs })
-  const { removed, retired = [], hasReordered = false } = outcome
+  const { retired = [], hasReordered = false } = outcome
   if (after.isOver) {
     const report = endPass(after.pass, nowMs)
     await tell(tx, report, nowMs)
     await tx.saveRetention({ pass: null, last: report })
   } else await tx.saveRetention({ pass: after.pass, last })
-  return { removed, retired, hasReordered, pass: after.isOver ? null : after.pass }
+  return { retired, hasReordered, removedByPass: sumOf(after.pass.removed), pass: after.isOver ? null : after.pass }
+}
+
+/** The batch of a pass that is over. */
+const NOTHING_DONE: PassBatch = { retired: [], hasReordered: false, removedByPass: 0, pass: null }
+
+function sumOf(counts: RetentionCounts): number {
+  return Object.values(counts).reduce((sum, count) => sum + count, 0)
 }
 
 /** Does a batch of the first stage in which there is something to do. */
@@ -167,10 +182,11 @@ type Stage = (look: Look) => Promise<StageOutcome & { readonly retired?: readonl
 const STAGES: Readonly<Record<RetentionStage, Stage>> = {
   async overdue({ tx, pass: { startedAtMs, cursor }, retention, nowMs }) {
     const beforeMs = startedAtMs - Math.min(retention.heldMs, retention.deliveriesMs)
-    const rows = await tx.waitingDeliveries({ beforeMs, after: cursor, limit: ROWS_AT_ONCE })
+    const found = await tx.agedDeliveries({ beforeMs, after: cursor, limit: DELIVERIES_LOOKED_AT })
+    const rows = upToSize(found, ({ isWaiting }) => (isWaiting ? 1 : 0), ROWS_AT_ONCE)
     const { cancelled, held } = decideOverdue(rows, startedAtMs, retention)
     if (cancelled.length > 0) tx.cancelDeliveries(cancelled, nowMs)
-    const last = rows.length < ROWS_AT_ONCE ? undefined : rows.at(-1)
+    const last = isLastPage(rows, found, DELIVERIES_LOOKED_AT) ? undefined : rows.at(-1)
     return {
       removed: 0,
       givenUp: cancelled.length,
@@ -285,8 +301,8 @@ async function retire({ tx, pass: { startedAtMs, cursor }, retention }: Look): R
 const AGAIN: TimeCursor = { atMs: 0, id: 0 }
 
 /** Whether a batch handled all rows of a page, and the page was the last. */
-function isLastPage(rows: readonly unknown[], page: readonly unknown[]): boolean {
-  return rows.length === page.length && page.length < ROWS_AT_ONCE
+function isLastPage(rows: readonly unknown[], page: readonly unknown[], limit = ROWS_AT_ONCE): boolean {
+  return rows.length === page.length && page.length < limit
 }
 
 /** For how many parcels one batch may look up waiting deliveries, if there are this many endpoints. */

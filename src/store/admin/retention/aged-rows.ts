@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { AgedPush, AgeMark, ParcelAge, UnrecordedPush, WaitingDelivery } from '../../../domain/admin/retention.ts'
+import type { AgedDelivery, AgedPush, AgeMark, ParcelAge, UnrecordedPush } from '../../../domain/admin/retention.ts'
 import type { InboxState } from '../../../domain/ingest/inbox.ts'
 import type { AgedAnswer, AgedReads, AgePage, EndedDelivery } from '../../../flow/admin/retention/retention-ports.ts'
 import { DELIVERY_STATE, decodeParcel } from '../../codec.ts'
@@ -15,15 +15,17 @@ function pageOf({ beforeMs, after, limit }: AgePage): Page {
   return { beforeMs, atMs: after?.atMs ?? Number.MIN_SAFE_INTEGER, id: after?.id ?? 0, limit }
 }
 
-/** Searches by the time of queueing. Deliveries that have ended are removed earlier, so most deliveries of this age still wait. */
-const waiting = statement<Page>()((db, p, { unindexed }) =>
+/**
+ * Also reads deliveries that have ended. If the statement left them out, one page would read all that were queued long ago and ended lately,
+ * which may be a million after an endpoint was down for weeks.
+ */
+const queued = statement<Page>()((db, p) =>
   db
     .selectFrom('delivery')
-    .select(['id', 'endpoint_id', 'parcel_id', 'queued_at_ms'])
+    .select(['id', 'endpoint_id', 'parcel_id', 'queued_at_ms', 'state'])
     .where('queued_at_ms', '<', p.beforeMs)
     .where('queued_at_ms', '>=', p.atMs)
     .where(sql<boolean>`(queued_at_ms, id) > (${p.atMs}, ${p.id})`)
-    .where(unindexed(sql.ref<number>('state')), '<', DELIVERY_STATE.delivered)
     .orderBy('queued_at_ms')
     .orderBy('id')
     .limit(p.limit),
@@ -183,7 +185,7 @@ const STATES: ReadonlyMap<number, InboxState> = new Map([
  */
 export function createAgedReads(session: Session): AgedReads {
   return {
-    waitingDeliveries: async (page) => (await session.all(waiting, pageOf(page))).map(decodeWaiting),
+    agedDeliveries: async (page) => (await session.all(queued, pageOf(page))).map(decodeQueued),
     endedDeliveries: async (page) => (await session.all(ended, pageOf(page))).map(decodeEnded),
     agedPushes: async (page) => (await session.all(pushes, pageOf(page))).map(decodePush),
     unrecordedPushes: async (page) => (await session.all(unrecorded, pageOf(page))).map(decodeUnrecorded),
@@ -214,8 +216,17 @@ export function createAgedReads(session: Session): AgedReads {
   }
 }
 
-function decodeWaiting(row: { id: number; endpoint_id: number; parcel_id: number; queued_at_ms: number }): WaitingDelivery {
-  return { deliveryId: row.id, endpointId: String(row.endpoint_id), parcelId: row.parcel_id, queuedAtMs: row.queued_at_ms }
+interface QueuedRow {
+  readonly id: number
+  readonly endpoint_id: number
+  readonly parcel_id: number
+  readonly queued_at_ms: number
+  readonly state: number
+}
+
+function decodeQueued({ id, endpoint_id, parcel_id, queued_at_ms, state }: QueuedRow): AgedDelivery {
+  const isWaiting = state < DELIVERY_STATE.delivered
+  return { deliveryId: id, endpointId: String(endpoint_id), parcelId: parcel_id, queuedAtMs: queued_at_ms, isWaiting }
 }
 
 function decodeEnded(row: { id: number; settled_at_ms: number | null; attempts: number }): EndedDelivery {
