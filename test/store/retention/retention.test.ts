@@ -86,7 +86,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect((await told()).length).toBe(1)
   })
 
-  test('a batch looks at a bounded number of old deliveries, and finds the waiting ones behind the ended ones', async () => {
+  test('a batch looks at a bounded number of old deliveries, and finds those that wait', async () => {
     const { writes, pass, passDays, prune, record, bodyOf, now, last } = await openAgingStore(engine)
     const removed = await addEndpoint(writes, NOON, { enabled: false })
     const parcels = Array.from({ length: 1100 }, (_, at) => incomingPush(bodyOf(`7${String(at).padStart(7, '0')}`), now()))
