@@ -78,17 +78,24 @@ export function createClaimDuePolls(
     if (parcelIds.length === 0) return new Set()
     const parcels = await tx.findParcels(parcelIds)
     // The clock was put back, so the newest entry lies in the future. A time computed from it would be too late.
-    const ahead = parcels.filter(({ latest }) => latest !== null && countsFromMs(latest) > nowMs)
-    const isAhead = new Set(ahead.map(({ parcelId }) => parcelId))
+    const isAhead = ({ latest }: ParcelState) => latest !== null && countsFromMs(latest) > nowMs
+    const isDueAnyway = (parcel: ParcelState) => isAhead(parcel) || isUnaskedSinceRestore(parcel)
     const next = await schedulePolls(
       tx,
-      parcels.filter(({ parcelId }) => !isAhead.has(parcelId)),
+      parcels.filter((parcel) => !isDueAnyway(parcel)),
       ports,
       options,
     )
     const isDue = ({ nextPollAtMs }: ParcelState) => nextPollAtMs !== null && nextPollAtMs <= nowMs
     tx.saveParcels(next.filter((parcel) => !isDue(parcel)))
-    return new Set([...isAhead, ...next.filter(isDue).map(({ parcelId }) => parcelId)])
+    return new Set([...parcels.filter(isDueAnyway), ...next.filter(isDue)].map(({ parcelId }) => parcelId))
+  }
+
+  /** The pushes between the backup and the restore are lost to this store, so those before say nothing about when to ask. */
+  function isUnaskedSinceRestore({ checkedAtMs, watchedAtMs }: ParcelState): boolean {
+    const { restoredAtMs = null } = options
+    const lastMs = checkedAtMs ?? watchedAtMs
+    return restoredAtMs !== null && lastMs !== null && lastMs < restoredAtMs
   }
 
   return async (request) => {
