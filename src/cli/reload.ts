@@ -23,7 +23,10 @@ function describe(body: unknown): string {
   const changed = listed(body, 'changed')
   const needsRestart = listed(body, 'needsRestart')
   const replica = textOf(body, 'replica') ?? ''
-  const head = changed.length === 0 ? `${replica}: nothing has changed.` : `${replica}: in effect now:`
+  const head =
+    changed.length === 0
+      ? `${replica}: nothing has changed. A secret from a variable of the environment changes only by a restart.`
+      : `${replica}: in effect now:`
   const restart = needsRestart.length === 0 ? [] : ['These have changed too, and need a restart:', ...needsRestart]
   return `${[head, ...changed, ...restart].join('\n')}\n`
 }

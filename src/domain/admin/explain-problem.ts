@@ -22,7 +22,7 @@ const RELOAD = 'then reload: parcel-relay reload.'
 
 const SETTLE_QUARANTINE = [
   'Ask the carrier whether it has changed its format, and whether it meant to.',
-  'If it goes back: fetch the parcels that the pushes name, with parcel-relay inbox --refresh, then dismiss them: parcel-relay inbox --dismiss --state quarantined.',
+  'If it is to go back: first set backfill: true on the endpoints that are to get earlier events. Then fetch the parcels that the pushes name, with parcel-relay inbox --refresh, and dismiss them: parcel-relay inbox --dismiss --state quarantined.',
   'If the format stays: install a version of the relay that reads it, then reprocess: parcel-relay inbox --reprocess --state quarantined.',
 ]
 
@@ -206,13 +206,13 @@ function explainDisk(disk: DiskRoom, sinceMs: number | null): Explanation {
     sinceMs,
     evidence: [
       isFull
-        ? `${bytesText(freeBytes)} are free; the relay needs ${bytesText(freeBytesMin)}. It answers pushes with 503, so the carrier sends them again, and it does not poll.`
+        ? `${bytesText(freeBytes)} are free; the relay needs ${bytesText(freeBytesMin)}. It answers pushes with 503, and does not poll. A carrier gives up sending a push again after some time.`
         : `Below ${bytesText(freeBytesMin)} pushes are answered with 503. Nothing is lost now.`,
       usage,
     ],
     todo: [
       isFull
-        ? `Free ${bytesText(freeBytesMin - freeBytes)} or more on that disk. The relay then goes on by itself.`
+        ? `Free ${bytesText(freeBytesMin - freeBytes)} or more on that disk. The relay then goes on by itself. Then ask the carrier to send again what was refused.`
         : 'Make room on that disk, or ask the people who run the machine to.',
     ],
   }

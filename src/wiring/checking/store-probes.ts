@@ -16,7 +16,9 @@ export function judgeAtRestKeys({ secrets, store }: Config, lost: LostKeys | nul
     )
   if (secrets.atRestKeys.length > 0) return ok('What is secret in the store is encrypted with the keys of secrets.atRestKeys.')
   return store.engine === 'sqlite'
-    ? ok('What is secret in the store is encrypted with the key file beside it. Back that up too.')
+    ? ok(
+        'What is secret in the store is encrypted with the key file beside it, which the relay makes when it first needs one. Back that up too.',
+      )
     : failed('A store on PostgreSQL needs secrets.atRestKeys, the same on all replicas.')
 }
 

@@ -54,7 +54,7 @@ export function inboxPage(visit: Visit, listing: InboxListing): string {
   const main = html`${headline({ title: 'Inbox', lead: leadOf(total), actions, asOf: asOfLine(nowMs, here) })}
 ${noteOf(visit, listing)}${
   hasTrouble && isFirst && shown === 'quarantined'
-    ? html`<p>Usually the carrier has changed its format. Read one of each kind, and ask the carrier whether it meant to. If it goes back: fetch the parcels that the pushes name, with <code>parcel-relay inbox --refresh</code>, then dismiss them. If the format stays: install a version of the relay that reads it, then reprocess.</p>
+    ? html`<p>Usually the carrier has changed its format. Read one of each kind, and ask the carrier whether it meant to. If it is to go back: first set <code>backfill: true</code> on the endpoints that are to get earlier events. Then fetch the parcels that the pushes name, with <code>parcel-relay inbox --refresh</code>, and dismiss them. If the format stays: install a version of the relay that reads it, then reprocess.</p>
 ${groupsOf(visit, groups)}`
     : null
 }

@@ -43,7 +43,7 @@ ${person.scope === 'admin' && situation.happened.length > 0 ? html`<p>${link(to`
 
 function leadOf(situation: Situation, problems: readonly Problem[], nowMs: number): Part {
   const { pushes, carrier } = situation
-  if (problems.some(({ kind }) => kind === 'not_ready')) return 'Pushes are answered with 503, so the carrier sends them again.'
+  if (problems.some(({ kind }) => kind === 'not_ready')) return 'Pushes are answered with 503. The carrier sends them again, for a while.'
   if (pushes.health === 'silent' && !doPollsReplacePushes(situation))
     return 'The relay learns nothing new: no push comes, and the carrier cannot be asked. What the carrier scans now is found later.'
   if (problems.length > 0)

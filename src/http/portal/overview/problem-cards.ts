@@ -127,7 +127,7 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
 }
 
 const SETTLE_QUARANTINE = html`<li>Ask the carrier whether it has changed its format, and whether it meant to.</li>
-<li>If it goes back: fetch the parcels that the pushes name, with <code>parcel-relay inbox --refresh</code>, then dismiss the pushes.</li>
+<li>If it is to go back: first set <code>backfill: true</code> on the endpoints that are to get earlier events. Then fetch the parcels that the pushes name, with <code>parcel-relay inbox --refresh</code>, and dismiss the pushes.</li>
 <li>If the format stays: install a version of the relay that reads it, then reprocess them.</li>`
 
 /** The carrier still pushes, but the relay understands none of the pushes. That needs another remedy than a blocked connection. */
@@ -163,12 +163,12 @@ function tellFullDisk(disk: DiskRoom, { pushes }: Situation, nowMs: number): Tol
   const missingBytes = disk.freeBytesMin - disk.freeBytes
   return {
     title: 'The store’s disk is full: pushes are refused',
-    what: html`<p>${bytesText(disk.freeBytes)} are free; the relay needs ${bytesText(disk.freeBytesMin)}. It answers pushes with 503, so the carrier sends them again, and it does not poll. Once there is room, polls find what was not sent again, for parcels that the relay knows. Apps and webhooks are served.</p>${
+    what: html`<p>${bytesText(disk.freeBytes)} are free; the relay needs ${bytesText(disk.freeBytesMin)}. It answers pushes with 503, and does not poll. A carrier gives up sending a push again after some time. Once there is room, polls find what was not sent again, for parcels that the relay knows. Apps and webhooks are served.</p>${
       pushes.lastPushAtMs === null
         ? null
         : html`<p>The last push with something new was accepted ${relativeTime(pushes.lastPushAtMs, nowMs)}.</p>`
     }`,
-    todo: html`<ol><li>Free ${bytesText(missingBytes)} or more on that disk, or ask the people who run the machine to. ${usageOf(disk)}</li><li>The relay then goes on by itself.</li></ol>`,
+    todo: html`<ol><li>Free ${bytesText(missingBytes)} or more on that disk, or ask the people who run the machine to. ${usageOf(disk)}</li><li>The relay then goes on by itself. Ask the carrier to send again what was refused.</li></ol>`,
   }
 }
 
@@ -184,7 +184,7 @@ function tellLowDisk(disk: DiskRoom, { traffic }: Past, nowMs: number): Told {
   const atMs = refusesFromMs(disk, traffic.disk, nowMs)
   return {
     title: html`${bytesText(freeBytes)} are free on the store’s disk${atMs === null ? null : html` <small>pushes stop at about ${timeInSentence(atMs, nowMs)}, if it goes on like today</small>`}`,
-    what: html`<p>Below ${bytesText(freeBytesMin)} pushes are answered with 503, so the carrier sends them again later. Nothing is lost now.</p>`,
+    what: html`<p>Below ${bytesText(freeBytesMin)} pushes are answered with 503. Nothing is lost now.</p>`,
     todo: html`<ol><li>Make room, or ask the people who run the machine to. ${usageOf(disk)}</li></ol>`,
   }
 }
