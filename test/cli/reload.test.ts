@@ -16,7 +16,7 @@ test('reload says what changed, what needs a restart, and what is wrong in the f
   const config = writeConfig(folder, NO_CARRIER)
   await using relay = await runRelay(config)
   const run = commandsOf(relay)
-  expect(await run('reload')).toMatchObject({ code: 0, stdout: expect.stringMatching(/: nothing has changed\.\n$/) })
+  expect(await run('reload')).toMatchObject({ code: 0, stdout: expect.stringMatching(/: nothing has changed\. A secret from a variable .* by a restart\.\n$/) })
   writeConfig(folder, NO_CARRIER, { retention: { history: '300d' }, limits: { batch: 100 } })
   const changed = await run('reload')
   expect(changed.stdout).toMatch(/: in effect now:\n {2}retention\.history\nThese have changed too, and need a restart:\n {2}limits\n$/)
@@ -28,7 +28,7 @@ test('reload says what changed, what needs a restart, and what is wrong in the f
   const wrong = await run('reload')
   expect([wrong.code, wrong.stderr]).toEqual([
     1,
-    expect.stringMatching(/nothing has changed\.\n.*relay\.yaml:\d+:1 unknwon: is not a known key/),
+    expect.stringMatching(/nothing has changed\. .*\n.*relay\.yaml:\d+:1 unknwon: is not a known key/),
   ])
   expect((await operate('GET', '/relay/operator-events?limit=1')).body).toMatchObject({ events: [{ event: 'reload_failed' }] })
 })
