@@ -16,7 +16,7 @@ test('without system tools the tests pass, and the last line names what was left
   expect(stdout).toMatch(/\d+ passed \| \d+ skipped/)
   const last = stdout.trimEnd().split('\n').at(-1)
   expect(last).toMatch(
-    /^Left out: the tests that need .*openssl \(apt-get install openssl\), pgbouncer \(apt-get install pgbouncer\), promtool \(apt-get install prometheus\), python3 \(apt-get install python3\), socat \(apt-get install socat\), strace \(apt-get install strace/,
+    /^Left out: the tests that need .*openssl \(apt-get install openssl\), pgbouncer \(apt-get install pgbouncer\), promtool \(apt-get install prometheus\), python3 \(apt-get install python3\), socat \(apt-get install socat\), script \(apt-get install bsdutils\), strace \(apt-get install strace/,
   )
   expect(status).toBe(0)
 })
