@@ -16,7 +16,10 @@ test('reload says what changed, what needs a restart, and what is wrong in the f
   const config = writeConfig(folder, NO_CARRIER)
   await using relay = await runRelay(config)
   const run = commandsOf(relay)
-  expect(await run('reload')).toMatchObject({ code: 0, stdout: expect.stringMatching(/: nothing has changed\. A secret from a variable .* by a restart\.\n$/) })
+  expect(await run('reload')).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/: nothing has changed\. A secret from a variable .* by a restart\.\n$/),
+  })
   writeConfig(folder, NO_CARRIER, { retention: { history: '300d' }, limits: { batch: 100 } })
   const changed = await run('reload')
   expect(changed.stdout).toMatch(/: in effect now:\n {2}retention\.history\nThese have changed too, and need a restart:\n {2}limits\n$/)
