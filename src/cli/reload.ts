@@ -32,5 +32,8 @@ function describe(body: unknown): string {
 }
 
 function listed(body: unknown, name: string): readonly string[] {
-  return listOf(body, name).map((one) => `  ${plain(String(one))}`)
+  // A problem of the config also shows the lines concerned.
+  return listOf(body, name)
+    .flatMap((one) => String(one).split('\n'))
+    .map((line) => `  ${plain(line)}`)
 }

@@ -31,7 +31,7 @@ test('reload says what changed, what needs a restart, and what is wrong in the f
   const wrong = await run('reload')
   expect([wrong.code, wrong.stderr]).toEqual([
     1,
-    expect.stringMatching(/nothing has changed\.\n.*relay\.yaml:\d+:1 unknwon: is not a known key/),
+    expect.stringMatching(/nothing has changed\.\n.*relay\.yaml:\d+:1 unknwon: is not a known key.*\n +\d+ \| unknwon/),
   ])
   expect((await operate('GET', '/relay/operator-events?limit=1')).body).toMatchObject({ events: [{ event: 'reload_failed' }] })
 })
