@@ -67,7 +67,9 @@ async function logIn() {
   })
   page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error.message}`))
   page.on('requestfailed', (request) => {
-    if (!request.url().includes('/live?')) complaints.push(`${request.url()} failed`)
+    const reason = request.failure()?.errorText ?? ''
+    // The browser ends what is still under way when the page is left.
+    if (reason !== 'net::ERR_ABORTED') complaints.push(`${request.url()}: ${reason}`)
   })
   page.on('response', (response) => {
     // A 304 has no content type, and the first answer for the file already gave it.
