@@ -74,11 +74,9 @@ export interface AgedDelivery {
 /** Decides which waiting deliveries are cancelled, because they are older than `held`. All other waiting ones are held back. */
 export function decideOverdue(rows: readonly AgedDelivery[], nowMs: number, { heldMs, deliveriesMs }: Retention) {
   const isOver = ({ queuedAtMs }: AgedDelivery) => queuedAtMs < nowMs - heldMs
-  const waits = rows.filter(({ isWaiting }) => isWaiting)
-  const cancelled = waits.filter(isOver)
-  const waiting = waits.filter((row) => !isOver(row))
-  const past = waiting.filter(({ queuedAtMs }) => queuedAtMs < nowMs - deliveriesMs)
-  return { cancelled, held: heldOf(past.map(({ queuedAtMs }) => queuedAtMs + deliveriesMs)) }
+  const waiting = rows.filter(({ isWaiting }) => isWaiting)
+  const past = waiting.filter((row) => !isOver(row) && row.queuedAtMs < nowMs - deliveriesMs)
+  return { cancelled: waiting.filter(isOver), held: heldOf(past.map(({ queuedAtMs }) => queuedAtMs + deliveriesMs)) }
 }
 
 /** A push older than `raw` whose bytes are still kept. */

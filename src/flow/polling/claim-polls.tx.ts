@@ -91,7 +91,7 @@ export function createClaimDuePolls(
     return new Set([...parcels.filter(isDueAnyway), ...next.filter(isDue)].map(({ parcelId }) => parcelId))
   }
 
-  /** The pushes between the backup and the restore are lost to this store, so those before say nothing about when to ask. */
+  /** What was pushed between the backup and the restore is missing here, so earlier pushes may not postpone the poll (DOMAIN 6.1). */
   function isUnaskedSinceRestore({ checkedAtMs, watchedAtMs }: ParcelState): boolean {
     const { restoredAtMs = null } = options
     const lastMs = checkedAtMs ?? watchedAtMs

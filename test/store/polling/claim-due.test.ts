@@ -84,6 +84,22 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     await again.close()
   })
 
+  test('after a restore earlier pushes put off no poll, and pushes of newer parcels do as always', async () => {
+    const { path, push, writes, pass } = await openStore(NOON, engine)
+    await push({ trackingIds: ['1001'] })
+    await writes.close()
+    const nowMs = pass(MINUTE_MS)
+    const restored = { backup: 'first', madeAtMs: NOON, atMs: nowMs, from: 1, to: 1e9, delivered: 0, isTold: true }
+    await changeStoredRows(path, 'INSERT INTO setting (name, value) VALUES (?, ?)', 'restores', Buffer.from(JSON.stringify([restored])))
+    const clock = { now: () => nowMs + 1, monotonic: () => 0 }
+    const again = await openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, console)
+    await again.record([incomingPush(pushBody({ trackingIds: ['1002'], eventTime: iso(nowMs) }), nowMs + 1)])
+    await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ?', nowMs)
+    const polls = await again.claimDuePolls({ nowMs: nowMs + 1, limit: 4, leaseMs: MINUTE_MS })
+    expect(polls.map(({ identifiers }) => identifiers)).toEqual([['1001']])
+    await again.close()
+  })
+
   test('a parcel whose answers are quarantined is polled at its usual interval', async () => {
     const { writes, reads, pass, now } = await openStore(NOON, engine)
     await writes.watch({ identifier: named(1), nowMs: NOON })

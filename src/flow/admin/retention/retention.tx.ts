@@ -74,7 +74,7 @@ export interface PruneRequest {
   readonly nowMs: number
   /** Whether an operator has ordered the pass, and so confirms that the clock is right. */
   readonly isOrdered: boolean
-  /** When the pass began that the caller works on; null: it has not begun one, or works on any. */
+  /** When the pass began that the caller works on; null or absent: it begins one, or works on any. */
   readonly ofPassMs?: number | null
 }
 
