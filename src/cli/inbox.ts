@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander'
 import { counted, countText } from '../domain/amounts.ts'
 import { QUARANTINE_REASONS } from '../domain/history/observation.ts'
+import { reasonText } from '../domain/ingest/quarantine-words.ts'
 import {
   type AskRelay,
   addRelayOptions,
@@ -120,7 +121,7 @@ async function reprocessAll(ask: AskRelay, ids: readonly string[], { state, json
     if (answer.status !== 200) return { failure: `${id}: ${describeProblem(answer)}` }
     const [outcome, reason] = [textOf(answer.body, 'outcome') ?? '', textOf(answer.body, 'reason')]
     if (STILL_HELD.includes(outcome)) left += 1
-    const because = reason === null ? '' : ` (${reason.replaceAll('_', ' ')})`
+    const because = reason === null ? '' : ` (${reasonText(reason)})`
     const said = `${outcome}${because}`
     const line = json === true ? JSON.stringify({ id, outcome, reason }) : `${id}: ${said}, ${at + 1} of ${ids.length}`
     return { outcome: said, line }
@@ -158,8 +159,8 @@ function reasonOf(push: unknown): string {
   const place = memberOf(push, 'place')
   const member = textOf(place, 'member')
   const found = textOf(place, 'found') ?? ''
-  const what = member === null ? found : memberOf(place, 'missing') === true ? `${member} is missing` : `${member} is ${found}`
-  return what === '' ? reason.replaceAll('_', ' ') : `${reason.replaceAll('_', ' ')}: ${what}`
+  const what = member === null ? found : memberOf(place, 'missing') === true ? `${member} is missing` : `${member}: ${found}`
+  return what === '' ? reasonText(reason) : `${reasonText(reason)} (${what})`
 }
 
 function describe(push: unknown): string {

@@ -68,8 +68,12 @@ test('inbox shows what is wrong in a push, and a vain reprocess exits with 1', a
   await world.push(pushBody({ trackingIds: ['75000005'], eventTime: 'yesterday' }))
   const { stdout } = await run('inbox')
   expect(stdout).toMatch(
-    /^ID +RECEIVED +PARCEL +STATUS +STATE +WHY +BYTES\n2 .* ago +75000005 +TerminalArrived +quarantined +event time: eventTime is "?yesterday"? +\d+\n1 /,
+    /^ID +RECEIVED +PARCEL +STATUS +STATE +WHY +BYTES\n2 .* ago +75000005 +TerminalArrived +quarantined +eventTime is not a UTC time \(eventTime: "?yesterday"?\) +\d+\n1 /,
   )
   const again = await run('inbox', '--reprocess', '2')
-  expect(again).toMatchObject({ code: 1, stdout: '2: quarantined (event time), 1 of 1\n', stderr: '1 push is still not recorded.\n' })
+  expect(again).toMatchObject({
+    code: 1,
+    stdout: '2: quarantined (eventTime is not a UTC time), 1 of 1\n',
+    stderr: '1 push is still not recorded.\n',
+  })
 })

@@ -45,8 +45,7 @@ export function formatOperatorEvent(event: Uint8Array, { format, portalUrl }: Me
 
 function plain(word: Word): string {
   if (typeof word === 'string') return word
-  if (word.kind === 'carrier') return failureText(word.text)
-  return word.kind === 'quarantine' ? word.text.replaceAll('_', ' ') : word.text
+  return word.kind === 'carrier' ? failureText(word.text) : word.text
 }
 
 const FORMATS: Readonly<Record<MessageOptions['format'], (told: Told) => OperatorMessage>> = {

@@ -1,13 +1,14 @@
 import { isDiskFull } from '../admin/disk-room.ts'
 import { bytesText, counted } from '../amounts.ts'
+import { reasonText } from '../ingest/quarantine-words.ts'
 import { typedName } from './endpoint.ts'
 import { isLikelyKey } from './failure-words.ts'
 import type { OperatorEvent } from './operator-event.ts'
 
 /**
- * A part of a sentence: text, or what a page may show in its own way. `time`: an ISO instant. `carrier` and `quarantine`: the code of a reason.
+ * A part of a sentence: text, or what a page may show in its own way. `time`: an ISO instant. `carrier`: the code of a reason.
  */
-export type Word = string | { readonly kind: 'name' | 'time' | 'carrier' | 'quarantine'; readonly text: string }
+export type Word = string | { readonly kind: 'name' | 'time' | 'carrier'; readonly text: string }
 
 /** An operator event in words. */
 export interface OperatorWords {
@@ -99,21 +100,13 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
     kind: 'warn',
     state: 'quarantined',
     page: '/inbox',
-    tell: (of) => [
-      `${counted(Number(of('count')), 'push was', 'pushes were')} not understood: `,
-      { kind: 'quarantine', text: of('reason') },
-    ],
+    tell: (of) => [`${counted(Number(of('count')), 'push was', 'pushes were')} not understood: ${reasonText(of('reason'))}`],
   },
   pushes_not_understood: {
     kind: 'bad',
     state: 'not understood',
     page: '/inbox',
-    tell: (of) => [
-      'No push is understood since ',
-      time(of('since')),
-      ': all go into quarantine: ',
-      { kind: 'quarantine', text: of('reason') },
-    ],
+    tell: (of) => ['No push is understood since ', time(of('since')), `: all go into quarantine: ${reasonText(of('reason'))}`],
   },
   pushes_understood: {
     kind: 'ok',

@@ -2,7 +2,6 @@ import type { ToldEvent } from '../../domain/delivery/operator-event.ts'
 import { type Word, wordOperatorEvent } from '../../domain/delivery/operator-words.ts'
 import { failureText } from '../../domain/polling/carrier-failure-words.ts'
 import { html, type Markup, type Part } from './html.ts'
-import { reasonInTable } from './inbox/quarantine-words.ts'
 import { stateMark, table } from './parts.ts'
 import { timeInSentence, timeInTable } from './times.ts'
 
@@ -23,7 +22,6 @@ function partOf(word: Word, nowMs: number): Part {
   if (typeof word === 'string') return word
   if (word.kind === 'name') return html`<strong>${word.text}</strong>`
   if (word.kind === 'carrier') return failureText(word.text)
-  if (word.kind === 'quarantine') return reasonInTable(word.text)
   const atMs = Date.parse(word.text)
   return Number.isNaN(atMs) ? word.text : timeInSentence(atMs, nowMs)
 }

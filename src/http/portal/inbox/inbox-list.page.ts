@@ -1,5 +1,6 @@
 import { counted, countText } from '../../../domain/amounts.ts'
 import type { HeldGroup, InboxPush } from '../../../domain/ingest/inbox.ts'
+import { REASON_CHOICES, reasonText } from '../../../domain/ingest/quarantine-words.ts'
 import { receivedText } from '../../../domain/received-text.ts'
 import type { INBOX_STATES, ManageInbox } from '../../../flow/admin/inbox/manage-inbox.ts'
 import { link, withQuery } from '../addresses.ts'
@@ -10,7 +11,7 @@ import { actionButton, asOfLine, headline, icon, table } from '../parts.ts'
 import { type TimeFilter, timeFields } from '../time-filter.ts'
 import { timeInTable } from '../times.ts'
 import { options } from '../webhooks/webhook-names.ts'
-import { faultInTable, pushMark, REASON_CHOICES, reasonInTable, STATE_NAMES } from './quarantine-words.ts'
+import { faultInTable, pushMark, STATE_NAMES } from './quarantine-words.ts'
 
 /** The state of the listed pushes. `all`: any state. */
 export type Shown = InboxPush['state'] | 'all'
@@ -109,12 +110,12 @@ function groupsOf({ to, nowMs }: Visit, groups: readonly HeldGroup[]): Markup {
       { title: 'Do', isHidden: true },
     ],
     rows: groups.map(({ reason, count, first, last }) => [
-      reasonInTable(reason ?? ''),
+      reasonText(reason ?? ''),
       countText(count),
       timeInTable(first.receivedAtMs, nowMs),
       timeInTable(last.receivedAtMs, nowMs),
       link(to`/inbox/${last.inboxId}`, `Push ${last.inboxId}`),
-      html`<form method="post" action="${to`/inbox`.path}"><input type="hidden" name="reason" value="${reason ?? ''}"><button class="btn small" type="submit" aria-label="Reprocess: ${reasonInTable(reason ?? '')}">Reprocess</button></form>`,
+      html`<form method="post" action="${to`/inbox`.path}"><input type="hidden" name="reason" value="${reason ?? ''}"><button class="btn small" type="submit" aria-label="Reprocess: ${reasonText(reason ?? '')}">Reprocess</button></form>`,
     ]),
   })
 }
@@ -142,8 +143,8 @@ function rowsOf({ to, nowMs }: Visit, { shown, pushes }: InboxListing): Markup {
       html`${link(to`/inbox/${push.inboxId}`, `Push ${push.inboxId}`)}${push.duplicates === 0 ? null : html` <small>came again ${counted(push.duplicates, 'time', 'times')}</small>`}`,
       timeInTable(push.receivedAtMs, nowMs),
       isQuarantine
-        ? reasonInTable(push.reason ?? '')
-        : html`${pushMark(push)}${push.reason === null ? null : html`<small>${reasonInTable(push.reason)}</small>`}`,
+        ? reasonText(push.reason ?? '')
+        : html`${pushMark(push)}${push.reason === null ? null : html`<small>${reasonText(push.reason)}</small>`}`,
       ...(hasFaults ? [push.fault === null ? '' : faultInTable(push.fault)] : []),
       parcelOf(push.identifiers, push),
       push.status === null ? 'not told' : receivedText(push.status),

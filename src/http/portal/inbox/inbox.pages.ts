@@ -1,10 +1,10 @@
 import { AppError, type ErrorCode } from '../../../domain/errors.ts'
+import { REASON_CHOICES } from '../../../domain/ingest/quarantine-words.ts'
 import { INBOX_STATES, type ManageInbox } from '../../../flow/admin/inbox/manage-inbox.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
 import { readTimes } from '../time-filter.ts'
 import { type InboxFilters, inboxPage, type ReprocessSaid } from './inbox-list.page.ts'
 import { type PushSaid, pushPage } from './push.page.ts'
-import { REASON_CHOICES } from './quarantine-words.ts'
 import { refusalsPage } from './refusals.page.ts'
 
 export interface InboxPagesOptions {

@@ -3,6 +3,7 @@ import { counted, countText } from '../../../domain/amounts.ts'
 import type { RecordOutcome } from '../../../domain/history/recording.ts'
 import type { BodyFault } from '../../../domain/ingest/fault-in-body.ts'
 import type { InspectedPush } from '../../../domain/ingest/inbox.ts'
+import { reasonSentence } from '../../../domain/ingest/quarantine-words.ts'
 import { receivedText } from '../../../domain/received-text.ts'
 import { link, withQuery } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
@@ -11,7 +12,7 @@ import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { actionButton, asOfLine, crumbs, facts, headline, settingsList } from '../parts.ts'
 import { fullTime } from '../times.ts'
-import { faultSentence, outcomeText, pushMark, reasonSentence, STATE_NAMES } from './quarantine-words.ts'
+import { faultSentence, outcomeText, pushMark, STATE_NAMES } from './quarantine-words.ts'
 
 /** The result of the action that led to this page; null: there was none. `refused`: it could not be done. */
 export type PushSaid = RecordOutcome | { readonly kind: 'refused'; readonly because: string } | null

@@ -2,6 +2,7 @@ import { counted, countText } from '../../../domain/amounts.ts'
 import type { RecordOutcome } from '../../../domain/history/recording.ts'
 import type { BodyFault } from '../../../domain/ingest/fault-in-body.ts'
 import type { InboxPush } from '../../../domain/ingest/inbox.ts'
+import { reasonSentence } from '../../../domain/ingest/quarantine-words.ts'
 import { receivedText } from '../../../domain/received-text.ts'
 import { html, type Markup } from '../html.ts'
 import { type StateKind, stateMark } from '../parts.ts'
@@ -28,28 +29,6 @@ export function pushMark({ state }: InboxPush): Markup {
   return stateMark(kind, word)
 }
 
-/** Describes the reasons of quarantine, in a few words for a table and as a sentence. */
-const REASONS: ReadonlyMap<string, readonly [short: string, sentence: string]> = new Map([
-  ['content_encoding', ['it is compressed', 'It is compressed, as its Content-Encoding says. The relay never inflates what it received.']],
-  ['utf8', ['it is not UTF-8', 'It is not UTF-8, or it begins with a byte order mark. The carrier’s contract has JSON in UTF-8.']],
-  ['json_syntax', ['it is not JSON', 'It is not JSON: it may have been cut off, or be something else.']],
-  ['too_deep', ['it is nested deeper than 64', 'It is nested deeper than 64. No event of the carrier’s is.']],
-  ['schema', ['it is not one event', 'It is not one event: an object with the texts status and detailedStatus, neither of them empty.']],
-  [
-    'tracking_id',
-    [
-      'a tracking id is not 4 to 40 letters and digits',
-      'Its trackingIds are missing, or one of them is not 4 to 40 letters and digits, so its parcel is unknown.',
-    ],
-  ],
-  ['event_time', ['eventTime is not a UTC time', 'Its eventTime is not a time in UTC, such as 2026-03-01T10:00:00.250Z.']],
-  ['parcel_full', ['its parcel holds 2,000 entries', 'Its parcel holds 2,000 entries already, which is the most a parcel may have.']],
-  ['failed', ['recording it failed', 'It is an event, but recording it failed. The log says why.']],
-])
-
-/** The reasons as a filter offers them. */
-export const REASON_CHOICES: readonly (readonly [reason: string, text: string])[] = [...REASONS].map(([reason, [short]]) => [reason, short])
-
 /** The member that is wrong, or the bytes if no single member is. */
 export function faultInTable({ member, isMissing, from, found }: BodyFault): Markup {
   if (member === null && found === '') return html`<small>ends after ${counted(from, 'byte', 'bytes')}</small>`
@@ -65,14 +44,6 @@ export function faultSentence({ member, isMissing, from, to, found }: BodyFault)
   return isMissing
     ? html`<code>${receivedText(member)}</code> is missing: the object ends at ${bytes}.`
     : html`The place is <code>${receivedText(member)}</code>, ${bytes}.`
-}
-
-export function reasonInTable(reason: string): string {
-  return REASONS.get(reason)?.[0] ?? reason
-}
-
-export function reasonSentence(reason: string): string {
-  return REASONS.get(reason)?.[1] ?? `The reason is ${reason}.`
 }
 
 /** The result of reprocessing a push. */

@@ -1,11 +1,11 @@
 import type { Job } from '../../../domain/admin/job.ts'
 import { countText } from '../../../domain/amounts.ts'
 import { AppError, type ErrorCode } from '../../../domain/errors.ts'
+import { reasonText } from '../../../domain/ingest/quarantine-words.ts'
 import type { ManageJobs } from '../../../flow/admin/jobs/manage-jobs.ts'
 import type { ManageRebuild } from '../../../flow/admin/jobs/manage-rebuild.ts'
 import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
 import { html, type Markup, type Part } from '../html.ts'
-import { reasonInTable } from '../inbox/quarantine-words.ts'
 import { renderPage } from '../layout.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
 import { actionButton, asOfLine, headline, island, type StateKind, stateMark, table } from '../parts.ts'
@@ -116,11 +116,11 @@ function workOf({ to }: Visit, job: Job, webhooks: readonly WebhookName[]): Part
   if (task.kind === 'rebuild') return rebuildOf({ to }, task, job)
   if (task.kind === 'dismiss') {
     const { reason } = task.selection
-    return `Dismiss what is in quarantine${reason === null ? '' : `: ${reasonInTable(reason)}`}`
+    return `Dismiss what is in quarantine${reason === null ? '' : `: ${reasonText(reason)}`}`
   }
   if (task.kind === 'reprocess') {
     const { state, reason } = task.selection
-    return `Reprocess what is ${state === 'expired' ? 'expired' : 'in quarantine'}${reason === null ? '' : `: ${reasonInTable(reason)}`}`
+    return `Reprocess what is ${state === 'expired' ? 'expired' : 'in quarantine'}${reason === null ? '' : `: ${reasonText(reason)}`}`
   }
   return `Replay to ${webhooks.find(({ id }) => id === task.to)?.name ?? `webhook ${task.to}`}`
 }

@@ -4,6 +4,7 @@ import { areOnlyMisunderstood, isWarning, misdirectedSincePush, type Problem, ty
 import { bytesText, counted, countText, spanText } from '../../../domain/amounts.ts'
 import { FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
 import { isLikelyKey, refusesAll } from '../../../domain/delivery/failure-words.ts'
+import { reasonText } from '../../../domain/ingest/quarantine-words.ts'
 import { failureText } from '../../../domain/polling/carrier-failure-words.ts'
 import { type Past, SHOWN } from '../../../flow/admin/overview/overview.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
@@ -11,7 +12,6 @@ import { leftText } from '../carrier/carrier.page.ts'
 import { refusalEvidence } from '../carrier/carrier-words.ts'
 import { runbookLink } from '../docs/runbooks.ts'
 import { html, type Markup, type Part } from '../html.ts'
-import { reasonInTable } from '../inbox/quarantine-words.ts'
 import type { Visit } from '../page-route.ts'
 import { icon } from '../parts.ts'
 import { relativeTime, timeInSentence } from '../times.ts'
@@ -150,7 +150,7 @@ ${SETTLE_QUARANTINE}
 /** The newest reasons, with how many pushes each has. */
 function reasonsOf({ held }: Situation, nowMs: number): Part {
   return held.slice(0, 3).map(({ reason, count, last }, at) => {
-    const words = reason === null ? 'expired' : reasonInTable(reason)
+    const words = reason === null ? 'expired' : reasonText(reason)
     return html`${at === 0 ? null : ' '}${words}: ${countText(count)}, the last one ${relativeTime(last.receivedAtMs, nowMs)}.`
   })
 }
