@@ -29,7 +29,7 @@ const UNASKED_MAX_MS = 1.1 * DAY_MS + DUE_FOR_MAX_MS
 /** Checks polls by DOMAIN 6 and CONTRACT `poll` alone, without knowing how the relay implements them. */
 function createOracle() {
   const wrong: string[] = []
-  const underWay: { readonly due: DuePoll; readonly byOrder: boolean }[] = []
+  const underWay: { readonly due: DuePoll; readonly byOrder: boolean; readonly askedAtMs: number }[] = []
   /** The earliest time of the next poll, by identifier. It is in the time of schedules: putting the clock forward makes polls due, and putting it back moves them along. */
   const notBefore = new Map<string, { readonly atMs: number; readonly why: Ended }>()
   const lastPolledMs = new Map<number, number>()
@@ -41,7 +41,7 @@ function createOracle() {
   const say = (what: string) => void wrong.push(`at ${(elapsedMs() / MINUTE_MS).toFixed(1)} min: ${what}`)
   const remove = (due: DuePoll) => {
     const at = underWay.findIndex((one) => one.due === due)
-    if (at !== -1) underWay.splice(at, 1)
+    return at === -1 ? undefined : underWay.splice(at, 1)[0]
   }
   const doing = (parcel: number) => {
     for (const identifier of notBefore.keys()) if (parcelOf(identifier) === parcel) notBefore.delete(identifier)
@@ -63,7 +63,7 @@ function createOracle() {
       underWay.length = 0
       notBefore.clear()
     },
-    ordered: (due: DuePoll) => void underWay.push({ due, byOrder: true }),
+    ordered: (due: DuePoll) => void underWay.push({ due, byOrder: true, askedAtMs: scheduleMs() }),
     begins(due: DuePoll) {
       polls += 1
       const [identifier = 'nobody'] = due.identifiers
@@ -79,19 +79,19 @@ function createOracle() {
         if (bound !== undefined && scheduleMs() < bound.atMs) say(`${id} is asked about too soon after "${bound.why}"`)
       }
       lastPolledMs.set(parcelOf(identifier), elapsedMs())
-      underWay.push({ due, byOrder: false })
+      underWay.push({ due, byOrder: false, askedAtMs: scheduleMs() })
     },
     ended(due: DuePoll, how: Ended, retryAfterMs: number) {
-      const isOfSchedule = underWay.some((one) => one.due === due && !one.byOrder)
-      remove(due)
-      if (how === 'not kept' || !isOfSchedule) {
+      const poll = remove(due)
+      if (how === 'not kept' || poll === undefined || poll.byOrder) {
         for (const identifier of due.identifiers) doing(parcelOf(identifier))
         return
       }
       const waitMs = how === 'unavailable' ? Math.max(RETRY_MS, retryAfterMs) : how === 'unknown' || how === 'unusable' ? RETRY_MS : 0
       for (const id of due.identifiers) {
-        // An interval counts from the request to the carrier, not from its answer, which may come much later.
-        if (how === 'found') notBefore.set(id, { atMs: (lastPolledMs.get(parcelOf(id)) ?? 0) + forwardMs + SOONEST_MS, why: how })
+        // An interval counts from the request to the carrier, not from its answer, which may come much later. If the clock is put forward in between,
+        // the interval has passed by that clock, as it has for a parcel whose answer had come before.
+        if (how === 'found') notBefore.set(id, { atMs: poll.askedAtMs + SOONEST_MS, why: how })
         else notBefore.set(id, { atMs: scheduleMs() + waitMs, why: how })
       }
     },
