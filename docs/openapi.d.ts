@@ -1761,12 +1761,17 @@ export interface components {
                 /** @description The delivery that last failed like this. */
                 delivery: string;
             } | null;
+            /** @description The first failed attempt since it last accepted something; null: none has failed since then. */
             failingSince: string | null;
+            /** @description While it is failing, when an event that waits is attempted next; null: nothing waits, or it is not failing. */
             nextProbeAt: string | null;
+            /** @description While it is failing, when an event would be attempted that came now, of a parcel for which nothing waits; null: it is not failing. */
+            newEventProbeAt: string | null;
             /** @description When its key was given; null: the key is in the config file, or the time is not known. */
             keySince: string | null;
             /** @description When the new key takes over; null: none is being replaced. */
             nextKeyFrom: string | null;
+            /** @description Only of an endpoint that an earlier version gave a new key: until when the old key signs too; null: it does not. */
             previousKeyUntil: string | null;
             /** @description The sequence in the feed up to which events are queued for it; null: it has caught up. */
             queuedTo: number | null;
@@ -1828,12 +1833,17 @@ export interface components {
                 /** @description The delivery that last failed like this. */
                 delivery: string;
             } | null;
+            /** @description The first failed attempt since it last accepted something; null: none has failed since then. */
             failingSince: string | null;
+            /** @description While it is failing, when an event that waits is attempted next; null: nothing waits, or it is not failing. */
             nextProbeAt: string | null;
+            /** @description While it is failing, when an event would be attempted that came now, of a parcel for which nothing waits; null: it is not failing. */
+            newEventProbeAt: string | null;
             /** @description When its key was given; null: the key is in the config file, or the time is not known. */
             keySince: string | null;
             /** @description When the new key takes over; null: none is being replaced. */
             nextKeyFrom: string | null;
+            /** @description Only of an endpoint that an earlier version gave a new key: until when the old key signs too; null: it does not. */
             previousKeyUntil: string | null;
             /** @description The sequence in the feed up to which events are queued for it; null: it has caught up. */
             queuedTo: number | null;
@@ -1909,12 +1919,17 @@ export interface components {
                 /** @description The delivery that last failed like this. */
                 delivery: string;
             } | null;
+            /** @description The first failed attempt since it last accepted something; null: none has failed since then. */
             failingSince: string | null;
+            /** @description While it is failing, when an event that waits is attempted next; null: nothing waits, or it is not failing. */
             nextProbeAt: string | null;
+            /** @description While it is failing, when an event would be attempted that came now, of a parcel for which nothing waits; null: it is not failing. */
+            newEventProbeAt: string | null;
             /** @description When its key was given; null: the key is in the config file, or the time is not known. */
             keySince: string | null;
             /** @description When the new key takes over; null: none is being replaced. */
             nextKeyFrom: string | null;
+            /** @description Only of an endpoint that an earlier version gave a new key: until when the old key signs too; null: it does not. */
             previousKeyUntil: string | null;
             /** @description The sequence in the feed up to which events are queued for it; null: it has caught up. */
             queuedTo: number | null;
@@ -1922,6 +1937,12 @@ export interface components {
             keyFingerprint: string | null;
             /** @description The same of the key that replaces it; null: none is being replaced. */
             nextKeyFingerprint: string | null;
+            /** @description Where the config takes its key from: an environment variable or a file; null: the key is written in the config itself, or is not from it. */
+            keyFrom: ({
+                env: string;
+            } | {
+                file: string;
+            }) | null;
             /** @description The failed attempts of the last 30 days, grouped by equal answers, the latest group first; at most 20 groups. */
             failures: {
                 /** @description Null: there was no answer, for the `reason`. */
@@ -6322,4 +6343,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 803f0cad977533d6b5dd402060f0a077356fd98615d3d871c388e67959921056
+// Made of docs/openapi.json with the SHA-256 07337f671d1d886a27c3a6b4f9d23fec16dc8a9368db00aebde8483ed0bc1770

@@ -1,5 +1,6 @@
 import { closeSync, fstatSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
+import type { SecretOrigin } from '../domain/delivery/endpoint-keys.ts'
 import { systemReason } from '../domain/system-reason.ts'
 import { openRegular } from '../regular-file.ts'
 import { createSecret, type Secret } from './secret.ts'
@@ -95,10 +96,10 @@ export function looksWeak(key: string): string | null {
 
 /** Reads a secret. An empty or blank one is refused like a missing one, because anyone could sign with it. */
 export function readSecret(written: SecretReference, env: NodeJS.ProcessEnv): SecretReading {
-  if (typeof written === 'string') return accept(written, 'the text', [])
+  if (typeof written === 'string') return accept(written, null, [])
   if ('env' in written) {
     const value = env[written.env]
-    if (value !== undefined) return accept(value, `environment variable ${written.env}`, [])
+    if (value !== undefined) return accept(value, written, [])
     return unreadable(`needs the environment variable ${written.env}, which is not set: set it, or write { file: PATH }`)
   }
   return readSecretFile(written.file)
@@ -127,14 +128,15 @@ function readSecretFile(path: string): SecretReading {
   const text = decode(bytes)
   if (text === null) return unreadable(`names the file ${path}, which is not UTF-8 text`)
   const open = (mode & 0o004) === 0 ? [] : [`is read from ${path}, which every user of this machine can read: chmod o-r it`]
-  return accept(text.replace(/\r?\n$/, ''), `file ${path}`, open)
+  return accept(text.replace(/\r?\n$/, ''), { file: path }, open)
 }
 
-function accept(text: string, origin: string, warnings: readonly string[]): SecretReading {
+function accept(text: string, from: SecretOrigin | null, warnings: readonly string[]): SecretReading {
+  const origin = from === null ? 'the text' : 'env' in from ? `environment variable ${from.env}` : `file ${from.file}`
   if (text.trim() === '') return unreadable(`must not be empty or white space, but ${origin} is: give it a value`)
   const edges = text.trim() === text ? [] : [`begins or ends with white space (${origin}), which counts as part of it`]
   const quotes = /^(["']).+\1$/s.test(text) ? [`is in quotes (${origin}), which count as part of it: leave them out`] : []
-  return { kind: 'read', secret: createSecret(text), warnings: [...warnings, ...edges, ...quotes] }
+  return { kind: 'read', secret: createSecret(text, from), warnings: [...warnings, ...edges, ...quotes] }
 }
 
 function unreadable(problem: string): SecretReading {

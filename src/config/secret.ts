@@ -1,10 +1,13 @@
 import { inspect } from 'node:util'
+import type { SecretOrigin } from '../domain/delivery/endpoint-keys.ts'
 
 /** Printed in place of a secret. */
 export const REDACTED = '[redacted]'
 
 /** Text that prints as `[redacted]` in JSON, templates, the console and the log. Only `reveal` returns it. */
 export interface Secret {
+  /** Null: it is not known, or the text is in the config itself. */
+  readonly from: SecretOrigin | null
   reveal(): string
   toString(): string
   toJSON(): string
@@ -12,9 +15,9 @@ export interface Secret {
 
 const secrets = new WeakSet<object>()
 
-export function createSecret(text: string): Secret {
+export function createSecret(text: string, from: SecretOrigin | null = null): Secret {
   const masked = () => REDACTED
-  const secret = Object.freeze({ reveal: () => text, toString: masked, toJSON: masked, [inspect.custom]: masked })
+  const secret = Object.freeze({ from, reveal: () => text, toString: masked, toJSON: masked, [inspect.custom]: masked })
   secrets.add(secret)
   return secret
 }

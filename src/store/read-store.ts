@@ -12,6 +12,7 @@ import { countReplayable } from './delivery/ended-deliveries.ts'
 import { countBacklog } from './delivery/endpoint-backlogs.ts'
 import { listEndpoints } from './delivery/endpoints.ts'
 import { lastFailures, listFailures } from './delivery/failures.ts'
+import { hasProbe } from './delivery/next-deliveries.ts'
 import { readFeed } from './delivery/read-feed.ts'
 import { listEventValues } from './history/event-values.ts'
 import { findParcel } from './history/find-parcel.ts'
@@ -69,6 +70,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     listFailures: (request) => listFailures(session, request),
     lastFailures: (endpointIds) => lastFailures(session, endpointIds),
     countBacklog: (endpointId) => countBacklog(session, Number(endpointId)),
+    hasProbe: (request) => hasProbe(session, request),
     listDeliveries: (query) => engine.snapshot((of) => listDeliveries(of, query)),
     listInbox: (query) => engine.snapshot((of) => listInbox(of, query)),
     inspectPush: (inboxId) => engine.snapshot((of) => inspectPush(of, inboxId)),

@@ -1,9 +1,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import { pushBody } from '../support/history/builders.ts'
 import { receiverOfTest } from '../support/network/webhook-receiver.ts'
+import { loggedInAt } from '../support/portal/portal-visitor.ts'
 import { push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { commandsOf, operatorEnv, runCommand } from '../support/relay/run-command.ts'
@@ -53,20 +54,28 @@ test('commands add, test, show, rotate, disable and remove an endpoint', async (
 })
 
 test('the fingerprint of an endpoint’s key equals the one of its file, and the key is not shown', async () => {
-  const relay = await relayOfTest({ ...SECTIONS, endpoints: [{ name: 'fixed', url: 'http://127.0.0.1:9/', sharedKey: KEYS[0] }] })
-  const [run, env] = [commandsOf(relay), operatorEnv(relay)]
   const folder = temporaryFolder()
   const files = KEYS.map((key, at) => {
     const file = join(folder, `${at}.key`)
     writeFileSync(file, `${key}\n`, { mode: 0o600 })
     return file
   })
+  vi.stubEnv('KEY_OF_TEST', KEYS[0])
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const defined = { fixed: KEYS[0], named: { env: 'KEY_OF_TEST' }, filed: { file: files[0] } }
+  const endpoints = Object.entries(defined).map(([name, sharedKey]) => ({ name, url: 'http://127.0.0.1:9/', sharedKey }))
+  const relay = await relayOfTest({ ...SECTIONS, endpoints })
+  const [run, env] = [commandsOf(relay), operatorEnv(relay)]
   const printed = await run('fingerprint', ...files.flatMap((file) => ['--key-file', file]))
   const prints = [...printed.stdout.matchAll(/^[0-9a-f]{8}(?= {2}the key in )/gm)].map(([print]) => print)
   expect(new Set(prints).size).toBe(2)
   const added = await run('endpoints', 'add', 'shop', 'http://127.0.0.1:9/', '--key-file', files[0] ?? '')
   const shown = async (name: string) => (await run('endpoints', 'show', name)).stdout
   expect(await shown('fixed')).toContain(`fingerprint ${prints[0]}, from the config file\n`)
+  expect(await shown('named')).toContain(`${prints[0]}, from the environment variable KEY_OF_TEST (a new value needs a restart)\n`)
+  const visitor = await loggedInAt(relay.internalUrl)
+  expect((await visitor.get('/webhooks/2')).text).toContain('It comes from the environment variable KEY_OF_TEST.')
+  expect(await shown('filed')).toContain(`${prints[0]}, from the file ${files[0]} (a reload reads it again)\n`)
   expect(await shown('shop')).toMatch(new RegExp(`^key +fingerprint ${prints[0]}, in use since 2`, 'm'))
   const rotated = await runCommand(['endpoints', 'rotate', 'shop', '--key-env', 'NEXT'], { ...env, NEXT: KEYS[1] })
   expect(await shown('shop')).toMatch(new RegExp(`^new key +fingerprint ${prints[1]}, takes over at 2`, 'm'))
@@ -147,7 +156,7 @@ test('commands list, show, retry, skip and resend what an endpoint refused', asy
   await vi.waitFor(async () => expect(await list('--endpoint', 'shop')).toMatchObject([{ attemptCount: 1 }]), { timeout: 60_000 })
   const [delivery] = await list('--state', 'retrying')
   const id = delivery?.id ?? ''
-  expect((await run('endpoints', 'show', 'shop')).stdout).toMatch(/^state +active; every attempt has failed for .+, the first at 2\S+Z$/m)
+  expect((await run('endpoints', 'show', 'shop')).stdout).toMatch(/^state +active; it has accepted nothing for .+, since 2\S+Z$/m)
   expect((await run('deliveries')).stdout).toMatch(/^ID .*\n\d+ +shop +70000001 +TerminalArrived +retrying +1 +500 out of order +.* ago\n$/)
   const shown = (await run('deliveries', 'show', id)).stdout
   expect(shown).toContain(`POST ${receiver.url}\n`)

@@ -31,6 +31,7 @@ test('a failing webhook is explained in one sentence, and its waiting events are
   const { text } = await visitor.get(`/webhooks/${id}`)
   const sentence = 'It answers 503 <q class="said">&lt;i&gt;tills&lt;/i&gt; are closed</q>: it can be reached, but fails inside.'
   expect(text).toContain(sentence)
+  expect(text).toMatch(/Next probe<\/dt><dd>(now|<time [^>]*>in \d+ s<\/time>)/)
   expect(text).toMatch(/5 events wait, the oldest since .*None is lost/)
   expect(text).toMatch(/aria-label="Failed attempts by answer".*<td [^>]*>[5-9]<.*tills.*Delivery \d+/s)
   expect(text).toContain(`Remove ${own('till')} and cancel 5 events</button>`)

@@ -35,7 +35,7 @@ export function presentEndpoint(endpoint: unknown): string {
     ['given up', counted(Number(memberOf(endpoint, 'givenUp')), 'delivery', 'deliveries')],
     ['last success', since(text('lastSuccessAt'))],
     ['last error', lastError(endpoint) === '' ? null : lastError(endpoint)],
-    ['next probe', text('nextProbeAt')],
+    ['next probe', describeNextProbe(endpoint)],
     ['filters', describeFilters(memberOf(endpoint, 'filters'))],
     ['signature', text('signature')],
     ['key', describeKey(endpoint)],
@@ -100,15 +100,34 @@ function describeState(endpoint: unknown): string {
   const [disabledSince, failingSince] = [textOf(endpoint, 'disabledSince'), textOf(endpoint, 'failingSince')]
   if (state === 'disabled')
     return `${state}${because === null ? '' : ` (${because})`}${disabledSince === null ? '' : ` for ${age(disabledSince)}, since ${disabledSince}`}`
-  return failingSince === null ? state : `${state}; every attempt has failed for ${age(failingSince)}, the first at ${failingSince}`
+  return failingSince === null ? state : `${state}; it has accepted nothing for ${age(failingSince)}, since ${failingSince}`
+}
+
+/** An event of a parcel for which nothing waits may go before the next probe. */
+function describeNextProbe(endpoint: unknown): string | null {
+  const [next, ofNew] = [textOf(endpoint, 'nextProbeAt'), textOf(endpoint, 'newEventProbeAt')]
+  if (ofNew === null) return null
+  const isDue = (instant: string) => Date.parse(instant) <= Date.now()
+  const when = isDue(ofNew) ? 'at once' : `at ${ofNew}`
+  if (next === null) return `nothing waits; the next event goes ${when}`
+  if (isDue(next)) return 'now'
+  return next <= ofNew ? next : `${next}; an event of another parcel goes ${when}`
 }
 
 /** The fingerprint tells whether the receiver has the same key: `parcel-relay fingerprint` prints the one of a file. */
 function describeKey(endpoint: unknown): string {
   const print = textOf(endpoint, 'keyFingerprint')
   const from = textOf(endpoint, 'keySince')
-  const since = textOf(endpoint, 'origin') === 'config' ? ', from the config file' : from === null ? '' : `, in use since ${from}`
+  const since = textOf(endpoint, 'origin') === 'config' ? `, ${keyOrigin(endpoint)}` : from === null ? '' : `, in use since ${from}`
   return print === null ? `cannot be opened${since}` : `fingerprint ${print}${since}`
+}
+
+/** Where the config takes the key from, and how a new value comes into use. */
+function keyOrigin(endpoint: unknown): string {
+  const from = memberOf(endpoint, 'keyFrom')
+  const [variable, file] = [textOf(from, 'env'), textOf(from, 'file')]
+  if (variable !== null) return `from the environment variable ${variable} (a new value needs a restart)`
+  return file === null ? 'from the config file' : `from the file ${file} (a reload reads it again)`
 }
 
 function describeNextKey(endpoint: unknown): string | null {

@@ -9,6 +9,7 @@ export function describeTrouble(state: EndpointState): string | null {
   const look = `See: parcel-relay endpoints show ${typedName(endpoint)}.`
   if (disabled === 'gone') return `It answered 410 Gone and is disabled. ${look}`
   if (disabled !== null) return `It failed for 120 h and is disabled. ${look}`
+  // While the relay was stopped nothing was attempted, so this speaks of what was accepted.
   const since = health.failingSinceMs === null ? '' : ` since ${new Date(health.failingSinceMs).toISOString()}`
-  return `Every attempt has failed${since}. ${look}`
+  return `It fails, and has accepted nothing${since}. ${look}`
 }

@@ -1,5 +1,6 @@
 import type { BackoffPolicy } from './backoff.ts'
 import type { AttemptResult, Delivery, Settlement } from './delivery.ts'
+import type { ProbeLook } from './endpoint-health.ts'
 import type { EndpointNotice, EndpointState } from './endpoint-state.ts'
 
 /** The settings of delivery. */
@@ -79,12 +80,8 @@ export interface Settled extends SettledAttempt {
 }
 
 /** Asks for the next probe of a failing endpoint. */
-export interface ProbeRequest {
+export interface ProbeRequest extends Omit<ProbeLook, 'atMs'> {
   readonly endpointId: string
-  /** The ids of parcels to leave out. */
-  readonly exceptParcelIds: readonly number[]
-  /** Leaves out deliveries that were last attempted in this round or later; null: leaves out none. */
-  readonly beforeRound: number | null
   readonly nowMs: number
 }
 

@@ -170,7 +170,7 @@ export function startProbing(health: EndpointHealth, outcome: AttemptOutcome, no
 }
 
 /** The parcels whose attempts failed, by id. Empty if there are too many to expect that events of other parcels are accepted. */
-export function fewFailedParcels(failedParcels: readonly number[]): readonly number[] {
+function fewFailedParcels(failedParcels: readonly number[]): readonly number[] {
   const distinct = [...new Set(failedParcels)]
   return distinct.length < FAILURES_LOOKED_AT ? distinct : []
 }
@@ -178,6 +178,30 @@ export function fewFailedParcels(failedParcels: readonly number[]): readonly num
 /** Whether a probe is due. If its time is further away than any pause, the clock was put back since, so the probe is due too. */
 export function isProbeDue({ atMs }: { readonly atMs: number }, nowMs: number): boolean {
   return atMs <= nowMs || atMs > nowMs + PAUSE_MAX_MS
+}
+
+/** Some of the deliveries that wait for a failing endpoint, and from when on one of them may be the next probe (epoch milliseconds). */
+export interface ProbeLook {
+  readonly atMs: number
+  /** The ids of parcels to leave out. */
+  readonly exceptParcelIds: readonly number[]
+  /** Leaves out deliveries that were last attempted in this round or later; null: leaves out none. */
+  readonly beforeRound: number | null
+}
+
+/** Where the next probe of a failing endpoint may come from, the earliest first. Empty: it is not failing. */
+export function probeLooks({ probing, failedParcels }: EndpointHealth, nowMs: number): readonly ProbeLook[] {
+  if (probing === null) return []
+  const any: ProbeLook = { atMs: isProbeDue(probing, nowMs) ? nowMs : probing.atMs, exceptParcelIds: [], beforeRound: null }
+  if (any.atMs === nowMs) return [any]
+  // If all failures are of few parcels, a delivery of another parcel may go at once. It shows whether these parcels or the endpoint is at
+  // fault.
+  const exceptParcelIds = fewFailedParcels(failedParcels)
+  const others = exceptParcelIds.length === 0 ? [] : [{ ...any, atMs: nowMs, exceptParcelIds }]
+  const { refused } = probing
+  if (refused === undefined) return [...others, any]
+  const unrefused = { ...any, atMs: isProbeDue(refused, nowMs) ? nowMs : refused.atMs, beforeRound: refused.fromRound }
+  return [...others, ...[unrefused, any].toSorted((one, other) => one.atMs - other.atMs)]
 }
 
 /** Marks the health of an endpoint that has been failing for long enough to notify operators. */

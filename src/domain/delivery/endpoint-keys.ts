@@ -15,6 +15,9 @@ export interface SealedKeys {
   readonly headers?: Readonly<Record<string, string>>
 }
 
+/** Where a config takes a secret from: an environment variable, by its name, or a file, by its path. */
+export type SecretOrigin = { readonly env: string } | { readonly file: string }
+
 /** How long both keys sign. Receivers are used to a day. */
 const OVERLAP_MS = 24 * 60 * 60 * 1000
 

@@ -1,4 +1,4 @@
-import { keysAt } from '../../domain/delivery/endpoint-keys.ts'
+import { keysAt, type SecretOrigin } from '../../domain/delivery/endpoint-keys.ts'
 import { type EndpointSearch, type EndpointState, searchEndpoints } from '../../domain/delivery/endpoint-state.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Clock } from '../ports.ts'
@@ -7,8 +7,10 @@ import type { SignerOf } from './dispatching/send-delivery.ts'
 import { type EndpointView, type InspectedEndpoint, inspectEndpoint, viewEndpoints } from './endpoint-view.ts'
 
 export interface EndpointQueriesPorts {
-  readonly reads: Pick<ReadSide, 'listEndpoints' | 'countBacklog' | 'lastFailures' | 'listFailures'>
+  readonly reads: Pick<ReadSide, 'listEndpoints' | 'countBacklog' | 'hasProbe' | 'lastFailures' | 'listFailures'>
   readonly signerOf: SignerOf
+  /** Where the config takes the key of an endpoint from; null: the key is not in the config, or is written there as text. */
+  readonly keyOriginOf: (state: EndpointState) => SecretOrigin | null
   readonly clock: Pick<Clock, 'now'>
 }
 
@@ -43,7 +45,7 @@ export interface EndpointQueries extends EndpointLists {
 }
 
 /** The questions of operators about endpoints. */
-export function createEndpointQueries({ reads, signerOf, clock }: EndpointQueriesPorts): EndpointQueries {
+export function createEndpointQueries({ reads, signerOf, keyOriginOf, clock }: EndpointQueriesPorts): EndpointQueries {
   /** The operators' endpoint is a setting, so it cannot be managed here. */
   const all = async () => (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator').map(asItStands)
 
@@ -63,13 +65,13 @@ export function createEndpointQueries({ reads, signerOf, clock }: EndpointQuerie
     async find(id) {
       const [state, nowMs] = [await stateOf(id), clock.now()]
       const signer = await signerOf(state, nowMs)
-      return await inspectEndpoint(reads, state, { nowMs, fingerprints: signer?.fingerprints ?? null })
+      return await inspectEndpoint(reads, state, { nowMs, fingerprints: signer?.fingerprints ?? null, keyFrom: keyOriginOf(state) })
     },
-    list: async (page) => await viewPage(reads, await all(), page),
+    list: async (page) => await viewPage(reads, await all(), { ...page, nowMs: clock.now() }),
     async search({ skip, limit, ...question }) {
       const states = await all()
       const found = searchEndpoints(states, question)
-      return { endpoints: await viewEndpoints(reads, found.slice(skip, skip + limit)), found: found.length, all: states }
+      return { endpoints: await viewEndpoints(reads, found.slice(skip, skip + limit), clock.now()), found: found.length, all: states }
     },
   }
 }
@@ -77,11 +79,11 @@ export function createEndpointQueries({ reads, signerOf, clock }: EndpointQuerie
 async function viewPage(
   reads: EndpointQueriesPorts['reads'],
   all: readonly EndpointState[],
-  { cursor, limit, name }: Parameters<EndpointLists['list']>[0],
+  { cursor, limit, name, nowMs }: Parameters<EndpointLists['list']>[0] & { readonly nowMs: number },
 ) {
   const after = all.filter(({ endpoint }) => Number(endpoint.id) > cursor && (name === null || endpoint.name === name))
   const states = after.slice(0, limit)
-  return { endpoints: await viewEndpoints(reads, states), next: after.length > limit ? (states.at(-1)?.endpoint.id ?? null) : null }
+  return { endpoints: await viewEndpoints(reads, states, nowMs), next: after.length > limit ? (states.at(-1)?.endpoint.id ?? null) : null }
 }
 
 export function unknownEndpoint(): never {

@@ -1,10 +1,22 @@
 import type { KeyFingerprints } from '../../domain/delivery/delivery-request.ts'
+import { probeLooks } from '../../domain/delivery/endpoint-health.ts'
+import type { SecretOrigin } from '../../domain/delivery/endpoint-keys.ts'
 import type { EndpointBacklog, EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { FAILURES_COUNT_FOR_MS, type FailureGroup } from '../../domain/delivery/failure-group.ts'
 import type { ReadSide } from '../read-side.ts'
 
+/** When a failing endpoint is attempted next. Epoch milliseconds. */
+export interface NextProbe {
+  /** By what waits for it now; null: nothing waits. */
+  readonly atMs: number | null
+  /** If an event of a parcel came now for which nothing waits: when that would be attempted. */
+  readonly ofNewMs: number
+}
+
 /** An endpoint as operators see it. */
 export interface EndpointView extends EndpointState {
+  /** Null: it is not failing, or it is disabled. */
+  readonly nextProbe: NextProbe | null
   readonly backlog: EndpointBacklog
   /** The last failure, counted together with equal failures; null: there was none. */
   readonly lastFailure: FailureGroup | null
@@ -15,32 +27,48 @@ export interface InspectedEndpoint extends EndpointView {
   readonly failures: readonly FailureGroup[]
   /** Null: the relay cannot open its key, or does not know it. */
   readonly fingerprints: KeyFingerprints | null
+  /** Where the config takes its key from; null: the key is not in the config, or is written there as text. */
+  readonly keyFrom: SecretOrigin | null
 }
 
+type ViewReads = Pick<ReadSide, 'countBacklog' | 'hasProbe' | 'lastFailures'>
+
 /** Adds what operators see to endpoints. The cost grows with the number of waiting and dead deliveries, see `countBacklog`. */
-export async function viewEndpoints(
-  reads: Pick<ReadSide, 'countBacklog' | 'lastFailures'>,
-  states: readonly EndpointState[],
-): Promise<readonly EndpointView[]> {
+export async function viewEndpoints(reads: ViewReads, states: readonly EndpointState[], nowMs: number): Promise<readonly EndpointView[]> {
   const failures = await reads.lastFailures(states.map(({ endpoint }) => endpoint.id))
   const views: EndpointView[] = []
   for (const state of states) {
     const { id } = state.endpoint
-    views.push({ ...state, backlog: await reads.countBacklog(id), lastFailure: failures.get(id) ?? null })
+    const nextProbe = await findNextProbe(reads, state, nowMs)
+    views.push({ ...state, nextProbe, backlog: await reads.countBacklog(id), lastFailure: failures.get(id) ?? null })
   }
   return views
 }
 
-export async function viewEndpoint(reads: Pick<ReadSide, 'countBacklog' | 'lastFailures'>, state: EndpointState): Promise<EndpointView> {
-  const [view] = await viewEndpoints(reads, [state])
-  return view ?? { ...state, backlog: { waiting: 0, oldestAtMs: null, dead: 0 }, lastFailure: null }
+async function findNextProbe(
+  reads: Pick<ReadSide, 'hasProbe'>,
+  { endpoint, disabled, health }: EndpointState,
+  nowMs: number,
+): Promise<NextProbe | null> {
+  const looks = disabled === null ? probeLooks(health, nowMs) : []
+  const [soonest] = looks
+  if (soonest === undefined) return null
+  for (const { atMs, exceptParcelIds, beforeRound } of looks) {
+    if (await reads.hasProbe({ endpointId: endpoint.id, exceptParcelIds, beforeRound })) return { atMs, ofNewMs: soonest.atMs }
+  }
+  return { atMs: null, ofNewMs: soonest.atMs }
+}
+
+export async function viewEndpoint(reads: ViewReads, state: EndpointState, nowMs: number): Promise<EndpointView> {
+  const [view] = await viewEndpoints(reads, [state], nowMs)
+  return view ?? { ...state, nextProbe: null, backlog: { waiting: 0, oldestAtMs: null, dead: 0 }, lastFailure: null }
 }
 
 export async function inspectEndpoint(
-  reads: Pick<ReadSide, 'countBacklog' | 'lastFailures' | 'listFailures'>,
+  reads: ViewReads & Pick<ReadSide, 'listFailures'>,
   state: EndpointState,
-  { nowMs, fingerprints }: { readonly nowMs: number; readonly fingerprints: KeyFingerprints | null },
+  { nowMs, ...ofKey }: Pick<InspectedEndpoint, 'fingerprints' | 'keyFrom'> & { readonly nowMs: number },
 ): Promise<InspectedEndpoint> {
   const failures = await reads.listFailures({ endpointId: state.endpoint.id, sinceMs: nowMs - FAILURES_COUNT_FOR_MS })
-  return { ...(await viewEndpoint(reads, state)), failures, fingerprints }
+  return { ...(await viewEndpoint(reads, state, nowMs)), failures, ...ofKey }
 }

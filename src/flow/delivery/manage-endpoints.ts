@@ -12,7 +12,7 @@ import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 import { checkHeaders, checkStandardKey, checkStandardKeys, checkUrl, type EndpointRules, sealHeaders } from './check-endpoint.ts'
 import type { RouteOf, SignerOf } from './dispatching/send-delivery.ts'
-import { createEndpointQueries, type EndpointLists, unknownEndpoint } from './endpoint-queries.ts'
+import { createEndpointQueries, type EndpointLists, type EndpointQueriesPorts, unknownEndpoint } from './endpoint-queries.ts'
 import { type EndpointView, viewEndpoint } from './endpoint-view.ts'
 import { createFilterWarnings, type FilterWarning } from './filter-warnings.ts'
 import type { DeliverySender } from './ports.ts'
@@ -25,11 +25,12 @@ export interface ManageEndpointsPorts extends EndpointRules {
     WriteSide,
     'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint' | 'retryEndpoint' | 'recordAction'
   >
-  readonly reads: Pick<ReadSide, 'listEndpoints' | 'countBacklog' | 'lastFailures' | 'listFailures' | 'listStatuses' | 'listEventValues'>
+  readonly reads: EndpointQueriesPorts['reads'] & Pick<ReadSide, 'listStatuses' | 'listEventValues'>
   readonly vault: Vault
   readonly sender: DeliverySender
   readonly signerOf: SignerOf
   readonly routeOf: RouteOf
+  readonly keyOriginOf: EndpointQueriesPorts['keyOriginOf']
   /** 32 random bytes in Base64. */
   readonly makeKey: () => string
   readonly clock: Clock
@@ -85,7 +86,7 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
     const state = done(await write.changeEndpoint({ id, change, key, headers: sealed, nowMs: clock.now(), action }))
     ports.review()
     const warnings = change.filters === undefined ? [] : await warningsAbout(change.filters)
-    return { state: await viewEndpoint(reads, asItStands(state)), sharedKey: newKey ?? null, warnings }
+    return { state: await viewEndpoint(reads, asItStands(state), clock.now()), sharedKey: newKey ?? null, warnings }
   }
 
   return {
@@ -101,7 +102,7 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
       const sealed = { key: await vault.seal(key, id), headers: await sealHeaders(headers, id, vault) }
       const state = done(await write.addEndpoint({ id, settings, ...sealed, from, nowMs: clock.now(), action }))
       ports.review()
-      return { state: await viewEndpoint(reads, state), sharedKey: key, warnings: await warningsAbout(settings.filters) }
+      return { state: await viewEndpoint(reads, state, clock.now()), sharedKey: key, warnings: await warningsAbout(settings.filters) }
     },
     async change(id, body, by) {
       const { change, headers, sharedKey } = parseEndpointChange(body)
@@ -129,7 +130,7 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
       if (done === 'disabled')
         throw new AppError('not_retryable', 'The endpoint is disabled: enable it, and everything that waits is sent.')
       ports.review()
-      return await viewEndpoint(reads, await stateOf(id))
+      return await viewEndpoint(reads, await stateOf(id), clock.now())
     },
     async remove(id, by) {
       const { endpoint } = await stateOf(id)

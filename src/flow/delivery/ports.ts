@@ -10,7 +10,7 @@ import type {
   ReplayRequest,
   RetryOutcome,
 } from '../../domain/delivery/delivery-list.ts'
-import type { DeliveryRules, DispatchRound, DispatchRoundReport } from '../../domain/delivery/dispatch-round.ts'
+import type { DeliveryRules, DispatchRound, DispatchRoundReport, ProbeRequest } from '../../domain/delivery/dispatch-round.ts'
 import type {
   AddedEndpoint,
   ConfiguredEndpoint,
@@ -114,6 +114,8 @@ export interface DeliveryReads {
   lastFailures(endpointIds: readonly string[]): Promise<ReadonlyMap<string, FailureGroup>>
   /** Counts the waiting and the dead deliveries of an endpoint. It counts in parts, so that other reads run in between. */
   countBacklog(endpointId: string): Promise<EndpointBacklog>
+  /** Whether a failing endpoint has a delivery for a probe, see `DeliveryTx.findProbe`. */
+  hasProbe(request: Omit<ProbeRequest, 'nowMs'>): Promise<boolean>
   /** A page of deliveries, the newest first. */
   listDeliveries(query: DeliveryQuery): Promise<DeliveryPage>
   /** A delivery by id; null: there is none. */

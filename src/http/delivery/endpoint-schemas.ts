@@ -48,11 +48,22 @@ const endpointMembers = () => ({
   givenUp: wholeNumber().describe('How many deliveries are dead.'),
   lastSuccessAt: instant().nullable(),
   lastFailure: z.strictObject({ at: instant(), ...failedWith() }).nullable(),
-  failingSince: instant().nullable(),
-  nextProbeAt: instant().nullable(),
+  failingSince: instant()
+    .nullable()
+    .describe('The first failed attempt since it last accepted something; null: none has failed since then.'),
+  nextProbeAt: instant()
+    .nullable()
+    .describe('While it is failing, when an event that waits is attempted next; null: nothing waits, or it is not failing.'),
+  newEventProbeAt: instant()
+    .nullable()
+    .describe(
+      'While it is failing, when an event would be attempted that came now, of a parcel for which nothing waits; null: it is not failing.',
+    ),
   keySince: instant().nullable().describe('When its key was given; null: the key is in the config file, or the time is not known.'),
   nextKeyFrom: instant().nullable().describe('When the new key takes over; null: none is being replaced.'),
-  previousKeyUntil: instant().nullable(),
+  previousKeyUntil: instant()
+    .nullable()
+    .describe('Only of an endpoint that an earlier version gave a new key: until when the old key signs too; null: it does not.'),
   queuedTo: wholeNumber().nullable().describe('The sequence in the feed up to which events are queued for it; null: it has caught up.'),
 })
 
@@ -71,6 +82,12 @@ export const inspectedEndpointSchema = named('InspectedEndpoint', () =>
       'A fingerprint of the key that signs, as `parcel-relay fingerprint` prints it; null: the key cannot be opened.',
     ),
     nextKeyFingerprint: fingerprint().describe('The same of the key that replaces it; null: none is being replaced.'),
+    keyFrom: z
+      .union([z.strictObject({ env: z.string() }), z.strictObject({ file: z.string() })])
+      .nullable()
+      .describe(
+        'Where the config takes its key from: an environment variable or a file; null: the key is written in the config itself, or is not from it.',
+      ),
     failures: z
       .array(z.strictObject({ ...failedWith(), count: wholeNumber(), firstAt: instant(), lastAt: instant() }))
       .describe('The failed attempts of the last 30 days, grouped by equal answers, the latest group first; at most 20 groups.'),

@@ -168,17 +168,18 @@ function presentKeyed({ state, sharedKey, warnings }: KeyedEndpoint): object {
   }
 }
 
-function presentInspected({ failures, fingerprints, ...view }: InspectedEndpoint): object {
+function presentInspected({ failures, fingerprints, keyFrom, ...view }: InspectedEndpoint): object {
   return {
     ...presentEndpoint(view),
     keyFingerprint: fingerprints?.current ?? null,
     nextKeyFingerprint: fingerprints?.next ?? null,
+    keyFrom,
     failures: failures.map(presentFailures),
   }
 }
 
 function presentEndpoint(view: EndpointView): object {
-  const { endpoint, origin, disabled, disabledSince, health, keys, queuedTo, backlog, lastFailure } = view
+  const { endpoint, origin, disabled, disabledSince, health, keys, queuedTo, nextProbe, backlog, lastFailure } = view
   return {
     ...presentSettings(endpoint),
     origin,
@@ -192,7 +193,8 @@ function presentEndpoint(view: EndpointView): object {
     lastSuccessAt: presentInstant(health.lastSuccessAtMs),
     lastFailure: lastFailure === null ? null : presentLast(lastFailure),
     failingSince: presentInstant(health.failingSinceMs),
-    nextProbeAt: presentInstant(disabled === null ? (health.probing?.atMs ?? null) : null),
+    nextProbeAt: presentInstant(nextProbe?.atMs ?? null),
+    newEventProbeAt: presentInstant(nextProbe?.ofNewMs ?? null),
     keySince: presentInstant(keys?.currentSinceMs ?? null),
     nextKeyFrom: presentInstant(keys?.next?.fromMs ?? null),
     previousKeyUntil: presentInstant(keys?.previous?.untilMs ?? null),

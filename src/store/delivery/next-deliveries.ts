@@ -1,4 +1,4 @@
-import type { ExpressionBuilder, Kysely } from 'kysely'
+import { type ExpressionBuilder, type Kysely, sql } from 'kysely'
 import type { NextDeliveries, NextDelivery, NextRequest, ProbeRequest } from '../../domain/delivery/dispatch-round.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
@@ -105,7 +105,9 @@ export async function findNextDeliveries(
   return { deliveries, lookAgainAtMs }
 }
 
-const nextOfAll = statement<Look & { exceptParcelIds: readonly number[]; beforeRound: number }>()((db, p, { oneOf }) =>
+type ProbeLookup = { exceptParcelIds: readonly number[]; beforeRound: number }
+
+const nextOfAll = statement<Look & ProbeLookup>()((db, p, { oneOf }) =>
   waiting(db, p, 'is due')
     .where('parcel_id', 'not in', oneOf(p.exceptParcelIds))
     .where('round', '<', p.beforeRound)
@@ -122,6 +124,30 @@ export async function findProbe(
   const look = { endpointId: Number(endpointId), exceptParcelIds, ...rounds, limit: 1, nowMs }
   const [row] = await session.all(nextOfAll, look)
   return row === undefined ? null : decodeNext(row, endpointId, nowMs)
+}
+
+/** The same without the body, for a look that claims nothing. */
+const anyOfAll = statement<{ endpointId: number } & ProbeLookup>()((db, p, { oneOf }) =>
+  db
+    .selectFrom('delivery')
+    .select('id')
+    .where('endpoint_id', '=', p.endpointId)
+    .where('state', '=', DELIVERY_STATE.due)
+    .where('reason', 'is', null)
+    .where('parcel_id', 'not in', oneOf(p.exceptParcelIds))
+    .where('round', '<', p.beforeRound)
+    .orderBy('round')
+    .orderBy('next_attempt_at_ms')
+    .limit(sql.lit(1)),
+)
+
+/** See `DeliveryReads.hasProbe`. */
+export async function hasProbe(
+  session: Pick<Session, 'all'>,
+  { endpointId, exceptParcelIds, beforeRound }: Omit<ProbeRequest, 'nowMs'>,
+): Promise<boolean> {
+  const rows = await session.all(anyOfAll, { endpointId: Number(endpointId), exceptParcelIds, beforeRound: beforeRound ?? ROUND_MAX })
+  return rows.length > 0
 }
 
 const hasten = statement<{ id: number }>()((db, p) =>

@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import type { Config } from '../../config/config.ts'
+import type { SecretOrigin } from '../../domain/delivery/endpoint-keys.ts'
 import type { ConfiguredEndpoint, EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { maskPath } from '../../domain/delivery/masked-url.ts'
 import { formatOperatorEvent } from '../../domain/delivery/operator-message.ts'
@@ -18,6 +19,8 @@ export interface ConfiguredEndpoints {
   readonly operatorMessage: OperatorMessageOf
   /** The secrets of an endpoint that the config defines. */
   secretsOf(state: Pick<EndpointState, 'origin' | 'endpoint'>): ConfiguredSecrets | undefined
+  /** See `EndpointQueriesPorts`. */
+  keyOriginOf(state: Pick<EndpointState, 'origin' | 'endpoint'>): SecretOrigin | null
   /** `portal.trustedHeader` */
   trustedHeader(): string | null
   /** How many attempts may be under way at an endpoint. */
@@ -76,6 +79,8 @@ export async function openConfiguredEndpoints(config: Config, ports: ConfiguredE
       return formatOperatorEvent(event, { format: operator.format, portalUrl: portal.enabled ? portal.publicUrl : null })
     },
     secretsOf: ({ origin, endpoint: { name } }) => secretsIn(current, origin, name) ?? secretsIn(former, origin, name),
+    keyOriginOf: ({ origin, endpoint: { name } }) =>
+      origin === 'config' ? (current.endpoints.find((defined) => defined.name === name)?.sharedKey.from ?? null) : null,
     trustedHeader: () => current.portal.trustedHeader,
     perEndpoint: () => current.delivery.perEndpoint,
     clientCertificates: () =>

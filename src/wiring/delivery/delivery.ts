@@ -43,6 +43,7 @@ export interface DeliveryPorts {
     ReadSide,
     | 'listEndpoints'
     | 'countBacklog'
+    | 'hasProbe'
     | 'lastFailures'
     | 'listFailures'
     | 'listStatuses'
@@ -175,6 +176,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
       routeOf,
       refuseUrl: outbound.refuseUrl,
       trustedHeader: configured.trustedHeader,
+      keyOriginOf: configured.keyOriginOf,
       review,
     }),
     testOperator: createTestOperator({ ...ports, sender, signerOf, routeOf, operatorMessage }),

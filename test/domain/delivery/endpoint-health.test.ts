@@ -7,6 +7,7 @@ import {
   healthAfter,
   isProbeDue,
   newHealth,
+  probeLooks,
   resetHealth,
   shouldProbe,
   startProbing,
@@ -89,6 +90,35 @@ describe('an endpoint that is failing', () => {
     expect(isProbeDue({ atMs: health.probing?.atMs ?? 0 }, dayBefore)).toBe(true)
     const shifted = clampHealthToClock(health, dayBefore)
     expect((shifted.probing?.atMs ?? 0) - dayBefore).toBe(5 * 60_000)
+  })
+})
+
+describe('the next probe of a failing endpoint', () => {
+  const refusal: AttemptOutcome = { kind: 'rejected', status: 401, retryAfterMs: null }
+  const timesOf = (health: EndpointHealth, nowMs = NOW) => probeLooks(health, nowMs).map(({ atMs }) => (atMs - NOW) / 1000)
+
+  test('comes from anything that waits, once its pause is over', () => {
+    expect(probeLooks(newHealth, NOW)).toEqual([])
+    const { health } = probedInVain(3)
+    const atMs = health.probing?.atMs ?? 0
+    expect(probeLooks(health, atMs - 1)).toEqual([{ atMs, exceptParcelIds: [], beforeRound: null }])
+    expect(probeLooks(health, atMs + 1)).toEqual([{ atMs: atMs + 1, exceptParcelIds: [], beforeRound: null }])
+  })
+
+  test('comes sooner from what was not refused yet, while the endpoint answers 4xx', () => {
+    const failing = startProbing(failedAt(1, 2, 3, 4, 5), refusal, NOW)
+    const probed = [6, 7].reduce((health, parcelId) => {
+      const atMs = health.probing?.atMs ?? 0
+      return healthAfter(health, { parcelId, outcome: refusal, atMs }, atMs)
+    }, failing)
+    expect(timesOf(probed, NOW + 15_000)).toEqual([20, 35])
+    expect(probeLooks(probed, NOW + 15_000)[0]).toMatchObject({ beforeRound: failing.round })
+  })
+
+  test('comes at once from another parcel, while all failures are of few parcels', () => {
+    const [others, ...rest] = probeLooks(startProbing(failedAt(1, 1, 1, 2, 2), refused, NOW), NOW)
+    expect(others).toEqual({ atMs: NOW, exceptParcelIds: [1, 2], beforeRound: null })
+    expect(rest).toMatchObject([{ atMs: NOW + 5000, exceptParcelIds: [] }])
   })
 })
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { FailureNote } from '../../../src/domain/delivery/failure-group.ts'
 import { FAILURE_GROUPS_MAX, FAILURES_COUNT_FOR_MS } from '../../../src/domain/delivery/failure-group.ts'
+import { viewEndpoint } from '../../../src/flow/delivery/endpoint-view.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { openDeliveryWorld } from '../../support/delivery/delivery-world.ts'
 import { NOON } from '../../support/runner/constants.ts'
@@ -71,6 +72,42 @@ describe.each(engines)('failures of an endpoint on $name', (engine) => {
     expect((await reads.lastFailures([id])).get(id)).toMatchObject({ status: 503 })
     await writes().removeEndpoint({ id, nowMs: now() })
     expect(await reads.listFailures({ endpointId: id, sinceMs: 0 })).toEqual([])
+  })
+})
+
+describe.each(engines)('the next probe of a failing endpoint on $name', (engine) => {
+  test.each([401, 503])('is shown by what waits, at the time at which it is made (answer %i)', async (status) => {
+    const { push, run, reads, now, attempts, endpoint, underWay } = await openDeliveryWorld(engine, NOON, { statusOf: () => status })
+    const view = async () => (await viewEndpoint(reads, await endpoint(), now())).nextProbe
+    for (let parcel = 0; parcel < 5; parcel++) await push({ trackingIds: [`100${parcel}`] })
+    expect(await view()).toBeNull()
+    await run(NOON + 1000)
+    const shown: number[] = []
+    for (let second = 2; second < 120; second++) {
+      if (second === 60) await push({ trackingIds: ['2001'] })
+      const before = attempts.length
+      const next = await view()
+      await run(NOON + second * 1000)
+      const made = attempts[before]
+      if (made === undefined || underWay().length > 0) continue
+      expect([second, made.beganMs]).toEqual([second, next?.atMs])
+      shown.push(second)
+    }
+    expect(shown.length).toBeGreaterThan(3)
+    const planned = await view()
+    expect(planned?.atMs).toBeGreaterThan(now())
+    // The endpoint answers, so an event of another parcel need not wait for the pause. Without an answer it does.
+    expect((planned?.atMs ?? 0) - (planned?.ofNewMs ?? 0)).toEqual(status === 401 ? expect.toSatisfy((ms: number) => ms > 0) : 0)
+  })
+
+  test('comes with the next event if nothing waits', async () => {
+    const { push, run, reads, now, endpoint, writes } = await openDeliveryWorld(engine, NOON, { statusOf: () => 500 })
+    for (let nth = 0; nth < 5; nth++) await push({ trackingIds: [`100${nth}`] })
+    await run(NOON + 1000)
+    const { deliveries } = await reads.listDeliveries({ endpointId: null, state: null, parcelId: null, before: null, limit: 10 })
+    for (const { deliveryId } of deliveries) await writes().skipDelivery({ deliveryId })
+    await run(NOON + 1001)
+    expect((await viewEndpoint(reads, await endpoint(), now())).nextProbe).toEqual({ atMs: null, ofNewMs: expect.any(Number) })
   })
 })
 

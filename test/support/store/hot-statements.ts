@@ -120,6 +120,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   await reads.parcelVersion?.(7)
   await reads.readFeed({ after: 0, limit: 500 })
   await reads.countBacklog('2')
+  await reads.hasProbe({ endpointId: '2', exceptParcelIds: [7], beforeRound: 3 })
   const page = { before: null, limit: 5 }
   await reads.listActions(page)
   await reads.listRefusals(page)

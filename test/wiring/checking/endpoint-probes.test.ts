@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { type EndpointToTry, endpointProbes } from '../../../src/wiring/checking/endpoint-probes.ts'
 
 const SHOP: EndpointToTry = { name: 'shop', url: 'http://shop/hook', enabled: true, trouble: null, route: () => ({}) }
-const TROUBLE = 'Every attempt has failed. See: parcel-relay endpoints show shop.'
+const TROUBLE = 'It fails, and has accepted nothing. See: parcel-relay endpoints show shop.'
 
 async function lookedAt(endpoint: Partial<EndpointToTry>, isReached = true) {
   const [probe] = endpointProbes([{ ...SHOP, ...endpoint }], async () => (isReached ? null : { reason: 'dns', detail: 'ENOTFOUND' }))

@@ -7,7 +7,7 @@ import type {
   NextDelivery,
 } from '../../../domain/delivery/dispatch-round.ts'
 import type { Endpoint } from '../../../domain/delivery/endpoint.ts'
-import { fewFailedParcels, isProbeDue, type Probing } from '../../../domain/delivery/endpoint-health.ts'
+import { probeLooks } from '../../../domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { WriteTx } from '../../write-store.ts'
 
@@ -72,7 +72,7 @@ async function findClaims(
   const { round, wokenAtMs, probing } = state.health
   if (probing !== null) {
     // There is one probe at a time, so wait for the result of the present one.
-    const { probe, atMs } = underWay.length > 0 ? NO_PROBE : await findProbe(tx, probing, state, nowMs)
+    const { probe, atMs } = underWay.length > 0 ? NO_PROBE : await findProbe(tx, state, nowMs)
     return { found: probe === null ? [] : [probe], isMoreDue: false, nextAtMs: atMs }
   }
   const asked = { endpointId: state.endpoint.id, round, wokenAtMs, underWay, limit: room, nowMs }
@@ -81,33 +81,22 @@ async function findClaims(
   return { found: due, isMoreDue: due.length === room, nextAtMs: earlier(next[due.length]?.dueAtMs ?? null, lookAgainAtMs) }
 }
 
-interface ProbeLook {
+interface FoundProbe {
   readonly probe: NextDelivery | null
   /** When to look again, epoch milliseconds; null: no time is known. */
   readonly atMs: number | null
 }
 
-const NO_PROBE: ProbeLook = { probe: null, atMs: null }
+const NO_PROBE: FoundProbe = { probe: null, atMs: null }
 
 /** Finds a probe for a failing endpoint, or the time at which the next one is due. */
-async function findProbe(
-  tx: Pick<ClaimTx, 'findProbe'>,
-  probing: Probing,
-  { endpoint, health }: EndpointState,
-  nowMs: number,
-): Promise<ProbeLook> {
-  const look = { endpointId: endpoint.id, exceptParcelIds: [], beforeRound: null, nowMs }
-  if (isProbeDue(probing, nowMs)) return { probe: await tx.findProbe(look), atMs: null }
-  // If all failures are of few parcels, a delivery of another parcel may go at once. It shows whether these parcels or the endpoint is at
-  // fault.
-  const exceptParcelIds = fewFailedParcels(health.failedParcels)
-  const other = exceptParcelIds.length === 0 ? null : await tx.findProbe({ ...look, exceptParcelIds })
-  if (other !== null) return { probe: other, atMs: null }
-  const { refused } = probing
-  if (refused === undefined) return { probe: null, atMs: probing.atMs }
-  if (!isProbeDue(refused, nowMs)) return { probe: null, atMs: Math.min(probing.atMs, refused.atMs) }
-  const unrefused = await tx.findProbe({ ...look, beforeRound: refused.fromRound })
-  return { probe: unrefused, atMs: unrefused === null ? probing.atMs : null }
+async function findProbe(tx: Pick<ClaimTx, 'findProbe'>, { endpoint, health }: EndpointState, nowMs: number): Promise<FoundProbe> {
+  for (const { atMs, ...look } of probeLooks(health, nowMs)) {
+    if (atMs > nowMs) return { probe: null, atMs }
+    const probe = await tx.findProbe({ endpointId: endpoint.id, ...look, nowMs })
+    if (probe !== null) return { probe, atMs: null }
+  }
+  return NO_PROBE
 }
 
 /**

@@ -2,12 +2,13 @@ import { sumOf, type Tally } from '../../../domain/admin/tally.ts'
 import { isInTrouble } from '../../../domain/admin/verdict.ts'
 import { counted, countText, spanText } from '../../../domain/amounts.ts'
 import { type AttemptResult, FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
+import type { SecretOrigin } from '../../../domain/delivery/endpoint-keys.ts'
 import { conditionOf, type EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { FailureGroup } from '../../../domain/delivery/failure-group.ts'
 import { answerWord, refusesAll } from '../../../domain/delivery/failure-words.ts'
 import { digest } from '../../../domain/digest.ts'
 import { receivedText } from '../../../domain/received-text.ts'
-import type { EndpointView, InspectedEndpoint } from '../../../flow/delivery/endpoint-view.ts'
+import type { EndpointView, InspectedEndpoint, NextProbe } from '../../../flow/delivery/endpoint-view.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
 import { axis, bars } from '../charts.ts'
 import { html, type Markup, type Part } from '../html.ts'
@@ -44,7 +45,7 @@ ${attemptStrip(view.attempts)}
 <p>${link(withQuery(to`/deliveries`, { endpoint: id }), 'All deliveries')}</p>
 ${island('failures', failureTable(visit, view.failures))}
 <div class="cols"><section aria-labelledby="set"><h2 id="set">Settings</h2>
-${settingsList([...settingsOf(view), ...(isManaged ? [] : [['Shared key', fingerprintOf(view.fingerprints?.current)] as const])])}
+${settingsList([...settingsOf(view), ...(isManaged ? [] : [['Shared key', html`${fingerprintOf(view.fingerprints?.current)} ${originOf(view.keyFrom)}`] as const])])}
 ${isManaged ? html`<p>${buttonLink(to`/webhooks/${id}/edit`, 'Edit settings')}</p>` : html`<p class="dim">It is defined in the config file. Change it there, then reload.</p>`}</section>
 ${isManaged ? keySection(visit, view) : null}
 </div>
@@ -92,7 +93,7 @@ function explanation({ lastFailure, ...state }: InspectedEndpoint): Markup | nul
 }
 
 function factsOf(
-  { health, disabled, queuedTo, endpoint, backlog, lastFailure }: InspectedEndpoint,
+  { health, disabled, queuedTo, endpoint, backlog, lastFailure, nextProbe }: InspectedEndpoint,
   nowMs: number,
 ): readonly (readonly [string, Part])[] {
   const { lastSuccessAtMs, probing, failedForMs } = health
@@ -103,7 +104,7 @@ function factsOf(
       'Last failure',
       lastFailure === null ? 'none in 30 days' : html`${answerWord(lastFailure)}, ${relativeTime(lastFailure.lastAtMs, nowMs)}`,
     ],
-    ...(isFailing ? [['Next probe', relativeTime(probing.atMs, nowMs)] as const] : []),
+    ...(nextProbe === null ? [] : [['Next probe', nextProbeText(nextProbe, nowMs)] as const]),
     ...(isFailing
       ? [['If it goes on', `disabled after ${FAILING_MAX_MS / 3_600_000} h of failures; ${spanText(failedForMs)} so far`] as const]
       : []),
@@ -111,6 +112,14 @@ function factsOf(
     ...(queuedTo === null ? [] : [['Catching up', html`queued to sequence ${queuedTo}`] as const]),
     ['URL', html`<span class="id">${copyable('u', endpoint.url, 'the URL')}</span>`],
   ]
+}
+
+/** An event of a parcel for which nothing waits may go before the next probe. */
+function nextProbeText({ atMs, ofNewMs }: NextProbe, nowMs: number): Part {
+  const ofNew = ofNewMs <= nowMs ? 'at once' : relativeTime(ofNewMs, nowMs)
+  if (atMs === null) return html`with the next event, ${ofNew}`
+  if (atMs <= nowMs) return 'now'
+  return atMs <= ofNewMs ? relativeTime(atMs, nowMs) : html`${relativeTime(atMs, nowMs)}; an event of another parcel ${ofNew}`
 }
 
 /** Failed attempts, grouped by answer. */
@@ -172,6 +181,12 @@ export function stampOfKeys({ keys }: EndpointState): string {
 /** The fingerprint of a key, which `parcel-relay fingerprint` prints for the key of the receiver. */
 function fingerprintOf(fingerprint: string | null | undefined): Part {
   return fingerprint === null || fingerprint === undefined ? 'The relay cannot open it.' : html`Fingerprint <code>${fingerprint}</code>.`
+}
+
+/** Where the config takes a key from. */
+function originOf(from: SecretOrigin | null): string {
+  if (from === null) return 'It is written in the config file.'
+  return 'env' in from ? `It comes from the environment variable ${from.env}.` : `It comes from the file ${from.file}.`
 }
 
 function keySection({ to, nowMs }: Visit, state: InspectedEndpoint): Markup {
