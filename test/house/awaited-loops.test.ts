@@ -23,6 +23,8 @@ const EXCEPTED: Readonly<Record<string, string>> = {
   'flow/admin/tell-operators.tx.ts: recordOperatorEvent': 'events, which wait for the list of endpoints, and that is read once',
   'flow/admin/tell-operators.tx.ts: tx.saveTrouble': 'reasons of quarantine, of which there are few',
   'flow/admin/tell-operators.tx.ts: tx.endTrouble': 'the same reasons',
+  'flow/delivery/dispatching/claim-deliveries.tx.ts: tx.findProbe':
+    'looks for a probe, at most three, of which the first that finds one ends',
   'flow/delivery/dispatching/settle.tx.ts: saveConfigured': 'endpoints of the config, at a start and a reload',
   'flow/delivery/dispatching/settle.tx.ts: healthOf': 'attempts, of which only one that changes what is known of its endpoint reads',
   'flow/delivery/dispatching/settle.tx.ts: tx.saveEndpoint': 'endpoints whose state or keys an attempt has changed',
