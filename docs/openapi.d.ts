@@ -1241,10 +1241,11 @@ export interface components {
             /** Format: date-time */
             at: string;
             reason: string;
+            /** @description How many have come since then. */
             count: number;
             /**
              * Format: date-time
-             * @description When it began.
+             * @description When the first of them came.
              */
             since: string;
         } | {
@@ -2804,10 +2805,11 @@ export interface components {
             /** Format: date-time */
             at: string;
             reason: string;
+            /** @description How many have come since then. */
             count: number;
             /**
              * Format: date-time
-             * @description When it began.
+             * @description When the first of them came.
              */
             since: string;
         } | {
@@ -6343,4 +6345,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 07337f671d1d886a27c3a6b4f9d23fec16dc8a9368db00aebde8483ed0bc1770
+// Made of docs/openapi.json with the SHA-256 7af5df93cc7bb33afba92975767d5408edf16eb0b5b7fe0df8c1dc6fa7499a35

@@ -5,9 +5,9 @@ import type { InboxPush } from '../ingest/inbox.ts'
 export interface Trouble {
   /** Its name: `carrier`, `credentials`, `disk`, `disk full`, a certificate, or a reason of quarantine. */
   readonly subject: string
-  /** When it began, epoch milliseconds. For a reason of quarantine: when operators were last notified of it. */
+  /** When it began, epoch milliseconds. */
   readonly sinceMs: number
-  /** How many more have come since then. */
+  /** For a reason of quarantine: how many pushes have come since then. For others 0. */
   readonly count: number
 }
 
@@ -37,11 +37,14 @@ export interface TroubleEnded {
 /** The prefix of the subjects of certificates that are about to expire. */
 export const CERTIFICATE_SUBJECTS = 'certificate '
 
-const QUARANTINE = 'quarantine '
-const HOUR_MS = 3_600_000
+/** The prefix of the subjects of quarantine, one for each reason: when its first push came, and how many have come since. */
+export const QUARANTINE_SUBJECTS = 'quarantine '
+/** The prefix of the subjects that hold, for each reason, when operators were last told, and what count. */
+export const TOLD_SUBJECTS = 'told of quarantine '
 
-/** The prefix of the subjects of quarantine. */
-export const QUARANTINE_SUBJECTS = QUARANTINE
+const HOUR_MS = 3_600_000
+/** Operators are told again at once when this many times as many pushes have come as they know of. */
+const GROWTH = 10
 
 export interface QuarantineCount {
   readonly atMs: number
@@ -49,7 +52,13 @@ export interface QuarantineCount {
   readonly count: number
 }
 
-/** The events for operators about quarantined pushes, and the state for the next look. `over`: reasons without a push for an hour. */
+/** What is known about quarantined pushes: for each reason the trouble itself, and what operators were last told of it. */
+export interface KnownQuarantine {
+  readonly troubles: readonly Trouble[]
+  readonly told: readonly Trouble[]
+}
+
+/** The events for operators about quarantined pushes, and the state for the next look. `over`: subjects that are over. */
 export interface QuarantineNews {
   readonly events: readonly OperatorEvent[]
   readonly kept: readonly Trouble[]
@@ -57,34 +66,31 @@ export interface QuarantineNews {
 }
 
 /**
- * Decides which events to send about pushes that were quarantined since the last look. The first push of a reason is reported at once, then
- * once an hour how many more there were. After an hour without any, the next one counts as the first again.
+ * Decides which events to send about pushes that were quarantined since the last look. Each event says how many have come so far, and since
+ * when. The first push of a reason is reported at once. Growth is reported when there are ten times as many as were last reported, so that a
+ * flood is noticed, and otherwise once an hour. After an hour without any, the next push counts as the first again.
  */
-export function tellQuarantined(known: readonly Trouble[], counts: readonly QuarantineCount[], nowMs: number): QuarantineNews {
+export function tellQuarantined(known: KnownQuarantine, counts: readonly QuarantineCount[], nowMs: number): QuarantineNews {
   const events: OperatorEvent[] = []
   const kept: Trouble[] = []
   const over: string[] = []
   const byReason = Map.groupBy(counts, ({ reason }) => reason)
-  const subjects = new Set([...known.map(({ subject }) => subject), ...[...byReason.keys()].map((reason) => QUARANTINE + reason)])
-  for (const subject of subjects) {
-    const reason = subject.slice(QUARANTINE.length)
-    const before = known.find((one) => one.subject === subject)
+  const knownReasons = known.troubles.map(({ subject }) => subject.slice(QUARANTINE_SUBJECTS.length))
+  for (const reason of new Set([...knownReasons, ...byReason.keys()])) {
+    const [subject, toldSubject] = [QUARANTINE_SUBJECTS + reason, TOLD_SUBJECTS + reason]
     const fresh = byReason.get(reason) ?? []
-    const more = fresh.reduce((sum, { count }) => sum + count, 0)
-    const told = (count: number, sinceMs: number) => events.push({ event: 'pushes_quarantined', reason, count, since: instant(sinceMs) })
-    if (before === undefined) {
-      told(more, Math.min(...fresh.map(({ atMs }) => atMs)))
-      kept.push({ subject, sinceMs: nowMs, count: 0 })
-      continue
-    }
-    const count = before.count + more
-    // Count also if the clock was put back.
-    const isDue = Math.abs(nowMs - before.sinceMs) >= HOUR_MS
-    if (isDue && count === 0) over.push(subject)
-    else if (isDue) {
-      told(count, before.sinceMs)
-      kept.push({ subject, sinceMs: nowMs, count: 0 })
-    } else if (more > 0) kept.push({ ...before, count })
+    const before = known.troubles.find((one) => one.subject === subject)
+    const told = known.told.find((one) => one.subject === toldSubject) ?? { sinceMs: before?.sinceMs ?? nowMs, count: 0 }
+    const sinceMs = before?.sinceMs ?? Math.min(...fresh.map(({ atMs }) => atMs))
+    const count = fresh.reduce((sum, one) => sum + one.count, before?.count ?? 0)
+    // An hour has passed also if the clock was put back.
+    const isHourOver = Math.abs(nowMs - told.sinceMs) >= HOUR_MS
+    const hasGrown = count >= told.count * GROWTH || (isHourOver && count > told.count)
+    if (hasGrown) {
+      events.push({ event: 'pushes_quarantined', reason, count, since: instant(sinceMs) })
+      kept.push({ subject, sinceMs, count }, { subject: toldSubject, sinceMs: nowMs, count })
+    } else if (isHourOver) over.push(subject, toldSubject)
+    else if (fresh.length > 0) kept.push({ subject, sinceMs, count })
   }
   return { events, kept, over }
 }

@@ -54,7 +54,8 @@ export type OperatorEvent =
    */
   | { readonly event: 'pushes_silent' | 'pushes_lossy' | 'pushes_trusted'; readonly lastPushAt: string | null }
   /**
-   * This many pushes were quarantined for a reason since a time. The first one is reported at once, then once an hour how many more came.
+   * This many pushes were quarantined for a reason since the first of them came. The first one is reported at once. While more come, they are
+   * reported again when there are ten times as many, and otherwise once an hour.
    */
   | { readonly event: 'pushes_quarantined'; readonly reason: string; readonly count: number; readonly since: string }
   /** The newest pushes are all in quarantine, so no push is understood. `reason`: of the newest one. `since`: when the first of them came. */

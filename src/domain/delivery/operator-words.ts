@@ -100,7 +100,11 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
     kind: 'warn',
     state: 'quarantined',
     page: '/inbox',
-    tell: (of) => [`${counted(Number(of('count')), 'push was', 'pushes were')} not understood: ${reasonText(of('reason'))}`],
+    tell: (of) => [
+      `${counted(Number(of('count')), 'push was', 'pushes were')} not understood since `,
+      time(of('since')),
+      `: ${reasonText(of('reason'))}`,
+    ],
   },
   pushes_not_understood: {
     kind: 'bad',

@@ -1,5 +1,12 @@
 import type { Job } from '../../domain/admin/job.ts'
-import { NEWEST_PUSHES, NOT_UNDERSTOOD, QUARANTINE_SUBJECTS, tellQuarantined, tellUnderstood } from '../../domain/admin/trouble.ts'
+import {
+  NEWEST_PUSHES,
+  NOT_UNDERSTOOD,
+  QUARANTINE_SUBJECTS,
+  TOLD_SUBJECTS,
+  tellQuarantined,
+  tellUnderstood,
+} from '../../domain/admin/trouble.ts'
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import { type OperatorEventTx, recordOperatorEvent } from '../operator-events.tx.ts'
 import type { WriteSide } from '../write-side.ts'
@@ -70,7 +77,8 @@ export function createTellOperators(store: Transactions<TellTx>): TellOperators 
 
 async function tellOfQuarantine(tx: QuarantineTx, nowMs: number): Promise<number> {
   const counts = await tx.takeQuarantineCounts(TOLD_AT_ONCE)
-  const { events, kept, over } = tellQuarantined(await tx.listTroubles(QUARANTINE_SUBJECTS), counts, nowMs)
+  const known = { troubles: await tx.listTroubles(QUARANTINE_SUBJECTS), told: await tx.listTroubles(TOLD_SUBJECTS) }
+  const { events, kept, over } = tellQuarantined(known, counts, nowMs)
   for (const trouble of kept) await tx.saveTrouble(trouble)
   for (const subject of over) await tx.endTrouble(subject)
   for (const event of events) await recordOperatorEvent(tx, event, nowMs)

@@ -33,7 +33,11 @@ const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<str
   pushes_silent: () => ({ lastPushAt: lastPushAt() }),
   pushes_lossy: () => ({ lastPushAt: lastPushAt() }),
   pushes_trusted: () => ({ lastPushAt: lastPushAt() }),
-  pushes_quarantined: () => ({ reason: z.string(), count: wholeNumber(), since: since() }),
+  pushes_quarantined: () => ({
+    reason: z.string(),
+    count: wholeNumber().describe('How many have come since then.'),
+    since: instant().describe('When the first of them came.'),
+  }),
   pushes_not_understood: () => ({ reason: z.string(), since: instant().describe('When the first of the newest pushes came.') }),
   pushes_understood: () => ({ since: since() }),
   disk_low: () => ({ freeBytes: wholeNumber(), freeBytesMin: wholeNumber() }),

@@ -78,8 +78,8 @@ describe('an operator event as a message', () => {
   })
 
   test('has counts and reasons in words', () => {
-    const event: OperatorEvent = { event: 'pushes_quarantined', reason: 'json_syntax', count: 3, since: 'x' }
-    expect(formatted(event, 'ntfy').text).toBe('3 pushes were not understood: it is not JSON.')
+    const event: OperatorEvent = { event: 'pushes_quarantined', reason: 'json_syntax', count: 3, since: '2026-03-01T10:00:00.000Z' }
+    expect(formatted(event, 'ntfy').text).toBe('3 pushes were not understood since 2026-03-01T10:00:00.000Z: it is not JSON.')
     expect(formatted({ ...event, count: 1 }, 'ntfy').text).toContain('1 push was not understood')
   })
 })

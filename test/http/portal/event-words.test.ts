@@ -26,8 +26,16 @@ test.each([
   ],
   ['endpoint_disabled', { endpoint: shop, because: 'gone' }, 'shop answered 410 Gone and was disabled'],
   ['endpoint_disabled', { endpoint: shop, because: 'of a later version' }, 'shop was disabled: of a later version'],
-  ['pushes_quarantined', { reason: 'json_syntax', count: 1 }, '1 push was not understood: it is not JSON'],
-  ['pushes_quarantined', { reason: 'event_time', count: 3 }, '3 pushes were not understood: eventTime is not a UTC time'],
+  [
+    'pushes_quarantined',
+    { reason: 'json_syntax', count: 1, since: '2026-11-25T10:05:07.286Z' },
+    '1 push was not understood since 10:05 UTC: it is not JSON',
+  ],
+  [
+    'pushes_quarantined',
+    { reason: 'event_time', count: 356, since: '2026-11-25T10:05:07.286Z' },
+    '356 pushes were not understood since 10:05 UTC: eventTime is not a UTC time',
+  ],
   [
     'pushes_not_understood',
     { reason: 'event_time', since: '2026-11-25T10:05:07.286Z' },

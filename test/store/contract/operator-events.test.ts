@@ -77,7 +77,7 @@ describe.each(engines)('operator events on $name', (engine) => {
     expect(await writes.beginTrouble({ subject: 'credentials', event: refused, nowMs: NOON })).toBe(true)
   })
 
-  test('the first push quarantined for a reason causes an event at once, later ones hourly', async () => {
+  test('the first push quarantined for a reason causes an event at once, growth hourly or at ten times', async () => {
     const { writes, record, pass, now, told } = await open(engine)
     const garbage = (nth: number) => incomingPush(Buffer.from(`not JSON ${nth}`), now())
     const since = (hours: number) => new Date(NOON + hours * HOUR_MS).toISOString()
@@ -95,10 +95,14 @@ describe.each(engines)('operator events on $name', (engine) => {
     expect(await writes.tellOperators({ nowMs: now() })).toBe(0)
     await record(garbage(5))
     expect(await writes.tellOperators({ nowMs: now() })).toBe(1)
-    expect((await told()).map((event) => [Reflect.get(event, 'count'), Reflect.get(event, 'since')])).toEqual([
+    await record(...Array.from({ length: 9 }, (_, nth) => garbage(6 + nth)))
+    await writes.tellOperators({ nowMs: now() })
+    const counted = (await told()).filter((event) => Reflect.get(event, 'event') === 'pushes_quarantined')
+    expect(counted.map((event) => [Reflect.get(event, 'count'), Reflect.get(event, 'since')])).toEqual([
       [2, since(0)],
-      [2, since(0)],
+      [4, since(0)],
       [1, since(2)],
+      [10, since(2)],
     ])
   })
 
