@@ -44,3 +44,15 @@ test('status shows the verdict first, then each problem with what to do, and exi
     problems: [{ endpoint: 'shop' }, { severity: 'warning' }],
   })
 })
+
+test('status exits with 0 for a few pushes in quarantine, which can wait, and with 1 for many', async () => {
+  const relay = await relayOfTest()
+  const run = commandsOf(relay)
+  const hold = async (count: number) => {
+    for (let nth = 0; nth < count; nth++) await push(relay.publicUrl, Buffer.from(`not JSON ${count} ${nth}`))
+  }
+  await hold(9)
+  expect(await run('status')).toMatchObject({ code: 0, stdout: expect.stringContaining('9 pushes are in quarantine') })
+  await hold(1)
+  expect(await run('status')).toMatchObject({ code: 1, stdout: expect.stringContaining('10 pushes are in quarantine') })
+})

@@ -63,9 +63,16 @@ export function isInTrouble({ disabled, health }: EndpointState): boolean {
   return disabled === null ? health.probing !== null : disabled === 'gone' || disabled === 'failing'
 }
 
-/** Whether a problem can wait until the morning. */
-export function isWarning(kind: Problem['kind']): boolean {
-  return kind === 'quarantined' || kind === 'settings_differ' || kind === 'disk_low' || kind === 'backup_failing'
+/**
+ * With so many pushes in quarantine the carrier has probably changed its format. Then parcels stay unknown, and somebody must look now. A few
+ * odd pushes can wait.
+ */
+export const MANY_QUARANTINED = 10
+
+/** Whether a problem can wait until the morning. The command `status` exits with 1 if there is one that cannot. */
+export function isWarning(problem: Problem): boolean {
+  if (problem.kind === 'quarantined') return problem.count < MANY_QUARANTINED
+  return problem.kind === 'settings_differ' || problem.kind === 'disk_low' || problem.kind === 'backup_failing'
 }
 
 /** The problems, the worst first. Empty: everything works. */
@@ -73,6 +80,7 @@ export function problemsOf({ notReady, counts, disk, carrier, pushes, endpoints,
   const troubled = endpoints.filter(isInTrouble).map((state): Problem => {
     return { kind: state.disabled === null ? 'endpoint_failing' : 'endpoint_disabled', state }
   })
+  const quarantined = ofQuarantine(counts)
   return [
     ...ofDisk(disk, 'disk_full'),
     ...notReady
@@ -80,9 +88,10 @@ export function problemsOf({ notReady, counts, disk, carrier, pushes, endpoints,
       .map((reason): Problem => ({ kind: 'not_ready', reason })),
     ...ofCarrier(carrierStanding(carrier)),
     ...(pushes.health === 'silent' ? [{ kind: 'pushes_silent' } as const] : []),
+    ...quarantined.filter((problem) => !isWarning(problem)),
     ...troubled,
     ...ofDisk(disk, 'disk_low'),
-    ...(counts.quarantined === 0 ? [] : [{ kind: 'quarantined', count: counts.quarantined } as const]),
+    ...quarantined.filter(isWarning),
     ...(backupFailing === null ? [] : [{ kind: 'backup_failing', ...backupFailing } as const]),
     ...(new Set(replicas.map(({ configFingerprint }) => configFingerprint)).size > 1 ? [{ kind: 'settings_differ' } as const] : []),
   ]
@@ -106,6 +115,10 @@ export function areOnlyMisunderstood({ pushes, held }: Pick<Situation, 'pushes' 
 export function misdirectedSincePush({ pushes, webhook }: Pick<Situation, 'pushes' | 'webhook'>): readonly MisdirectedPath[] {
   const since = webhook.misdirected.filter(({ lastAtMs }) => lastAtMs > (pushes.lastPushAtMs ?? 0))
   return since.toSorted((a, b) => Number(b.isSigned) - Number(a.isSigned) || b.count - a.count)
+}
+
+function ofQuarantine({ quarantined }: Glance['counts']): readonly Problem[] {
+  return quarantined === 0 ? [] : [{ kind: 'quarantined', count: quarantined }]
 }
 
 function ofDisk(disk: DiskRoom | null, kind: 'disk_full' | 'disk_low'): readonly Problem[] {

@@ -162,7 +162,7 @@ function presentProblem(problem: Problem, situation: Situation, nowMs: number): 
   const [page, heading] = RUNBOOKS[problem.kind]
   return {
     kind: problem.kind,
-    severity: isWarning(problem.kind) ? 'warning' : 'problem',
+    severity: isWarning(problem) ? 'warning' : 'problem',
     endpoint: 'state' in problem ? problem.state.endpoint.name : null,
     title,
     since: presentInstant(sinceMs),

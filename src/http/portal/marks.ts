@@ -1,4 +1,4 @@
-import { type Glance, isInTrouble, isWarning, problemsOf } from '../../domain/admin/verdict.ts'
+import { type Glance, isInTrouble, isWarning, MANY_QUARANTINED, problemsOf } from '../../domain/admin/verdict.ts'
 import { counted, countText } from '../../domain/amounts.ts'
 import { conditionOf } from '../../domain/delivery/endpoint-state.ts'
 import type { Marks } from './layout.ts'
@@ -7,7 +7,7 @@ import type { Marks } from './layout.ts'
 export function marksOf(glance: Glance): Marks {
   const { endpoints, counts, carrier, pushes } = glance
   const problems = problemsOf(glance)
-  const isBad = problems.some(({ kind }) => !isWarning(kind))
+  const isBad = problems.some((problem) => !isWarning(problem))
   const failing = endpoints.filter((state) => conditionOf(state) === 'failing').length
   const stopped = endpoints.filter((state) => isInTrouble(state)).length - failing
   return {
@@ -17,7 +17,9 @@ export function marksOf(glance: Glance): Marks {
       : stopped > 0
         ? { webhooks: ['bad', `${countText(stopped)} disabled`] }
         : {}),
-    ...(counts.quarantined === 0 ? {} : { inbox: ['warn', `${countText(counts.quarantined)} quarantined`] }),
+    ...(counts.quarantined === 0
+      ? {}
+      : { inbox: [counts.quarantined < MANY_QUARANTINED ? 'warn' : 'bad', `${countText(counts.quarantined)} quarantined`] }),
     ...(carrier.credentials === 'refused'
       ? { carrier: ['bad', 'refused'] }
       : carrier.breaker.state !== 'closed'

@@ -21,7 +21,7 @@ function told(looks: readonly (readonly [atMs: number, fresh: number])[]): reado
   })
 }
 
-test('a flood into quarantine is reported with its first pushes, and each time it has grown tenfold', () => {
+test('a flood into quarantine is reported at its first pushes and each time it has grown tenfold', () => {
   const flood = Array.from({ length: 72 }, (_, at) => [at * 5000, 5] as const)
   expect(told(flood).flat()).toEqual([5, 50])
   expect(told([...flood, [400_000, 140]]).flat()).toEqual([5, 50, 500])

@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { areOnlyMisunderstood, doPollsReplacePushes, isNew, problemsOf, type Situation } from '../../../src/domain/admin/verdict.ts'
+import {
+  areOnlyMisunderstood,
+  doPollsReplacePushes,
+  isNew,
+  isWarning,
+  problemsOf,
+  type Situation,
+} from '../../../src/domain/admin/verdict.ts'
 import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
@@ -57,6 +64,22 @@ describe.each([
   test('is the only problem', () => {
     expect(kinds({ ...fine, ...change })).toEqual([kind])
   })
+})
+
+test('a few pushes in quarantine can wait, and ten or more are graver than a failing endpoint', () => {
+  const judged = (quarantined: number) =>
+    problemsOf({ ...fine, counts: { ...fine.counts, quarantined }, endpoints: [endpoint({ health: failing })] }).map((problem) => [
+      problem.kind,
+      isWarning(problem),
+    ])
+  expect(judged(9)).toEqual([
+    ['endpoint_failing', false],
+    ['quarantined', true],
+  ])
+  expect(judged(10)).toEqual([
+    ['quarantined', false],
+    ['endpoint_failing', false],
+  ])
 })
 
 test('an endpoint that an operator disabled is no problem, whatever its health was', () => {

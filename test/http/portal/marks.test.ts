@@ -11,9 +11,11 @@ test('a page without problems has no mark', () => {
 
 test('each problem is named beside its page, and the overview counts all of them', () => {
   const silent = { ...fine, pushes: { ...fine.pushes, health: 'silent' as const }, counts: { quarantined: 1204 } }
-  expect(marksOf(silent)).toEqual({ overview: ['bad', '2 problems'], inbox: ['warn', '1,204 quarantined'], carrier: ['bad', 'silent'] })
+  expect(marksOf(silent)).toEqual({ overview: ['bad', '2 problems'], inbox: ['bad', '1,204 quarantined'], carrier: ['bad', 'silent'] })
 })
 
 test('a problem that can wait is not marked as an alarm', () => {
-  expect(marksOf({ ...fine, counts: { quarantined: 1 } }).overview).toEqual(['warn', '1 problem'])
+  const held = (quarantined: number) => marksOf({ ...fine, counts: { quarantined } })
+  expect(held(9)).toEqual({ overview: ['warn', '1 problem'], inbox: ['warn', '9 quarantined'] })
+  expect(held(10)).toEqual({ overview: ['bad', '1 problem'], inbox: ['bad', '10 quarantined'] })
 })

@@ -77,7 +77,7 @@ describe.each(engines)('operator events on $name', (engine) => {
     expect(await writes.beginTrouble({ subject: 'credentials', event: refused, nowMs: NOON })).toBe(true)
   })
 
-  test('the first push quarantined for a reason causes an event at once, growth hourly or at ten times', async () => {
+  test('the first push quarantined for a reason is an event at once, growth hourly or at tenfold', async () => {
     const { writes, record, pass, now, told } = await open(engine)
     const garbage = (nth: number) => incomingPush(Buffer.from(`not JSON ${nth}`), now())
     const since = (hours: number) => new Date(NOON + hours * HOUR_MS).toISOString()

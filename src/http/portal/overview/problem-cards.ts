@@ -43,7 +43,7 @@ export function problemSections(visit: Visit, situation: Situation & Past, probl
 
 function problemSection(visit: Visit, situation: Situation & Past, problem: Problem, at: number): Markup {
   const { title, what, todo, runbook = problem.kind } = tell(visit, situation, problem)
-  const kind = isWarning(problem.kind) ? 'warn' : 'bad'
+  const kind = isWarning(problem) ? 'warn' : 'bad'
   return html`<section class="problem ${kind === 'warn' ? 'warn' : ''}" aria-labelledby="problem-${at}">
 <h2 id="problem-${at}">${icon(kind, kind)}${title}</h2>
 <div>${what}</div>
