@@ -1,14 +1,16 @@
 const MIN_MS = 1_000
-const MAX_MS = 3_600_000
 const SECONDS = /^\d+$/
 const HTTP_DATE = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*\d{2}:\d{2}:\d{2}/
 
 /** How long to wait, in milliseconds, if an answer asks for a wait without saying how long. */
 export const retryAfterDefaultMs = 30_000
 
+/** The longest wait for which a `Retry-After` is obeyed. */
+export const retryAfterMaxMs = 3_600_000
+
 /** Limits a wait to 1 s .. 1 h, in whole milliseconds. The carrier's `Retry-After` is obeyed, but within limits. */
 export function clampRetryAfterMs(waitMs: number): number {
-  return Math.round(Math.min(MAX_MS, Math.max(MIN_MS, waitMs)))
+  return Math.round(Math.min(retryAfterMaxMs, Math.max(MIN_MS, waitMs)))
 }
 
 /**

@@ -1,5 +1,6 @@
 import { countsFromMs, type ParcelState } from '../history/parcel-state.ts'
 import { notAhead } from '../put-back.ts'
+import { retryAfterMaxMs } from '../retry-after.ts'
 import { type CadenceFacts, type CadenceModel, type CadencePolicy, nextPoll } from './cadence.ts'
 
 /**
@@ -36,7 +37,17 @@ export function scheduleNextPoll(
   const unpollable = parcel.stopped === 'unknown' && !isPollable()
   const next = nextPoll(cadenceFactsOf(parcel, unpollable, nowMs), model, cadence)
   if (next.kind === 'stopped') return { ...parcel, nextPollAtMs: null, stopped: next.reason }
-  return { ...parcel, nextPollAtMs: next.atMs, stopped: null }
+  return { ...parcel, nextPollAtMs: Math.max(next.atMs, heldUntilMs(parcel)), stopped: null }
+}
+
+/**
+ * The earliest time at which a parcel may be polled after a failure. The carrier may have answered it with `Retry-After`, and only the planned
+ * time tells. So that time stays, whatever plans the parcel again (a push, an app's question, pushes that fall silent), but no longer than a
+ * `Retry-After` can last (DOMAIN 6.4).
+ */
+function heldUntilMs({ failures, checkedAtMs, nextPollAtMs }: ParcelState): number {
+  if (failures === 0 || checkedAtMs === null || nextPollAtMs === null) return Number.NEGATIVE_INFINITY
+  return Math.min(nextPollAtMs, checkedAtMs + retryAfterMaxMs)
 }
 
 /**

@@ -1,37 +1,23 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
-import type { PushHealth } from '../../../src/domain/polling/push-health.ts'
-import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
-import { openModelCheckpoint } from '../../../src/flow/polling/model-checkpoint.ts'
+import { describe, expect, test } from 'vitest'
 import type { Engine } from '../../../src/store/contract.ts'
-import { createWriteSide } from '../../../src/wiring/write-side.ts'
 import { aPoll } from '../../support/history/builders.ts'
-import { deliverOptions, recordOptions } from '../../support/history/policy.ts'
 import { HOUR_MS, NOON } from '../../support/runner/constants.ts'
-import { engines, openBareStore } from '../../support/store/engines.ts'
+import { engines } from '../../support/store/engines.ts'
+import { openWithPushHealth } from '../../support/store/push-health-store.ts'
 
 /** Stores parcels that were polled while pushes were healthy. */
 async function planned(engine: Engine, parcels: number) {
-  let health: PushHealth = 'healthy'
-  const clock = { now: () => NOON, monotonic: () => performance.now() }
-  const keeper = createCarrierModelKeeper(clock)
-  const model = { ...keeper, current: () => ({ ...keeper.current(), pushHealth: health }) }
-  const log = { error: (fields: object) => void expect.fail(JSON.stringify(fields)) }
-  const { store, reads } = await openBareStore(engine)
-  const checkpoint = await openModelCheckpoint({ store, clock, log })
-  const writes = createWriteSide({ store, clock, log, checkpoint, model }, { record: recordOptions, deliver: deliverOptions })
-  onTestFinished(() => writes.close())
+  const { writes, become, stateOf } = await openWithPushHealth(engine)
   const asked = Array.from({ length: parcels }, (_, at) => `PA${String(at).padStart(6, '0')}`)
   const polls = asked.map((id, at) => aPoll({ asked: id, trackingIds: [String(5000 + at)], askedAtMs: NOON }))
   await writes.record(polls.map((observation) => ({ kind: 'poll', observation, watch: true })))
   return {
-    become: (now: PushHealth) => {
-      health = now
-    },
+    become,
     pass: () => writes.settleMissedPushes(NOON),
     waits: async () => {
       const states = []
-      for (const id of asked) states.push((await reads.inspectParcel(id))?.state)
-      return states.map((state) => ((state?.nextPollAtMs ?? Number.NaN) - NOON) / HOUR_MS)
+      for (const id of asked) states.push(await stateOf(id))
+      return states.map(({ nextPollAtMs }) => ((nextPollAtMs ?? Number.NaN) - NOON) / HOUR_MS)
     },
   }
 }

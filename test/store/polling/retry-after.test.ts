@@ -1,0 +1,72 @@
+import { describe, expect, test } from 'vitest'
+import type { Engine } from '../../../src/store/contract.ts'
+import { aPoll, pushBody } from '../../support/history/builders.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS, NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { openWithPushHealth } from '../../support/store/push-health-store.ts'
+import { incomingPush } from '../../support/store/write-side.ts'
+
+const WAIT_MS = 40 * MINUTE_MS
+
+/** A parcel whose last poll the carrier answered with `Retry-After`: such an answer is about this question, so only its parcel waits. */
+async function refused(engine: Engine) {
+  const world = await openWithPushHealth(engine)
+  const { writes, stateOf, now } = world
+  const observation = aPoll({ asked: 'AB123456789SE', trackingIds: ['1001'], askedAtMs: NOON - DAY_MS })
+  await writes.record([{ kind: 'poll', observation, watch: true }])
+  const { parcelId } = await stateOf('1001')
+  const fail = (retryAfterMs?: number) =>
+    writes.notePollFailure({
+      parcelId,
+      kind: 'unusable',
+      atMs: now(),
+      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    })
+  await fail(WAIT_MS)
+  return { ...world, fail, nextPollAtMs: async () => (await stateOf('1001')).nextPollAtMs }
+}
+
+describe.each(engines)('a parcel whose poll got a Retry-After, on $name', (engine) => {
+  test('6.4: waits as long when pushes fall silent', async () => {
+    const { writes, become, now, nextPollAtMs } = await refused(engine)
+    await writes.settleMissedPushes(now())
+    become('silent')
+    await writes.settleMissedPushes(now())
+    expect(await nextPollAtMs()).toBe(NOON + WAIT_MS)
+  })
+
+  test('6.4: waits as long when it is pushed', async () => {
+    const { writes, pass, nextPollAtMs } = await refused(engine)
+    const nowMs = pass(MINUTE_MS)
+    const body = pushBody({ trackingIds: ['1001'], status: 'DeliveryStarted', eventTime: new Date(nowMs).toISOString() })
+    await writes.record([incomingPush(body, nowMs)])
+    expect(await nextPollAtMs()).toBe(NOON + WAIT_MS)
+  })
+
+  test('6.4: waits as long when it is watched again', async () => {
+    const { writes, pass, nextPollAtMs } = await refused(engine)
+    await writes.watch({ identifier: '1001', nowMs: pass(MINUTE_MS) })
+    expect(await nextPollAtMs()).toBe(NOON + WAIT_MS)
+  })
+
+  test('6.4: waits no longer than its next answer says', async () => {
+    const { fail, pass, nextPollAtMs } = await refused(engine)
+    // An operator had it asked about again.
+    const failedMs = pass(MINUTE_MS)
+    await fail()
+    const next = (await nextPollAtMs()) ?? 0
+    expect(next).toBeGreaterThan(failedMs)
+    expect(next).toBeLessThan(failedMs + 3 * MINUTE_MS)
+  })
+
+  test('6.1: after many failures, waits no longer than a Retry-After can last if pushes fall silent', async () => {
+    const { fail, writes, become, pass, nextPollAtMs } = await refused(engine)
+    for (let times = 0; times < 12; times++) await fail()
+    const failedMs = NOON
+    expect(await nextPollAtMs()).toBeGreaterThan(failedMs + 3 * HOUR_MS)
+    await writes.settleMissedPushes(pass(MINUTE_MS))
+    become('silent')
+    await writes.settleMissedPushes(pass(MINUTE_MS))
+    expect(await nextPollAtMs()).toBeLessThan(failedMs + 1.2 * HOUR_MS)
+  })
+})
