@@ -144,8 +144,9 @@ export function decodeFeedKind(number: number): FeedKind {
 }
 
 type EndpointSettings = Omit<Endpoint, 'id' | 'name' | 'enabled'>
+type StoredSettings = EndpointSettings & { readonly secretsFingerprint?: string | undefined }
 
-export function encodeEndpointSettings(endpoint: Endpoint): string {
+export function encodeEndpointSettings({ endpoint, secretsFingerprint }: Pick<EndpointState, 'endpoint' | 'secretsFingerprint'>): string {
   const { url, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, refusals, headers } = endpoint
   const settings = {
     url,
@@ -157,18 +158,19 @@ export function encodeEndpointSettings(endpoint: Endpoint): string {
     scheduleMs,
     refusals,
     headers,
-  } satisfies EndpointSettings
+    secretsFingerprint,
+  } satisfies StoredSettings
   return JSON.stringify(settings)
 }
 
-function decodeSettings(text: string): EndpointSettings {
+function decodeSettings(text: string): StoredSettings {
   // Earlier versions had no fixed headers. `encodeEndpointSettings` wrote the rest.
-  return { headers: [], ...(JSON.parse(text) as Omit<EndpointSettings, 'headers'>) }
+  return { headers: [], ...(JSON.parse(text) as Omit<StoredSettings, 'headers'>) }
 }
 
 export function decodeEndpoint(row: Selectable<Tables['endpoint']>): EndpointState {
   // The columns hold only what `saveEndpoint` wrote.
-  const settings = decodeSettings(row.settings)
+  const { secretsFingerprint, ...settings } = decodeSettings(row.settings)
   const disabled = row.disabled as EndpointState['disabled']
   return {
     endpoint: { ...settings, id: String(row.id), name: row.name, enabled: disabled === null },
@@ -177,6 +179,7 @@ export function decodeEndpoint(row: Selectable<Tables['endpoint']>): EndpointSta
     ...decodeDisabledSince(row),
     health: decodeHealth(row),
     keys: row.sealed_keys === null ? null : decodeSealedKeys(row.sealed_keys),
+    ...(secretsFingerprint === undefined ? {} : { secretsFingerprint }),
     queuedTo: row.queued_to,
     backfilled: decodeSpan(row),
   }

@@ -99,6 +99,15 @@ export function probeSoon(health: EndpointHealth, nowMs: number): EndpointHealth
   return health.probing === null ? health : { ...health, probing: { ...health.probing, atMs: nowMs } }
 }
 
+/**
+ * The health of an endpoint whose key, headers or address have changed. What it refused before it may accept now, so nothing waits for the
+ * next probe or for the schedule.
+ */
+export function tryChanged(health: EndpointHealth, nowMs: number): EndpointHealth {
+  if (health.probing !== null) return probeSoon(health, nowMs)
+  return health.failingSinceMs === null ? health : wakeWaiting(health, nowMs)
+}
+
 /** The health of an endpoint that was enabled again. Its earlier failures no longer count. */
 export function resetHealth({ round }: EndpointHealth, nowMs: number): EndpointHealth {
   return wakeWaiting({ ...newHealth, round }, nowMs)

@@ -8,7 +8,15 @@ import type { ToldFailure } from './operator-event.ts'
  * An endpoint of the config file. `from`: the sequence of the feed at which a new endpoint starts; null or absent: with what is recorded
  * from then on.
  */
-export type ConfiguredEndpoint = EndpointSettings & { readonly from?: number | null }
+export type ConfiguredEndpoint = EndpointSettings & { readonly from?: number | null } & ConfiguredSecretsMark
+
+/** What the store learns of the secrets of an endpoint of the config. */
+export interface ConfiguredSecretsMark {
+  /** See `fingerprintSecrets`. Absent: not known. */
+  readonly secretsFingerprint?: string
+  /** Whether a reload has just changed them for this replica. Another one may have stored their fingerprint before. */
+  readonly hasNewSecrets?: boolean
+}
 
 export interface EndpointState {
   readonly endpoint: Endpoint
@@ -24,6 +32,8 @@ export interface EndpointState {
   readonly health: EndpointHealth
   /** Null: its key is in the config file. */
   readonly keys: SealedKeys | null
+  /** Of the secrets in the config, as they were at the last start or reload. Absent: not known, or the config does not define it. */
+  readonly secretsFingerprint?: string
   /** While it catches up, the last sequence of the feed that was queued for it; null: it has caught up. */
   readonly queuedTo: number | null
   /** The sequences over which it received backfill; null: never. */

@@ -43,6 +43,11 @@ export function changeEndpoint(endpoint: Endpoint, change: EndpointChange): Endp
   return { ...endpoint, ...Object.fromEntries(Object.entries(change).filter(isGiven)) }
 }
 
+/** Whether pushes go elsewhere or are signed in another way, so that earlier failures say little. */
+export function isSentDifferently(before: Pick<Endpoint, 'url' | 'signature'>, after: Pick<Endpoint, 'url' | 'signature'>): boolean {
+  return before.url !== after.url || before.signature !== after.signature
+}
+
 /** The facts about a recorded entry by which filters decide. */
 export interface RelayedEvent {
   readonly status: string

@@ -1,4 +1,5 @@
 import { createMac } from '../ingest/signature.ts'
+import type { FixedHeaders } from './fixed-headers.ts'
 
 const SIGNED = 'parcel-relay key fingerprint'
 const HEX_DIGITS = 8
@@ -8,6 +9,16 @@ const HEX_DIGITS = 8
  * signature by the key. So it tells less about a weak key than any signed push does, and `openssl` can compute it too.
  */
 export function fingerprintKey(key: string): string {
-  const signature = createMac(Buffer.from(key, 'utf8'))(SIGNED)
+  return signedBy(key, SIGNED)
+}
+
+/** A fingerprint of a key together with the values of fixed headers, by which a change of any of them is noticed over a restart. */
+export function fingerprintSecrets(key: string, headers: FixedHeaders): string {
+  const sorted = Object.entries(headers).toSorted(([one], [other]) => (one < other ? -1 : 1))
+  return signedBy(key, `${SIGNED} and headers ${JSON.stringify(sorted)}`)
+}
+
+function signedBy(key: string, text: string): string {
+  const signature = createMac(Buffer.from(key, 'utf8'))(text)
   return Buffer.from(signature, 'base64').toString('hex').slice(0, HEX_DIGITS)
 }

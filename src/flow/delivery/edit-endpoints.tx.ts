@@ -1,6 +1,6 @@
 import type { Audited } from '../../domain/admin/operator-action.ts'
-import { changeEndpoint } from '../../domain/delivery/endpoint.ts'
-import { newHealth, resetHealth } from '../../domain/delivery/endpoint-health.ts'
+import { changeEndpoint, isSentDifferently } from '../../domain/delivery/endpoint.ts'
+import { newHealth, resetHealth, tryChanged } from '../../domain/delivery/endpoint-health.ts'
 import {
   changeHeaders,
   endOverlap,
@@ -118,14 +118,16 @@ function onlyEnablesAgain(state: EndpointState, { change, key, headers = {} }: E
 }
 
 /** The endpoint after a change. If it was enabled again, its earlier failures no longer count. */
-function changed(state: EndpointState, { change, nowMs, action }: EndpointChangeRequest & Audited, next: number): EndpointState {
+function changed(state: EndpointState, request: EndpointChangeRequest & Audited, next: number): EndpointState {
+  const { change, key, headers = {}, nowMs, action } = request
   const endpoint = changeEndpoint(state.endpoint, change)
   const isEnabledAgain = change.enabled === true && state.disabled !== null
+  const isOther = key !== null || Object.keys(headers).length > 0 || isSentDifferently(state.endpoint, endpoint)
   const disabled = change.enabled === undefined ? state.disabled : change.enabled ? null : 'operator'
   return {
     ...withDisabled(state, disabled, { atMs: nowMs, by: action?.by.name ?? null }),
     endpoint: { ...endpoint, enabled: disabled === null },
-    health: isEnabledAgain ? resetHealth(state.health, nowMs) : state.health,
+    health: isEnabledAgain ? resetHealth(state.health, nowMs) : isOther ? tryChanged(state.health, nowMs) : state.health,
     backfilled: backfillSpan(state.backfilled, endpoint.backfill, next),
   }
 }

@@ -92,20 +92,12 @@ export async function reserveEndpoint(session: Session, nowMs: number): Promise<
 }
 
 /** The columns of an endpoint. They also serve to compare two of its states. */
-export function encodeEndpoint({
-  endpoint,
-  origin,
-  disabled,
-  disabledSince,
-  health,
-  keys,
-  queuedTo,
-  backfilled,
-}: EndpointState): EndpointColumns {
+export function encodeEndpoint(state: EndpointState): EndpointColumns {
+  const { endpoint, origin, disabled, disabledSince, health, keys, queuedTo, backfilled } = state
   return {
     name: endpoint.name,
     origin,
-    settings: encodeEndpointSettings(endpoint),
+    settings: encodeEndpointSettings(state),
     disabled,
     disabledAtMs: disabledSince?.atMs ?? null,
     disabledBy: disabledSince?.by ?? null,

@@ -1,7 +1,9 @@
 import { X509Certificate } from 'node:crypto'
 import type { Config } from '../../config/config.ts'
 import type { SecretOrigin } from '../../domain/delivery/endpoint-keys.ts'
-import type { ConfiguredEndpoint, EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import type { ConfiguredEndpoint, ConfiguredSecretsMark, EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import type { FixedHeaders } from '../../domain/delivery/fixed-headers.ts'
+import { fingerprintSecrets } from '../../domain/delivery/key-fingerprint.ts'
 import { maskPath } from '../../domain/delivery/masked-url.ts'
 import { formatOperatorEvent } from '../../domain/delivery/operator-message.ts'
 import type { Route } from '../../domain/delivery/post-request.ts'
@@ -62,9 +64,9 @@ export async function openConfiguredEndpoints(config: Config, ports: ConfiguredE
   /** The previous config. Its keys are still needed: other replicas may deliver to its endpoints until they know the new config. */
   let former = config
   let routes = readRoutes(config)
-  const sync = (next: Config, isStarting = true) =>
+  const sync = (next: Config, isStarting = true, before = next) =>
     write.syncEndpoints(
-      next.endpoints.map(settingsOf),
+      next.endpoints.map((endpoint) => ({ ...settingsOf(endpoint), ...secretsMark(endpoint, before) })),
       clock.now(),
       next.operator === null ? null : maskPath(next.operator.url.reveal()),
       isStarting,
@@ -103,7 +105,7 @@ export async function openConfiguredEndpoints(config: Config, ports: ConfiguredE
           atRestKeys: wanted.atRestKeys,
           endpoints: [...new Set([...known.endpoints, ...wanted.endpoints])],
         })
-        await sync(next)
+        await sync(next, true, before.current)
         await replicas.configure(wanted)
         // This pauses endpoints that only the previous config has named.
         await sync(next)
@@ -146,8 +148,18 @@ function secretsIn(config: Config, origin: EndpointState['origin'], endpointName
   }
   const defined = config.endpoints.find(({ name }) => name === endpointName)
   if (defined === undefined) return undefined
-  const headers = Object.entries(defined.headers).map(([name, value]) => [name, value.reveal()] as const)
-  return { sharedKey: defined.sharedKey.reveal(), headers: Object.fromEntries(headers) }
+  return { sharedKey: defined.sharedKey.reveal(), headers: revealed(defined.headers) }
+}
+
+function revealed(headers: Config['endpoints'][number]['headers']): FixedHeaders {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value.reveal()]))
+}
+
+/** `before`: the config until now. The same config: nothing has changed. */
+function secretsMark({ name, sharedKey, headers }: Config['endpoints'][number], before: Config): ConfiguredSecretsMark {
+  const secretsFingerprint = fingerprintSecrets(sharedKey.reveal(), revealed(headers))
+  const was = secretsIn(before, 'config', name)
+  return { secretsFingerprint, hasNewSecrets: was !== undefined && fingerprintSecrets(was.sharedKey, was.headers) !== secretsFingerprint }
 }
 
 function settingsOf(endpoint: Config['endpoints'][number]): ConfiguredEndpoint {

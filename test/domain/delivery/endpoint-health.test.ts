@@ -11,6 +11,7 @@ import {
   resetHealth,
   shouldProbe,
   startProbing,
+  tryChanged,
   wakeWaiting,
 } from '../../../src/domain/delivery/endpoint-health.ts'
 import { HOUR_MS } from '../../support/runner/constants.ts'
@@ -82,6 +83,13 @@ describe('an endpoint that is failing', () => {
     const { health } = probedInVain(2)
     expect(wakeWaiting(health, NOW)).toMatchObject({ probing: null, round: health.round + 1, failingSinceMs: NOW })
     expect(resetHealth(health, NOW)).toEqual({ ...newHealth, round: health.round + 1, wokenAtMs: NOW })
+  })
+
+  test('is probed at once when its key has changed, and before it is failing all that waits is due', () => {
+    const { health } = probedInVain(6)
+    expect(tryChanged(health, NOW)).toEqual({ ...health, probing: { ...health.probing, atMs: NOW } })
+    expect(tryChanged(failedAt(1, 2), NOW)).toMatchObject({ round: newHealth.round + 1, wokenAtMs: NOW, failingSinceMs: NOW })
+    expect(tryChanged(newHealth, NOW)).toBe(newHealth)
   })
 
   test('O15: is probed within its pause even if the clock is put back by a day', () => {

@@ -4,8 +4,10 @@ import { FAILURE_GROUPS_MAX, FAILURES_COUNT_FOR_MS } from '../../../src/domain/d
 import { viewEndpoint } from '../../../src/flow/delivery/endpoint-view.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { openDeliveryWorld } from '../../support/delivery/delivery-world.ts'
+import { endpointNamed } from '../../support/delivery/unnamed.ts'
 import { NOON } from '../../support/runner/constants.ts'
 import { engines, openBareStore } from '../../support/store/engines.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 async function openFailures(engine: Engine) {
   const { store, reads } = await openBareStore(engine)
@@ -108,6 +110,28 @@ describe.each(engines)('the next probe of a failing endpoint on $name', (engine)
     for (const { deliveryId } of deliveries) await writes().skipDelivery({ deliveryId })
     await run(NOON + 1001)
     expect((await viewEndpoint(reads, await endpoint(), now())).nextProbe).toEqual({ atMs: null, ofNewMs: expect.any(Number) })
+  })
+})
+
+describe.each(engines)('an endpoint of the config that has refused an event on $name', (engine) => {
+  test('is tried at once if its secrets are others than at the last start, and not if they are the same', async () => {
+    const { writes, reads, push, now } = await openStore(NOON, engine)
+    const sync = async (secretsFingerprint?: string, hasNewSecrets = false) => {
+      const mark = secretsFingerprint === undefined ? {} : { secretsFingerprint, hasNewSecrets }
+      await writes.syncEndpoints([{ ...endpointNamed('shop'), ...mark }], now(), null)
+      return (await reads.listEndpoints())[0]?.health.round
+    }
+    expect(await sync()).toBe(1)
+    await push({ trackingIds: ['1001'] })
+    const round = { settled: [], inFlight: {}, allowance: {}, claimsMax: 10, nowMs: now() }
+    const { claimed } = await writes.dispatchRound(round)
+    const result = { kind: 'rejected', status: 401, retryAfterMs: null, durationMs: 1, answerStart: new Uint8Array() } as const
+    await writes.dispatchRound({ ...round, settled: claimed.map((delivery) => ({ ...delivery, result, atMs: now(), random: 0.5 })) })
+    // The first start that notes the secrets does not know whether they have changed.
+    expect([await sync('a'), await sync('a')]).toEqual([1, 1])
+    expect([await sync('b'), await sync('b')]).toEqual([2, 2])
+    // Another replica has stored the new ones before this one was reloaded.
+    expect([await sync('b', true), await sync('b')]).toEqual([3, 3])
   })
 })
 

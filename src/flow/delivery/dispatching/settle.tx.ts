@@ -1,6 +1,7 @@
 import { spanStart, type TallyAddition } from '../../../domain/admin/tally.ts'
 import { type AttemptResult, countAttempt, endsByRefusal, type Settlement, settle } from '../../../domain/delivery/delivery.ts'
 import type { ClaimRef, DeliveryRules, DispatchRound, Settled, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
+import { isSentDifferently } from '../../../domain/delivery/endpoint.ts'
 import {
   addFailingTime,
   alarmAfter,
@@ -10,6 +11,7 @@ import {
   newHealth,
   shouldProbe,
   startProbing,
+  tryChanged,
 } from '../../../domain/delivery/endpoint-health.ts'
 import { keysAfterUse } from '../../../domain/delivery/endpoint-keys.ts'
 import { type ConfiguredEndpoint, type EndpointNotice, type EndpointState, withDisabled } from '../../../domain/delivery/endpoint-state.ts'
@@ -228,7 +230,7 @@ async function saveConfigured(
   },
   configured: ConfiguredEndpoint,
 ): Promise<void> {
-  const { from = null, ...endpoint } = configured
+  const { from = null, secretsFingerprint, hasNewSecrets = false, ...endpoint } = configured
   const known = standing.find((state) => state.endpoint.name === endpoint.name)
   if (known !== undefined && known.origin !== 'config') {
     throw new Error(`endpoints: "${endpoint.name}" is the name of an endpoint that the config file does not define`)
@@ -240,7 +242,11 @@ async function saveConfigured(
   const start = known === undefined ? await startPosition(tx, from) : { kind: 'ok' as const, queuedTo: known.queuedTo }
   if (start.kind !== 'ok') throw new Error(`endpoints: "${endpoint.name}" cannot start at ${from}: ${explainStart(start)}`)
   const { queuedTo } = start
-  const health = known?.health ?? newHealth
+  const isOther = (before: EndpointState) => {
+    const { secretsFingerprint: was = secretsFingerprint } = before
+    return hasNewSecrets || was !== secretsFingerprint || isSentDifferently(before.endpoint, endpoint)
+  }
+  const health = known === undefined ? newHealth : isOther(known) ? tryChanged(known.health, nowMs) : known.health
   const backfilled = backfillSpan(known?.backfilled ?? null, endpoint.backfill, await firstUnqueuedSequence(tx, queuedTo))
   const stood = {
     disabled: null,
@@ -251,6 +257,7 @@ async function saveConfigured(
     backfilled,
     endpoint: { ...endpoint, id },
     origin: 'config' as const,
+    ...(secretsFingerprint === undefined ? {} : { secretsFingerprint }),
   }
   await tx.saveEndpoint(withDisabled(stood, disabled, { atMs: nowMs, by: null }))
 }
