@@ -1163,6 +1163,10 @@ export interface components {
              * @description When it began.
              */
             since: string;
+            /** @description For how long it had failed. Events of earlier versions lack it. */
+            downForMs?: number;
+            /** @description How many of its events waited then; 10000: this many or more. Events of earlier versions lack it. */
+            waited?: number;
         } | {
             /** @constant */
             event: "endpoint_disabled";
@@ -2717,6 +2721,10 @@ export interface components {
              * @description When it began.
              */
             since: string;
+            /** @description For how long it had failed. Events of earlier versions lack it. */
+            downForMs?: number;
+            /** @description How many of its events waited then; 10000: this many or more. Events of earlier versions lack it. */
+            waited?: number;
         } | {
             id: string;
             /** @constant */
@@ -6345,4 +6353,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 7af5df93cc7bb33afba92975767d5408edf16eb0b5b7fe0df8c1dc6fa7499a35
+// Made of docs/openapi.json with the SHA-256 8d6239eb9f046d38a43b45624e107f4bd30231e090fb21ce64c8bb7c0eb0c217

@@ -19,6 +19,7 @@ import {
   takeQuarantineCounts,
 } from './admin/troubles.ts'
 import { cancelRemoved, findGone, findOvertaken } from './delivery/deliveries.ts'
+import { countWaiting } from './delivery/endpoint-backlogs.ts'
 import { removeEndpoint, reserveEndpoint, saveEndpoint, saveHealth } from './delivery/endpoints.ts'
 import { noteFailures } from './delivery/failures.ts'
 import { prunedTo } from './delivery/feed.ts'
@@ -214,6 +215,7 @@ function deliveryVerbs({ session }: WriteParts) {
     unskipDelivery: (deliveryId) => unskipDelivery(session, deliveryId),
     findSkipped: (endpointIds) => findSkipped(session, endpointIds),
     waitsForOthers: (endpointId, parcelIds) => waitsForOthers(session, endpointId, parcelIds),
+    countWaiting: (endpointId, limit) => countWaiting(session, endpointId, limit),
     cancelRemoved: (limit) => cancelRemoved(session, limit),
     replayDeliveries: (request) => replayDeliveries(session, request),
     saveSettlements: (settled, skipped, nowMs) => saveSettlements(session, settled, skipped, nowMs),

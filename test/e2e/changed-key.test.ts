@@ -35,7 +35,7 @@ async function pushRefused(relay: { readonly publicUrl: string; readonly interna
   await expect.poll(retrying).toMatchObject([{ attemptCount: 1 }])
 }
 
-test('what an endpoint of the config refused goes at once when a reload or a restart changes its key', async () => {
+test('a refused event goes at once when a reload or a restart changes the key in the config', async () => {
   const receiver = await receiverWithKey(SECOND)
   const withKey = (sharedKey: string) => ({ ...DELIVERY, endpoints: [{ name: 'shop', url: receiver.url, sharedKey }] })
   const relay = await relayOfTest(withKey(FIRST))

@@ -66,6 +66,8 @@ test('an endpoint that fails for failingAfter is reported once, and so is its re
     event: 'endpoint_recovered',
     endpoint,
     since: failing?.since,
+    downForMs: Date.parse(String(recovered?.at)) - Date.parse(String(failing?.since)),
+    waited: 6,
   })
   // Each event was also sent to the operator's endpoint.
   await vi.waitFor(() => expect(operator.pushes).toHaveLength(2), SOON)

@@ -10,6 +10,9 @@ interface Named {
   readonly name: string
 }
 
+/** The transaction that settles an attempt counts what waited no further. Such a count means this many or more. */
+export const WAITED_COUNTED_MAX = 10_000
+
 /** A failed attempt as operator events tell it. `status` null: there was no answer, for the `reason`. */
 export interface ToldFailure {
   readonly status: number | null
@@ -35,7 +38,14 @@ export type OperatorEvent =
   /** For `operator.failingAfter` everything at the endpoint has failed. `since`: its first failure. `failure`: its last; null: not known. */
   | { readonly event: 'endpoint_failing'; readonly endpoint: Named; readonly since: string; readonly failure: ToldFailure | null }
   /** Operators know that the endpoint was failing. Now it accepts deliveries again. */
-  | { readonly event: 'endpoint_recovered'; readonly endpoint: Named; readonly since: string }
+  /** `waited`: how many of its events waited then, counted up to `WAITED_COUNTED_MAX`. */
+  | {
+      readonly event: 'endpoint_recovered'
+      readonly endpoint: Named
+      readonly since: string
+      readonly downForMs: number
+      readonly waited: number
+    }
   /**
    * The endpoint was disabled by its own answers, or because no config names it any more (`unnamed`). An operator's order makes no event,
    * because the audit trail has it.

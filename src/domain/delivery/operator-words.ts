@@ -1,9 +1,9 @@
 import { isDiskFull } from '../admin/disk-room.ts'
-import { bytesText, counted } from '../amounts.ts'
+import { bytesText, counted, spanText } from '../amounts.ts'
 import { reasonText } from '../ingest/quarantine-words.ts'
 import { typedName } from './endpoint.ts'
 import { isLikelyKey } from './failure-words.ts'
-import type { OperatorEvent } from './operator-event.ts'
+import { type OperatorEvent, WAITED_COUNTED_MAX } from './operator-event.ts'
 
 /**
  * A part of a sentence: text, or what a page may show in its own way. `time`: an ISO instant. `carrier`: the code of a reason.
@@ -54,6 +54,14 @@ function failureIn(of: Reader): string {
   return `. It answers ${status}${answer === '' ? '' : ` ("${answer}")`}${isLikelyKey(Number(status)) ? ', so it may have another key' : ''}`
 }
 
+/** Events of earlier versions do not say it. */
+function recoveryIn(of: Reader): string {
+  if (of('downForMs') === '') return ''
+  const waited = Number(of('waited'))
+  const most = waited >= WAITED_COUNTED_MAX ? 'At least ' : ''
+  return `, after ${spanText(Number(of('downForMs')))}. ${most}${counted(waited, 'event', 'events')} waited for it`
+}
+
 const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
   endpoint_failing: {
     kind: 'bad',
@@ -66,7 +74,12 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
       `${failureIn(of)}. Look: parcel-relay endpoints show ${typedName({ id: of('endpoint.id'), name: of('endpoint') })}`,
     ],
   },
-  endpoint_recovered: { kind: 'ok', state: 'recovered', page: ofEndpoint, tell: (of) => [name(of('endpoint')), ' accepts events again'] },
+  endpoint_recovered: {
+    kind: 'ok',
+    state: 'recovered',
+    page: ofEndpoint,
+    tell: (of) => [name(of('endpoint')), ` accepts events again${recoveryIn(of)}`],
+  },
   endpoint_disabled: {
     kind: 'off',
     state: 'disabled',

@@ -82,6 +82,8 @@ export interface DeliveryTx {
   findSkipped(endpointIds: readonly string[] | null): Promise<readonly ClaimRef[]>
   /** Whether a delivery of any other parcel waits for an endpoint. */
   waitsForOthers(endpointId: string, parcelIds: readonly number[]): Promise<boolean>
+  /** Counts the deliveries that wait for an endpoint, and stops at `limit`. */
+  countWaiting(endpointId: string, limit: number): Promise<number>
   /** Queues a batch of ended deliveries again, see `DeliveryWrites`. */
   replayDeliveries(request: ReplayRequest): Promise<ReplayedBatch>
   /** Marks up to `limit` deliveries of removed endpoints as cancelled. `isDone`: none is left. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
+import { type OperatorEvent, WAITED_COUNTED_MAX } from '../../domain/delivery/operator-event.ts'
 import { instant, named, numberedId, wholeNumber } from '../server/answer-schemas.ts'
 
 const endpointNamed = () => z.strictObject({ id: numberedId(), name: z.string() })
@@ -23,7 +23,14 @@ const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<str
       .nullable()
       .describe('Its last failure; null: not known.'),
   }),
-  endpoint_recovered: () => ({ endpoint: endpointNamed(), since: since() }),
+  endpoint_recovered: () => ({
+    endpoint: endpointNamed(),
+    since: since(),
+    downForMs: wholeNumber().optional().describe('For how long it had failed. Events of earlier versions lack it.'),
+    waited: wholeNumber()
+      .optional()
+      .describe(`How many of its events waited then; ${WAITED_COUNTED_MAX}: this many or more. Events of earlier versions lack it.`),
+  }),
   endpoint_disabled: () => ({ endpoint: endpointNamed(), because: z.enum(['gone', 'failing', 'unnamed']) }),
   endpoint_removed: () => ({ endpoint: endpointNamed() }),
   credentials_refused: () => ({}),

@@ -33,7 +33,7 @@ const endOfWaiting = statement<Stretch>()((db, p) =>
     .limit(1)
     .offset(LAST_OF_STRETCH),
 )
-const countWaiting = statement<Stretch & { readonly toParcelId: number; readonly toSequence: number }>()((db, p) =>
+const countStretch = statement<Stretch & { readonly toParcelId: number; readonly toSequence: number }>()((db, p) =>
   db
     .selectFrom('delivery')
     .select((row) => [row.fn.countAll<number>().as('count'), row.fn.min('queued_at_ms').as('oldest')])
@@ -41,6 +41,19 @@ const countWaiting = statement<Stretch & { readonly toParcelId: number; readonly
     .where('state', '<', DELIVERY_STATE.delivered)
     .where(sql<boolean>`(parcel_id, sequence) > (${p.parcelId}, ${p.sequence})`)
     .where(sql<boolean>`(parcel_id, sequence) <= (${p.toParcelId}, ${p.toSequence})`),
+)
+const countSome = statement<{ endpointId: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom((of) =>
+      of
+        .selectFrom('delivery')
+        .select('id')
+        .where('endpoint_id', '=', p.endpointId)
+        .where('state', '<', DELIVERY_STATE.delivered)
+        .limit(p.limit)
+        .as('some'),
+    )
+    .select((row) => row.fn.countAll<number>().as('count')),
 )
 const endOfDead = statement<{ endpointId: number; after: number }>()((db, p) =>
   db
@@ -74,7 +87,7 @@ export async function countBacklog(session: Session, endpointId: number): Promis
   for (let from: Key | undefined = { parcel_id: 0, sequence: 0 }; from !== undefined; ) {
     const stretch: Stretch = { endpointId, parcelId: from.parcel_id, sequence: from.sequence }
     const [end]: readonly Key[] = await session.all(endOfWaiting, stretch)
-    const [counted] = await session.all(countWaiting, {
+    const [counted] = await session.all(countStretch, {
       ...stretch,
       toParcelId: end?.parcel_id ?? NO_END,
       toSequence: end?.sequence ?? NO_END,
@@ -86,6 +99,12 @@ export async function countBacklog(session: Session, endpointId: number): Promis
     if (end !== undefined) await nextTurn()
   }
   return { waiting, oldestAtMs, dead: await countDeadOf(session, endpointId) }
+}
+
+/** See `DeliveryTx.countWaiting`. */
+export async function countWaiting(session: Session, endpointId: string, limit: number): Promise<number> {
+  const [some] = await session.all(countSome, { endpointId: Number(endpointId), limit })
+  return some?.count ?? 0
 }
 
 async function countDeadOf(session: Session, endpointId: number): Promise<number> {

@@ -24,6 +24,17 @@ test.each([
     { endpoint: shop, since: '2026-11-25T10:05:07.286Z', failure: { status: null, reason: 'connection_refused', answer: '' } },
     'shop has failed every attempt since 10:05 UTC. It gives no answer (connection refused). Look: parcel-relay endpoints show shop',
   ],
+  ['endpoint_recovered', { endpoint: shop, since: '2026-11-25T10:05:07.286Z' }, 'shop accepts events again'],
+  [
+    'endpoint_recovered',
+    { endpoint: shop, downForMs: 5_400_000, waited: 1204 },
+    'shop accepts events again, after 1 h 30 min. 1,204 events waited for it',
+  ],
+  [
+    'endpoint_recovered',
+    { endpoint: shop, downForMs: 5_400_000, waited: 10_000 },
+    'shop accepts events again, after 1 h 30 min. At least 10,000 events waited for it',
+  ],
   ['endpoint_disabled', { endpoint: shop, because: 'gone' }, 'shop answered 410 Gone and was disabled'],
   ['endpoint_disabled', { endpoint: shop, because: 'of a later version' }, 'shop was disabled: of a later version'],
   [

@@ -114,7 +114,7 @@ describe.each(engines)('the next probe of a failing endpoint on $name', (engine)
 })
 
 describe.each(engines)('an endpoint of the config that has refused an event on $name', (engine) => {
-  test('is tried at once if its secrets are others than at the last start, and not if they are the same', async () => {
+  test('is tried at once if its secrets have changed since the last start, else not', async () => {
     const { writes, reads, push, now } = await openStore(NOON, engine)
     const sync = async (secretsFingerprint?: string, hasNewSecrets = false) => {
       const mark = secretsFingerprint === undefined ? {} : { secretsFingerprint, hasNewSecrets }

@@ -47,6 +47,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     const look = { endpointId: '2', underWay: [7], limit: 5, nowMs: NOW }
     await tx.findNextDeliveries({ ...look, round: 9, wokenAtMs: NOW })
     await tx.findProbe({ ...look, exceptParcelIds: [7], beforeRound: 3 })
+    await tx.countWaiting('2', 10_000)
     await tx.waitsForOthers('2', [7])
     await tx.hastenDelivery(1)
     await tx.skipDelivery(1)

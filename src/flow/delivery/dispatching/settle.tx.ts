@@ -16,7 +16,7 @@ import {
 import { keysAfterUse } from '../../../domain/delivery/endpoint-keys.ts'
 import { type ConfiguredEndpoint, type EndpointNotice, type EndpointState, withDisabled } from '../../../domain/delivery/endpoint-state.ts'
 import { groupFailures } from '../../../domain/delivery/failure-group.ts'
-import { OPERATOR_NAME, type OperatorEvent, tellFailure } from '../../../domain/delivery/operator-event.ts'
+import { OPERATOR_NAME, type OperatorEvent, tellFailure, WAITED_COUNTED_MAX } from '../../../domain/delivery/operator-event.ts'
 import { backfillSpan } from '../../../domain/history/audience.ts'
 import { type OperatorEventTx, recordOperatorEvent } from '../../operator-events.tx.ts'
 import type { Clock } from '../../ports.ts'
@@ -31,7 +31,15 @@ import { type ClaimTx, claimDeliveries } from './claim-deliveries.tx.ts'
 type SettleTx = OperatorEventTx &
   Pick<
     WriteTx,
-    'addTallies' | 'findGone' | 'findSkipped' | 'noteFailures' | 'saveEndpoint' | 'saveHealth' | 'saveSettlements' | 'waitsForOthers'
+    | 'addTallies'
+    | 'countWaiting'
+    | 'findGone'
+    | 'findSkipped'
+    | 'noteFailures'
+    | 'saveEndpoint'
+    | 'saveHealth'
+    | 'saveSettlements'
+    | 'waitsForOthers'
   >
 
 /** Read again for every round. */
@@ -100,6 +108,7 @@ async function settleAll(
     states[index] = after
     if (after !== state) notices.push(...noticesOf(state, after, attempt.result))
   }
+  const told = await operatorEvents(tx, { notices, states, nowMs: request.nowMs })
   // The deliveries of a removed endpoint are cancelled, so none of them is skipped.
   const skipped = marked.filter((one) => indexes.has(one.endpointId) && !isUnderWay(one, request))
   tx.saveSettlements(settled, skipped, request.nowMs)
@@ -110,10 +119,7 @@ async function settleAll(
     if (known?.disabled !== state.disabled || known.keys !== state.keys) await tx.saveEndpoint(state)
     else if (known.health !== state.health) tx.saveHealth(state.endpoint.id, state.health)
   }
-  // Trouble of the operators' own endpoint is only logged, because an event about it could not arrive.
-  const isOperator = ({ endpointId }: EndpointNotice) => states[indexes.get(endpointId) ?? -1]?.origin === 'operator'
-  for (const notice of notices.filter((one) => !isOperator(one)))
-    await recordOperatorEvent(tx, operatorEvent(notice, request.nowMs), request.nowMs)
+  for (const event of told) await recordOperatorEvent(tx, event, request.nowMs)
   return { states, notices }
 }
 
@@ -207,14 +213,36 @@ function noticeOf(before: EndpointState, after: EndpointState): EndpointNotice['
   return before.health.alarmedAtMs === null && after.health.alarmedAtMs !== null ? 'failing' : null
 }
 
-function operatorEvent(notice: EndpointNotice, nowMs: number): OperatorEvent {
+interface Notices {
+  readonly notices: readonly EndpointNotice[]
+  readonly states: readonly EndpointState[]
+  readonly nowMs: number
+}
+
+/** What operators are told. Call it before the attempts are saved, while what waited still waits. */
+async function operatorEvents(tx: Pick<SettleTx, 'countWaiting'>, { notices, states, nowMs }: Notices): Promise<readonly OperatorEvent[]> {
+  // Trouble of the operators' own endpoint is only logged, because an event about it could not arrive.
+  const isOperator = ({ endpointId }: EndpointNotice) =>
+    states.some(({ endpoint, origin }) => endpoint.id === endpointId && origin === 'operator')
+  return await Promise.all(
+    notices
+      .filter((notice) => !isOperator(notice))
+      .map(async (notice) => {
+        const waited = notice.kind === 'recovered' ? await tx.countWaiting(notice.endpointId, WAITED_COUNTED_MAX) : 0
+        return operatorEvent(notice, waited, nowMs)
+      }),
+  )
+}
+
+function operatorEvent(notice: EndpointNotice, waited: number, nowMs: number): OperatorEvent {
   const endpoint = { id: notice.endpointId, name: notice.endpoint }
   if (notice.kind === 'disabled_gone' || notice.kind === 'disabled_failing')
     return { event: 'endpoint_disabled', endpoint, because: notice.kind === 'disabled_gone' ? 'gone' : 'failing' }
-  const since = new Date(notice.sinceMs ?? nowMs).toISOString()
+  const sinceMs = notice.sinceMs ?? nowMs
+  const since = new Date(sinceMs).toISOString()
   return notice.kind === 'failing'
     ? { event: 'endpoint_failing', endpoint, since, failure: notice.failure }
-    : { event: 'endpoint_recovered', endpoint, since }
+    : { event: 'endpoint_recovered', endpoint, since, downForMs: Math.max(0, nowMs - sinceMs), waited }
 }
 
 async function saveConfigured(
