@@ -37,7 +37,7 @@ export function scheduleNextPoll(
   const unpollable = parcel.stopped === 'unknown' && !isPollable()
   const next = nextPoll(cadenceFactsOf(parcel, unpollable, nowMs), model, cadence)
   if (next.kind === 'stopped') return { ...parcel, nextPollAtMs: null, stopped: next.reason }
-  return { ...parcel, nextPollAtMs: Math.max(next.atMs, heldUntilMs(parcel)), stopped: null }
+  return { ...parcel, nextPollAtMs: Math.max(next.atMs, heldUntilMs(parcel, nowMs)), stopped: null }
 }
 
 /**
@@ -45,9 +45,9 @@ export function scheduleNextPoll(
  * time tells. So that time stays, whatever plans the parcel again (a push, an app's question, pushes that fall silent), but no longer than a
  * `Retry-After` can last (DOMAIN 6.4).
  */
-function heldUntilMs({ failures, checkedAtMs, nextPollAtMs }: ParcelState): number {
+function heldUntilMs({ failures, checkedAtMs, nextPollAtMs }: ParcelState, nowMs: number): number {
   if (failures === 0 || checkedAtMs === null || nextPollAtMs === null) return Number.NEGATIVE_INFINITY
-  return Math.min(nextPollAtMs, checkedAtMs + retryAfterMaxMs)
+  return Math.min(nextPollAtMs, notAhead(checkedAtMs, nowMs) + retryAfterMaxMs)
 }
 
 /**

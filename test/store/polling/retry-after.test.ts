@@ -49,6 +49,13 @@ describe.each(engines)('a parcel whose poll got a Retry-After, on $name', (engin
     expect(await nextPollAtMs()).toBe(NOON + WAIT_MS)
   })
 
+  test('6.1, 6.4: waits at most an hour if the clock is put back by a day', async () => {
+    const { writes, pass, nextPollAtMs } = await refused(engine)
+    const nowMs = pass(-DAY_MS)
+    await writes.watch({ identifier: '1001', nowMs })
+    expect(await nextPollAtMs()).toBeLessThanOrEqual(nowMs + HOUR_MS)
+  })
+
   test('6.4: waits no longer than its next answer says', async () => {
     const { fail, pass, nextPollAtMs } = await refused(engine)
     // An operator had it asked about again.
