@@ -77,6 +77,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
     if (mood < 0.1) return { kind: 'unavailable', reason: 'rate_limited', retryAfterMs: pick(1, 20) * MINUTE_MS }
     if (mood < 0.14) return { kind: 'unavailable', reason: 'timeout' }
     if (mood < 0.17) return { kind: 'unavailable', reason: 'bad_response' }
+    if (mood < 0.2) return { kind: 'unavailable', reason: 'rejected', retryAfterMs: pick(1, 60) * MINUTE_MS }
     const statuses = Array.from({ length: entries[parcel] ?? 0 }, (_, at) => ({
       status: statusOf(parcel, at),
       eventTimestamp: timeOf(parcel, at),
@@ -104,7 +105,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
           after(slow ? pick(1, 15) * MINUTE_MS : pick(50, 2000), () => {
             if (own !== runs) return
             const answer = answerTo(question, askedAtMs)
-            if (answer.kind === 'unavailable') retryAfterMs = answer.retryAfterMs ?? 0
+            retryAfterMs = answer.kind === 'unavailable' ? (answer.retryAfterMs ?? 0) : 0
             resolve(answer)
           })
         }),
@@ -124,7 +125,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
         const how = await work()
         // If only a later language failed, the answer in the first language was recorded, and counts.
         const isKept = how === 'recorded' || lastAskedIn.get(parcelOf(due.identifiers[0] ?? '')) === 'sv'
-        watcher.ended(due, isKept ? 'found' : how, how === 'unavailable' ? retryAfterMs : 0)
+        watcher.ended(due, isKept ? 'found' : how, isKept ? 0 : retryAfterMs)
         return how
       } catch (error) {
         watcher.ended(due, 'not kept', 0)
