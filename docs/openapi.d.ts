@@ -290,6 +290,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/relay/endpoints/{id}/missing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the events that an endpoint never received
+         * @description Events that were recorded as backfill while its `backfill` was off, and that it wants by its filters. The oldest first. `since` and `until` are a time of recording (`since` inclusive, `until` exclusive) or a sequence (both inclusive). A page may hold fewer than asked for, even none, while there is a `next`.
+         */
+        get: operations["getRelayEndpointsIdMissing"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/relay/endpoints/{id}/replay": {
         parameters: {
             query?: never;
@@ -300,8 +320,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send finished deliveries of an endpoint again
-         * @description Give at least one of `since`, `sequence`, `parcel` and `of`: deliveries that match all of them are sent, by default only dead and cancelled ones. More than 10,000 become a job.
+         * Send finished deliveries of an endpoint again, or what it never received
+         * @description Give at least one of `since`, `sequence`, `parcel` and `of`: deliveries that match all of them are sent, by default only dead and cancelled ones. With `missing`, the events are sent that were recorded as backfill while `backfill` of the endpoint was off; `since`, `until`, `sequence` and `parcel` narrow them. More than 10,000 become a job.
          */
         post: operations["postRelayEndpointsIdReplay"];
         delete?: never;
@@ -2122,6 +2142,24 @@ export interface components {
             /** @description The id of this very answer; the log has it too. */
             instance: string;
         };
+        MissingEvent: {
+            /** @description Its position in the feed. */
+            sequence: number;
+            /** @description The id under which the endpoint will receive it. */
+            webhookId: string;
+            parcel: {
+                identifiers: string[];
+            };
+            status: string;
+            detailedStatus: string;
+            /** @description When it happened, as the carrier wrote it. */
+            eventTimestamp: string;
+            /**
+             * Format: date-time
+             * @description When the relay learnt of it.
+             */
+            recordedAt: string;
+        };
         Job: {
             id: string;
             /** @enum {string} */
@@ -2146,10 +2184,16 @@ export interface components {
             task: {
                 /** @description The endpoint they are queued for. */
                 endpoint: string;
+                /**
+                 * @description The events that the endpoint never received.
+                 * @constant
+                 */
+                missing?: true;
                 /** @description The endpoint whose deliveries they are. */
-                of: string;
-                states: ("delivered" | "dead" | "cancelled")[];
+                of?: string;
+                states?: ("delivered" | "dead" | "cancelled")[];
                 since?: number | string;
+                until?: number | string;
                 sequence?: number;
                 /** @description The relay's own id of the parcel. */
                 parcel?: number;
@@ -4379,6 +4423,56 @@ export interface operations {
             503: components["responses"]["storage_unavailable"];
         };
     };
+    getRelayEndpointsIdMissing: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The most to show; 100 if it is left out.
+                 * @example 10
+                 */
+                limit?: number;
+                cursor?: number;
+                parcel?: string;
+                since?: string;
+                until?: string;
+                sequence?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the endpoint.
+                 * @example 1
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of the list */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        events: components["schemas"]["MissingEvent"][];
+                        /** @description The `cursor` of the next page; null on the last. */
+                        next: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["bad_request.bad_tracking_number"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            409: components["responses"]["not_replayable"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
     postRelayEndpointsIdReplay: {
         parameters: {
             query?: never;
@@ -4400,7 +4494,10 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
+                    /** @default false */
+                    missing?: boolean;
                     since?: number | string;
+                    until?: number | string;
                     sequence?: number;
                     parcel?: string;
                     of?: string;
@@ -4412,7 +4509,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description With `dryRun`: how many there are, of how many parcels, and when the oldest was queued; counted up to 10,001 */
+            /** @description With `dryRun`: how many there are, of how many parcels, and when the oldest was queued, with `missing` when the first was recorded; counted up to 10,001 */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4420,9 +4517,11 @@ export interface operations {
                 content: {
                     "application/json": {
                         count: number;
+                        /** @description The count has stopped before the end. */
                         more: boolean;
                         parcels: number;
                         oldestQueuedAt: string | null;
+                        oldestRecordedAt: string | null;
                         /** @constant */
                         dryRun: true;
                     };
@@ -6353,4 +6452,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 8d6239eb9f046d38a43b45624e107f4bd30231e090fb21ce64c8bb7c0eb0c217
+// Made of docs/openapi.json with the SHA-256 4fcd39e5069125c7712d1d40344d37bd950939c84d2c0b76b39193507a3de9d1

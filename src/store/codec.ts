@@ -181,6 +181,7 @@ export function decodeEndpoint(row: Selectable<Tables['endpoint']>): EndpointSta
     keys: row.sealed_keys === null ? null : decodeSealedKeys(row.sealed_keys),
     ...(secretsFingerprint === undefined ? {} : { secretsFingerprint }),
     queuedTo: row.queued_to,
+    firstSequence: row.first_sequence,
     backfilled: decodeSpan(row),
   }
 }

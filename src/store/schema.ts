@@ -238,6 +238,8 @@ interface EndpointTable {
   readonly sealed_keys: string | null
   /** The feed is queued for the endpoint up to this sequence; null: all of it is. */
   readonly queued_to: number | null
+  /** The sequence of the feed at which the endpoint began: it is sent no earlier event. */
+  readonly first_sequence: Generated<number>
   /** The endpoint gets backfill between these sequences. `from` null: it never did; `to` null: it still does. */
   readonly backfill_from: number | null
   readonly backfill_to: number | null

@@ -105,6 +105,8 @@ type OfEngine =
   | 'readFeedEntries'
   | 'queueComposed'
   | 'queueFeed'
+  | 'readBackfill'
+  | 'queueMissing'
   | 'saveQueuedTo'
 
 /** All methods of a transaction except the engine's own. */

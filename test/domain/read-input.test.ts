@@ -48,7 +48,11 @@ test.each([
   ],
   ['a short key', () => parseEndpointChange({ sharedKey: 'x' }), 'sharedKey must have at least 16 bytes.'],
   ['an empty name', () => parseEndpointChange({ name: '' }), 'name must not be empty.'],
-  ['an order to replay that says not what', () => parseReplayOrder({}), 'The body must say what to replay: since, sequence, parcel or of.'],
+  [
+    'an order to replay that says not what',
+    () => parseReplayOrder({}),
+    'The body must say what to replay: missing, since, sequence, parcel or of.',
+  ],
   [
     'a state that is near one',
     () => parseReplayOrder({ parcel: 'A', state: 'deliverd' }),

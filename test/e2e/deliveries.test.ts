@@ -188,6 +188,7 @@ test('a replay of an endpoint is counted first, and keeps each parcel’s order'
     more: false,
     parcels: 1,
     oldestQueuedAt: expect.any(String),
+    oldestRecordedAt: null,
     dryRun: true,
   })
   expect(await replay({ since: '2026-01-01T00:00:00Z', state: 'delivered', dryRun: true })).toMatchObject({ count: 4 })

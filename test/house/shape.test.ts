@@ -11,6 +11,8 @@ const CAPABILITIES = ['ingest', 'history', 'polling', 'delivery', 'admin']
 const CROSSINGS = [
   // A push from the inbox is recorded like any other.
   'admin/inbox/reprocess.tx.ts -> history/record.tx.ts',
+  // A job queues a batch of what an endpoint never received, as a replay without a job does.
+  'admin/jobs/jobs.tx.ts -> delivery/queue-missing.tx.ts',
 ]
 
 test('flows of one capability import those of another only if the import is listed', () => {

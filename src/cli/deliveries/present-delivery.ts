@@ -20,6 +20,20 @@ export function presentDeliveries(deliveries: readonly unknown[]): string {
   )
 }
 
+/** Events that an endpoint never received. */
+export function presentMissing(events: readonly unknown[]): string {
+  return table(
+    ['sequence', 'parcel', 'status', 'happened', 'recorded'],
+    events.map((event) => [
+      String(Number(memberOf(event, 'sequence'))),
+      parcelOf(event),
+      textOf(event, 'status') ?? '',
+      textOf(event, 'eventTimestamp') ?? '',
+      `${age(textOf(event, 'recordedAt'))} ago`,
+    ]),
+  )
+}
+
 /** The cells that identify a delivery and show its state. */
 function rowOf(delivery: unknown): readonly Cell[] {
   const last = memberOf(delivery, 'lastAttempt')

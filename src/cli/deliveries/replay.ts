@@ -1,37 +1,49 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { counted, countText } from '../../domain/amounts.ts'
+import { counted } from '../../domain/amounts.ts'
 import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
 import { followJob } from '../asking/follow-job.ts'
+import { addLimitOption, type Listed, listUpTo, sayWhetherMore } from '../asking/paged-list.ts'
 import { describeDeliveryProblem, describeParcelProblem } from '../asking/unknown.ts'
 import { findEndpoint } from '../endpoints/find-endpoint.ts'
 import { fail, failUsage } from '../exit-codes.ts'
 import { age, readTimeOption } from '../terminal/ages.ts'
+import { presentMissing } from './present-delivery.ts'
 
 interface ReplayOptions extends ClientOptions {
   readonly endpoint?: string
   readonly to?: string
+  readonly missing?: boolean
   readonly since?: string | number
+  readonly until?: string | number
   readonly sequence?: number
-  readonly parcel?: string
+  readonly parcel?: readonly string[]
   readonly of?: string
   readonly state?: string
   readonly dryRun?: boolean
+  readonly limit: number
 }
 
 /** `replay`, and `deliveries replay`. */
 export function replayCommand(): Command {
   const command = new Command('replay')
-    .description('send ended deliveries again: the named ones, or those of an endpoint that did not arrive')
+    .description(
+      'send ended deliveries again: the named ones, or those of an endpoint that did not arrive; or what an endpoint never received',
+    )
     .argument('[ids...]', 'deliveries')
     .option('--to <endpoint>', 'send the deliveries named to this endpoint instead of their own')
     .option('--endpoint <endpoint>', 'send many to this endpoint, by its name or id')
     .option(
-      '--since <time>',
-      'with --endpoint: deliveries queued since a time (2026-03-01T10:00:00Z, or 2h for two hours ago), or from a sequence on',
-      readSince,
+      '--missing',
+      'with --endpoint: the events that it never received, because they were recorded as backfill while its backfill was off (docs/endpoints.md)',
     )
+    .option(
+      '--since <time>',
+      'with --endpoint: deliveries queued since a time (2026-03-01T10:00:00Z, or 2h for two hours ago), or from a sequence on; with --missing: events recorded since then',
+      readPlace,
+    )
+    .option('--until <time>', 'with --missing: only events recorded before a time, or up to a sequence', readPlace)
     .option('--sequence <sequence>', 'with --endpoint: only the event with this sequence', readSequence)
-    .option('--parcel <identifier>', 'with --endpoint: only events of this parcel')
+    .option('--parcel <identifier>', 'with --endpoint: only events of this parcel; may be given several times', collect)
     .option('--of <endpoint>', 'with --endpoint: deliveries of another endpoint; name a removed endpoint by its id')
     .addOption(
       new Option('--state <state>', 'with --endpoint: deliveries in this state, instead of dead and cancelled ones').choices([
@@ -40,20 +52,25 @@ export function replayCommand(): Command {
         'cancelled',
       ]),
     )
-    .option('--dry-run', 'only say what would be sent')
+    .option('--dry-run', 'only say what would be sent; with --missing, list the events')
     .action(async (ids: readonly string[], options: ReplayOptions) => {
-      const { endpoint, since, sequence, parcel, of } = options
+      const { endpoint, missing, since, sequence, parcel, of } = options
       if ((ids.length === 0) === (endpoint === undefined)) return failUsage('replay: name deliveries by id, or an endpoint with --endpoint')
-      if (endpoint !== undefined && [since, sequence, parcel, of].every((given) => given === undefined))
-        return failUsage('replay: with --endpoint say what to send: --since, --sequence, --parcel or --of')
+      if (endpoint !== undefined && [missing, since, sequence, parcel, of].every((given) => given === undefined))
+        return failUsage('replay: with --endpoint say what to send: --missing, --since, --sequence, --parcel or --of')
       const ask = await openRelay(options)
-      if (endpoint === undefined) await replayEach(ask, ids, options)
-      else await replayMany(ask, endpoint, options)
+      if (endpoint === undefined) return await replayEach(ask, ids, options)
+      const target = await findEndpoint(ask, endpoint)
+      for (const one of parcel ?? [undefined]) await replayMany(ask, target, options, one)
     })
-  return addRelayOptions(command)
+  return addRelayOptions(addLimitOption(command, 20))
 }
 
-function readSince(text: string): string | number {
+function collect(text: string, before: readonly string[] = []): readonly string[] {
+  return [...before, text]
+}
+
+function readPlace(text: string): string | number {
   return /^\d{1,15}$/.test(text) ? Number(text) : readTimeOption(text)
 }
 
@@ -88,25 +105,64 @@ async function replayEach(ask: AskRelay, ids: readonly string[], { to, dryRun, j
   }
 }
 
-async function replayMany(ask: AskRelay, nameOrId: string, options: ReplayOptions): Promise<void> {
-  const { since, sequence, parcel, state, dryRun = false, json } = options
-  const { id, name } = await findEndpoint(ask, nameOrId)
+async function replayMany(
+  ask: AskRelay,
+  { id, name }: { readonly id: string; readonly name: string },
+  options: ReplayOptions,
+  parcel: string | undefined,
+): Promise<void> {
+  const { missing, since, until, sequence, state, dryRun = false, json } = options
   const of = options.of === undefined ? undefined : await sourceOf(ask, options.of)
-  const text = JSON.stringify({ since, sequence, parcel, of, state, dryRun })
+  const text = JSON.stringify({ missing, since, until, sequence, parcel, of, state, dryRun })
   const answer = await ask('POST', `/relay/endpoints/${id}/replay`, { type: 'application/json', text })
   const jobId = textOf(answer.body, 'id')
   if (answer.status === 404 && parcel !== undefined) return fail(await describeParcelProblem(ask, parcel, answer))
   if (answer.status !== 200 && answer.status !== 202) return fail(describeProblem(answer))
-  if (jobId !== null) return await reportJob(ask, jobId, name, options)
-  if (json === true) return void process.stdout.write(`${JSON.stringify(answer.body)}\n`)
+  const to = { name, ...wordsOf(options, parcel) }
+  if (jobId !== null) return await reportJob(ask, jobId, to, options)
+  const query = { since, until, sequence, parcel }
+  const listed = dryRun && missing === true ? await listMissing(ask, id, options.limit, query) : null
+  if (json === true) return void process.stdout.write(`${JSON.stringify({ ...Object(answer.body), events: listed?.items })}\n`)
   const count = Number(memberOf(answer.body, 'count'))
-  const deliveries = counted(count, 'delivery', 'deliveries')
-  if (!dryRun) return void process.stdout.write(`${deliveries} queued for ${name} again.\n`)
-  const oldest = age(textOf(answer.body, 'oldestQueuedAt'))
-  const more = memberOf(answer.body, 'more') === true ? 'More than ' : ''
-  const about =
-    count === 0 ? '' : ` about ${counted(Number(memberOf(answer.body, 'parcels')), 'parcel', 'parcels')}, the oldest from ${oldest} ago,`
-  process.stdout.write(`${more}${deliveries}${about} would be sent to ${name} again. Nothing was sent.\n`)
+  if (!dryRun) return void process.stdout.write(`${counted(count, ...to.unit)}${to.about} queued for ${name}${to.again}.\n`)
+  process.stdout.write(`${presentCount(answer.body, to)} Nothing was sent.\n`)
+  if (listed === null || listed.items.length === 0) return
+  process.stdout.write(`\n${presentMissing(listed.items)}`)
+  sayWhetherMore(listed)
+}
+
+interface Target {
+  readonly name: string
+  readonly unit: readonly [one: string, many: string]
+  /** The parcel, if one is named. */
+  readonly about: string
+  readonly again: '' | ' again'
+}
+
+function wordsOf({ missing }: ReplayOptions, parcel: string | undefined): Omit<Target, 'name'> {
+  const about = parcel === undefined ? '' : ` about ${parcel}`
+  return missing === true ? { unit: ['event', 'events'], about, again: '' } : { unit: ['delivery', 'deliveries'], about, again: ' again' }
+}
+
+/** What a dry run has counted, in a sentence. */
+function presentCount(answer: unknown, { name, unit, about, again }: Target): string {
+  const count = Number(memberOf(answer, 'count'))
+  const recorded = textOf(answer, 'oldestRecordedAt')
+  const oldest =
+    recorded === null ? `the oldest from ${age(textOf(answer, 'oldestQueuedAt'))} ago` : `the first recorded ${age(recorded)} ago`
+  const more = memberOf(answer, 'more') === true ? 'More than ' : ''
+  const parcels = about === '' ? ` about ${counted(Number(memberOf(answer, 'parcels')), 'parcel', 'parcels')}` : about
+  return `${more}${counted(count, ...unit)}${count === 0 ? about : `${parcels}, ${oldest},`} would be sent to ${name}${again}.`
+}
+
+async function listMissing(
+  ask: AskRelay,
+  id: string,
+  limit: number,
+  query: Readonly<Record<string, string | number | undefined>>,
+): Promise<Listed> {
+  const texts = Object.fromEntries(Object.entries(query).map(([name, value]) => [name, value === undefined ? undefined : String(value)]))
+  return await listUpTo(ask, { path: `/relay/endpoints/${id}/missing`, name: 'events', limit, query: texts })
 }
 
 /** The id of the endpoint whose deliveries are sent; one that was removed is known by its id alone. */
@@ -114,12 +170,12 @@ async function sourceOf(ask: AskRelay, nameOrId: string): Promise<string> {
   return /^\d{1,15}$/.test(nameOrId) ? nameOrId : (await findEndpoint(ask, nameOrId)).id
 }
 
-async function reportJob(ask: AskRelay, id: string, name: string, { json }: ClientOptions): Promise<void> {
-  const job = await followJob(ask, id, { whole: ['queueing', 'deliveries'] })
+async function reportJob(ask: AskRelay, id: string, { name, unit, again }: Target, { json }: ClientOptions): Promise<void> {
+  const job = await followJob(ask, id, { whole: ['queueing', unit[1]] })
   const state = textOf(job, 'state')
   if (json === true) process.stdout.write(`${JSON.stringify(job)}\n`)
   if (state === 'cancelled') return fail('cancelled: what was queued until then is sent')
   if (state !== 'done') return fail(textOf(job, 'failure') ?? `the job ended as ${state}`)
   if (json !== true)
-    process.stdout.write(`${countText(Number(memberOf(memberOf(job, 'progress'), 'done')))} deliveries queued for ${name} again.\n`)
+    process.stdout.write(`${counted(Number(memberOf(memberOf(job, 'progress'), 'done')), ...unit)} queued for ${name}${again}.\n`)
 }

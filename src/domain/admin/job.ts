@@ -4,9 +4,7 @@ import type { RebuildProgress, RebuildReport } from './rebuild.ts'
 
 export type JobTask = ReplayJobTask | ReprocessJobTask | DismissJobTask | RebuildJobTask | RetentionJobTask | MoveJobTask | BackupJobTask
 
-export interface ReplayJobTask extends ReplayTask {
-  readonly kind: 'replay'
-}
+export type ReplayJobTask = ReplayTask & { readonly kind: 'replay' }
 
 /** Reprocesses pushes that were not recorded, up to the newest one at the time of the order. */
 export interface ReprocessJobTask {

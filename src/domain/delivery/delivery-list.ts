@@ -1,5 +1,6 @@
 import { isObject, member, readJson } from '../json-body.ts'
 import type { DeadReason } from './delivery.ts'
+import type { MissingSelection } from './missing.ts'
 
 /** Selects ended deliveries of one endpoint. All conditions must be true. */
 export interface DeliverySelection {
@@ -15,7 +16,7 @@ export interface DeliverySelection {
 }
 
 /** Which deliveries to queue again, and for which endpoint. */
-export interface ReplayTask {
+export interface EndedReplay {
   readonly selection: DeliverySelection
   /** The id of the endpoint for which to queue them. It may be another endpoint, which then gets deliveries of the same events. */
   readonly to: string
@@ -23,19 +24,31 @@ export interface ReplayTask {
   readonly untilMs: number
 }
 
-/** Where a replay continues: after the delivery with this sequence (or time) and id. */
+/** Which events to queue for an endpoint that never received them. */
+export interface MissingReplay {
+  readonly missing: MissingSelection
+  /** The id of the endpoint. */
+  readonly to: string
+}
+
+export type ReplayTask = EndedReplay | MissingReplay
+
+/** Where a replay continues: after the delivery with this sequence (or time) and id, or after the event with this sequence (and id 0). */
 export interface ReplayCursor {
   readonly at: number
   readonly id: number
 }
 
 /** One batch of a replay. */
-export interface ReplayRequest extends ReplayTask {
+export interface ReplayBatch {
   /** Null: from the start. */
   readonly after: ReplayCursor | null
   readonly limit: number
   readonly nowMs: number
 }
+
+export type EndedReplayRequest = EndedReplay & ReplayBatch
+export type ReplayRequest = ReplayTask & ReplayBatch
 
 /** The result of one batch of a replay. */
 export interface ReplayedBatch {

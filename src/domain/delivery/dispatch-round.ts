@@ -24,11 +24,16 @@ export interface QueuedDelivery {
   readonly sequence: number
   /** The push whose exact bytes it sends; null: the composed event of its sequence. */
   readonly inboxId: number | null
+  /**
+   * The sequence of the backfill in which the same entry was told before. An endpoint that was queued that one by a replay is not queued
+   * this one too. Null: it was not told before.
+   */
+  readonly toldIn: number | null
   readonly nowMs: number
 }
 
 /** An event that no push has reported, to be queued for one endpoint. */
-export interface ComposedDelivery extends Omit<QueuedDelivery, 'sequence' | 'inboxId'> {
+export interface ComposedDelivery extends Omit<QueuedDelivery, 'sequence' | 'inboxId' | 'toldIn'> {
   readonly body: Uint8Array
 }
 

@@ -36,6 +36,8 @@ export interface EndpointState {
   readonly secretsFingerprint?: string
   /** While it catches up, the last sequence of the feed that was queued for it; null: it has caught up. */
   readonly queuedTo: number | null
+  /** The sequence of the feed at which it began: it is sent no earlier event. */
+  readonly firstSequence: number
   /** The sequences over which it received backfill; null: never. */
   readonly backfilled: BackfillSpan | null
 }

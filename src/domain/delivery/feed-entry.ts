@@ -20,6 +20,8 @@ export interface FeedEntries {
 export interface FeedEntry {
   readonly sequence: number
   readonly parcelId: number
+  /** All identifiers of the parcel. */
+  readonly identifiers: readonly string[]
   readonly entry: Entry
   readonly payload: Payload
   readonly backfill: boolean

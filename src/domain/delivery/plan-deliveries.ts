@@ -3,7 +3,7 @@ import type { Entry } from '../history/history.ts'
 import type { Subscriber } from '../history/snapshot.ts'
 import { encodeEvent } from './delivery-request.ts'
 import type { QueuedDelivery } from './dispatch-round.ts'
-import { endpointWants } from './endpoint.ts'
+import { endpointWants, type RelayedEvent } from './endpoint.ts'
 import type { Payload } from './feed-entry.ts'
 import type { FeedAddition } from './plan-events.ts'
 
@@ -32,17 +32,23 @@ export interface PlannedDeliveries {
 
 /** Plans the deliveries of an event, for the subscribers that want it and were not sent its entry before. */
 export function planDeliveries(subscribers: readonly Subscriber[], event: DeliverableEvent): PlannedDeliveries {
-  const { entry, parcelId, payload, sequence, nowMs, backfill, earlierAudience } = event
-  const { status, detailedStatus, displayToConsumer } = entry
-  const offered = { ...payload, status, detailedStatus, displayToConsumer, backfill }
+  const { entry, parcelId, payload, sequence, nowMs, earlierAudience } = event
+  const offered = relayedEventOf(event)
   const takers = subscribers.filter(
     ({ endpoint, backfilled }) => endpointWants(endpoint, offered) && !isInAudience(earlierAudience, backfilled),
   )
   const inboxId = payload.kind === 'push' ? payload.inboxId : null
+  const toldIn = earlierAudience.kind === 'backfill' ? earlierAudience.at : null
   return {
     composed: takers.length > 0 && payload.kind === 'composed' ? encodeEvent({ entry, ...payload }) : null,
-    deliveries: takers.map(({ endpoint }) => ({ endpointId: endpoint.id, parcelId, sequence, inboxId, nowMs })),
+    deliveries: takers.map(({ endpoint }) => ({ endpointId: endpoint.id, parcelId, sequence, inboxId, toldIn, nowMs })),
   }
+}
+
+/** The facts about an event by which endpoints choose. */
+export function relayedEventOf({ entry, payload, backfill }: Pick<DeliverableEvent, 'entry' | 'payload' | 'backfill'>): RelayedEvent {
+  const { status, detailedStatus, displayToConsumer } = entry
+  return { status, detailedStatus, displayToConsumer, distributionType: payload.distributionType, backfill }
 }
 
 /** The event to deliver for an addition to the feed; null: endpoints are sent nothing for it. */

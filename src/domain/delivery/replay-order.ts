@@ -1,12 +1,19 @@
 import { z } from 'zod'
 import { readInput } from '../read-input.ts'
+import { boundsOf, type Place } from './missing.ts'
 
-/** A request to queue deliveries of an endpoint again. */
+/** A request to queue deliveries of an endpoint again, or the events that it never received. */
 export interface ReplayOrder {
-  /** Deliveries from this sequence on. */
+  /** The events that the endpoint never received, instead of its deliveries. */
+  readonly missing: boolean
+  /** From this sequence on. */
   readonly fromSequence: number
-  /** Deliveries queued at this time (epoch milliseconds) or later. */
+  /** Deliveries queued, or events recorded, at this time (epoch milliseconds) or later. */
   readonly fromMs: number
+  /** With `missing`: up to this sequence. */
+  readonly toSequence: number
+  /** With `missing`: recorded before this time. */
+  readonly toMs: number
   /** Only the event of this sequence; null: any. */
   readonly sequence: number | null
   /** An identifier of a parcel; null: any parcel. */
@@ -20,10 +27,19 @@ export interface ReplayOrder {
 
 const counting = z.int().min(0)
 const SINCE = 'must be a sequence or a time such as "2026-03-01T10:00:00Z"'
+const place = z.union([counting, z.iso.datetime({ offset: true, error: SINCE })], { error: SINCE })
+/** Reads a place from text; null: it is none. */
+export function readPlace(text: string): Place | null {
+  if (/^\d{1,15}$/.test(text)) return { sequence: Number(text) }
+  return z.iso.datetime({ offset: true }).safeParse(text).success ? { atMs: Date.parse(text) } : null
+}
+
 /** The body of a replay order. */
 export const replayOrderSchema = z
   .strictObject({
-    since: z.union([counting, z.iso.datetime({ offset: true, error: SINCE })], { error: SINCE }).optional(),
+    missing: z.boolean().default(false),
+    since: place.optional(),
+    until: place.optional(),
     sequence: counting.optional(),
     parcel: z.string().max(100).optional(),
     of: z
@@ -33,9 +49,13 @@ export const replayOrderSchema = z
     state: z.enum(['delivered', 'dead', 'cancelled']).optional(),
     dryRun: z.boolean().default(false),
   })
-  .refine(({ since, sequence, parcel, of }) => [since, sequence, parcel, of].some((said) => said !== undefined), {
-    error: 'must say what to replay: since, sequence, parcel or of',
+  .refine(({ missing, since, sequence, parcel, of }) => missing || [since, sequence, parcel, of].some((said) => said !== undefined), {
+    error: 'must say what to replay: missing, since, sequence, parcel or of',
   })
+  .refine(({ missing, of, state }) => !missing || (of === undefined && state === undefined), {
+    error: 'must not have of or state together with missing: what an endpoint never received was delivered to nobody else and has no state',
+  })
+  .refine(({ missing, until }) => missing || until === undefined, { error: 'must not have until without missing' })
 
 /** The body of a replay of one delivery; it may be left out. */
 export const replayTargetSchema = z.strictObject({ to: z.string().max(100).optional() })
@@ -48,14 +68,19 @@ export function parseReplayTarget(body: unknown): string | null {
 
 /** Parses a replay order. Without `state` it selects what did not arrive: dead and cancelled deliveries. Throws `bad_request`. */
 export function parseReplayOrder(body: unknown): ReplayOrder {
-  const { since, sequence, parcel, of, state, dryRun } = readInput('body', replayOrderSchema, body)
+  const { missing, since, until, sequence, parcel, of, state, dryRun } = readInput('body', replayOrderSchema, body)
   return {
-    fromSequence: typeof since === 'number' ? since : 0,
-    fromMs: typeof since === 'string' ? Date.parse(since) : 0,
+    missing,
+    ...boundsOf(placeOf(since), placeOf(until)),
     sequence: sequence ?? null,
     parcel: parcel ?? null,
     of: of ?? null,
     states: state === undefined ? ['dead', 'cancelled'] : [state],
     dryRun,
   }
+}
+
+function placeOf(said: number | string | undefined): Place | null {
+  if (said === undefined) return null
+  return typeof said === 'number' ? { sequence: said } : { atMs: Date.parse(said) }
 }

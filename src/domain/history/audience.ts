@@ -85,3 +85,15 @@ function withSpan(earlier: NonNullable<BackfillSpan['earlier']>, from: number, t
   const [begin, end] = earlier.at(-1) ?? [from, null]
   return end === from ? [...earlier.slice(0, -1), [begin, to]] : [...earlier, [from, to]]
 }
+
+/** The sequences from `first` on at which an endpoint received no backfill, in order. Each stretch has its first and its last sequence. */
+export function withoutBackfill(span: BackfillSpan | null, first: number): readonly (readonly [from: number, to: number])[] {
+  const spans = span === null ? [] : [...(span.earlier ?? []), [span.from, span.to ?? Number.POSITIVE_INFINITY] as const]
+  const stretches: (readonly [number, number])[] = []
+  let from = first
+  for (const [begin, end] of spans) {
+    if (begin > from) stretches.push([from, begin - 1])
+    from = Math.max(from, end)
+  }
+  return Number.isFinite(from) ? [...stretches, [from, Number.MAX_SAFE_INTEGER]] : stretches
+}

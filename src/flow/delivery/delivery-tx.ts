@@ -1,4 +1,4 @@
-import type { ReplayedBatch, ReplayRequest } from '../../domain/delivery/delivery-list.ts'
+import type { EndedReplayRequest, ReplayedBatch } from '../../domain/delivery/delivery-list.ts'
 import type {
   ClaimRef,
   ComposedDelivery,
@@ -13,6 +13,7 @@ import type { EndpointHealth } from '../../domain/delivery/endpoint-health.ts'
 import type { CatchingUp, EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { FailureNote } from '../../domain/delivery/failure-group.ts'
 import type { FeedEntries } from '../../domain/delivery/feed-entry.ts'
+import type { BackfillEvents, BackfillQuery, QueuedMissing } from '../../domain/delivery/missing.ts'
 import type { ConfiguredNames } from '../../domain/delivery/unnamed-endpoint.ts'
 
 /** The store as delivery uses it inside one transaction; see `WriteTx`. */
@@ -47,6 +48,16 @@ export interface DeliveryTx {
    * endpoint.
    */
   queueFeed(events: QueuedFeed): Promise<void>
+  /**
+   * Reads events that were told as backfill and of which an endpoint has no delivery. Nobody changes their parcels before the transaction
+   * ends.
+   */
+  readBackfill(query: BackfillQuery): Promise<BackfillEvents>
+  /**
+   * Queues events from `readBackfill` for the endpoint, each before the later deliveries of its parcel that have not ended. Returns how many
+   * were queued.
+   */
+  queueMissing(request: QueuedMissing): Promise<number>
   /**
    * Saves how far the feed is queued for an endpoint. Returns whether the endpoint has caught up; also false if that is known only when the
    * transaction ends.
@@ -85,7 +96,7 @@ export interface DeliveryTx {
   /** Counts the deliveries that wait for an endpoint, and stops at `limit`. */
   countWaiting(endpointId: string, limit: number): Promise<number>
   /** Queues a batch of ended deliveries again, see `DeliveryWrites`. */
-  replayDeliveries(request: ReplayRequest): Promise<ReplayedBatch>
+  replayDeliveries(request: EndedReplayRequest): Promise<ReplayedBatch>
   /** Marks up to `limit` deliveries of removed endpoints as cancelled. `isDone`: none is left. */
   cancelRemoved(limit: number): Promise<{ readonly isDone: boolean }>
   /**

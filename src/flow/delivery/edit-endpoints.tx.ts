@@ -44,6 +44,7 @@ export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints 
         if (await isNameTaken(tx, settings.name, id)) return { kind: 'name_taken' }
         const start = await startPosition(tx, from)
         if (start.kind !== 'ok') return start
+        const firstSequence = await firstUnqueuedSequence(tx, start.queuedTo)
         const enabled: EndpointState = {
           endpoint: { ...settings, id },
           origin: 'managed',
@@ -51,7 +52,8 @@ export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints 
           health: newHealth,
           keys: changeHeaders(onlyKey(key, nowMs), headers),
           queuedTo: start.queuedTo,
-          backfilled: backfillSpan(null, settings.backfill, await firstUnqueuedSequence(tx, start.queuedTo)),
+          firstSequence,
+          backfilled: backfillSpan(null, settings.backfill, firstSequence),
         }
         const by = order.action?.by.name ?? null
         const state = withDisabled(enabled, settings.enabled ? null : 'operator', { atMs: nowMs, by })

@@ -1,18 +1,23 @@
 import type { Job } from '../../domain/admin/job.ts'
 import type { ActionName, ActionTarget, Actor } from '../../domain/admin/operator-action.ts'
+import type { Retention } from '../../domain/admin/retention.ts'
 import type {
   AttemptRecord,
   DeliveryCursor,
   DeliverySelection,
+  EndedReplay,
   FoundDelivery,
   ListedDelivery,
+  MissingReplay,
   ReplayCount,
   SentEvent,
 } from '../../domain/delivery/delivery-list.ts'
 import { eventHeaders } from '../../domain/delivery/delivery-request.ts'
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { maskedHeaders } from '../../domain/delivery/fixed-headers.ts'
+import { boundsOf, type MissingEvent, type Place, selectMissing } from '../../domain/delivery/missing.ts'
 import { OPERATOR_NAME } from '../../domain/delivery/operator-event.ts'
-import { parseReplayOrder, parseReplayTarget } from '../../domain/delivery/replay-order.ts'
+import { parseReplayOrder, parseReplayTarget, type ReplayOrder } from '../../domain/delivery/replay-order.ts'
 import { AppError } from '../../domain/errors.ts'
 import { wrongInput } from '../../domain/read-input.ts'
 import type { Clock } from '../ports.ts'
@@ -20,11 +25,15 @@ import { readIdentifier } from '../read-identifier.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { OperatorMessageOf } from './dispatching/send-delivery.ts'
+import { createMissingEvents } from './missing-events.ts'
 import { createReplays } from './replays.ts'
 
 export interface ManageDeliveriesPorts {
   readonly write: Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'retryDelivery' | 'skipDelivery'>
-  readonly reads: Pick<ReadSide, 'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'countReplayable' | 'findParcel'>
+  readonly reads: Pick<
+    ReadSide,
+    'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'countReplayable' | 'readBackfill' | 'ageMarks' | 'findParcel'
+  >
   readonly clock: Clock
   /** Call it when deliveries may have become due, or their order may have changed. */
   readonly review: () => void
@@ -34,6 +43,9 @@ export interface ManageDeliveriesPorts {
   readonly work: () => void
   /** Runs work that delays pushes one piece at a time, with rests between. */
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
+  /** How long ended deliveries are kept. */
+  readonly retention: () => Pick<Retention, 'deliveriesMs'>
+  readonly yieldToIo: () => Promise<unknown>
   /** Aborted when the relay stops. Requests then end where they are. */
   readonly stopping: AbortSignal
   /** How operator events are sent; absent: as they are. */
@@ -104,10 +116,36 @@ export interface ManageDeliveries {
    */
   skip(id: string, by: Actor): Promise<ShownDelivery>
   /**
-   * Queues many deliveries of an endpoint again, or queues the events of another endpoint's deliveries for it. `dryRun`: only counts them,
-   * up to 10,001. More than 10,000 become a job. Stops early when the asker has `left`.
+   * Queues many deliveries of an endpoint again, or for it the events of another endpoint's deliveries, or with `missing` the events that it
+   * never received. `dryRun`: only counts them, up to 10,001. More than 10,000 become a job. Stops early when the asker has `left`.
    */
   replayMany(endpointId: string, body: unknown, asker: ReplayAsker): Promise<ReplayAnswer>
+  /**
+   * Lists the events that an endpoint never received, the oldest first; see `replayMany`. A page that is not full may have a next one.
+   * Throws `not_found`, `bad_tracking_number` and `not_replayable`.
+   */
+  listMissing(
+    endpointId: string,
+    query: {
+      /** Raw text: an identifier. Null: any. */
+      readonly parcel: string | null
+      readonly since: Place | null
+      readonly until: Place | null
+      readonly sequence: number | null
+      readonly cursor: number | null
+      readonly limit: number
+    },
+  ): Promise<{ readonly events: readonly ShownMissing[]; readonly next: number | null }>
+}
+
+/** An event that an endpoint never received, with the id under which its receiver will know it. */
+export interface ShownMissing extends MissingEvent {
+  readonly webhookId: string
+}
+
+interface Planned<Task> {
+  readonly task: Task
+  readonly counted: ReplayCount & { readonly more: boolean }
 }
 
 export interface ReplayAsker {
@@ -122,13 +160,16 @@ export interface ReplayAsker {
 
 /** The result of a replay: the deliveries were only counted, are replayed, or became a job. */
 export type ReplayAnswer =
-  /** `more`: it stopped counting at 10,001, so there may be more. */
-  | ({ readonly kind: 'counted'; readonly more: boolean } & ReplayCount)
+  /** `more`: it stopped counting, so there may be more. */
+  | ({ readonly kind: 'counted'; readonly more: boolean; readonly isMissing: boolean } & ReplayCount)
   | { readonly kind: 'replayed'; readonly count: number }
   | { readonly kind: 'job'; readonly job: Job }
 
 /** Up to this many deliveries are replayed while the asker waits. More become a job. */
 const AT_ONCE_MAX = 10_000
+/** A search for events that an endpoint never received looks at so many events, for a count and for a page of the list. */
+const COUNTED_LOOKS = 20_000
+const LISTED_LOOKS = 1000
 const ENDED = ['delivered', 'dead', 'cancelled'] as const
 
 const RETRY_REFUSALS = {
@@ -141,8 +182,10 @@ const RETRY_REFUSALS = {
 // oxlint-disable-next-line max-lines-per-function -- one verb after the other, each short
 export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, userAgent }: ManageDeliveriesOptions): ManageDeliveries {
   const { write, reads, clock, operatorMessage } = ports
-  const { endpointExists, replayAll, settleRemoved } = createReplays(ports)
-  const show = (delivery: FoundDelivery): ShownDelivery => ({ ...delivery, webhookId: `${relayId}_${delivery.sequence}` })
+  const { findTarget, replayAll, settleRemoved } = createReplays(ports)
+  const missing = createMissingEvents(ports)
+  const webhookIdOf = ({ sequence }: { readonly sequence: number }) => `${relayId}_${sequence}`
+  const show = (delivery: FoundDelivery): ShownDelivery => ({ ...delivery, webhookId: webhookIdOf(delivery) })
 
   const orderOf = (by: Actor, action: ActionName, target: ActionTarget) => ({ atMs: clock.now(), by, action, target })
 
@@ -170,7 +213,7 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
       const { delivery } = await find(id)
       const { endpointId, endpointName, deliveryId } = delivery
       const other = parseReplayTarget(body)
-      if (!(await endpointExists(other ?? endpointId))) {
+      if ((await findTarget(other ?? endpointId)) === null) {
         if (other !== null) throw wrongInput('body', 'to', 'to must be the id of an endpoint: no endpoint has this id.')
         const detail = `Its endpoint "${endpointName}" was removed. To send its event to another endpoint, give { "to": "ID" }.`
         throw new AppError('not_replayable', detail)
@@ -199,25 +242,66 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
       await ports.reviewed()
       return (await find(id)).delivery
     },
-    async replayMany(endpointId, body, { by, left, untilMs = Number.MAX_SAFE_INTEGER }) {
-      const { parcel, dryRun, of, ...order } = parseReplayOrder(body)
-      if (!(await endpointExists(endpointId))) throw new AppError('not_found', 'There is no such endpoint.')
-      const selection = { ...anyOf(of ?? endpointId), ...order, parcelId: parcel === null ? null : await parcelOf(parcel) }
-      const task = { selection, to: endpointId, untilMs: Math.min(untilMs, clock.now()) }
-      const counted = await reads.countReplayable({ ...task, limit: AT_ONCE_MAX + 1 })
-      const { count } = counted
-      if (dryRun) return { kind: 'counted', ...counted, more: count > AT_ONCE_MAX }
-      const detail = { ...order, of: selection.endpointId, parcel, count }
-      const action = { ...orderOf(by, 'deliveries.replayed', { kind: 'endpoint', id: endpointId }), detail }
-      if (count <= AT_ONCE_MAX) {
-        if (of !== null && of !== endpointId) await settleRemoved(left)
-        return { kind: 'replayed', count: await replayAll(task, left, action) }
+    async replayMany(endpointId, body, asker) {
+      const { parcel, dryRun, ...order } = parseReplayOrder(body)
+      const state = await targetOf(endpointId)
+      const parcelId = parcel === null ? null : await parcelOf(parcel)
+      const { task, counted } = order.missing
+        ? await sought(state, order, parcelId, asker)
+        : await ended(endpointId, order, parcelId, asker)
+      const { count, more } = counted
+      if (dryRun) return { kind: 'counted', ...counted, isMissing: order.missing }
+      const { fromSequence, fromMs, toSequence, toMs, sequence, states } = order
+      const what = 'missing' in task ? { missing: true, toSequence, toMs } : { states, of: task.selection.endpointId }
+      const detail = { fromSequence, fromMs, sequence, parcel, ...what, count }
+      const action = { ...orderOf(asker.by, 'deliveries.replayed', { kind: 'endpoint', id: endpointId }), detail }
+      if (!more) {
+        if ('selection' in task && task.selection.endpointId !== endpointId) await settleRemoved(asker.left)
+        return { kind: 'replayed', count: await replayAll(task, asker.left, action) }
       }
-      const job = await write.startJob({ task: { kind: 'replay', ...task }, by: by.name, nowMs: clock.now(), action })
+      const job = await write.startJob({ task: { kind: 'replay', ...task }, by: asker.by.name, nowMs: clock.now(), action })
       if (job === null) throw new AppError('too_many_jobs', 'A hundred jobs have not ended yet. Cancel one, or ask again later.')
       ports.work()
       return { kind: 'job', job }
     },
+    async listMissing(endpointId, { parcel, since, until, sequence, cursor, limit }) {
+      const state = await targetOf(endpointId)
+      const parcelId = parcel === null ? null : await parcelOf(parcel)
+      const selection = selectMissing({ ...boundsOf(since, until), sequence }, parcelId)
+      const { events, next } = await missing.list(state, selection, cursor, { found: limit, lookedAt: LISTED_LOOKS })
+      return { events: events.map((event) => ({ ...event, webhookId: webhookIdOf(event) })), next }
+    },
+  }
+
+  async function targetOf(endpointId: string): Promise<EndpointState> {
+    const state = await findTarget(endpointId)
+    if (state === null) throw new AppError('not_found', 'There is no such endpoint.')
+    return state
+  }
+
+  /** The deliveries that have ended and that an order selects. */
+  async function ended(
+    to: string,
+    { of, fromSequence, fromMs, sequence, states }: Omit<ReplayOrder, 'parcel' | 'dryRun'>,
+    parcelId: number | null,
+    { untilMs = Number.MAX_SAFE_INTEGER }: ReplayAsker,
+  ): Promise<Planned<EndedReplay>> {
+    const selection = { ...anyOf(of ?? to), states, fromSequence, fromMs, sequence, parcelId }
+    const task = { selection, to, untilMs: Math.min(untilMs, clock.now()) }
+    const counted = await reads.countReplayable({ ...task, limit: AT_ONCE_MAX + 1 })
+    return { task, counted: { ...counted, more: counted.count > AT_ONCE_MAX } }
+  }
+
+  /** The events that an endpoint never received and that an order selects. */
+  async function sought(
+    state: EndpointState,
+    order: Omit<ReplayOrder, 'parcel' | 'dryRun'>,
+    parcelId: number | null,
+    { untilMs = Number.MAX_SAFE_INTEGER - 1 }: ReplayAsker,
+  ): Promise<Planned<MissingReplay>> {
+    const selection = selectMissing({ ...order, toMs: Math.min(order.toMs, untilMs + 1) }, parcelId)
+    const counted = await missing.count(state, selection, { found: AT_ONCE_MAX, lookedAt: COUNTED_LOOKS })
+    return { task: { missing: selection, to: state.endpoint.id }, counted }
   }
 
   async function parcelOf(text: string): Promise<number> {

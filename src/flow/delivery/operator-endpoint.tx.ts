@@ -34,6 +34,7 @@ export async function saveOperator(tx: Pick<WriteTx, 'listEndpoints' | 'saveEndp
           : resetHealth(known.health, nowMs),
     keys: null,
     queuedTo: null,
+    firstSequence: 0,
     backfilled: null,
   }
   await tx.saveEndpoint(state)

@@ -22,6 +22,7 @@ import type {
 import type { EventValue } from '../../domain/delivery/event-values.ts'
 import type { FailureGroup } from '../../domain/delivery/failure-group.ts'
 import type { FeedSlice } from '../../domain/delivery/feed-entry.ts'
+import type { BackfillEvents, BackfillQuery } from '../../domain/delivery/missing.ts'
 import type { PostRequest } from '../../domain/delivery/post-request.ts'
 import type { UnnamedRequest } from '../../domain/delivery/unnamed-endpoint.ts'
 
@@ -120,6 +121,8 @@ export interface DeliveryReads {
   listDeliveries(query: DeliveryQuery): Promise<DeliveryPage>
   /** A delivery by id; null: there is none. */
   findDelivery(id: number): Promise<InspectedDelivery | null>
+  /** Reads events that were told as backfill and of which an endpoint has no delivery. */
+  readBackfill(query: BackfillQuery): Promise<BackfillEvents>
   /** Counts the deliveries that a replay would queue. It stops at `limit`. */
   countReplayable(request: {
     readonly selection: DeliverySelection

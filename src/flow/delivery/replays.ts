@@ -1,5 +1,6 @@
 import type { OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { ReplayedBatch, ReplayTask } from '../../domain/delivery/delivery-list.ts'
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
@@ -22,11 +23,11 @@ export interface ReplaysPorts {
 
 /** Replays deliveries while somebody waits, a batch at a time. */
 export function createReplays(ports: ReplaysPorts) {
-  /** Whether an endpoint exists. Throws `not_replayable` while the endpoint is catching up. */
-  async function endpointExists(endpointId: string): Promise<boolean> {
+  /** Finds an endpoint; null: there is none. Throws `not_replayable` while the endpoint is catching up. */
+  async function findTarget(endpointId: string): Promise<EndpointState | null> {
     const state = (await ports.reads.listEndpoints()).find(({ endpoint, origin }) => endpoint.id === endpointId && origin !== 'operator')
-    if (state === undefined) return false
-    if (state.queuedTo === null) return true
+    if (state === undefined) return null
+    if (state.queuedTo === null) return state
     throw new AppError('not_replayable', 'The endpoint is still catching up with the feed: replay when it has.')
   }
 
@@ -58,7 +59,7 @@ export function createReplays(ports: ReplaysPorts) {
     }
   }
 
-  return { endpointExists, replayAll, settleRemoved }
+  return { findTarget, replayAll, settleRemoved }
 }
 
 function stopped(count: number): AppError {

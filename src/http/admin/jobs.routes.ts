@@ -3,6 +3,7 @@ import type { BackupProgress, BackupStep } from '../../domain/admin/backup.ts'
 import type { Job, JobTask, ReplayJobTask } from '../../domain/admin/job.ts'
 import type { RebuildReport } from '../../domain/admin/rebuild.ts'
 import type { MoveProgress, MoveStep } from '../../domain/admin/store-move.ts'
+import type { MissingSelection } from '../../domain/delivery/missing.ts'
 import type { HistoryChangeKind } from '../../domain/history/rebuild/compare-histories.ts'
 import type { ManageBackups } from '../../flow/admin/backups/manage-backups.ts'
 import { HELD_STATES } from '../../flow/admin/inbox/manage-inbox.ts'
@@ -45,9 +46,11 @@ const jobMembers = () => ({
 const replayTask = () =>
   z.strictObject({
     endpoint: numberedId().describe('The endpoint they are queued for.'),
-    of: numberedId().describe('The endpoint whose deliveries they are.'),
-    states: z.array(oneOfAll({ delivered: true, dead: true, cancelled: true })),
+    missing: z.literal(true).optional().describe('The events that the endpoint never received.'),
+    of: numberedId().optional().describe('The endpoint whose deliveries they are.'),
+    states: z.array(oneOfAll({ delivered: true, dead: true, cancelled: true })).optional(),
     since: z.union([z.int().min(1), instant()]).optional(),
+    until: z.union([wholeNumber(), instant()]).optional(),
     sequence: wholeNumber().optional(),
     parcel: wholeNumber().optional().describe("The relay's own id of the parcel."),
   })
@@ -230,7 +233,10 @@ function presentTask(task: JobTask): object {
   return task.kind === 'reprocess' || task.kind === 'dismiss' ? task.selection : presentReplay(task)
 }
 
-function presentReplay({ to, selection }: ReplayJobTask): object {
+function presentReplay(task: ReplayJobTask): object {
+  const { to } = task
+  if ('missing' in task) return { endpoint: to, missing: true, ...presentMissing(task.missing) }
+  const { selection } = task
   const { endpointId, states, fromSequence, fromMs, sequence, parcelId } = selection
   return {
     endpoint: to,
@@ -239,6 +245,16 @@ function presentReplay({ to, selection }: ReplayJobTask): object {
     ...(fromSequence > 0 ? { since: fromSequence } : {}),
     ...(fromMs > 0 ? { since: presentInstant(fromMs) } : {}),
     ...(sequence === null ? {} : { sequence }),
+    ...(parcelId === null ? {} : { parcel: parcelId }),
+  }
+}
+
+function presentMissing({ fromSequence, toSequence, fromMs, toMs, parcelId }: MissingSelection): object {
+  return {
+    ...(fromSequence > 0 ? { since: fromSequence } : {}),
+    ...(fromMs > 0 ? { since: presentInstant(fromMs) } : {}),
+    ...(toSequence < Number.MAX_SAFE_INTEGER ? { until: toSequence } : {}),
+    ...(toMs < Number.MAX_SAFE_INTEGER ? { until: presentInstant(toMs) } : {}),
     ...(parcelId === null ? {} : { parcel: parcelId }),
   }
 }

@@ -10,8 +10,9 @@ const insertComposed = statement<{ sequence: number; body: Uint8Array }>()((db, 
     .onConflict((conflict) => conflict.column('sequence').doNothing()),
 )
 
-export async function saveComposedEvent(session: Session, sequence: number, body: Uint8Array): Promise<void> {
-  await session.run(insertComposed, { sequence, body })
+/** Saves the bytes of an event that no push has reported, unless they are saved already. */
+export function enqueueComposed(session: Session, sequence: number, body: Uint8Array): void {
+  session.enqueueWrite(insertComposed, { sequence, body })
 }
 
 const lastOfParcel = statement<{ endpointId: number; parcelId: number }>()((db, p) =>
@@ -42,13 +43,13 @@ const firstsWaiting = statement<{ endpointId: number; parcelIds: readonly number
     .select('id')
     .where('id', 'in', (of) =>
       of
-        .selectFrom(rowsOf(p.parcelIds).as('parcel'))
+        .selectFrom(rowsOf(p.parcelIds).as('parcel_of'))
         .select((each) =>
           each
             .selectFrom('delivery as waiting')
             .select('waiting.id')
             .where('waiting.endpoint_id', '=', p.endpointId)
-            .whereRef('waiting.parcel_id', '=', 'parcel.value')
+            .whereRef('waiting.parcel_id', '=', 'parcel_of.value')
             .where('waiting.state', '<', DELIVERY_STATE.delivered)
             .orderBy('waiting.sequence')
             .limit(1)
@@ -79,8 +80,22 @@ const insertDelivery = statement<{
   }),
 )
 
-const hold = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
-  db.updateTable('delivery').set({ state: DELIVERY_STATE.behind }).where('id', 'in', oneOf(p.ids)).where('state', '=', DELIVERY_STATE.due),
+const queued = statement<{ endpointId: number; parcelId: number; sequence: number }>()((db, p) =>
+  db
+    .selectFrom('delivery')
+    .select('id')
+    .where('endpoint_id', '=', p.endpointId)
+    .where('parcel_id', '=', p.parcelId)
+    .where('sequence', '=', p.sequence),
+)
+
+/** Looks up by id. A plan made while little waited would read the index of all due deliveries instead. */
+const hold = statement<{ ids: readonly number[] }>()((db, p, { oneOf, unindexed }) =>
+  db
+    .updateTable('delivery')
+    .set({ state: DELIVERY_STATE.behind })
+    .where('id', 'in', oneOf(p.ids))
+    .where((row) => row(unindexed(row.ref('state')), '=', DELIVERY_STATE.due)),
 )
 /**
  * Makes deliveries due from the time at which they were queued. A delivery that has failed keeps its retry time, which the receiver may
@@ -103,8 +118,10 @@ const release = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, {
 )
 
 /** Queues a delivery: due at once, or behind an earlier delivery of its parcel that has not ended (DOMAIN 7.3). */
-export async function queueDelivery(session: Session, { endpointId, parcelId, sequence, inboxId, nowMs }: QueuedDelivery): Promise<void> {
+export async function queueDelivery(session: Session, delivery: QueuedDelivery): Promise<void> {
+  const { endpointId, parcelId, sequence, inboxId, toldIn, nowMs } = delivery
   const queue = { endpointId: Number(endpointId), parcelId }
+  if (toldIn !== null && (await session.all(queued, { ...queue, sequence: toldIn })).length > 0) return
   const [last] = await session.all(lastOfParcel, queue)
   const first = last === undefined ? null : await findFirst(session, queue)
   const isFirst = first === null || sequence < first.sequence

@@ -31,6 +31,7 @@ type EndpointColumns = HealthColumns & {
   readonly disabledBy: string | null
   readonly sealedKeys: string | null
   readonly queuedTo: number | null
+  readonly firstSequence: number
   readonly backfillFrom: number | null
   readonly backfillTo: number | null
   readonly backfillEarlier: string
@@ -60,6 +61,7 @@ const columnsOf = (p: EndpointColumns) => ({
   ...healthColumnsOf(p),
   sealed_keys: p.sealedKeys,
   queued_to: p.queuedTo,
+  first_sequence: p.firstSequence,
   backfill_from: p.backfillFrom,
   backfill_to: p.backfillTo,
   backfill_earlier: p.backfillEarlier,
@@ -93,7 +95,7 @@ export async function reserveEndpoint(session: Session, nowMs: number): Promise<
 
 /** The columns of an endpoint. They also serve to compare two of its states. */
 export function encodeEndpoint(state: EndpointState): EndpointColumns {
-  const { endpoint, origin, disabled, disabledSince, health, keys, queuedTo, backfilled } = state
+  const { endpoint, origin, disabled, disabledSince, health, keys, queuedTo, firstSequence, backfilled } = state
   return {
     name: endpoint.name,
     origin,
@@ -104,6 +106,7 @@ export function encodeEndpoint(state: EndpointState): EndpointColumns {
     ...encodeHealth(health),
     sealedKeys: encodeSealedKeys(keys),
     queuedTo,
+    firstSequence,
     backfillFrom: backfilled?.from ?? null,
     backfillTo: backfilled?.to ?? null,
     backfillEarlier: JSON.stringify(backfilled?.earlier ?? []),

@@ -22,6 +22,7 @@ export function feedEntriesOf(rows: readonly FeedRow[]): readonly FeedEntry[] {
     return {
       sequence: row.sequence,
       parcelId: parcel.parcelId,
+      identifiers: parcel.identifiers,
       entry,
       payload: payloadOf(ref, { entry, parcel, hasBody }),
       backfill: ref.kind === 'composed' && ref.backfill,

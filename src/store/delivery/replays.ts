@@ -1,8 +1,9 @@
-import type { ReplayedBatch, ReplayRequest } from '../../domain/delivery/delivery-list.ts'
+import type { EndedReplayRequest, ReplayedBatch } from '../../domain/delivery/delivery-list.ts'
+import type { QueuedMissing } from '../../domain/delivery/missing.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
-import { findFirsts, reorderDeliveries } from './deliveries.ts'
+import { enqueueComposed, findFirsts, reorderDeliveries } from './deliveries.ts'
 import { findCopies, findSame, insertCopies } from './delivery-copies.ts'
 import { findEnded, isByTime } from './ended-deliveries.ts'
 
@@ -52,7 +53,7 @@ const requeue = statement<{ ids: readonly number[]; queuedAtMs: number; nowMs: n
  */
 export async function replayDeliveries(
   session: Session,
-  request: ReplayRequest,
+  request: EndedReplayRequest,
   lock: ((parcelIds: readonly number[]) => void) | null = null,
 ): Promise<ReplayedBatch> {
   const { selection, after, limit, nowMs, untilMs } = request
@@ -77,4 +78,24 @@ export async function replayDeliveries(
   ])
   await reorderDeliveries(session, { endpointId, parcelIds }, firsts, nowMs)
   return { count: requeued.rows + inserted, next }
+}
+
+/**
+ * See `DeliveryTx.queueMissing`. `lock`: see `replayDeliveries`. An event that another transaction has queued meanwhile is left out.
+ */
+export async function queueMissing(
+  session: Session,
+  { events, nowMs, ...request }: QueuedMissing,
+  lock: ((parcelIds: readonly number[]) => void) | null = null,
+): Promise<number> {
+  if (events.length === 0) return 0
+  const endpointId = Number(request.endpointId)
+  const parcelIds = [...new Set(events.map(({ parcelId }) => parcelId))]
+  if (lock !== null) lock(parcelIds)
+  const firsts = await findFirsts(session, { endpointId, parcelIds })
+  for (const { sequence, body } of events) enqueueComposed(session, sequence, body)
+  const copies = events.map(({ parcelId, sequence }) => ({ parcelId, sequence, inboxId: null }))
+  const inserted = await insertCopies(session, copies, { endpointId, queuedAtMs: nowMs, nowMs })
+  await reorderDeliveries(session, { endpointId, parcelIds }, firsts, nowMs)
+  return inserted
 }

@@ -168,6 +168,7 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
       alarmed_at_ms: 'number',
       sealed_keys: 'text',
       queued_to: 'number',
+      first_sequence: 'number',
       backfill_from: 'number',
       backfill_to: 'number',
       backfill_earlier: 'text',

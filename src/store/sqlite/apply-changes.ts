@@ -1,5 +1,5 @@
 import type { WriteSet } from '../../domain/history/change-set.ts'
-import { queueDelivery, saveComposedEvent } from '../delivery/deliveries.ts'
+import { enqueueComposed, queueDelivery } from '../delivery/deliveries.ts'
 import { appendFeed } from '../delivery/feed.ts'
 import { dropAnswers, saveAnswer } from '../history/answers.ts'
 import { joinParcels } from '../history/join.ts'
@@ -67,7 +67,7 @@ async function applyFeed({ session, known }: BatchSource, set: WriteSet): Promis
   const { feed, eventValues, composed, deliveries, expected } = set
   for (const event of feed) appendFeed(session, event)
   for (const value of eventValues) known.noteEventValue(value)
-  for (const { sequence, body } of composed) await saveComposedEvent(session, sequence, body)
+  for (const { sequence, body } of composed) enqueueComposed(session, sequence, body)
   for (const delivery of deliveries) await queueDelivery(session, delivery)
   for (const push of expected) await expectPush(session, push)
 }

@@ -6,9 +6,11 @@ import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
 import { eraseParcels, NO_PARCELS } from '../admin/erasure/erase-parcels.ts'
 import { searchMentions } from '../admin/erasure/mentions.ts'
 import { removeParcels } from '../admin/retention/retire-parcels.ts'
-import { queueDelivery, saveComposedEvent } from '../delivery/deliveries.ts'
+import { readBackfill } from '../delivery/backfill-events.ts'
+import { enqueueComposed, queueDelivery } from '../delivery/deliveries.ts'
 import { listEndpoints, saveEndpoint } from '../delivery/endpoints.ts'
 import { appendFeed } from '../delivery/feed.ts'
+import { queueMissing } from '../delivery/replays.ts'
 import { cancelEach } from '../delivery/settlements.ts'
 import type { WriteEngine } from '../engine.ts'
 import { createContents } from '../history/contents.ts'
@@ -121,14 +123,16 @@ function openParts({ session }: WriteEngine): Parts {
 function queuingVerbs({ session, contents, memory, endpoints }: Parts) {
   return {
     readFeedEntries: (request) => readFeedEntries(session, contents, request),
+    readBackfill: (query) => readBackfill(session, contents, query),
+    queueMissing: (request) => queueMissing(session, request),
     async queueComposed({ body, ...delivery }) {
       const sequence = (memory.sequence ?? 0) + 1
       memory.sequence = sequence
-      await saveComposedEvent(session, sequence, body)
-      await queueDelivery(session, { ...delivery, sequence, inboxId: null })
+      enqueueComposed(session, sequence, body)
+      await queueDelivery(session, { ...delivery, sequence, inboxId: null, toldIn: null })
     },
     async queueFeed({ composed, deliveries }) {
-      for (const { sequence, body } of composed) await saveComposedEvent(session, sequence, body)
+      for (const { sequence, body } of composed) enqueueComposed(session, sequence, body)
       for (const delivery of deliveries) await queueDelivery(session, delivery)
     },
     async saveQueuedTo(state, { next, ended }) {

@@ -51,6 +51,8 @@ export interface DeliveryPorts {
     | 'listDeliveries'
     | 'findDelivery'
     | 'countReplayable'
+    | 'readBackfill'
+    | 'ageMarks'
     | 'findParcel'
     | 'listJobs'
     | 'findJob'
@@ -155,6 +157,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
     { ...deliveryRules(config), relayId, claimsMax: config.limits.batch, perEndpoint: configured.perEndpoint },
   )
   const { wake, reorder, reordered, changed } = dispatching
+  let { retention } = config
   const stopping = new AbortController()
   const { inTurn, janitor } = openJanitor(config, ports, { onQueued: wake, onReordered: reorder, stopping: stopping.signal })
   /** Call it when endpoints were changed here. */
@@ -165,7 +168,16 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   return {
     relayId,
     manageDeliveries: createManageDeliveries(
-      { ...ports, operatorMessage, review: reorder, reviewed: reordered, work: janitor.wake, inTurn, stopping: stopping.signal },
+      {
+        ...ports,
+        operatorMessage,
+        review: reorder,
+        reviewed: reordered,
+        work: janitor.wake,
+        inTurn,
+        retention: () => retention,
+        stopping: stopping.signal,
+      },
       { relayId, userAgent: USER_AGENT },
     ),
     manageJobs: createManageJobs(ports),
@@ -209,6 +221,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
     abortPending: () => stopping.abort(),
     async reload(next) {
       await configured.replace(next)
+      retention = next.retention
       await write.adjustDelivery(deliveryRules(next))
       outbound.replace(next)
       review()

@@ -26,6 +26,7 @@ const STATE: EndpointState = {
   health: { ...newHealth, failingSinceMs: 1, probing: { atMs: 2, failed: 1 } },
   keys: null,
   queuedTo: null,
+  firstSequence: 0,
   backfilled: null,
 }
 

@@ -35,6 +35,7 @@ function endpoint(change: Partial<EndpointState>): EndpointState {
     health: newHealth,
     keys: null,
     queuedTo: null,
+    firstSequence: 0,
     backfilled: null,
     ...change,
   }

@@ -20,6 +20,7 @@ function endpoint(id: string, name: string, change: Partial<EndpointState> = {})
     health: newHealth,
     keys: null,
     queuedTo: null,
+    firstSequence: 0,
     backfilled: null,
     ...change,
   }

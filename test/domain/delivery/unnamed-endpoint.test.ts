@@ -13,6 +13,7 @@ const state: EndpointState = {
   health: newHealth,
   keys: null,
   queuedTo: null,
+  firstSequence: 0,
   backfilled: null,
 }
 const look = { nowMs: 1000, passedMs: 0, isStarting: false, latestAtMs: 900 as number | null }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type BackfillSpan, backfillSpan, isInAudience } from '../../../src/domain/history/audience.ts'
+import { type BackfillSpan, backfillSpan, isInAudience, withoutBackfill } from '../../../src/domain/history/audience.ts'
 
 const turned = (...at: readonly number[]): BackfillSpan | null =>
   at.reduce<BackfillSpan | null>((span, next, nth) => backfillSpan(span, nth % 2 === 0, next), null)
@@ -14,4 +14,25 @@ test('6.6: an endpoint keeps its sent backfill in mind when backfill is turned o
 test('6.6: turning backfill off and on with nothing recorded between adds nothing to keep', () => {
   expect(turned(10, 20, 20, 20, 20, 30, 30)).toEqual({ from: 30, to: null, earlier: [[10, 30]] })
   expect(turned(10, 10, 10)).toEqual({ from: 10, to: null, earlier: [] })
+})
+
+test('6.6: the stretches without backfill are what the spans leave out, from where the endpoint began', () => {
+  const LAST = Number.MAX_SAFE_INTEGER
+  const cases: readonly (readonly [span: BackfillSpan | null, first: number, stretches: readonly (readonly [number, number])[]])[] = [
+    [null, 5, [[5, LAST]]],
+    [{ from: 5, to: null }, 5, []],
+    [{ from: 9, to: null }, 5, [[5, 8]]],
+    [{ from: 5, to: 9 }, 5, [[9, LAST]]],
+    [
+      { from: 20, to: 30, earlier: [[8, 10]] },
+      5,
+      [
+        [5, 7],
+        [10, 19],
+        [30, LAST],
+      ],
+    ],
+    [{ from: 10, to: null, earlier: [[5, 10]] }, 5, []],
+  ]
+  for (const [span, first, stretches] of cases) expect(withoutBackfill(span, first)).toEqual(stretches)
 })

@@ -7,7 +7,17 @@ import { NOON } from '../../support/runner/constants.ts'
 
 function stateOf(id: string, change: Partial<EndpointState> = {}): EndpointState {
   const endpoint = { ...endpointSettings, id, name: `shop-${id}` }
-  return { endpoint, origin: 'managed', disabled: null, health: newHealth, keys: null, queuedTo: null, backfilled: null, ...change }
+  return {
+    endpoint,
+    origin: 'managed',
+    disabled: null,
+    health: newHealth,
+    keys: null,
+    queuedTo: null,
+    firstSequence: 0,
+    backfilled: null,
+    ...change,
+  }
 }
 
 function gaugesOf(states: readonly EndpointState[], backlogs: Readonly<Record<string, EndpointBacklog>>) {

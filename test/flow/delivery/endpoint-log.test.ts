@@ -11,7 +11,19 @@ const probing = { ...newHealth, probing: { atMs: 5000, failed: 0 } }
 
 function stateOf(change: Partial<EndpointState>): readonly EndpointState[] {
   const endpoint = { ...endpointSettings, id: '1' }
-  return [{ endpoint, origin: 'managed', disabled: null, health: newHealth, keys: null, queuedTo: null, backfilled: null, ...change }]
+  return [
+    {
+      endpoint,
+      origin: 'managed',
+      disabled: null,
+      health: newHealth,
+      keys: null,
+      queuedTo: null,
+      firstSequence: 0,
+      backfilled: null,
+      ...change,
+    },
+  ]
 }
 
 function world() {

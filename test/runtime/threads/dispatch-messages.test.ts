@@ -12,6 +12,7 @@ const state = (id: string): EndpointState => ({
   health: newHealth,
   keys: { current: 'sealed', next: null, previous: null },
   queuedTo: null,
+  firstSequence: 0,
   backfilled: null,
 })
 const report = (endpoints: readonly EndpointState[]): DispatchRoundReport => ({

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { KEPT_FOREVER } from '../../../src/domain/admin/retention.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { createManageDeliveries } from '../../../src/flow/delivery/manage-deliveries.ts'
 import type { Engine } from '../../../src/store/contract.ts'
@@ -37,6 +38,8 @@ async function openReplays(engine: Engine, selected: number) {
       reviewed: async () => {},
       work: () => {},
       inTurn: (work) => work(),
+      retention: () => KEPT_FOREVER,
+      yieldToIo: async () => {},
       stopping: stopping.signal,
     },
     { relayId: 'relay', userAgent: 'parcel-relay/test' },
@@ -73,7 +76,7 @@ describe.each(engines)('replays of many deliveries on $name', (engine) => {
 
   test('a replay of more than 10,000 is a job, and the exact number is not counted', async () => {
     const { replay, stretches } = await openReplays(engine, 1_400_000)
-    expect(await replay({ since: 0, dryRun: true })).toEqual({ kind: 'counted', count: 10_001, parcels: 1, oldestAtMs: 1, more: true })
+    expect(await replay({ since: 0, dryRun: true })).toMatchObject({ kind: 'counted', count: 10_001, parcels: 1, more: true })
     expect(await replay({ since: 0 })).toMatchObject({ kind: 'job', job: { state: 'waiting', by: 'admin', task: { kind: 'replay' } } })
     expect(stretches()).toBe(0)
   })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { DeliverySelection, ReplayCursor, ReplayTask } from '../../../src/domain/delivery/delivery-list.ts'
+import type { DeliverySelection, EndedReplay, ReplayCursor } from '../../../src/domain/delivery/delivery-list.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { writeDeliveries } from '../../support/delivery/many-deliveries.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
@@ -18,7 +18,7 @@ async function openDeliveries(engine: Engine) {
     const rows = await storedRows<{ state: number; count: number }>(store.path, counted, Number(endpointId))
     return Object.fromEntries(rows.map(({ state, count }) => [state, count]))
   }
-  const select = (change: Partial<DeliverySelection> = {}): ReplayTask => ({
+  const select = (change: Partial<DeliverySelection> = {}): EndedReplay => ({
     selection: {
       endpointId: one.id,
       states: ['dead', 'cancelled'],
@@ -32,7 +32,7 @@ async function openDeliveries(engine: Engine) {
     to: one.id,
     untilMs: store.now(),
   })
-  const replayAll = async (task: ReplayTask, limit: number) => {
+  const replayAll = async (task: EndedReplay, limit: number) => {
     const counts: number[] = []
     let place: ReplayCursor | null = null
     do {
@@ -52,7 +52,7 @@ describe.each(engines)('replays on $name', (engine) => {
     await writeDeliveries(path, { endpointId: id, count: 400, state: DELIVERED })
     await writeDeliveries(path, { endpointId: id, count: 30, state: DEAD, from: 401 })
     await writeDeliveries(path, { endpointId: id, count: 20, state: CANCELLED, from: 431 })
-    const count = async (task: ReplayTask, limit = 10_001) => (await reads.countReplayable({ ...task, limit })).count
+    const count = async (task: EndedReplay, limit = 10_001) => (await reads.countReplayable({ ...task, limit })).count
     const queries = [
       [select(), 50],
       [select({ fromSequence: 421 }), 30],

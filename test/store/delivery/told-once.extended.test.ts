@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import type { ReplayCursor, ReplayedBatch } from '../../../src/domain/delivery/delivery-list.ts'
 import { type EndpointSettings, noFilters } from '../../../src/domain/delivery/endpoint.ts'
+import { boundsOf, selectMissing } from '../../../src/domain/delivery/missing.ts'
 import type { WriteSide } from '../../../src/flow/write-side.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
@@ -42,6 +44,15 @@ const step = fc.oneof(
   },
   { arbitrary: fc.record({ kind: fc.constant('add'), backfill: fc.boolean(), fromStart: fc.boolean() }), weight: 1 },
   { arbitrary: fc.record({ kind: fc.constant('turn'), endpoint: fc.nat(9) }), weight: 2 },
+  {
+    arbitrary: fc.record({
+      kind: fc.constant('missing'),
+      endpoint: fc.nat(9),
+      parcel: fc.option(fc.nat(1)),
+      limit: fc.integer({ min: 1, max: 4 }),
+    }),
+    weight: 2,
+  },
   { arbitrary: fc.record({ kind: fc.constant('queue') }), weight: 1 },
   { arbitrary: fc.record({ kind: fc.constant('prune') }), weight: 1 },
 )
@@ -61,6 +72,8 @@ interface Owed {
   readonly from: number
   /** Each range with backfill: the index of its first message, and the index after its last. */
   readonly backfill: [from: number, to: number][]
+  /** The indexes of backfill messages that were sent afterwards, because it had missed them. */
+  readonly sentLater: Set<number>
 }
 
 function createModel() {
@@ -72,6 +85,12 @@ function createModel() {
   function know(parcel: number, sinceMs: number): void {
     for (const one of isJoined ? [0, 1] : [parcel]) knownSinceMs[one] = Math.min(knownSinceMs[one] ?? sinceMs, sinceMs)
   }
+  function wants({ from, status }: Owed, place: number): boolean {
+    return place >= from && (status === null || status === tellings[place]?.event.status)
+  }
+  function hadBackfill({ backfill, sentLater }: Owed, place: number): boolean {
+    return sentLater.has(place) || backfill.some(([from, to]) => place >= from && place < to)
+  }
   return {
     tellings,
     join(): void {
@@ -79,6 +98,11 @@ function createModel() {
       know(0, Math.min(...knownSinceMs))
     },
     know,
+    eventAt(place: number): Event {
+      const telling = tellings[place]
+      if (telling === undefined) throw new Error('there is no such message')
+      return telling.event
+    },
     isOf: (parcel: number, of: Event) => isJoined || of.parcel === parcel,
     push(pushed: Event): void {
       know(pushed.parcel, Math.min(pushed.atMs, NOON))
@@ -94,11 +118,17 @@ function createModel() {
         tellings.push({ event: polled, kind: backfill ? 'backfill' : 'all', of: -1 })
       }
     },
+    /** The messages that an endpoint misses, among those from an index on. */
+    missingAt(endpoint: Owed, from: number): readonly number[] {
+      return tellings.flatMap(({ event: of, kind }, place) => {
+        if (kind !== 'backfill' || last(of) !== place || place < from || !wants(endpoint, place)) return []
+        return hadBackfill(endpoint, place) ? [] : place
+      })
+    },
     owedTo(endpoint: Owed): readonly number[] {
-      const hadBackfill = (place: number) => endpoint.backfill.some(([from, to]) => place >= from && place < to)
-      const owed = tellings.filter(({ event: of, kind, of: earlier }, place) => {
-        if (place < endpoint.from || (endpoint.status !== null && endpoint.status !== of.status)) return false
-        return kind === 'all' || (kind === 'backfill' ? hadBackfill(place) : !hadBackfill(earlier))
+      const owed = tellings.filter(({ kind, of: earlier }, place) => {
+        if (!wants(endpoint, place)) return false
+        return kind === 'all' || (kind === 'backfill' ? hadBackfill(endpoint, place) : !hadBackfill(endpoint, earlier))
       })
       return owed.map(({ event: of }) => of.nth).sort((a, b) => a - b)
     },
@@ -109,7 +139,8 @@ async function run(engine: Engine, path: string, steps: readonly Step[]): Promis
   const writes = await openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
   const model = createModel()
   const endpoints: (Owed & Awaited<ReturnType<typeof addEndpoint>>)[] = []
-  let isPruned = false
+  /** The index of the first message that is still in the feed. */
+  let kept = 0
 
   async function add(settings: Partial<EndpointSettings>, fromStart: boolean): Promise<void> {
     const from = fromStart ? 0 : null
@@ -117,7 +148,13 @@ async function run(engine: Engine, path: string, steps: readonly Step[]): Promis
     const added = await addEndpoint(writes, NOON, { name, ...settings, ...(from === null ? {} : { from }) })
     const place = fromStart ? 0 : model.tellings.length
     const status = settings.filters?.status?.[0] ?? null
-    endpoints.push({ ...added, status, from: place, backfill: settings.backfill === true ? [[place, Number.POSITIVE_INFINITY]] : [] })
+    endpoints.push({
+      ...added,
+      status,
+      from: place,
+      backfill: settings.backfill === true ? [[place, Number.POSITIVE_INFINITY]] : [],
+      sentLater: new Set(),
+    })
   }
   await add({}, false)
   await add({ backfill: true }, false)
@@ -142,7 +179,7 @@ async function run(engine: Engine, path: string, steps: readonly Step[]): Promis
       })
       await writes.record([{ kind: 'poll', observation, watch: one.watch }])
     } else if (one.kind === 'add') {
-      if (endpoints.length < 7) await add({ backfill: one.backfill }, one.fromStart && !isPruned)
+      if (endpoints.length < 7) await add({ backfill: one.backfill }, one.fromStart && kept === 0)
     } else if (one.kind === 'turn') {
       await replayFeed(writes)
       const endpoint = endpoints[one.endpoint % endpoints.length]
@@ -152,11 +189,19 @@ async function run(engine: Engine, path: string, steps: readonly Step[]): Promis
       if (isOn) stretch[1] = model.tellings.length
       else endpoint.backfill.push([model.tellings.length, Number.POSITIVE_INFINITY])
       await writes.changeEndpoint({ id: endpoint.id, change: { backfill: !isOn }, key: null, nowMs: NOON })
+    } else if (one.kind === 'missing') {
+      await replayFeed(writes)
+      const endpoint = endpoints[one.endpoint % endpoints.length]
+      const parcelId = one.parcel === null ? null : await parcelIdOf(path, IDS[one.parcel] ?? '')
+      if (endpoint === undefined || parcelId === 0) continue
+      const missing = model.missingAt(endpoint, kept).filter((place) => one.parcel === null || model.isOf(one.parcel, model.eventAt(place)))
+      expect(await sendMissing(writes, { to: endpoint.id, parcelId, limit: one.limit })).toBe(missing.length)
+      for (const place of missing) endpoint.sentLater.add(place)
     } else if (one.kind === 'queue') {
       await writes.replayFeed({ limit: 2, nowMs: NOON })
     } else {
       await replayFeed(writes)
-      isPruned = (await pruneFeed(path)) || isPruned
+      if (await pruneFeed(path)) kept = model.tellings.length
     }
   }
   await replayFeed(writes)
@@ -179,6 +224,28 @@ function nthOf(body: string): number {
 
 async function replayFeed(writes: WriteSide): Promise<void> {
   while (!(await writes.replayFeed({ limit: 100, nowMs: NOON })).isDone);
+}
+
+/** Sends what an endpoint misses, a batch at a time. Returns how much was queued. */
+async function sendMissing(
+  writes: WriteSide,
+  { to, parcelId, limit }: { readonly to: string; readonly parcelId: number | null; readonly limit: number },
+): Promise<number> {
+  const missing = selectMissing({ ...boundsOf(null, null), sequence: null }, parcelId)
+  let count = 0
+  let after: ReplayCursor | null = null
+  do {
+    const batch: ReplayedBatch | null = await writes.replayDeliveries({ missing, to, after, limit, nowMs: NOON })
+    count += batch?.count ?? 0
+    after = batch?.next ?? null
+  } while (after !== null)
+  return count
+}
+
+/** Returns 0 if the relay does not know the parcel. */
+async function parcelIdOf(path: string, identifier: string): Promise<number> {
+  const found = `select coalesce((select parcel_id from identifier where value = '${identifier}'), 0)`
+  return await storedNumber(path, found)
 }
 
 /** Returns false if there was nothing to prune. */

@@ -83,6 +83,7 @@ const EVENTS_EACH = 7
 const parcels = `generate_series(${FROM}, ${FROM + PARCELS - 1}) as g (n)`
 const events = `generate_series(${FROM}, ${FROM + PARCELS * EVENTS_EACH - 1}) as g (n)`
 const parcelOf = `${FROM} + (n - ${FROM}) / ${EVENTS_EACH}`
+const isBackfill = 'n % 10 = 0'
 const isLast = `n % ${EVENTS_EACH} = 0`
 
 /** Fills a store as if it had run for a while. A tenth of the parcels have waiting deliveries. */
@@ -93,12 +94,13 @@ const FILL = [
   `insert into content (digest, json) select decode(md5(n::text), 'hex'), '{}' from ${parcels}`,
   `insert into answer (parcel_id, asked_at_ms, entry_count, is_flawed, decides_order, language, digest, head)
      select n, 0, 0, 0, 1, 'en', '', '' from ${parcels}`,
-  `insert into sighting (parcel_id, at_ms, content_id, listing, asked_at_ms, sequence, ordinal, time_form)
-     select ${parcelOf}, n, n % ${PARCELS}, 0, 0, n, 0, 0 from ${events}`,
+  `insert into sighting (parcel_id, at_ms, content_id, listing, asked_at_ms, sequence, ordinal, time_form, audience)
+     select ${parcelOf}, n, n % ${PARCELS}, 0, 0, n, 0, 0, case when ${isBackfill} then -n else 1 end from ${events}`,
   `insert into inbox (id, parcel_id, received_at_ms, key_index, state, reason, digest, body)
      select n, ${parcelOf}, n, 0, case when n % 100 < 3 then 1 + n % 100 else 0 end, case when n % 100 in (0, 2) then 'schema' end, int8send(n), int8send(n)
      from ${events}`,
-  `insert into feed (sequence, parcel_id, entry, kind) select n, ${parcelOf}, n, 0 from ${events}`,
+  `insert into feed (sequence, parcel_id, entry, kind, payload_ref)
+     select n, ${parcelOf}, n, 0, case when ${isBackfill} then -1 else n end from ${events}`,
   `insert into composed_event (sequence, body) select n, int8send(n) from ${parcels}`,
   `insert into delivery (endpoint_id, parcel_id, sequence, previous_sequence, inbox_id, queued_at_ms, next_attempt_at_ms, attempts, state)
      select 2, ${parcelOf}, n, 0, n, n, n, 0, case when n % 70 < 7 then case when ${isLast} then 1 else 0 end else 2 end from ${events}`,

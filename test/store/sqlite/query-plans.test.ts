@@ -41,6 +41,14 @@ test('waiting and dead deliveries are counted on indexes alone', async () => {
   ])
 })
 
+test('events that were told as backfill are found on their own index, among however many others', async () => {
+  const planOf = await openPlans()
+  const plan = await planOf(
+    'select sequence from feed where feed.payload_ref = -1 and sequence > +0 and sequence <= +9 order by sequence limit +5',
+  )
+  expect(plan).toEqual([expect.stringMatching(/INDEX feed_backfill \(sequence>\? AND sequence<\?\)/)])
+})
+
 const LARGE = 'parcel|identifier|content|sighting|answer|inbox|feed|composed_event|delivery|attempt|operator_event|operator_action'
 
 test('no statement but a whole count reads a whole table, and none sorts all that waits', async () => {

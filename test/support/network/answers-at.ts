@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
+import { KEPT_FOREVER } from '../../../src/domain/admin/retention.ts'
 import { createManageInbox } from '../../../src/flow/admin/inbox/manage-inbox.ts'
 import { createOperationQueries } from '../../../src/flow/admin/overview/operation-queries.ts'
 import { createParcelQueries } from '../../../src/flow/admin/parcels/parcel-queries.ts'
@@ -105,6 +106,8 @@ function deliveriesAt({ reads, writes, clock }: StoreAt, relayId: string) {
       reviewed: async () => {},
       work: () => {},
       inTurn: (work) => work(),
+      retention: () => KEPT_FOREVER,
+      yieldToIo: async () => {},
       stopping: new AbortController().signal,
     },
     { relayId, userAgent: 'parcel-relay/test' },

@@ -61,7 +61,10 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     await tx.dismissPush(3)
     for (const reason of [null, 'too_deep']) await tx.dismissHeld({ reason, after: 0, upTo: 0, limit: 5 })
     tx.addRefusal(REFUSAL)
-    await tx.queueFeed({ composed: [], deliveries: [{ endpointId: '2', parcelId: 7, sequence: 1_000_000, inboxId: null, nowMs: NOW }] })
+    const delivery = { endpointId: '2', parcelId: 7, sequence: 1_000_000, inboxId: null, toldIn: 999_999, nowMs: NOW }
+    await tx.queueFeed({ composed: [], deliveries: [delivery] })
+    for (const parcelId of [null, 7]) await tx.readBackfill({ endpointId: '2', parcelId, after: 0, upTo: 1_000_000, limit: 5 })
+    await tx.queueMissing({ endpointId: '2', events: [{ parcelId: 7, sequence: 999_998, body: Buffer.from('{}') }], nowMs: NOW })
     const rebuildable = (await tx.listRebuildable({ after: 0, limit: 50 })).map(({ parcelId }) => parcelId)
     await tx.listStoredPushes(rebuildable)
     await tx.pagePushes({ parcelId: rebuildable[0] ?? 0, after: '', limit: 5 })
@@ -122,6 +125,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   await reads.readFeed({ after: 0, limit: 500 })
   await reads.countBacklog('2')
   await reads.hasProbe({ endpointId: '2', exceptParcelIds: [7], beforeRound: 3 })
+  for (const parcelId of [null, 7]) await reads.readBackfill({ endpointId: '2', parcelId, after: 0, upTo: 1_000_000, limit: 500 })
   const page = { before: null, limit: 5 }
   await reads.listActions(page)
   await reads.listRefusals(page)

@@ -275,9 +275,11 @@ async function saveConfigured(
     return hasNewSecrets || was !== secretsFingerprint || isSentDifferently(before.endpoint, endpoint)
   }
   const health = known === undefined ? newHealth : isOther(known) ? tryChanged(known.health, nowMs) : known.health
-  const backfilled = backfillSpan(known?.backfilled ?? null, endpoint.backfill, await firstUnqueuedSequence(tx, queuedTo))
+  const next = await firstUnqueuedSequence(tx, queuedTo)
+  const backfilled = backfillSpan(known?.backfilled ?? null, endpoint.backfill, next)
   const stood = {
     disabled: null,
+    firstSequence: next,
     ...known,
     health,
     keys: null,

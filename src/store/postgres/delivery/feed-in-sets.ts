@@ -1,8 +1,10 @@
 import { type Selectable, sql } from 'kysely'
-import type { FeedEntries } from '../../../domain/delivery/feed-entry.ts'
+import type { FeedEntries, FeedEntry } from '../../../domain/delivery/feed-entry.ts'
 import type { FeedParcel } from '../../../domain/delivery/feed-event.ts'
+import type { BackfillEvents, BackfillQuery } from '../../../domain/delivery/missing.ts'
 import { deriveEntries, instantsTie, orderHistory } from '../../../domain/history/history.ts'
 import { presentParcel } from '../../../domain/history/kept-answers.ts'
+import { findBackfill } from '../../delivery/backfill-events.ts'
 import { feedEntriesOf } from '../../delivery/feed-entries.ts'
 import { survivorOf } from '../../delivery/survivors.ts'
 import { loadAnswersOf } from '../../history/answers.ts'
@@ -19,21 +21,22 @@ type HeldRow = Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'payload_
   readonly has_body: boolean
 }
 
+const HELD = sql`
+  sequence, entry, payload_ref, earlier_audience,
+  case when payload_ref is not null then ${survivorOf(sql.ref('feed.parcel_id'), sql.ref('feed.sequence'))} end as holder`
 const eventsBetween = rawStatement<{ after: number; upTo: number; limit: number }>()(
   (p) => sql<HeldRow>`
-    select sequence, entry, payload_ref, earlier_audience,
-      case when payload_ref is not null then ${survivorOf(sql.ref('feed.parcel_id'), sql.ref('feed.sequence'))} end as holder,
-      exists (select 1 from inbox where inbox.id = feed.payload_ref and inbox.body is not null) as has_body
+    select ${HELD}, exists (select 1 from inbox where inbox.id = feed.payload_ref and inbox.body is not null) as has_body
     from feed where sequence > ${p.after} and sequence <= ${p.upTo} order by sequence limit ${p.limit}`,
+)
+const composedOf = rawStatement<{ sequences: readonly number[] }>()(
+  (p) => sql<HeldRow>`select ${HELD}, false as has_body from feed where sequence = any(${p.sequences}::bigint[]) order by sequence`,
 )
 const lockParcels = rawStatement<{ ids: readonly number[] }>()(
   (p) => sql<{ id: number }>`select id from parcel where id = any(${p.ids}::bigint[]) order by id for no key update`,
 )
 
-/**
- * See `DeliveryTx.readFeedEntries`. If a parcel were joined between two reads, it would seem erased, and its event would be lost. So this
- * locks the parcels, and then reads again which parcels hold the events.
- */
+/** See `DeliveryTx.readFeedEntries`. */
 export async function readFeedInSets(
   source: BatchSource,
   { after, limit }: { readonly after: number; readonly limit: number },
@@ -41,19 +44,35 @@ export async function readFeedInSets(
   const { session } = source
   const found = await session.all(eventsBetween, { after, upTo: Number.MAX_SAFE_INTEGER, limit })
   const next = found.at(-1)?.sequence ?? after
+  const entries = await readHeld(source, found, () => session.all(eventsBetween, { after, upTo: next, limit }))
+  return { entries, next, ended: found.length < limit }
+}
+
+/** See `DeliveryTx.readBackfill`. */
+export async function readBackfillInSets(source: BatchSource, query: BackfillQuery): Promise<BackfillEvents> {
+  const { session } = source
+  const { rows, next } = await findBackfill(session, query)
+  const sequences = rows.map(({ sequence }) => sequence)
+  return { events: await readHeld(source, rows, () => session.all(composedOf, { sequences })), next }
+}
+
+/**
+ * Reads the entries of events. If a parcel were joined between two reads, it would seem erased, and its event would be lost. So this locks
+ * the parcels, and then reads `again` which parcels hold the events.
+ */
+async function readHeld(
+  source: BatchSource,
+  found: readonly Pick<HeldRow, 'holder'>[],
+  again: () => Promise<readonly HeldRow[]>,
+): Promise<readonly FeedEntry[]> {
+  const { session } = source
   const ids = [...new Set(found.flatMap(({ holder }) => holder ?? []))]
-  const ended = found.length < limit
-  if (ids.length === 0) return { entries: [], next, ended }
-  const [living, rows, parcels] = await Promise.all([
-    session.all(lockParcels, { ids }),
-    session.all(eventsBetween, { after, upTo: next, limit }),
-    readParcels(source, ids),
-  ])
+  if (ids.length === 0) return []
+  const [living, rows, parcels] = await Promise.all([session.all(lockParcels, { ids }), again(), readParcels(source, ids)])
   if (rows.some(({ holder }) => holder !== null && !ids.includes(holder))) throw metAnother('parcels of the feed were joined meanwhile')
   const alive = new Set(living.map(({ id }) => id))
   const parcelOf = (holder: number | null) => (holder !== null && alive.has(holder) ? (parcels.get(holder) ?? null) : null)
-  const entries = feedEntriesOf(rows.map((row) => ({ row, parcel: parcelOf(row.holder), hasBody: row.has_body })))
-  return { entries, next, ended }
+  return feedEntriesOf(rows.map((row) => ({ row, parcel: parcelOf(row.holder), hasBody: row.has_body })))
 }
 
 /** Reads parcels, by id. The queries are sent together. One more follows if the order of entries at the same instant is needed. */

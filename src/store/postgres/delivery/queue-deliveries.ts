@@ -6,8 +6,8 @@ import type { Session } from '../../engine.ts'
 import { real } from '../history/provisional.ts'
 import { type Columns, enqueueRows, rawStatement } from '../raw-statement.ts'
 
-function queuedRow({ endpointId, parcelId, sequence, inboxId, nowMs }: QueuedDelivery) {
-  return { endpointId: Number(endpointId), parcelId, sequence, inboxId, nowMs }
+function queuedRow({ endpointId, parcelId, sequence, inboxId, toldIn, nowMs }: QueuedDelivery) {
+  return { endpointId: Number(endpointId), parcelId, sequence, inboxId, toldIn, nowMs }
 }
 
 const insertAll = rawStatement<Columns<ReturnType<typeof queuedRow>>>()(
@@ -22,8 +22,12 @@ const insertAll = rawStatement<Columns<ReturnType<typeof queuedRow>>>()(
       0, now_ms, now_ms
     from (
       select u.endpoint_id, u.parcel_id, ${real(sql.ref('u.sequence'))} as sequence, u.inbox_id, u.now_ms
-      from unnest(${p.endpointId}::bigint[], ${p.parcelId}::bigint[], ${p.sequence}::bigint[], ${p.inboxId}::bigint[], ${p.nowMs}::bigint[])
-        as u (endpoint_id, parcel_id, sequence, inbox_id, now_ms)
+      from unnest(${p.endpointId}::bigint[], ${p.parcelId}::bigint[], ${p.sequence}::bigint[], ${p.inboxId}::bigint[], ${p.toldIn}::bigint[],
+        ${p.nowMs}::bigint[]) as u (endpoint_id, parcel_id, sequence, inbox_id, told_in, now_ms)
+      where u.told_in is null or (
+        select told.id from delivery as told
+        where told.endpoint_id = u.endpoint_id and told.parcel_id = u.parcel_id and told.sequence = ${real(sql.ref('u.told_in'))} limit 1
+      ) is null
     ) as queued
     window in_order as (partition by endpoint_id, parcel_id order by sequence)`,
 )

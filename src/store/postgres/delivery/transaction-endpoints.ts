@@ -75,7 +75,9 @@ interface EndpointParts {
 
 const number = rawStatement<{ id: number }>()(
   (p) => sql`
-    update endpoint set backfill_from = ${real(sql.ref('backfill_from'))}, backfill_to = ${real(sql.ref('backfill_to'))} where id = ${p.id}::bigint`,
+    update endpoint set first_sequence = ${real(sql.ref('first_sequence'))}, backfill_from = ${real(sql.ref('backfill_from'))},
+      backfill_to = ${real(sql.ref('backfill_to'))}
+    where id = ${p.id}::bigint`,
 )
 
 /** The methods that write endpoints. Two replicas may change the same endpoint, one by an attempt and one by an operator's order. */
@@ -100,6 +102,6 @@ export function endpointVerbs({ session, endpoints, end }: EndpointParts) {
   } satisfies Partial<WriteTx>
 }
 
-function isProvisional({ backfilled }: EndpointState): boolean {
-  return backfilled !== null && (backfilled.from > PROVISIONAL || (backfilled.to ?? 0) > PROVISIONAL)
+function isProvisional({ firstSequence, backfilled }: EndpointState): boolean {
+  return Math.max(firstSequence, backfilled?.from ?? 0, backfilled?.to ?? 0) > PROVISIONAL
 }

@@ -83,6 +83,8 @@ create table feed (
 create index feed_joins on feed (entry, sequence) where kind = 4;
 -- An erasure removes the bodies of the events that were composed for the entries of the parcel.
 create index feed_composed on feed (entry) where payload_ref <= 0;
+-- A search for what an endpoint never received reads only the events that were told as backfill.
+create index feed_backfill on feed (sequence) where payload_ref = -1;
 
 create table composed_event (sequence integer primary key, body blob not null);
 
@@ -92,7 +94,7 @@ create table endpoint (
   backfill_to integer, failed_for_ms integer default 0 not null, failed_parcels text default '[]' not null, probe_at_ms integer,
   probes_failed integer default 0 not null, round integer default 1 not null, woken_at_ms integer default 0 not null,
   refused_from integer, refused_at_ms integer, backfill_earlier text default '[]' not null, alarmed_at_ms integer,
-  disabled_at_ms integer, disabled_by text);
+  disabled_at_ms integer, disabled_by text, first_sequence integer default 0 not null);
 create unique index endpoint_by_name on endpoint (name) where removed_at_ms is null;
 
 create table delivery (

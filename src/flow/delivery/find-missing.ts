@@ -1,0 +1,50 @@
+import { type AgeMark, givenBefore, type Retention } from '../../domain/admin/retention.ts'
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import type { BackfillEvents, BackfillQuery } from '../../domain/delivery/missing.ts'
+import { type MissingEvent, type MissingSelection, missingOf } from '../../domain/delivery/missing.ts'
+import { withoutBackfill } from '../../domain/history/audience.ts'
+
+export interface MissingSource {
+  readBackfill(query: BackfillQuery): Promise<BackfillEvents>
+  ageMarks(): Promise<readonly AgeMark[]>
+}
+
+export interface MissingRequest {
+  readonly selection: MissingSelection
+  /** Begins behind this sequence; null: at the beginning. */
+  readonly after: number | null
+  /** How many events to look at. */
+  readonly limit: number
+  readonly retention: Pick<Retention, 'deliveriesMs'>
+  readonly nowMs: number
+}
+
+export interface MissingPart {
+  /** In the order of their sequences. */
+  readonly events: readonly MissingEvent[]
+  /** The sequence behind which to go on; null: that is all. */
+  readonly next: number | null
+}
+
+/**
+ * Finds a part of the events that an endpoint never received. Older deliveries are no longer kept, so it leaves out events that were
+ * recorded before: they may have been sent.
+ */
+export async function findMissing(
+  source: MissingSource,
+  state: EndpointState,
+  { selection, after, limit, retention, nowMs }: MissingRequest,
+): Promise<MissingPart> {
+  const fromMs = Math.max(selection.fromMs, nowMs - retention.deliveriesMs)
+  // A parcel has few events, so finding the first by its age would cost more than it saves.
+  const older = after === null && selection.parcelId === null ? givenBefore(await source.ageMarks(), fromMs).sequence : 0
+  const behind = Math.max(after ?? 0, selection.fromSequence - 1, older)
+  const stretch = withoutBackfill(state.backfilled, state.firstSequence).find(([, to]) => to > behind)
+  if (stretch === undefined || stretch[0] > selection.toSequence) return { events: [], next: null }
+  const [from, to] = stretch
+  const upTo = Math.min(to, selection.toSequence)
+  const { parcelId } = selection
+  const found = await source.readBackfill({ endpointId: state.endpoint.id, parcelId, after: Math.max(behind, from - 1), upTo, limit })
+  const events = found.events.flatMap((event) => missingOf(state, event, { ...selection, fromMs }) ?? [])
+  return { events, next: found.next ?? (upTo < selection.toSequence ? upTo : null) }
+}

@@ -1,0 +1,80 @@
+import type { Retention } from '../../domain/admin/retention.ts'
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import type { MissingEvent, MissingSelection } from '../../domain/delivery/missing.ts'
+import type { Clock } from '../ports.ts'
+import type { ReadSide } from '../read-side.ts'
+import { findMissing } from './find-missing.ts'
+
+export interface MissingEventsPorts {
+  readonly reads: Pick<ReadSide, 'readBackfill' | 'ageMarks'>
+  readonly retention: () => Pick<Retention, 'deliveriesMs'>
+  readonly clock: Pick<Clock, 'now'>
+  readonly yieldToIo: () => Promise<unknown>
+}
+
+/** How many events an endpoint never received. */
+export interface MissingCount {
+  readonly count: number
+  /** Whether there may be more, because the search has stopped at its bound. */
+  readonly more: boolean
+  readonly parcels: number
+  /** When the first of them was recorded, epoch milliseconds; null: there are none. */
+  readonly oldestAtMs: number | null
+}
+
+export interface MissingPage {
+  readonly events: readonly MissingEvent[]
+  /** The sequence behind which the next page begins; null: that is all. A page that is not full may have a next one. */
+  readonly next: number | null
+}
+
+/** Bounds of a search: it ends when so many events are found, or so many were looked at. */
+export interface MissingBounds {
+  readonly found: number
+  readonly lookedAt: number
+}
+
+/** Other reads run after this many events, because each may be of another parcel, which is read as a whole. */
+const STEP = 50
+
+/** Finds events that an endpoint never received, without queueing them. */
+export function createMissingEvents({ reads, retention, clock, yieldToIo }: MissingEventsPorts) {
+  /** Passes on what is found. Returns the sequence behind which the search continues; null: it has ended. */
+  async function search(
+    state: EndpointState,
+    { selection, from, bounds }: { readonly selection: MissingSelection; readonly from: number | null; readonly bounds: MissingBounds },
+    onFound: (event: MissingEvent) => void,
+  ): Promise<number | null> {
+    let found = 0
+    let after = from
+    for (let lookedAt = 0; lookedAt < bounds.lookedAt && found < bounds.found; lookedAt += STEP) {
+      const limit = Math.min(STEP, bounds.found - found)
+      const part = await findMissing(reads, state, { selection, after, limit, retention: retention(), nowMs: clock.now() })
+      for (const event of part.events) onFound(event)
+      found += part.events.length
+      after = part.next
+      if (after === null) break
+      await yieldToIo()
+    }
+    return after
+  }
+
+  return {
+    async list(state: EndpointState, selection: MissingSelection, from: number | null, bounds: MissingBounds): Promise<MissingPage> {
+      const events: MissingEvent[] = []
+      const next = await search(state, { selection, from, bounds }, (event) => void events.push(event))
+      return { events, next }
+    },
+    async count(state: EndpointState, selection: MissingSelection, bounds: MissingBounds): Promise<MissingCount> {
+      const parcels = new Set<number>()
+      let count = 0
+      let oldestAtMs: number | null = null
+      const next = await search(state, { selection, from: null, bounds }, ({ parcelId, recordedAtMs }) => {
+        parcels.add(parcelId)
+        count += 1
+        oldestAtMs = Math.min(oldestAtMs ?? recordedAtMs, recordedAtMs)
+      })
+      return { count, more: next !== null, parcels: parcels.size, oldestAtMs }
+    },
+  }
+}

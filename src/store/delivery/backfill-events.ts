@@ -1,0 +1,101 @@
+import { sql } from 'kysely'
+import type { FeedParcel } from '../../domain/delivery/feed-event.ts'
+import type { BackfillEvents, BackfillQuery } from '../../domain/delivery/missing.ts'
+import type { Session } from '../engine.ts'
+import type { Contents } from '../history/contents.ts'
+import { statement } from '../statement.ts'
+import { feedEntriesOf } from './feed-entries.ts'
+import { feedParcel } from './read-feed.ts'
+import { survivorOf } from './survivors.ts'
+
+type Range = { endpointId: number; after: number; upTo: number }
+
+/** The condition of the index of these events. The planner uses the index only if the query repeats the condition as it is. */
+const IS_BACKFILL = sql<boolean>`feed.payload_ref = -1`
+
+/** `queued_as`: the endpoint's delivery of the event; null: it has none. The limit bounds what is looked at, not what is found. */
+const all = statement<Range & { limit: number }>()((db, p) =>
+  db
+    .selectFrom((of) =>
+      of
+        .selectFrom('feed')
+        .select(['sequence', 'entry', 'payload_ref', 'earlier_audience'])
+        .select((row) => survivorOf(row.ref('feed.parcel_id'), row.ref('feed.sequence')).as('holder'))
+        .where(IS_BACKFILL)
+        .where('sequence', '>', p.after)
+        .where('sequence', '<=', p.upTo)
+        .orderBy('sequence')
+        .limit(p.limit)
+        .as('told'),
+    )
+    .selectAll('told')
+    .select((row) =>
+      row
+        .selectFrom('delivery')
+        .select('delivery.id')
+        .where('delivery.endpoint_id', '=', p.endpointId)
+        .whereRef('delivery.parcel_id', '=', 'told.holder')
+        .whereRef('delivery.sequence', '=', 'told.sequence')
+        .limit(sql.lit(1))
+        .as('queued_as'),
+    ),
+)
+/** A parcel's sightings name the backfill in which they were told (`encodeAudience`), so the feed is not searched. */
+const ofParcel = statement<Range & { parcelId: number }>()((db, p, { integer }) =>
+  db
+    .selectFrom('feed')
+    .select(['feed.sequence', 'feed.entry', 'feed.payload_ref', 'feed.earlier_audience'])
+    .select(integer(p.parcelId).as('holder'))
+    .select((row) =>
+      row
+        .selectFrom('delivery')
+        .select('delivery.id')
+        .where('delivery.endpoint_id', '=', p.endpointId)
+        .where('delivery.parcel_id', '=', p.parcelId)
+        .whereRef('delivery.sequence', '=', 'feed.sequence')
+        .limit(sql.lit(1))
+        .as('queued_as'),
+    )
+    .where('feed.sequence', 'in', (of) =>
+      of
+        .selectFrom('sighting')
+        .select(sql<number>`-sighting.audience`.as('sequence'))
+        .where('sighting.parcel_id', '=', p.parcelId)
+        .where('sighting.audience', '<', 0),
+    )
+    .where(IS_BACKFILL)
+    .where('feed.sequence', '>', p.after)
+    .where('feed.sequence', '<=', p.upTo),
+)
+
+/** An event of the feed that was told as backfill, and the parcel that holds its history now. */
+export interface BackfillRow {
+  readonly sequence: number
+  readonly entry: number
+  readonly payload_ref: number | null
+  readonly earlier_audience: number
+  readonly holder: number
+}
+
+/** Finds such events of which the endpoint has no delivery, in their order. `next`: where to continue; null: that is all. */
+export async function findBackfill(
+  session: Session,
+  { endpointId, parcelId, after, upTo, limit }: BackfillQuery,
+): Promise<{ readonly rows: readonly BackfillRow[]; readonly next: number | null }> {
+  const range = { endpointId: Number(endpointId), after, upTo }
+  const rows = parcelId === null ? await session.all(all, { ...range, limit }) : await session.all(ofParcel, { ...range, parcelId })
+  const found = rows.toSorted((a, b) => a.sequence - b.sequence).slice(0, limit)
+  const last = found.length < limit ? undefined : found.at(-1)
+  return { rows: found.filter((row) => row.queued_as === null), next: last?.sequence ?? null }
+}
+
+/** Reads these events with the present content of their parcels. Nobody else may commit meanwhile, or the session must not see it. */
+export async function readBackfill(session: Session, contents: Contents, query: BackfillQuery): Promise<BackfillEvents> {
+  const { rows, next } = await findBackfill(session, query)
+  const holders = [...new Set(rows.map(({ holder }) => holder))]
+  const read = await Promise.all(
+    holders.map(async (id): Promise<[number, FeedParcel | null]> => [id, await feedParcel(session, contents, id)]),
+  )
+  const parcels = new Map(read)
+  return { events: feedEntriesOf(rows.map((row) => ({ row, parcel: parcels.get(row.holder) ?? null, hasBody: false }))), next }
+}

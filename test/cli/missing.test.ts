@@ -1,0 +1,48 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { startWorld } from '../faults/world.ts'
+import { answerBody } from '../support/history/builders.ts'
+import { commandsOf } from '../support/relay/run-command.ts'
+
+const STATUSES = ['2026-03-01T11:00:00Z', '2026-03-01T10:00:00Z'].map((eventTimestamp) => ({ eventTimestamp }))
+
+async function start() {
+  const world = await startWorld()
+  onTestFinished(() => world.stop())
+  const run = commandsOf(world)
+  await run('endpoints', 'add', 'shop', 'http://shop.internal/', '--disabled')
+  for (const parcel of [1, 2]) {
+    world.carrier.says.set(`MI30000000${parcel}SE`, () => answerBody({ trackingIds: [`7510000${parcel}`], statuses: STATUSES }))
+    await run('refresh', `MI30000000${parcel}SE`)
+  }
+  return run
+}
+
+test('replay lists, counts and sends the events that an endpoint never received, each once', async () => {
+  const run = await start()
+  const replay = (...args: readonly string[]) => run('replay', '--endpoint', 'shop', '--missing', ...args)
+  expect((await run('deliveries', '--endpoint', 'shop')).stdout).toBe('No delivery is like that.\n')
+  const dry = await replay('--dry-run', '--limit', '3')
+  expect(dry.stdout).toMatch(
+    /^4 events about 2 parcels, the first recorded .* ago, would be sent to shop\. Nothing was sent\.\n\nSEQUENCE +PARCEL +STATUS +HAPPENED +RECORDED\n(\d+ +(MI30|7510)\S+ +TerminalArrived +2026-03-01T1\S+ +.* ago\n){3}$/,
+  )
+  expect(dry.stderr).toContain('There are more than these 3')
+  const json = JSON.parse((await replay('--dry-run', '--json', '--parcel', 'MI300000001SE')).stdout)
+  expect(json).toMatchObject({ count: 2, parcels: 1, more: false, oldestQueuedAt: null, oldestRecordedAt: expect.any(String) })
+  expect(json.events).toMatchObject([{ eventTimestamp: '2026-03-01T10:00:00Z' }, { eventTimestamp: '2026-03-01T11:00:00Z' }])
+  const both = ['--parcel', 'MI300000001SE', '--parcel', '75100002'] as const
+  expect((await replay(...both)).stdout).toBe('2 events about MI300000001SE queued for shop.\n2 events about 75100002 queued for shop.\n')
+  expect((await replay()).stdout).toBe('0 events queued for shop.\n')
+  expect((await replay('--dry-run')).stdout).toBe('0 events would be sent to shop. Nothing was sent.\n')
+  const { deliveries } = JSON.parse((await run('deliveries', '--endpoint', 'shop', '--json')).stdout)
+  expect(deliveries).toHaveLength(4)
+})
+
+test('what does not go with --missing is refused with the reason', async () => {
+  const run = await start()
+  for (const [args, reason] of [
+    [['--missing', '--of', 'shop'], 'must not have of or state together with missing'],
+    [['--missing', '--state', 'dead'], 'must not have of or state together with missing'],
+    [['--since', '2h', '--until', '1h'], 'must not have until without missing'],
+  ] as const)
+    expect(await run('replay', '--endpoint', 'shop', ...args)).toMatchObject({ code: 1, stderr: expect.stringContaining(reason) })
+})
