@@ -56,7 +56,7 @@ const timesIn = (taken: readonly { readonly body: Uint8Array | null }[]) =>
   taken.map(({ body }) => /"eventTime":"([^".Z]+)/.exec(String(body))?.[1]?.concat('Z') ?? '')
 
 describe.each(engines)('events that an endpoint never received on $name', (engine) => {
-  test('6.6: backfill that was recorded while backfill was off is sent once, in its parcel’s order', async () => {
+  test('6.6: backfill recorded while backfill was off is sent once, in its parcel’s order', async () => {
     const { add, learnLate, replay, list } = await openMissing(engine)
     const [off, on] = [await add('off'), await add('on', { backfill: true })]
     await learnLate()
