@@ -41,7 +41,7 @@ test('waiting and dead deliveries are counted on indexes alone', async () => {
   ])
 })
 
-test('events that were told as backfill are found on their own index, among however many others', async () => {
+test('events told as backfill are found on their own index, among however many others', async () => {
   const planOf = await openPlans()
   const plan = await planOf(
     'select sequence from feed where feed.payload_ref = -1 and sequence > +0 and sequence <= +9 order by sequence limit +5',
