@@ -53,6 +53,16 @@ test('after a start the disabled endpoints are logged', () => {
   expect(lines.map(({ message }) => message)).toEqual(['an endpoint only failed for 120 h and is disabled; everything for it waits'])
 })
 
+test('after a start an endpoint that was failing before is not logged as newly failing', () => {
+  const { lines, endpointLog } = world()
+  endpointLog.update(stateOf({ health: probing }))
+  endpointLog.update(stateOf({}))
+  expect(lines.map(({ message }) => message.split(':')[0])).toEqual([
+    'an endpoint has been failing since before this start',
+    'an endpoint is sent events again, including all that waited',
+  ])
+})
+
 test('failures of an endpoint are logged once a minute, with their number and the last cause', () => {
   const { lines, endpointLog, pass } = world()
   for (let nth = 0; nth < 100; nth++) endpointLog.attempted('shop', refused)

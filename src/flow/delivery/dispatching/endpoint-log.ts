@@ -17,15 +17,21 @@ const MESSAGES: Readonly<Record<Exclude<Standing, 'active'>, string>> = {
   unnamed: 'no config names an endpoint any more: everything for it waits, and it is removed if none names it for delivery.removeAfter',
 }
 
+/** Before the first look. */
+const NONE: readonly EndpointState[] = []
+
+const STILL_FAILING = 'an endpoint has been failing since before this start: it is sent one delivery at a time until one succeeds'
+
 export function createEndpointLog({ log, clock }: { readonly log: Pick<Log, 'info' | 'warn'>; readonly clock: Clock }) {
   const standings = new Map<string, Standing>()
   const failures = new Map<string, { count: number; loggedAtMs: number }>()
-  let known: readonly EndpointState[] = []
+  let known = NONE
 
   return {
     /** Logs which endpoints have changed their state. An unchanged list costs nothing. */
     update(states: readonly EndpointState[]): void {
       if (states === known) return
+      const isFirst = known === NONE
       known = states
       for (const state of states) {
         const { id, name } = state.endpoint
@@ -34,6 +40,7 @@ export function createEndpointLog({ log, clock }: { readonly log: Pick<Log, 'inf
         if (now === before) continue
         standings.set(id, now)
         if (now === 'active') log.info({ endpoint: name, before }, 'an endpoint is sent events again, including all that waited')
+        else if (isFirst && now === 'failing') log.warn({ endpoint: name }, STILL_FAILING)
         else log.warn({ endpoint: name, before }, MESSAGES[now])
       }
       const ids = new Set(states.map(({ endpoint }) => endpoint.id))
