@@ -4,6 +4,7 @@ import { hash, verify } from '@node-rs/argon2'
 import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { AppError } from '../domain/errors.ts'
+import { spentUntilMs } from '../domain/polling/call-budget.ts'
 import type { Rest } from '../domain/polling/question-rest.ts'
 import { type AuthenticatePorts, createAuthenticate, type VerifiedToken } from '../flow/admin/tokens/authenticate.ts'
 import { createTokenKeyring } from '../flow/admin/tokens/token-keyring.ts'
@@ -41,6 +42,7 @@ export function openHistory(config: Config, { storage, recording, carrier, meter
     flights === undefined ? {} : { together: createSharedFlight({ flights, pause: (ms) => pause(ms, undefined, { ref: false }) }) }
   const ports = { carrier, recorder: recording.recorder, reads, write, meter, clock, log, ...shared }
   const cache = createAnswerCache({ bytesMax: config.limits.cacheBytes, changes })
+  const spent = () => spentUntilMs(carrier.state().budget, clock.now())
   const serve = createServe(
     {
       ...ports,
@@ -49,11 +51,18 @@ export function openHistory(config: Config, { storage, recording, carrier, meter
       pauses: createMemory<Pause>({ entriesMax: REMEMBERED.pauses }),
       rests: createMemory<Rest>({ entriesMax: REMEMBERED.rests }),
       admitUnknown: createPerMinute(config.limits.unknownPerMinute),
+      spentUntilMs: spent,
       isErased: (identifier) => write.isErased({ identifier, nowMs: clock.now() }),
     },
     { languages: config.upstream.languages, ...config.serve },
   )
-  return { ports, cache, serve, refresh: createRefresh({ ...ports, lapse: storage.replicas.signal }, { languages: someLanguages(config) }) }
+  return {
+    ports,
+    cache,
+    serve,
+    spentUntilMs: spent,
+    refresh: createRefresh({ ...ports, lapse: storage.replicas.signal }, { languages: someLanguages(config) }),
+  }
 }
 
 /**

@@ -187,6 +187,17 @@ function remainingDayMs(wallMs: number): number {
   return DAY_MS - (wallMs % DAY_MS)
 }
 
+/** Until when the calls of the day are used up, epoch milliseconds; null: they are not. */
+export function spentUntilMs(calls: { readonly callsToday: number; readonly callsPerDay: number }, wallMs: number): number | null {
+  return calls.callsToday < calls.callsPerDay ? null : wallMs + remainingDayMs(wallMs)
+}
+
+/** Says that the relay's own limit keeps it from asking, so that nobody takes this for an outage of the carrier. */
+export function describeSpent(untilMs: number): string {
+  const until = new Date(untilMs).toISOString()
+  return `Today's calls to the carrier (upstream.callsPerDay) are used up; the relay can ask again from ${until}.`
+}
+
 function callsOf(days: BudgetRow['days'], today: number): number {
   return Object.entries(days).reduce((sum, [day, calls]) => (Number(day) >= today ? sum + calls : sum), 0)
 }

@@ -4,6 +4,7 @@ import { fetchableLanguage } from '../../domain/languages.ts'
 import { type Rest, restAfter } from '../../domain/polling/question-rest.ts'
 import type { Clock, Log, Memory } from '../ports.ts'
 import { createSingleFlight } from '../single-flight.ts'
+import { type SpentUntil, spentNote } from '../spent-note.ts'
 import type { Freshness, ParsedQuestion } from './answer.ts'
 import type { FetchOnce, FetchOutcome } from './fetch-once.ts'
 
@@ -32,6 +33,8 @@ export interface FetchOnMissPorts {
   readonly admitUnknown: (app: string) => Promise<number | null>
   /** Whether an identifier belongs to an erased parcel. */
   readonly isErased: (identifier: string) => Promise<boolean>
+  /** Absent: not known. */
+  readonly spentUntilMs?: SpentUntil
   readonly log: Log
   readonly clock: Clock
 }
@@ -75,14 +78,15 @@ export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMiss
       : { kind: 'not_found' }
     const restMs = rests.after(question.identifier, asked)
     if (asked.kind === 'recorded') return null
-    if (asked.kind === 'unusable') return { error: unavailableError(restMs), freshness: 'stale', pause: () => undefined }
+    if (asked.kind === 'unusable')
+      return { error: unavailableError(restMs, ports.spentUntilMs), freshness: 'stale', pause: () => undefined }
     const isUnknown = asked.kind === 'not_found'
     const forMs = isUnknown ? options.notFoundForMs : asked.retryAfterMs
     const untilMs = clock.monotonic() + forMs
     const freshness = isUnknown ? 'hit' : 'stale'
     if (isUnknown) notFound.set(question.identifier, untilMs)
     return {
-      error: isUnknown ? notFoundError(options.fetchUnknown) : unavailableError(forMs),
+      error: isUnknown ? notFoundError(options.fetchUnknown) : unavailableError(forMs, ports.spentUntilMs),
       freshness,
       pause: () => pauses.set(pauseKey(question.identifier, language), { untilMs, freshness }),
     }
@@ -92,7 +96,7 @@ export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMiss
     const untilMs = notFound.get(question.identifier)
     if (untilMs !== undefined && untilMs > clock.monotonic()) throw notFoundError(options.fetchUnknown)
     const restMs = rests.left(question.identifier)
-    if (restMs > 0) throw unavailableError(restMs)
+    if (restMs > 0) throw unavailableError(restMs, ports.spentUntilMs)
     // Count once per app and flight: a thousand questions about one new parcel concern one unknown identifier.
     return await admissions(`${question.app} ${question.identifier}`, () => ask(question))
   }
@@ -176,8 +180,9 @@ function createRests({ rests, clock }: Pick<FetchOnMissPorts, 'rests' | 'clock'>
   }
 }
 
-function unavailableError(retryAfterMs: number): AppError {
-  return new AppError('upstream_unavailable', 'This parcel is not known here, and the carrier cannot be asked now.', { retryAfterMs })
+function unavailableError(retryAfterMs: number, spentUntilMs: SpentUntil | undefined): AppError {
+  const detail = `This parcel is not known here, and the carrier cannot be asked now.${spentNote(spentUntilMs)}`
+  return new AppError('upstream_unavailable', detail, { retryAfterMs })
 }
 
 function notFoundError(isAsked: boolean): AppError {

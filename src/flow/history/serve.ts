@@ -4,6 +4,7 @@ import { isLanguageMissing } from '../../domain/history/pull-response.ts'
 import { fetchableLanguage } from '../../domain/languages.ts'
 import type { Meter } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
+import { type SpentUntil, spentNote } from '../spent-note.ts'
 import type { WriteSide } from '../write-side.ts'
 import { encodeAnswer, type Freshness, type ParsedQuestion, parseQuestion, presentServed, type Question, type Served } from './answer.ts'
 import { type Asked, createFetchKnown, createFetchUnknown, type FetchOnMissOptions, type FetchOnMissPorts } from './fetch-on-miss.ts'
@@ -159,7 +160,7 @@ function createAnswer(ports: ServePorts, options: ServeOptions, carrier: FetchOn
       if (found === null) throw new AppError('storage_unavailable', 'The parcel has just changed. Ask again.', { retryAfterMs: 1000 })
       view = found
     }
-    if (hasNoReport(view)) throw noReportError(view, asked)
+    if (hasNoReport(view)) throw noReportError(view, asked, ports.spentUntilMs)
     const encoded = encodeAnswer(view, question, options.languages)
     if (encoded === null) throw new AppError('not_found', 'Nothing is known about this parcel yet.')
     const isComplete = lackOf(view, language, clock.now(), options) === null
@@ -188,9 +189,9 @@ function hasNoReport({ lastSeenAtMs, entries }: ParcelView): boolean {
  * Chooses the error. `not_found` is right only if the carrier has said that it does not know the parcel (DOMAIN 1.5). `asked` null: the
  * carrier was not asked.
  */
-function noReportError({ unknownToCarrier }: ParcelView, asked: Asked | null): AppError {
+function noReportError({ unknownToCarrier }: ParcelView, asked: Asked | null, spentUntilMs: SpentUntil | undefined): AppError {
   if (unknownToCarrier || asked?.freshness === 'hit') return new AppError('not_found', 'The carrier does not know this tracking number.')
-  return new AppError('upstream_unavailable', 'The carrier has not said anything about this parcel yet.', {
+  return new AppError('upstream_unavailable', `The carrier has not said anything about this parcel yet.${spentNote(spentUntilMs)}`, {
     retryAfterMs: asked?.retryAfterMs ?? NOT_ASKED_YET_MS,
   })
 }

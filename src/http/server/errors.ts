@@ -53,7 +53,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, ti
   feed_gone: [410, 'The feed no longer reaches back that far'],
   feed_rewound: [410, 'The feed ends before that sequence'],
   body_too_large: [413, 'The body is too large'],
-  too_many_requests: [429, 'Too many failures'],
+  too_many_requests: [429, 'Too many requests'],
   headers_too_large: [431, 'The headers are too large'],
   internal: [500, 'Internal error'],
   storage_unavailable: [503, 'The store is unavailable'],

@@ -1,5 +1,12 @@
 import { expect, test } from 'vitest'
-import { type BudgetLimits, type BudgetRequest, settleBudget, UNUSED_BUDGET } from '../../../src/domain/polling/call-budget.ts'
+import {
+  type BudgetLimits,
+  type BudgetRequest,
+  describeSpent,
+  settleBudget,
+  spentUntilMs,
+  UNUSED_BUDGET,
+} from '../../../src/domain/polling/call-budget.ts'
 import { DAY_MS, NOON } from '../../support/runner/constants.ts'
 import { casesOf } from '../../support/runner/long-form.ts'
 import { createStepByStepBudget, randomRequests } from './step-by-step-budget.ts'
@@ -26,6 +33,12 @@ function openBudget(overrides: Partial<BudgetLimits> = {}) {
     },
   }
 }
+
+test('a spent budget is spent until the UTC day ends, and says so', () => {
+  expect(spentUntilMs({ callsToday: 999, callsPerDay: 1000 }, NOON)).toBeNull()
+  for (const callsToday of [1000, 1001]) expect(spentUntilMs({ callsToday, callsPerDay: 1000 }, NOON)).toBe(NOON + DAY_MS / 2)
+  expect(describeSpent(NOON + DAY_MS / 2)).toMatch(/are used up; the relay can ask again from 2026-\d\d-\d\dT00:00:00\.000Z\.$/)
+})
 
 test('a burst is granted, then one call an interval, with the time of the next', () => {
   const { settle, setClock } = openBudget()

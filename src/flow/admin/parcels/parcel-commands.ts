@@ -3,6 +3,7 @@ import { AppError } from '../../../domain/errors.ts'
 import type { DuePoll } from '../../../domain/polling/poll.ts'
 import type { Clock } from '../../ports.ts'
 import { readIdentifier } from '../../read-identifier.ts'
+import { type SpentUntil, spentNote } from '../../spent-note.ts'
 import type { WriteSide } from '../../write-side.ts'
 
 export interface ParcelCommandsPorts {
@@ -12,6 +13,8 @@ export interface ParcelCommandsPorts {
   readonly fetchUnknown: (identifier: string, operator: string) => Promise<'recorded' | 'unknown' | 'unavailable'>
   /** Marks a parcel as being polled while `work` runs. */
   readonly underWay: { during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value> }
+  /** Absent: not known. */
+  readonly spentUntilMs?: SpentUntil
   readonly clock: Clock
 }
 
@@ -35,7 +38,7 @@ export interface ParcelCommands {
 const LEASE_MS = 60_000
 const RETRY_AFTER_MS = 30_000
 
-export function createParcelCommands({ write, refresh, fetchUnknown, underWay, clock }: ParcelCommandsPorts): ParcelCommands {
+export function createParcelCommands({ write, refresh, fetchUnknown, underWay, spentUntilMs, clock }: ParcelCommandsPorts): ParcelCommands {
   const orderOf = (by: Actor, action: ActionName, identifier: string): OperatorAction => ({
     atMs: clock.now(),
     by,
@@ -64,7 +67,9 @@ export function createParcelCommands({ write, refresh, fetchUnknown, underWay, c
         due === null ? await fetchUnknown(identifier, by.name) : await underWay.during(due.parcelId, () => refresh.refreshNow(due))
       await write.recordAction({ ...orderOf(by, 'parcel.refreshed', identifier), detail: { outcome } })
       if (outcome === 'unavailable') {
-        throw new AppError('upstream_unavailable', 'The carrier cannot be asked now.', { retryAfterMs: RETRY_AFTER_MS })
+        throw new AppError('upstream_unavailable', `The carrier cannot be asked now.${spentNote(spentUntilMs)}`, {
+          retryAfterMs: RETRY_AFTER_MS,
+        })
       }
       // The API has one word for an unknown parcel and for an answer that cannot be used.
       return { identifier, outcome: outcome === 'recorded' ? 'recorded' : 'unknown' }
