@@ -52,9 +52,11 @@ async function startReceiver({ heading, language, file }: Documented) {
   const [folder, port] = [temporaryFolder(), await freePort()]
   writeFileSync(join(folder, file), blockUnder(PAGE, heading, language))
   const command = `${blockUnder(PAGE, heading, 'sh')}wait`
+  const complaints: string[] = []
   const startWith = (key: string) => {
     const env = { ENDPOINT_KEY: key, PORT: String(port), PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}` }
-    const child = tieToTest(spawn('bash', ['-c', command], { ...ownGroup, cwd: folder, env, stdio: 'ignore' }))
+    const child = tieToTest(spawn('bash', ['-c', command], { ...ownGroup, cwd: folder, env, stdio: ['ignore', 'ignore', 'pipe'] }))
+    child.stderr.on('data', (said) => complaints.push(String(said)))
     return async () => {
       if (child.pid !== undefined) process.kill(-child.pid)
       await once(child, 'exit')
@@ -66,7 +68,14 @@ async function startReceiver({ heading, language, file }: Documented) {
     socket.destroy()
   }
   const url = `http://127.0.0.1:${port}/`
-  return { folder, url, startWith, listens: () => vi.waitFor(isListening) }
+  /** Opens a connection and resets it, as the relay does with one that it does not need. */
+  const resetUnused = async () => {
+    const socket = connect(port, '127.0.0.1')
+    await once(socket, 'connect')
+    socket.resetAndDestroy()
+    await once(socket, 'close')
+  }
+  return { folder, url, startWith, resetUnused, complaints, listens: () => vi.waitFor(isListening) }
 }
 
 const minute = (nth: number) => `2026-03-01T10:0${nth}:00.000Z`
@@ -163,6 +172,18 @@ describe.each(RECEIVERS)('the receiver for $heading in docs/integrating.md', (re
     expect(await receiver.stored(folder)).toEqual([])
     expect(await statusOf({ 'x-service-hmac-sha256': 'old', 'x-service-hmac-sha256-next': signed })).toBeLessThan(300)
     expect(await receiver.stored(folder)).toEqual([unsigned])
+  })
+
+  testWith('bash', ...receiver.tools)('says nothing about a connection that is reset unused', async () => {
+    const { url, startWith, listens, resetUnused, complaints } = await startReceiver(receiver)
+    const stop = startWith(KEY)
+    await listens()
+    for (let nth = 0; nth < 5; nth++) await resetUnused()
+    // It has seen the resets when it answers what came after them.
+    const headers = { 'x-service-hmac-sha256': signBody(Buffer.from(first), KEY), 'webhook-id': 'evt_1', 'relay-sequence': '1' }
+    await fetch(url, { method: 'POST', body: first, headers })
+    await stop()
+    expect(complaints.join('')).not.toMatch(/Traceback|reset/i)
   })
 
   testWith('bash', ...receiver.tools)('does not accept an event that it cannot store', async () => {
