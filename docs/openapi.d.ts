@@ -1479,7 +1479,7 @@ export interface components {
             /** @constant */
             type: "urn:parcel-relay:error:too_many_requests";
             /** @constant */
-            title: "Too many failures";
+            title: "Too many requests";
             /** @constant */
             status: 429;
             /** @description What is wrong, for people. */
@@ -3360,7 +3360,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem.body_too_large"];
             };
         };
-        /** @description `too_many_requests`: too many failures */
+        /** @description `too_many_requests`: too many requests */
         too_many_requests: {
             headers: {
                 /** @description Seconds. */
@@ -6452,4 +6452,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 4fcd39e5069125c7712d1d40344d37bd950939c84d2c0b76b39193507a3de9d1
+// Made of docs/openapi.json with the SHA-256 338bfdcdc704490ce7ddc997eb5cd8c423ed2f2c7cec70b65b6a7f44e6c3f1c2

@@ -62,14 +62,19 @@ interface RotateOptions extends ClientOptions, KeyOptions {
 /** `endpoints rotate`. */
 export function rotateCommand(): Command {
   const description = 'replace its key: both keys sign for 24 h, then the new one alone; the relay makes a key if none is named'
-  const command = aboutOne<RotateOptions>('rotate', description, async (ask, { id, name }, options) => {
+  const command = aboutOne<RotateOptions>('rotate', description, async (ask, { id, name, body }, options) => {
     const key = keyIn(options)
+    const dropped = textOf(body, 'nextKeyFrom')
     const text = JSON.stringify({ ...key, ...(options.now === true ? { at: 'now' } : {}) })
     const answer = await ask('POST', `/relay/endpoints/${id}/rotate`, { type: 'application/json', text })
     if (answer.status !== 200) return fail(describeProblem(answer))
     const next = textOf(answer.body, 'nextKeyFrom')
     const until = next === null ? 'the new key alone signs from now on' : `both keys sign until ${next}, then the new one alone`
     print(options, answer.body, `${name}: ${until}.`)
+    if (dropped !== null && next !== null)
+      process.stderr.write(
+        `warning: the key that was to take over at ${dropped} is dropped. A receiver that has it already refuses everything until it gets this one.\n`,
+      )
     if (options.json !== true) printKey(answer.body, key)
   }).option('--now', 'end the time in which both keys sign; with --key-file or --key-env, replace the key without such a time')
   return addRelayOptions(addKeyOptions(command))
