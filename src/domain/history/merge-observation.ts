@@ -152,13 +152,13 @@ function latestOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry
   return first === undefined ? null : latestEntry({ status: first.status, atMs: first.atMs }, latest, batch.nowMs)
 }
 
-/** The parcel after a poll. The clock may be put back during the poll. */
+/** The parcel after a poll. The clock may be put back during the poll, and what happened before then lies in the future. */
 function afterPoll({ nowMs }: BatchState, parcel: ParcelState, { observation }: ObservationSource): Partial<ParcelState> | null {
   if (observation.kind === 'push') return null
   const checkedAtMs = notAhead(observation.askedAtMs, nowMs)
   return {
-    lastSeenAtMs: Math.max(parcel.lastSeenAtMs ?? 0, checkedAtMs),
-    checkedAtMs: Math.max(parcel.checkedAtMs ?? 0, checkedAtMs),
+    lastSeenAtMs: Math.max(notAhead(parcel.lastSeenAtMs, nowMs) ?? 0, checkedAtMs),
+    checkedAtMs: Math.max(notAhead(parcel.checkedAtMs, nowMs) ?? 0, checkedAtMs),
     failures: 0,
   }
 }

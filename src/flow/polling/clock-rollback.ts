@@ -26,7 +26,7 @@ const BATCH = 500
 export function createClockRollback({ write, clock, log, onShifted }: ClockRollbackPorts, lastSeenMs: number | null): () => Promise<void> {
   let seen = { wallMs: Math.max(clock.now(), lastSeenMs ?? 0), monotonicMs: clock.monotonic() }
   /** A shift that is not finished. After a failure of the store it is tried again. */
-  let left: { readonly byMs: number; readonly afterParcelId: number } | null = null
+  let left: { readonly byMs: number; readonly sinceMs: number; readonly afterParcelId: number } | null = null
 
   let running: Promise<void> | null = null
 
@@ -35,13 +35,13 @@ export function createClockRollback({ write, clock, log, onShifted }: ClockRollb
     const backMs = Math.round(now.monotonicMs - seen.monotonicMs - (now.wallMs - seen.wallMs))
     if (backMs >= JUMP_MIN_MS && left === null) {
       log.warn({ backMs }, 'the clock was put back: all polls and deliveries are moved back with it')
-      left = { byMs: backMs, afterParcelId: 0 }
+      left = { byMs: backMs, sinceMs: Math.floor(now.wallMs - (now.monotonicMs - seen.monotonicMs)), afterParcelId: 0 }
       seen = now
     } else if (backMs < JUMP_MIN_MS) seen = now
     while (left !== null) {
-      const { byMs, afterParcelId }: { readonly byMs: number; readonly afterParcelId: number } = left
-      const last = await write.shiftSchedule({ byMs, nowMs: now.wallMs, afterParcelId, limit: BATCH })
-      left = last === null ? null : { byMs, afterParcelId: last }
+      const { afterParcelId, ...jump }: { readonly byMs: number; readonly sinceMs: number; readonly afterParcelId: number } = left
+      const last = await write.shiftSchedule({ ...jump, nowMs: clock.now(), afterParcelId, limit: BATCH })
+      left = last === null ? null : { ...jump, afterParcelId: last }
       if (left === null) onShifted()
     }
   }

@@ -56,8 +56,8 @@ export function createNotePollOutcome(
 }
 
 function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelState {
-  // This answer replaces what was planned after an earlier one.
-  const checked = { ...parcel, checkedAtMs: Math.max(parcel.checkedAtMs ?? 0, atMs), nextPollAtMs: null }
+  // This answer replaces what was planned after an earlier one. An earlier check with a later time is from before the clock was put back.
+  const checked = { ...parcel, checkedAtMs: atMs, nextPollAtMs: null }
   if (kind !== 'unknown') return { ...checked, failures: parcel.failures + 1 }
   // If the parcel was unwatched during the poll, it stays so.
   return { ...checked, failures: 0, stopped: parcel.stopped === 'unwatched' ? 'unwatched' : 'unknown' }

@@ -53,10 +53,12 @@ export interface PollingWrites {
   unwatch(request: Audited & { readonly identifier: string }): Promise<{ readonly parcelId: number } | null>
   /**
    * Moves the polls and deliveries of up to `limit` parcels with ids above `afterParcelId` back by `byMs`, because the wall clock was put
-   * back that much. Returns the last id it looked at; null: there are no more.
+   * back that much. What was planned since `sinceMs`, the time by the new clock at which the old one was last seen, stays: it may be planned by
+   * the new clock. Returns the last id it looked at; null: there are no more.
    */
   shiftSchedule(request: {
     readonly byMs: number
+    readonly sinceMs: number
     readonly nowMs: number
     readonly afterParcelId: number
     readonly limit: number

@@ -9,11 +9,18 @@ const NO_PARCEL = 0
 const polledFor = statement<{ afterParcelId: number; limit: number }>()((db, p) =>
   db.selectFrom('parcel').select('id').where('id', '>', p.afterParcelId).orderBy('id').limit(p.limit),
 )
-const shift = statement<{ afterParcelId: number; lastId: number; byMs: number; nowMs: number }>()((db, p, { least }) =>
+const shift = statement<{ afterParcelId: number; lastId: number; byMs: number; sinceMs: number; nowMs: number }>()((db, p, { least }) =>
   db
     .updateTable('parcel')
     .set((row) => ({
-      next_poll_at_ms: row('next_poll_at_ms', '-', p.byMs),
+      // A poll since then is planned by the new clock, unless the old clock showed this very time long ago. Either way its next poll comes within
+      // one interval.
+      next_poll_at_ms: row
+        .case()
+        .when(row.between('checked_at_ms', p.sinceMs, p.nowMs))
+        .then(row.ref('next_poll_at_ms'))
+        .else(row('next_poll_at_ms', '-', p.byMs))
+        .end(),
       // A time of a past event must not be in the future, because it would delay everything that is computed from it (`notAhead`, DOMAIN
       // 6.1).
       watched_at_ms: least(row.ref('watched_at_ms'), row.val(p.nowMs)),
@@ -45,16 +52,22 @@ const refusals = statement<{ afterParcelId: number; lastId: number; nowMs: numbe
     .where('refused_at_ms', '>', p.nowMs),
 )
 
-const awaitPushes = statement<{ afterParcelId: number; lastId: number; byMs: number; nowMs: number }>()((db, p, { least }) =>
-  db
-    .updateTable('expected_push')
-    .set((row) => ({
-      due_at_ms: row('due_at_ms', '-', p.byMs),
-      found_at_ms: least(row.ref('found_at_ms'), row.val(p.nowMs)),
-      event_at_ms: least(row.ref('event_at_ms'), row.val(p.nowMs)),
-    }))
-    .where('parcel_id', '>', p.afterParcelId)
-    .where('parcel_id', '<=', p.lastId),
+const awaitPushes = statement<{ afterParcelId: number; lastId: number; byMs: number; sinceMs: number; nowMs: number }>()(
+  (db, p, { least }) =>
+    db
+      .updateTable('expected_push')
+      .set((row) => ({
+        due_at_ms: row
+          .case()
+          .when(row.between('found_at_ms', p.sinceMs, p.nowMs))
+          .then(row.ref('due_at_ms'))
+          .else(row('due_at_ms', '-', p.byMs))
+          .end(),
+        found_at_ms: least(row.ref('found_at_ms'), row.val(p.nowMs)),
+        event_at_ms: least(row.ref('event_at_ms'), row.val(p.nowMs)),
+      }))
+      .where('parcel_id', '>', p.afterParcelId)
+      .where('parcel_id', '<=', p.lastId),
 )
 
 const waitsFor = statement<{ above: number; lastId: number; byMs: number; nowMs: number }>()((db, p, { least }) =>
@@ -77,16 +90,16 @@ const waitsFor = statement<{ above: number; lastId: number; byMs: number; nowMs:
  * Shifts the polls and deliveries of the next parcels after the clock was set back. Returns the last parcel id; null: there are no more.
  */
 export async function shiftSchedule(session: Session, request: Parameters<WriteSide['shiftSchedule']>[0]): Promise<number | null> {
-  const { byMs, nowMs, afterParcelId, limit } = request
+  const { byMs, sinceMs, nowMs, afterParcelId, limit } = request
   const ids = await session.all(polledFor, { afterParcelId, limit })
   const lastId = ids.at(-1)?.id ?? null
   // Operator events belong to no parcel, so they are shifted once.
   if (afterParcelId === 0) await session.run(waitsFor, { above: NO_PARCEL - 1, lastId: NO_PARCEL, byMs, nowMs })
   if (lastId !== null) {
-    await session.run(shift, { afterParcelId, lastId, byMs, nowMs })
+    await session.run(shift, { afterParcelId, lastId, byMs, sinceMs, nowMs })
     await session.run(countEntries, { afterParcelId, lastId, nowMs })
     await session.run(refusals, { afterParcelId, lastId, nowMs })
-    await session.run(awaitPushes, { afterParcelId, lastId, byMs, nowMs })
+    await session.run(awaitPushes, { afterParcelId, lastId, byMs, sinceMs, nowMs })
     await session.run(waitsFor, { above: afterParcelId, lastId, byMs, nowMs })
   }
   return lastId

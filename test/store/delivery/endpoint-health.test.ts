@@ -122,7 +122,7 @@ describe.each(engines)('the health of an endpoint on $name', (engine) => {
     await turn()
     await turn(503)
     pass(-24 * HOUR_MS)
-    await writes.shiftSchedule({ byMs: 24 * HOUR_MS, nowMs: now(), afterParcelId: 0, limit: 500 })
+    await writes.shiftSchedule({ byMs: 24 * HOUR_MS, sinceMs: now(), nowMs: now(), afterParcelId: 0, limit: 500 })
     expect((await turn()).nextAtMs).toBe(now() + 5000)
     // The endpoint is down for three days. Its last success came earlier, but has a later time because the clock was put back.
     for (let hour = 0; hour < 72; hour++) {

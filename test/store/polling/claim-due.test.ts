@@ -133,7 +133,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     pass(2 * HOUR_MS)
     expect([await claim(), await claim()]).toEqual([1, 0])
     const nowMs = pass(-12 * HOUR_MS)
-    await writes.shiftSchedule({ byMs: 12 * HOUR_MS, nowMs, afterParcelId: 0, limit: 10 })
+    await writes.shiftSchedule({ byMs: 12 * HOUR_MS, sinceMs: nowMs, nowMs, afterParcelId: 0, limit: 10 })
     expect(await claim()).toBe(0)
     // The last report about the parcel now counts as received at this time, so the parcel is due after one interval at most.
     pass(2 * HOUR_MS)

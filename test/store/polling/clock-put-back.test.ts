@@ -15,9 +15,12 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
       if (found === null) throw new Error(`nobody knows ${id}`)
       return found.state
     }
-    const putBack = async () => {
-      const nowMs = store.pass(-HOUR_MS)
-      await store.writes.shiftSchedule({ byMs: HOUR_MS, nowMs, afterParcelId: 0, limit: 500 })
+    /** `meanwhile`: what is done after the jump, before the relay sees it. */
+    const putBack = async (meanwhile = async () => {}) => {
+      const sinceMs = store.pass(-HOUR_MS)
+      await meanwhile()
+      const nowMs = store.now()
+      await store.writes.shiftSchedule({ byMs: HOUR_MS, sinceMs, nowMs, afterParcelId: 0, limit: 500 })
       return nowMs
     }
     return { ...store, stateOf, putBack }
@@ -47,6 +50,46 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     const { latest, lastSeenAtMs, checkedAtMs } = await stateOf('1001')
     await putBack()
     expect(await stateOf('1001')).toMatchObject({ latest, lastSeenAtMs, checkedAtMs, nextPollAtMs: null, stopped: 'unwatched' })
+  })
+
+  test('P13: a poll that was under way keeps its interval if it ends before the jump is seen', async () => {
+    const { poll, stateOf, putBack, pass } = await world()
+    const asked = { asked: '1001', trackingIds: ['1001'], statuses: [{ eventTimestamp: iso(NOON - 2 * HOUR_MS) }] }
+    await poll(asked)
+    pass(MINUTE_MS)
+    const nowMs = await putBack(async () => {
+      pass(1000)
+      await poll({ ...asked, askedAtMs: NOON + MINUTE_MS - 1000 })
+      pass(1000)
+    })
+    const { checkedAtMs, nextPollAtMs } = await stateOf('1001')
+    expect(checkedAtMs).toBe(nowMs - 1000)
+    expect(nextPollAtMs).toBeGreaterThanOrEqual(nowMs - 1000 + HOUR_MS)
+    expect(nextPollAtMs).toBeLessThan(nowMs + 1.2 * HOUR_MS)
+  })
+
+  test('P13, 6.4: a Retry-After that comes before the jump is seen keeps its length', async () => {
+    const { poll, stateOf, putBack, pass, now, writes, parcelIdOf } = await world()
+    await poll({ asked: '1001', trackingIds: ['1001'] })
+    pass(MINUTE_MS)
+    const parcelId = await parcelIdOf('1001')
+    const nowMs = await putBack(async () => {
+      await writes.notePollFailure({ parcelId, kind: 'unusable', atMs: now(), retryAfterMs: HOUR_MS / 2 })
+      pass(1000)
+    })
+    expect(await stateOf('1001')).toMatchObject({ checkedAtMs: nowMs - 1000, nextPollAtMs: nowMs - 1000 + HOUR_MS / 2 })
+  })
+
+  test('P13, 6.6: an entry found before the jump is seen gives its push the whole grace', async () => {
+    const { push, poll, writes, pass, now, putBack } = await world()
+    await push({ trackingIds: ['1001'], eventTime: iso(NOON - 2 * HOUR_MS) })
+    pass(HOUR_MS)
+    await putBack(
+      async () => void (await poll({ asked: '1001', trackingIds: ['1001'], statuses: [{ eventTimestamp: iso(NOON - MINUTE_MS) }] })),
+    )
+    expect(await writes.settleMissedPushes(now())).toEqual([])
+    expect(await writes.settleMissedPushes(pass(9 * MINUTE_MS))).toEqual([])
+    expect(await writes.settleMissedPushes(pass(MINUTE_MS))).toHaveLength(1)
   })
 
   test('P13, 6.6: the grace of a missed push keeps its length', async () => {

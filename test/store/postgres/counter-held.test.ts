@@ -92,7 +92,8 @@ async function everything(writes: WriteSide, url: string): Promise<Readonly<Reco
     },
     'a language that was asked': () =>
       writes.noteLanguageAsked({ parcelId: 20_000, language: 'sv', knownTo: 0, answer: { language: 'en', askedAtMs: NOON } }),
-    'a clock that was put back': () => writes.shiftSchedule({ byMs: 1000, nowMs: NOON - 1000, afterParcelId: 0, limit: 100 }),
+    'a clock that was put back': () =>
+      writes.shiftSchedule({ byMs: 1000, sinceMs: NOON - 1000, nowMs: NOON - 1000, afterParcelId: 0, limit: 100 }),
     'a push that is reprocessed, and understood by now': async () => {
       await changeStoredRows(url, 'update inbox set body = ? where state = 1', pushBody({ trackingIds: ['9001'] }))
       const [held] = await storedRows<{ id: number }>(url, 'select id from inbox where state = 1')

@@ -100,7 +100,8 @@ function createVerbs(random: () => number) {
       const { pushes } = await reads.listInbox({ state: 'quarantined', before: null, limit: 1 })
       for (const { inboxId } of pushes) await writes.reprocess({ inboxId, nowMs: now() })
     },
-    async ({ writes, now }) => void (await writes.shiftSchedule({ byMs: 1000, nowMs: now(), afterParcelId: 0, limit: 100 })),
+    async ({ writes, now }) =>
+      void (await writes.shiftSchedule({ byMs: 1000, sinceMs: now(), nowMs: now(), afterParcelId: 0, limit: 100 })),
     async ({ writes, now }) => void (await writes.settleMissedPushes(now() + HOUR_MS)),
     async ({ writes, now }) => void (await writes.claimDuePolls({ nowMs: now(), limit: 2, leaseMs: 1000 })),
   ]
