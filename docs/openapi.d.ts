@@ -3084,7 +3084,7 @@ export interface components {
             /** @description The worst first. Empty: everything works. */
             problems: {
                 /** @enum {string} */
-                kind: "not_ready" | "credentials_refused" | "carrier_failing" | "pushes_silent" | "endpoint_failing" | "endpoint_disabled" | "quarantined" | "disk_full" | "disk_low" | "backup_failing" | "settings_differ";
+                kind: "not_ready" | "credentials_refused" | "carrier_failing" | "pushes_silent" | "pushes_lossy" | "endpoint_failing" | "endpoint_disabled" | "quarantined" | "disk_full" | "disk_low" | "backup_failing" | "settings_differ";
                 /**
                  * @description A `warning` can wait until the morning.
                  * @enum {string}
@@ -3104,17 +3104,21 @@ export interface components {
             pushes: {
                 /** @enum {string} */
                 health: "unknown" | "healthy" | "lossy" | "silent";
+                /**
+                 * @description `too_early`: nobody can know yet whether pushes are lost. `resumed`: few are lost since a trouble, which they must prove. `not_understood`: too many of the newest went into quarantine.
+                 * @enum {string}
+                 */
+                standing: "none" | "too_early" | "healthy" | "resumed" | "lossy" | "not_understood" | "silent";
+                /** @description What is known about pushes, in sentences. */
+                evidence: string;
                 /** @description When the last push with news came; null: none has. */
                 lastPushAt: string | null;
-                /** @description Pushes arrive again after a silence, and few are lost: since when, and when they are trusted again. Null: it is not so. */
+                /** @description Few pushes are lost since the first one, or since a trouble: since when, and when they are trusted. Null: it is not so. */
                 probation: {
                     /** Format: date-time */
                     since: string;
-                    /**
-                     * Format: date-time
-                     * @description The earliest time; 20 pushes must have come too.
-                     */
-                    trustedFrom: string;
+                    /** @description The earliest time; 20 pushes must have come too. Null: the carrier has answered no poll since, so no loss could be noticed. */
+                    trustedFrom: string | null;
                 } | null;
                 /** @description Up to 10 paths other than `webhook.path` to which something was posted and answered with 404, the last first, seen by this replica since its start. Anybody can post such requests. */
                 misdirected: {
@@ -3286,15 +3290,12 @@ export interface components {
                     /** @description The share of pushes that were lost before, estimated. */
                     lossBefore: number;
                 } | null;
-                /** @description Pushes arrive again after a silence, and few are lost: since when, and when they are trusted again. Null: it is not so. */
+                /** @description Few pushes are lost since the first one, or since a trouble: since when, and when they are trusted. Null: it is not so. */
                 probation: {
                     /** Format: date-time */
                     since: string;
-                    /**
-                     * Format: date-time
-                     * @description The earliest time; 20 pushes must have come too.
-                     */
-                    trustedFrom: string;
+                    /** @description The earliest time; 20 pushes must have come too. Null: the carrier has answered no poll since, so no loss could be noticed. */
+                    trustedFrom: string | null;
                 } | null;
                 missed: {
                     count: number;
@@ -6452,4 +6453,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 338bfdcdc704490ce7ddc997eb5cd8c423ed2f2c7cec70b65b6a7f44e6c3f1c2
+// Made of docs/openapi.json with the SHA-256 c0d1ccba02e270ca7aaa6c2be6a2737edbf263df99d0902b23dcceb3e248eba6

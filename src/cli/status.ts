@@ -62,7 +62,7 @@ function presentFacts(overview: unknown): string {
   const answered = (at: string | null) => (at === null ? 'has not answered since the relay started' : `answered ${age(at)} ago`)
   const disk = memberOf(overview, 'disk')
   const rows: readonly (readonly [name: string, state: string, evidence: string])[] = [
-    ['pushes', text('pushes', 'health') ?? '', pushEvidence(memberOf(overview, 'pushes'))],
+    ['pushes', text('pushes', 'standing')?.replaceAll('_', ' ') ?? '', text('pushes', 'evidence') ?? ''],
     ...wrongPaths(memberOf(overview, 'pushes')),
     [
       'carrier',
@@ -87,7 +87,9 @@ function presentFacts(overview: unknown): string {
         ]),
     ['replicas', 'ok', listOf(overview, 'replicas').join(', ')],
   ]
-  return rows.map(([name, state, evidence]) => `${name.padEnd(11)}${paint(state.padEnd(12), toneOf(state))}${plain(evidence)}`).join('\n')
+  return rows
+    .map(([name, state, evidence]) => `${name.padEnd(11)}${paint(state.padEnd(STATE_WIDTH), toneOf(state))}${plain(evidence)}`)
+    .join('\n')
 }
 
 /** Wrong paths to which something signed was posted since the last push with news: perhaps the carrier has a wrong address. */
@@ -103,21 +105,14 @@ function wrongPaths(pushes: unknown): readonly (readonly [name: string, state: s
 }
 
 const WRONG_PATHS_SHOWN = 3
-
-function pushEvidence(pushes: unknown): string {
-  const probation = memberOf(pushes, 'probation')
-  const [since, trustedFrom] = [textOf(probation, 'since'), textOf(probation, 'trustedFrom')]
-  if (since !== null && trustedFrom !== null)
-    return `they arrive again since ${since}; if few are lost, the relay trusts them again from ${trustedFrom}`
-  const lastAt = textOf(pushes, 'lastPushAt')
-  return lastAt === null ? 'none with news has come yet' : `the last one with news came ${age(lastAt)} ago`
-}
+/** The longest state and a space. */
+const STATE_WIDTH = 15
 
 const BAD = ['silent', 'refused', 'failing', 'full']
-const ODD = ['lossy', 'wrong path', 'troubled', 'quarantine', 'low']
+const ODD = ['lossy', 'resumed', 'not understood', 'wrong path', 'troubled', 'quarantine', 'low']
 
 function toneOf(state: string): Tone {
   if (BAD.includes(state)) return 'bad'
   if (ODD.includes(state)) return 'warn'
-  return ['unknown', 'unasked'].includes(state) ? 'dim' : 'good'
+  return ['none', 'too early', 'unasked'].includes(state) ? 'dim' : 'good'
 }

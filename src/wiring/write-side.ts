@@ -3,6 +3,7 @@ import type { Config } from '../config/config.ts'
 import { deliveryRules } from '../config/delivery-rules.ts'
 import { KEPT_FOREVER, type Retention } from '../domain/admin/retention.ts'
 import type { ErasureRules } from '../domain/history/erased.ts'
+import { isUnderstood } from '../domain/history/observation.ts'
 import type { RecordRules } from '../domain/history/record-rules.ts'
 import type { BatchReport, Incoming } from '../domain/history/recording.ts'
 import { nextPoll } from '../domain/polling/cadence.ts'
@@ -162,8 +163,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
       // Note the answer before its parcels are scheduled, because any answer ends a silence of the carrier.
       if (batch.some(({ kind }) => kind === 'poll')) model.answered(clock.now())
       const report = await record(batch)
-      const times = timesPushed(batch, report)
-      if (times.length > 0) model.pushed(Math.max(...times), times.length)
+      noteArrivals(model, batch, report)
       return report
     },
     async settleMissedPushes(nowMs) {
@@ -175,7 +175,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
       return missed
     },
     planPoll: async (facts) => nextPoll(facts, model.current(), recordRules.cadence),
-    pushChannel: async () => checkpoint.view(model.learnt()),
+    pushChannel: async () => checkpoint.view(model.learnt(), recordRules.missedPushGraceMs),
     checkpointModel: () => checkpoint.keep(model.learnt()),
     ...createTokenKeys(store, () => randomBytes(TOKEN_KEY_BYTES)),
     relayId: async () => Buffer.from(await secretOf(store, RELAY_ID, RELAY_ID_BYTES)).toString('hex'),
@@ -236,14 +236,24 @@ function adjustableRules(
 }
 
 /**
- * Arrival times of the pushes that show that the push channel works. A duplicate does not show it. A push shows
- * it even if a poll found its entry first.
+ * Notes what the observations of a batch show about pushes. A duplicate does not show that the push channel works. A push shows it even if a
+ * poll found its entry first.
  */
-function timesPushed(batch: readonly Incoming[], { outcomes }: BatchReport): readonly number[] {
-  const times: number[] = []
-  for (const [at, incoming] of batch.entries())
-    if (incoming.kind === 'push' && outcomes[at]?.kind === 'recorded') times.push(incoming.receivedAtMs)
-  return times
+function noteArrivals(
+  model: Pick<CarrierModelKeeper, 'pushed' | 'misread' | 'polled'>,
+  batch: readonly Incoming[],
+  { outcomes }: BatchReport,
+): void {
+  const [pushed, misread, polled]: [number[], number[], number[]] = [[], [], []]
+  for (const [at, incoming] of batch.entries()) {
+    const outcome = outcomes[at]
+    if (incoming.kind === 'poll') polled.push(incoming.observation.askedAtMs)
+    else if (outcome?.kind === 'recorded') pushed.push(incoming.receivedAtMs)
+    else if (outcome?.kind === 'quarantined' && !isUnderstood(outcome.reason)) misread.push(incoming.receivedAtMs)
+  }
+  if (pushed.length > 0) model.pushed(Math.max(...pushed), pushed.length)
+  if (misread.length > 0) model.misread(Math.max(...misread), misread.length)
+  if (polled.length > 0) model.polled(Math.max(...polled))
 }
 
 /** Random bytes that are made once for a store. */

@@ -3,6 +3,8 @@ import { typedName } from '../delivery/endpoint.ts'
 import { failureSentence, isLikelyKey, refusesAll, wordFailure } from '../delivery/failure-words.ts'
 import type { MisdirectedPath } from '../ingest/misdirected.ts'
 import { failureText } from '../polling/carrier-failure-words.ts'
+import { pushEvidence } from '../polling/push-standing.ts'
+import { plainText } from '../words.ts'
 import { type DiskRoom, isDiskFull } from './disk-room.ts'
 import { areOnlyMisunderstood, misdirectedSincePush, type Problem, type Situation } from './verdict.ts'
 
@@ -54,6 +56,8 @@ export function explainProblem(problem: Problem, situation: Situation, nowMs: nu
       return explainCarrier(situation)
     case 'pushes_silent':
       return areOnlyMisunderstood(situation) ? explainMisunderstood(situation) : explainSilence(situation)
+    case 'pushes_lossy':
+      return explainLoss(situation, nowMs)
     case 'endpoint_failing':
     case 'endpoint_disabled':
       return explainEndpoint(problem, situation, nowMs)
@@ -134,6 +138,18 @@ function explainSilence(situation: Situation): Explanation {
       `Ask the carrier to what address it pushes, and what answers it gets. The relay expects POST https://YOUR-HOST${webhook.path}, exactly this path; any other path gets 404.`,
       `From outside your network: curl -i https://YOUR-HOST${webhook.path}. The relay answers a GET with 405. After any other answer look at DNS, the firewall, the proxy and its certificate.`,
       'When pushes come again, ask the carrier to send the missed ones again, or for a list of the parcels that are new since then. The runbook says how to watch these.',
+    ],
+  }
+}
+
+function explainLoss({ pushes }: Situation, nowMs: number): Explanation {
+  return {
+    title: 'Many pushes are lost',
+    sinceMs: null,
+    evidence: [plainText(pushEvidence(pushes, nowMs)), 'Polls find what they do not bring, but late.', UNHEARD_OF],
+    todo: [
+      'Look in the log of the proxy in front of the relay for answers to the carrier other than 200, and mend their cause.',
+      'If there are none, the carrier loses them: send it the times of missed pushes, GET /relay/tallies?kind=missed.',
     ],
   }
 }

@@ -3,6 +3,8 @@ import { FAILURES_TO_OPEN } from '../polling/breaker.ts'
 import { isOfAll, type UnavailableReason } from '../polling/carrier-answer.ts'
 import { failureText } from '../polling/carrier-failure-words.ts'
 import { carrierStanding } from '../polling/carrier-standing.ts'
+import { pushEvidence, pushStanding } from '../polling/push-standing.ts'
+import { plainText } from '../words.ts'
 import { isNew, type Problem, type Situation } from './verdict.ts'
 
 /** The verdict on the relay in one line. */
@@ -22,7 +24,7 @@ interface Caveat {
 
 /** Puts the verdict in one line, which must not contradict the lines below it. `problems`: as `problemsOf` finds them. */
 export function headlineOf(situation: Situation, problems: readonly Problem[], nowMs: number): Headline {
-  const found = [...ofCarrier(situation, nowMs), ...ofPushes(situation)]
+  const found = [...ofCarrier(situation, nowMs), ...ofPushes(situation, nowMs)]
   const caveats = found.map(({ sentence }) => sentence)
   if (problems.length > 0) return { verdict: 'problems', text: counted(problems.length, 'problem', 'problems'), caveats }
   const but = found.length === 0 ? '' : `, but ${found.map(({ clause }) => clause).join(', and ')}`
@@ -46,7 +48,10 @@ function outlook(reason: UnavailableReason, failures: number): string {
   return ` It becomes a problem after ${FAILURES_TO_OPEN} failures in a row; ${failures} so far.`
 }
 
-function ofPushes({ pushes }: Situation): readonly Caveat[] {
-  if (pushes.health !== 'lossy') return []
-  return [{ clause: 'many pushes are lost', sentence: 'Pushes arrive, and many are lost. Polls find what they do not bring.' }]
+/** Pushes that are lost, or of which none comes, are a problem. */
+function ofPushes({ pushes }: Situation, nowMs: number): readonly Caveat[] {
+  const standing = pushStanding(pushes)
+  if (standing !== 'resumed' && standing !== 'not_understood') return []
+  const sentence = plainText(pushEvidence(pushes, nowMs))
+  return [{ clause: standing === 'resumed' ? 'pushes have just recovered' : 'many pushes are not understood', sentence }]
 }

@@ -1,4 +1,5 @@
 import type { OperatorEvent } from '../delivery/operator-event.ts'
+import { isUnderstood } from '../history/observation.ts'
 import type { InboxPush } from '../ingest/inbox.ts'
 
 /** A problem that lasts and that operators know of. */
@@ -99,8 +100,6 @@ export function tellQuarantined(known: KnownQuarantine, counts: readonly Quarant
 export const NOT_UNDERSTOOD = 'no push is understood'
 /** This many of the newest pushes show whether pushes are understood. */
 export const NEWEST_PUSHES = 10
-/** The relay has understood a push that is in quarantine for one of these reasons. */
-const UNDERSTOOD_REASONS = ['parcel_full', 'failed']
 
 export type NewestPush = Pick<InboxPush, 'state' | 'reason' | 'receivedAtMs'>
 
@@ -120,7 +119,7 @@ export function tellUnderstood(known: Trouble | undefined, newest: readonly Newe
 }
 
 function isNotUnderstood({ state, reason }: NewestPush): boolean {
-  return (state === 'quarantined' || state === 'dismissed') && !UNDERSTOOD_REASONS.includes(reason ?? '')
+  return (state === 'quarantined' || state === 'dismissed') && !isUnderstood(reason ?? '')
 }
 
 function instant(atMs: number): string {

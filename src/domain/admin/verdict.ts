@@ -5,6 +5,7 @@ import type { MisdirectedPath } from '../ingest/misdirected.ts'
 import type { CarrierState } from '../polling/carrier-answer.ts'
 import { type CarrierStanding, carrierStanding } from '../polling/carrier-standing.ts'
 import type { PushChannelView } from '../polling/poll.ts'
+import { pushStanding } from '../polling/push-standing.ts'
 import type { BackupState } from './backup.ts'
 import { DISK_FULL, type DiskRoom, isDiskFull, isDiskLow } from './disk-room.ts'
 import type { StoreCounts } from './parcel-list.ts'
@@ -51,7 +52,7 @@ export type Problem =
   | { readonly kind: 'not_ready'; readonly reason: string }
   | { readonly kind: 'credentials_refused' }
   | { readonly kind: 'carrier_failing' }
-  | { readonly kind: 'pushes_silent' }
+  | { readonly kind: 'pushes_silent' | 'pushes_lossy' }
   | { readonly kind: 'endpoint_failing' | 'endpoint_disabled'; readonly state: EndpointState }
   | { readonly kind: 'quarantined'; readonly count: number }
   | { readonly kind: 'disk_full' | 'disk_low'; readonly disk: DiskRoom }
@@ -72,8 +73,10 @@ export const MANY_QUARANTINED = 10
 /** Whether a problem can wait until the morning. The command `status` exits with 1 if there is one that cannot. */
 export function isWarning(problem: Problem): boolean {
   if (problem.kind === 'quarantined') return problem.count < MANY_QUARANTINED
-  return problem.kind === 'settings_differ' || problem.kind === 'disk_low' || problem.kind === 'backup_failing'
+  return CAN_WAIT.includes(problem.kind)
 }
+
+const CAN_WAIT: readonly Problem['kind'][] = ['pushes_lossy', 'settings_differ', 'disk_low', 'backup_failing']
 
 /** The problems, the worst first. Empty: everything works. */
 export function problemsOf({ notReady, counts, disk, carrier, pushes, endpoints, replicas, backupFailing }: Glance): readonly Problem[] {
@@ -90,6 +93,7 @@ export function problemsOf({ notReady, counts, disk, carrier, pushes, endpoints,
     ...(pushes.health === 'silent' ? [{ kind: 'pushes_silent' } as const] : []),
     ...quarantined.filter((problem) => !isWarning(problem)),
     ...troubled,
+    ...(pushStanding(pushes) === 'lossy' ? [{ kind: 'pushes_lossy' } as const] : []),
     ...ofDisk(disk, 'disk_low'),
     ...quarantined.filter(isWarning),
     ...(backupFailing === null ? [] : [{ kind: 'backup_failing', ...backupFailing } as const]),

@@ -1,6 +1,6 @@
 import { isObject, member, readJson } from '../json-body.ts'
-import { failureText } from '../polling/carrier-failure-words.ts'
-import { type OperatorWords, type Word, wordOperatorEvent } from './operator-words.ts'
+import { plainText } from '../words.ts'
+import { type OperatorWords, wordOperatorEvent } from './operator-words.ts'
 
 /** How operator events are posted: as they are and signed, or as a message of a service for people (`operator.format`). */
 export type OperatorFormat = 'relay' | 'slack' | 'teams' | 'ntfy'
@@ -36,16 +36,11 @@ export function formatOperatorEvent(event: Uint8Array, { format, portalUrl }: Me
   const { kind, state, sentence, page } = wordOperatorEvent(name, reading.value)
   const told: Told = {
     title: `${RELAY}: ${state}`,
-    text: `${sentence.map(plain).join('').slice(0, TEXT_MAX)}.`,
+    text: `${plainText(sentence).slice(0, TEXT_MAX)}.`,
     link: portalUrl === null ? null : `${portalUrl.replace(/\/+$/, '')}${page}`,
     kind,
   }
   return FORMATS[format](told)
-}
-
-function plain(word: Word): string {
-  if (typeof word === 'string') return word
-  return word.kind === 'carrier' ? failureText(word.text) : word.text
 }
 
 const FORMATS: Readonly<Record<MessageOptions['format'], (told: Told) => OperatorMessage>> = {

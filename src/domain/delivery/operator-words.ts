@@ -1,14 +1,10 @@
 import { isDiskFull } from '../admin/disk-room.ts'
 import { bytesText, counted, spanText } from '../amounts.ts'
 import { reasonText } from '../ingest/quarantine-words.ts'
+import type { Word } from '../words.ts'
 import { typedName } from './endpoint.ts'
 import { isLikelyKey } from './failure-words.ts'
 import { type OperatorEvent, WAITED_COUNTED_MAX } from './operator-event.ts'
-
-/**
- * A part of a sentence: text, or what a page may show in its own way. `time`: an ISO instant. `carrier`: the code of a reason.
- */
-export type Word = string | { readonly kind: 'name' | 'time' | 'carrier'; readonly text: string }
 
 /** An operator event in words. */
 export interface OperatorWords {

@@ -14,6 +14,11 @@ export const QUARANTINE_REASONS = [
   'failed',
 ] as const
 
+/** Whether the relay has understood a push that is in quarantine for this reason. */
+export function isUnderstood(reason: string): boolean {
+  return reason === 'parcel_full' || reason === 'failed'
+}
+
 /** A parsed push: one event and the ids it names. */
 export interface PushObservation {
   readonly kind: 'push'

@@ -5,11 +5,20 @@ import type { ScanSample } from './scan-rate.ts'
 export interface Lesson {
   readonly samples: readonly ScanSample[]
   /** The pushes with news, and when the last of them arrived, epoch milliseconds; null: no push came. */
-  readonly pushes: { readonly count: number; readonly lastAtMs: number } | null
+  readonly pushes: Arrivals | null
+  /** The same of pushes that were quarantined because they were not understood. */
+  readonly misread: Arrivals | null
   /** The event times of entries that a poll reported first. */
   readonly foundByPoll: readonly number[]
 }
 
+/** How many pushes came, and when the last one did, epoch milliseconds. */
+interface Arrivals {
+  readonly count: number
+  readonly lastAtMs: number
+}
+
+const arrivals = z.object({ count: z.number(), lastAtMs: z.number() }).nullable()
 const lesson = z.object({
   samples: z.array(
     z.discriminatedUnion('kind', [
@@ -24,7 +33,8 @@ const lesson = z.object({
       z.object({ kind: z.literal('place'), status: z.string(), entryCount: z.number() }),
     ]),
   ),
-  pushes: z.object({ count: z.number(), lastAtMs: z.number() }).nullable(),
+  pushes: arrivals,
+  misread: arrivals.default(null),
   foundByPoll: z.array(z.number()),
 }) satisfies z.ZodType<Lesson>
 

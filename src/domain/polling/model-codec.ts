@@ -14,6 +14,8 @@ export interface PushRecord {
   readonly missed: MissedPushes
   /** Whether operators were notified that pushes are silent, and not yet that pushes are reliable again. */
   readonly toldSilent: boolean
+  /** The same of pushes too many of which are lost. */
+  readonly toldLossy: boolean
 }
 
 /** The missed pushes, counted since `sinceMs` (epoch milliseconds). */
@@ -39,7 +41,10 @@ const pushRecord = z.object({
     missed: count,
     missedSincePush: count,
     silence: z.object({ sinceMs: z.number(), noticedAtMs: z.number(), found: count, loss: count }).nullable().default(null),
-    pushedSinceSilence: count,
+    lastSilence: z.object({ fromMs: z.number(), toMs: z.number() }).nullable().default(null),
+    trial: z.object({ sinceMs: z.number(), polledAtMs: z.number().nullable(), pushes: count }).nullable().default(null),
+    newest: z.string().default(''),
+    misreadAtMs: z.number().nullable().default(null),
     lastPushAtMs: z.number().nullable(),
     evidenceFromMs: z.number().nullable(),
     byHour: z.array(count).length(24),
@@ -48,6 +53,7 @@ const pushRecord = z.object({
   }),
   missed: z.object({ count, sinceMs: z.number(), lastFoundAtMs: z.number().nullable() }),
   toldSilent: z.boolean(),
+  toldLossy: z.boolean().default(false),
 })
 
 /** Encodes a scan rate as JSON, with rounded numbers. */
@@ -63,17 +69,17 @@ export function parseScanRate(text: string): ScanRate | null {
   return asOfMs === undefined || kinds === undefined || places === undefined ? null : { asOfMs, kinds, places }
 }
 
-export function encodePushRecord({ channel, missed, toldSilent }: PushRecord): string {
+export function encodePushRecord({ channel, ...record }: PushRecord): string {
   const evidenceFromMs = Number.isFinite(channel.evidenceFromMs) ? channel.evidenceFromMs : null
-  return JSON.stringify({ format: FORMAT, channel: { ...channel, evidenceFromMs }, missed, toldSilent })
+  return JSON.stringify({ format: FORMAT, channel: { ...channel, evidenceFromMs }, ...record })
 }
 
 /** Parses stored facts about pushes; null: the text is damaged, or of another format. */
 export function parsePushRecord(text: string): PushRecord | null {
   const record = read(text, pushRecord)
   if (record === null) return null
-  const { channel, missed, toldSilent } = record
-  return { channel: { ...channel, evidenceFromMs: channel.evidenceFromMs ?? Number.NEGATIVE_INFINITY }, missed, toldSilent }
+  const { channel, missed, toldSilent, toldLossy } = record
+  return { channel: { ...channel, evidenceFromMs: channel.evidenceFromMs ?? Number.NEGATIVE_INFINITY }, missed, toldSilent, toldLossy }
 }
 
 function read<T>(text: string, schema: z.ZodType<T>): T | null {
@@ -90,5 +96,6 @@ function read<T>(text: string, schema: z.ZodType<T>): T | null {
  */
 export function resumeChannel(channel: PushChannel, nowMs: number): PushChannel {
   if (channel.health === 'silent' || channel.lastPushAtMs === null) return channel
-  return { ...channel, lastPushAtMs: nowMs, missedSincePush: 0, evidenceFromMs: nowMs }
+  const trial = channel.trial === null ? null : { ...channel.trial, sinceMs: nowMs, polledAtMs: null }
+  return { ...channel, trial, lastPushAtMs: nowMs, missedSincePush: 0, evidenceFromMs: nowMs }
 }

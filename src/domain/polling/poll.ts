@@ -1,6 +1,6 @@
 import type { PollObservation } from '../history/observation.ts'
 import type { MissedPushes } from './model-codec.ts'
-import type { Probation, PushHealth, SilenceEvidence } from './push-health.ts'
+import type { PastSilence, Probation, PushHealth, SilenceEvidence } from './push-health.ts'
 
 /** A parcel whose poll is due and leased to the caller. */
 export interface DuePoll {
@@ -66,9 +66,24 @@ export interface PushChannelView {
   readonly missedSincePush: number
   /** The proof of the present silence; null: pushes are not silent, or the proof is no longer known. */
   readonly silence: SilenceEvidence | null
-  /** Since when pushes arrive again after a silence, and when they are trusted; null: they have nothing to prove. */
+  /** The last silence that is over; null: there was none. */
+  readonly lastSilence: PastSilence | null
+  /** Since when pushes have to prove themselves, and when they are trusted; null: they have nothing to prove, or are in trouble. */
   readonly probation: Probation | null
+  /** How many of the newest pushes went into quarantine because they were not understood. */
+  readonly newest: NewestPushes
   readonly missed: MissedPushes
+}
+
+/** The newest pushes, a few at most. */
+export interface NewestPushes {
+  readonly count: number
+  /** How many of them were not understood. */
+  readonly misread: number
+  /** Whether these are too many to rely on pushes. */
+  readonly areTooMany: boolean
+  /** When the last one came that was not understood, epoch milliseconds; null: there was none. */
+  readonly misreadAtMs: number | null
 }
 
 /** The health of pushes after a checkpoint. */

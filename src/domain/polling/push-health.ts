@@ -3,9 +3,10 @@ import { notAhead } from '../put-back.ts'
 /**
  * How reliable the carrier's pushes are (DOMAIN 6.1).
  *
- * `unknown`: no push came yet, or too few verdicts are in. Polls keep their full cadence, and there is no alarm. `healthy`: pushes arrive
- * and few are lost. `lossy`: pushes arrive, but too many are lost, or they have only just resumed. `silent`: no push arrives although the
- * carrier scans. Polls keep their full cadence, and operators are alarmed.
+ * `unknown`: no push came yet, or it is too early to tell. Polls keep their full cadence, and there is no alarm. `healthy`: pushes arrive,
+ * and few are lost or go into quarantine, in a time long enough that a loss would have been noticed. `lossy`: pushes arrive, but too many
+ * are lost or go into quarantine, or did so until recently. `silent`: no push arrives although the carrier scans. Polls keep their full
+ * cadence, and operators are alarmed.
  */
 export type PushHealth = 'unknown' | 'healthy' | 'lossy' | 'silent'
 
@@ -20,8 +21,14 @@ export interface PushChannel {
   readonly missedSincePush: number
   /** The proof of the silence; null: pushes are not silent. */
   readonly silence: SilenceEvidence | null
-  /** Pushes since the last silence. */
-  readonly pushedSinceSilence: number
+  /** The last silence that is over; null: there was none. */
+  readonly lastSilence: PastSilence | null
+  /** The time in which pushes have to prove themselves; null: they have done so, or are in trouble, or none came yet. */
+  readonly trial: Trial | null
+  /** A sign for each of the newest pushes, the newest last: understood, or quarantined without being understood. */
+  readonly newest: string
+  /** When the last of those that were not understood came, epoch milliseconds; null: there was none. */
+  readonly misreadAtMs: number | null
   readonly lastPushAtMs: number | null
   /** Earlier events fell into a silence that is over, so they prove nothing. */
   readonly evidenceFromMs: number
@@ -29,6 +36,24 @@ export interface PushChannel {
   readonly byHour: readonly number[]
   readonly days: number
   readonly dayOf: number
+}
+
+/**
+ * Pushes that few contradict have to prove themselves, because a loss is known only after a poll has found the entry and the grace period
+ * has passed. Times are epoch milliseconds.
+ */
+export interface Trial {
+  /** When the first of these pushes came. */
+  readonly sinceMs: number
+  /** When the first poll since then was asked that the carrier answered; null: there was none, so no loss can have been noticed. */
+  readonly polledAtMs: number | null
+  readonly pushes: number
+}
+
+/** A silence that is over: from the last push before it to the first one after it, epoch milliseconds. */
+export interface PastSilence {
+  readonly fromMs: number
+  readonly toMs: number
 }
 
 /** The proof of a silence, as it was when the silence was noticed. */
@@ -49,7 +74,10 @@ export const newPushChannel: PushChannel = {
   missed: 0,
   missedSincePush: 0,
   silence: null,
-  pushedSinceSilence: 0,
+  lastSilence: null,
+  trial: null,
+  newest: '',
+  misreadAtMs: null,
   lastPushAtMs: null,
   evidenceFromMs: Number.NEGATIVE_INFINITY,
   byHour: Array.from({ length: 24 }, () => 0),
@@ -65,8 +93,15 @@ const DAY_MS = 24 * HOUR_MS
  * scans like no loss.
  */
 const REMEMBERED_MIN = 500
-/** With fewer verdicts no loss can be estimated. */
+/** With fewer verdicts no loss can be estimated. Counts fade a little, so slightly fewer are enough. */
 const VERDICTS_MIN = 20
+const FADED_VERDICTS_MIN = VERDICTS_MIN * 0.9
+/** Pushes count as healthy only when at least this many have come in their trial. */
+export const TRIAL_PUSHES = VERDICTS_MIN
+/** The newest pushes show whether pushes are understood: how many are looked at, from how many in quarantine on they are too many, and how many are few. */
+const NEWEST = { kept: 20, tooMany: 3, few: 1 }
+const UNDERSTOOD = '.'
+const MISREAD = 'x'
 /** Pushes become lossy above the first limit, and healthy again only below the second, so that the state does not flicker. */
 const LOSSY_ABOVE = 0.12
 const HEALTHY_BELOW = 0.08
@@ -85,7 +120,7 @@ const FOUND_MIN = 2
 const UNUSUAL = 0.01
 /** On an unusual day polls find entries this much more rarely. So each entry found since the last push makes an unusual day less likely. */
 const UNUSUAL_FIND = 0.25
-/** After a silence, pushes count as healthy only when this many have arrived, over at least this time. */
+/** After trouble the trial of pushes takes at least this long. */
 const PROBATION_MS = HOUR_MS / 2
 /** The counts of a day weigh this much one day later. */
 const DAY_FADE = 0.8
@@ -103,19 +138,31 @@ export function unpushedSinceLast({ missedSincePush, silence }: PushChannel): nu
   return Math.max(missedSincePush, silence?.found ?? 0)
 }
 
-/** The time in which pushes have to prove themselves after a silence, epoch milliseconds. */
-export interface Probation {
-  /** When pushes arrived again; after a restart, when it began. */
-  readonly sinceMs: number
-  /** The earliest time at which pushes count as healthy again. They need `VERDICTS_MIN` pushes too. */
-  readonly untilMs: number
+/** The number of the newest pushes, and of those among them that went into quarantine because they were not understood. */
+export function newestPushes({ newest }: Pick<PushChannel, 'newest'>): { readonly count: number; readonly misread: number } {
+  return { count: newest.length, misread: newest.split(MISREAD).length - 1 }
 }
 
-/** The probation of pushes that arrive again and of which few are lost; null: there is none. */
-export function probationOf(channel: PushChannel): Probation | null {
-  const { health, evidenceFromMs } = channel
-  if (health !== 'lossy' || !Number.isFinite(evidenceFromMs) || estimatePushLoss(channel) > HEALTHY_BELOW) return null
-  return { sinceMs: evidenceFromMs, untilMs: evidenceFromMs + PROBATION_MS }
+/** Whether so many of the newest pushes went into quarantine that pushes cannot be relied on. */
+export function areMisread({ newest, health }: Pick<PushChannel, 'newest' | 'health'>): boolean {
+  return newestPushes({ newest }).misread > (health === 'lossy' ? NEWEST.few : NEWEST.tooMany - 1)
+}
+
+/** The trial of pushes as operators see it. */
+export interface Probation extends Pick<Trial, 'sinceMs' | 'pushes'> {
+  /**
+   * The earliest time at which pushes count as healthy, epoch milliseconds. They need `TRIAL_PUSHES` pushes too. Null: the carrier has not
+   * answered a poll since the trial began, so no time is known.
+   */
+  readonly untilMs: number | null
+}
+
+/** The trial of pushes; null: there is none. `graceMs`: how late a push may be before it counts as missed. */
+export function probationOf({ trial, health }: PushChannel, graceMs: number): Probation | null {
+  if (trial === null) return null
+  const { sinceMs, polledAtMs, pushes } = trial
+  const leastMs = health === 'lossy' ? sinceMs + PROBATION_MS : sinceMs
+  return { sinceMs, pushes, untilMs: polledAtMs === null ? null : Math.max(leastMs, polledAtMs + graceMs) }
 }
 
 /**
@@ -123,13 +170,17 @@ export function probationOf(channel: PushChannel): Probation | null {
  * silence would go unnoticed for as long as the jump.
  */
 export function clampChannelToClock(channel: PushChannel, nowMs: number): PushChannel {
-  const { lastPushAtMs, evidenceFromMs, dayOf } = channel
+  const { lastPushAtMs, evidenceFromMs, dayOf, trial, lastSilence, misreadAtMs } = channel
   const day = Math.floor(nowMs / DAY_MS)
-  if ((lastPushAtMs ?? nowMs) <= nowMs && evidenceFromMs <= nowMs && dayOf <= day) return channel
+  const latestMs = Math.max(lastPushAtMs ?? 0, evidenceFromMs, trial?.sinceMs ?? 0, trial?.polledAtMs ?? 0, lastSilence?.toMs ?? 0)
+  if (Math.max(latestMs, misreadAtMs ?? 0) <= nowMs && dayOf <= day) return channel
   return {
     ...channel,
     lastPushAtMs: notAhead(lastPushAtMs, nowMs),
     evidenceFromMs: notAhead(evidenceFromMs, nowMs),
+    trial: trial === null ? null : { ...trial, sinceMs: notAhead(trial.sinceMs, nowMs), polledAtMs: notAhead(trial.polledAtMs, nowMs) },
+    lastSilence: lastSilence === null ? null : { fromMs: notAhead(lastSilence.fromMs, nowMs), toMs: notAhead(lastSilence.toMs, nowMs) },
+    misreadAtMs: notAhead(misreadAtMs, nowMs),
     dayOf: Math.min(dayOf, day),
   }
 }
@@ -141,18 +192,44 @@ export function clampChannelToClock(channel: PushChannel, nowMs: number): PushCh
 export function afterPush(channel: PushChannel, atMs: number, count = 1): PushChannel {
   const wasSilent = channel.health === 'silent'
   const counted = countArrivals(weigh(channel, { pushed: count, missed: 0 }), atMs, count)
-  return assess(
+  const { trial, ...after } = assess(
     {
       ...counted,
       health: wasSilent ? 'lossy' : counted.health,
       missedSincePush: 0,
       silence: null,
-      pushedSinceSilence: wasSilent ? count : counted.pushedSinceSilence + count,
+      lastSilence: wasSilent ? { fromMs: channel.silence?.sinceMs ?? channel.lastPushAtMs ?? atMs, toMs: atMs } : channel.lastSilence,
+      newest: addNewest(channel, UNDERSTOOD, count),
       lastPushAtMs: Math.max(channel.lastPushAtMs ?? atMs, atMs),
       evidenceFromMs: wasSilent ? atMs : channel.evidenceFromMs,
     },
     atMs,
   )
+  return { ...after, trial: trial === null ? null : { ...trial, pushes: trial.pushes + count } }
+}
+
+/** The channel after `count` pushes that were quarantined at about the same time because they were not understood. */
+export function afterMisread(channel: PushChannel, atMs: number, count = 1): PushChannel {
+  const misreadAtMs = Math.max(channel.misreadAtMs ?? atMs, atMs)
+  return assess({ ...channel, newest: addNewest(channel, MISREAD, count), misreadAtMs }, atMs)
+}
+
+function addNewest({ newest }: PushChannel, sign: string, count: number): string {
+  return (newest + sign.repeat(Math.min(count, NEWEST.kept))).slice(-NEWEST.kept)
+}
+
+/** The channel after an answered poll that was asked at this time: it would have found an entry whose push was lost. */
+export function afterPoll(channel: PushChannel, askedAtMs: number): PushChannel {
+  const { trial } = channel
+  if (trial === null || trial.polledAtMs !== null || askedAtMs < trial.sinceMs) return channel
+  return { ...channel, trial: { ...trial, polledAtMs: askedAtMs } }
+}
+
+/** The channel after a look at its trial. Only this makes pushes healthy, because a push alone does not show that no other was lost. */
+export function afterTrial(channel: PushChannel, { nowMs, graceMs }: { readonly nowMs: number; readonly graceMs: number }): PushChannel {
+  const probation = probationOf(channel, graceMs)
+  if (probation === null || probation.untilMs === null || probation.untilMs > nowMs || probation.pushes < TRIAL_PUSHES) return channel
+  return { ...channel, health: 'healthy', trial: null }
 }
 
 /**
@@ -214,7 +291,7 @@ function silenced(
 ): PushChannel {
   const missed = Math.max(0, channel.missed - channel.missedSincePush)
   const silence = { sinceMs: channel.lastPushAtMs ?? nowMs, noticedAtMs: nowMs, found, loss }
-  return { ...channel, health: 'silent', missed, silence, pushedSinceSilence: 0 }
+  return { ...channel, health: 'silent', missed, silence, trial: null }
 }
 
 /** How many pushes usually come between the last one and `toMs`, judged by the same hours of earlier days. */
@@ -252,16 +329,16 @@ function countArrivals(channel: PushChannel, atMs: number, arrived: number): Pus
   }
 }
 
+/** Notices trouble, and begins a trial when there is none. */
 function assess(channel: PushChannel, nowMs: number): PushChannel {
-  const { health, pushed, missed, lastPushAtMs } = channel
-  if (health === 'silent' || lastPushAtMs === null || pushed + missed < VERDICTS_MIN * 0.9) return channel
+  const { health, pushed, missed, lastPushAtMs, trial } = channel
+  if (health === 'silent' || lastPushAtMs === null) return channel
   const loss = estimatePushLoss(channel)
-  if (loss > LOSSY_ABOVE) return { ...channel, health: 'lossy' }
+  const isLossy = pushed + missed >= FADED_VERDICTS_MIN && loss > LOSSY_ABOVE
+  if (isLossy || areMisread(channel)) return { ...channel, health: 'lossy', trial: null }
   if (health === 'healthy') return channel
-  if (health === 'lossy' && loss > HEALTHY_BELOW) return channel
-  const onProbation =
-    channel.evidenceFromMs > 0 && (channel.pushedSinceSilence < VERDICTS_MIN || nowMs < channel.evidenceFromMs + PROBATION_MS)
-  return onProbation ? channel : { ...channel, health: 'healthy' }
+  if (health === 'lossy' && loss > HEALTHY_BELOW) return { ...channel, trial: null }
+  return trial === null ? { ...channel, trial: { sinceMs: nowMs, polledAtMs: null, pushes: 0 } } : channel
 }
 
 function hourOfDay(atMs: number): number {

@@ -1,8 +1,11 @@
 import type { CadenceModel } from '../../domain/polling/cadence.ts'
 import { afterAnswer, afterNoAnswer, type CarrierSilence, clampSilenceToClock, noSilence } from '../../domain/polling/carrier-silence.ts'
 import {
+  afterMisread,
   afterMiss,
+  afterPoll,
   afterPush,
+  afterTrial,
   afterUnpushedEntries,
   clampChannelToClock,
   estimatePushLoss,
@@ -25,14 +28,18 @@ export interface CarrierModelKeeper {
   learn(sample: ScanSample): void
   /** Notes that `count` pushes arrived at about this time. */
   pushed(atMs: number, count: number): void
+  /** Notes that `count` pushes were quarantined at about this time because they were not understood. */
+  misread(atMs: number, count: number): void
   missed(miss: { readonly eventAtMs: number; readonly nowMs: number }): void
   /** Notes the event time, epoch milliseconds, of an entry that a poll reported first. */
   foundByPoll(eventAtMs: number): void
   /** Notes that the carrier answered a poll. */
   answered(atMs: number): void
+  /** Notes that a poll, asked at this time, brought a history. */
+  polled(askedAtMs: number): void
   /** Notes that a poll got no answer. */
   unanswered(atMs: number): void
-  /** Checks whether entries that polls found have waited for their push for longer than the grace period. */
+  /** Checks whether entries that polls found have waited for their push for longer than the grace period, and whether pushes are proven. */
   review(graceMs: number): void
   learnt(): CarrierModel
   /** Continues with another model. Samples that still wait are dropped. */
@@ -89,6 +96,9 @@ export function createCarrierModelKeeper(
     pushed(atMs, count) {
       channel = afterPush(channel, atMs, count)
     },
+    misread(atMs, count) {
+      channel = afterMisread(channel, atMs, count)
+    },
     missed(miss) {
       channel = afterMiss(channel, miss)
     },
@@ -98,6 +108,9 @@ export function createCarrierModelKeeper(
     answered(atMs) {
       silence = afterAnswer(silence, atMs)
     },
+    polled(askedAtMs) {
+      channel = afterPoll(channel, askedAtMs)
+    },
     unanswered(atMs) {
       silence = afterNoAnswer(silence, atMs)
     },
@@ -106,7 +119,8 @@ export function createCarrierModelKeeper(
       const settledToMs = clock.now() - graceMs
       unpushed = unpushed.filter((eventAtMs) => eventAtMs > (channel.lastPushAtMs ?? 0))
       const overdue = unpushed.filter((eventAtMs) => eventAtMs <= settledToMs).length
-      channel = afterUnpushedEntries(channel, { found: unpushed.length, overdue, settledToMs, nowMs: clock.now() })
+      const nowMs = clock.now()
+      channel = afterTrial(afterUnpushedEntries(channel, { found: unpushed.length, overdue, settledToMs, nowMs }), { nowMs, graceMs })
     },
     learnt: () => ({ scanRate, channel, silence }),
     replace(model) {

@@ -11,10 +11,11 @@ import {
 } from '../../domain/polling/model-codec.ts'
 import type { PushChannelView, PushHealthUpdate } from '../../domain/polling/poll.ts'
 import {
+  areMisread,
   estimatePushLoss,
+  newestPushes,
   newPushChannel,
   type PushChannel,
-  type PushHealth,
   probationOf,
   unpushedSinceLast,
 } from '../../domain/polling/push-health.ts'
@@ -49,7 +50,8 @@ export interface ModelCheckpoint {
    */
   reload(how: { readonly resume: boolean }): Promise<CarrierModel>
   countMissed(count: number): void
-  view(learnt: CarrierModel): PushChannelView
+  /** `graceMs`: how late a push may be before it counts as missed. */
+  view(learnt: CarrierModel, graceMs: number): PushChannelView
   /**
    * Saves ordinary changes now and then, and at once any change that operators are notified of. `all`: saves everything now. Never throws
    * for a failure of the store.
@@ -63,7 +65,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
   let saved = await loadSaved(ports)
   let from = modelOf(saved, clock.now())
   let missed = missedIn(saved, clock.now())
-  let toldSilent = saved.record?.toldSilent ?? false
+  let told = toldIn(saved)
   let kept = { ...from, missed, scanRateAtMs: clock.now(), pushesAtMs: clock.now() }
   let keptSilence = encodeSilence(from.silence, clock.now())
   let isFailing = false
@@ -73,14 +75,10 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
     saved.record !== null && lastPushAtMs === from.channel.lastPushAtMs ? saved.record.channel.lastPushAtMs : lastPushAtMs
 
   async function keepPushes(channel: PushChannel, nowMs: number): Promise<boolean> {
-    const eventQueued = {
-      channel: { ...channel, lastPushAtMs: lastPushOf(channel) },
-      missed,
-      toldSilent: isSilenceReported(toldSilent, channel.health),
-    }
-    const news = newsOf({ toldSilent, health: kept.channel.health }, eventQueued)
-    await savePushes(ports.store, eventQueued, news, nowMs)
-    toldSilent = eventQueued.toldSilent
+    const next = tellOf(told, channel)
+    const news = newsOf(told, next)
+    await savePushes(ports.store, { channel: { ...channel, lastPushAtMs: lastPushOf(channel) }, missed, ...next }, news, nowMs)
+    told = next
     kept = { ...kept, channel, missed, pushesAtMs: nowMs }
     return news !== null
   }
@@ -113,7 +111,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
       saved = await loadSaved(ports)
       from = resume ? modelOf(saved, clock.now()) : plainModel(saved)
       missed = missedIn(saved, clock.now())
-      toldSilent = saved.record?.toldSilent ?? false
+      told = toldIn(saved)
       kept = { ...kept, ...from, missed }
       keptSilence = encodeSilence(from.silence, clock.now())
       return from
@@ -121,11 +119,19 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
     countMissed(count) {
       if (count > 0) missed = { ...missed, count: missed.count + count, lastFoundAtMs: clock.now() }
     },
-    view({ channel }) {
-      const { health, silence } = channel
-      const missedSincePush = unpushedSinceLast(channel)
-      const [lastPushAtMs, probation] = [lastPushOf(channel), probationOf(channel)]
-      return { health, loss: estimatePushLoss(channel), lastPushAtMs, missedSincePush, silence, probation, missed }
+    view({ channel }, graceMs) {
+      const { health, silence, lastSilence, misreadAtMs } = channel
+      return {
+        health,
+        loss: estimatePushLoss(channel),
+        lastPushAtMs: lastPushOf(channel),
+        missedSincePush: unpushedSinceLast(channel),
+        silence,
+        lastSilence,
+        probation: probationOf(channel, graceMs),
+        newest: { ...newestPushes(channel), areTooMany: areMisread(channel), misreadAtMs },
+        missed,
+      }
     },
     async keep(learnt, { all } = { all: false }) {
       let eventQueued = false
@@ -141,25 +147,31 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
   }
 }
 
-/** A silence is reported once, and again only if pushes were reliable in between. */
-function isSilenceReported(before: boolean, health: PushHealth): boolean {
-  return health === 'silent' || (before && health !== 'healthy')
-}
-
+type Told = Pick<PushRecord, 'toldSilent' | 'toldLossy'>
 type PushNews = Extract<OperatorEvent, { readonly lastPushAt: unknown }>['event']
 
+function toldIn({ record }: Saved): Told {
+  return { toldSilent: record?.toldSilent ?? false, toldLossy: record?.toldLossy ?? false }
+}
+
 /**
- * The event that operators get when the health of pushes has changed; null: none. After a silence, the only event is that pushes are
+ * What operators know once they are told of this channel. A trouble is reported once, and again only if pushes were reliable in between.
+ * Pushes in quarantine have events of their own.
+ */
+function tellOf({ toldSilent, toldLossy }: Told, channel: PushChannel): Told {
+  if (channel.health === 'healthy') return { toldSilent: false, toldLossy: false }
+  const isLossy = channel.health === 'lossy' && channel.trial === null && !areMisread(channel)
+  return { toldSilent: toldSilent || channel.health === 'silent', toldLossy: toldLossy || isLossy }
+}
+
+/**
+ * The event that operators get when they have to know more than before; null: none. After a silence, the only event is that pushes are
  * reliable again.
  */
-function newsOf(
-  before: { readonly toldSilent: boolean; readonly health: PushHealth },
-  { toldSilent, channel }: PushRecord,
-): PushNews | null {
-  if (toldSilent !== before.toldSilent) return toldSilent ? 'pushes_silent' : 'pushes_trusted'
-  if (toldSilent || channel.health === before.health) return null
-  if (channel.health === 'lossy') return 'pushes_lossy'
-  return before.health === 'lossy' ? 'pushes_trusted' : null
+function newsOf(before: Told, after: Told): PushNews | null {
+  if (after.toldSilent !== before.toldSilent) return after.toldSilent ? 'pushes_silent' : 'pushes_trusted'
+  if (after.toldSilent || after.toldLossy === before.toldLossy) return null
+  return after.toldLossy ? 'pushes_lossy' : 'pushes_trusted'
 }
 
 interface Saved {

@@ -39,23 +39,32 @@ function createLessonBuffer() {
   let samples: ScanSample[] = []
   let foundByPoll: number[] = []
   let pushes: Lesson['pushes'] = null
+  let misread: Lesson['misread'] = null
+  const added = (before: Lesson['pushes'], atMs: number, count: number) => ({
+    count: (before?.count ?? 0) + count,
+    lastAtMs: Math.max(before?.lastAtMs ?? 0, atMs),
+  })
   return {
     sample(one: ScanSample): void {
       if (samples.length < SAMPLES_MAX) samples.push(one)
     },
     pushed(atMs: number, count: number): void {
-      pushes = { count: (pushes?.count ?? 0) + count, lastAtMs: Math.max(pushes?.lastAtMs ?? 0, atMs) }
+      pushes = added(pushes, atMs, count)
+    },
+    misread(atMs: number, count: number): void {
+      misread = added(misread, atMs, count)
     },
     found(eventAtMs: number): void {
       if (foundByPoll.length < FOUND_MAX) foundByPoll.push(eventAtMs)
     },
     /** Empties the collection; null: it was empty. */
     take(): Lesson | null {
-      if (pushes === null && samples.length + foundByPoll.length === 0) return null
-      const lesson = { samples, pushes, foundByPoll }
+      if (pushes === null && misread === null && samples.length + foundByPoll.length === 0) return null
+      const lesson = { samples, pushes, misread, foundByPoll }
       samples = []
       foundByPoll = []
       pushes = null
+      misread = null
       return lesson
     },
   }
@@ -64,9 +73,10 @@ function createLessonBuffer() {
 export function createSharedModel({ table, keeper, checkpoint, isPoller, replicaId, log }: SharedModelPorts): SharedModel {
   const unsent = createLessonBuffer()
 
-  function learn({ samples, pushes, foundByPoll }: Lesson): void {
+  function learn({ samples, pushes, misread, foundByPoll }: Lesson): void {
     for (const sample of samples) keeper.learn(sample)
     if (pushes !== null) keeper.pushed(pushes.lastAtMs, pushes.count)
+    if (misread !== null) keeper.misread(misread.lastAtMs, misread.count)
     for (const eventAtMs of foundByPoll) keeper.foundByPoll(eventAtMs)
   }
 
@@ -75,6 +85,7 @@ export function createSharedModel({ table, keeper, checkpoint, isPoller, replica
       ...keeper,
       learn: (sample) => (isPoller() ? keeper.learn(sample) : unsent.sample(sample)),
       pushed: (atMs, count) => (isPoller() ? keeper.pushed(atMs, count) : unsent.pushed(atMs, count)),
+      misread: (atMs, count) => (isPoller() ? keeper.misread(atMs, count) : unsent.misread(atMs, count)),
       foundByPoll: (eventAtMs) => (isPoller() ? keeper.foundByPoll(eventAtMs) : unsent.found(eventAtMs)),
     },
     checkpoint: {

@@ -6,6 +6,8 @@ import { isWarning, type Problem, problemsOf, type Situation } from '../../domai
 import { conditionOf } from '../../domain/delivery/endpoint-state.ts'
 import { type CarrierStanding, carrierStanding } from '../../domain/polling/carrier-standing.ts'
 import type { PushHealth } from '../../domain/polling/push-health.ts'
+import { type PushStanding, pushEvidence, pushStanding } from '../../domain/polling/push-standing.ts'
+import { plainText } from '../../domain/words.ts'
 import type { Overview } from '../../flow/admin/overview/overview.ts'
 import type { Clock } from '../../flow/ports.ts'
 import { pushProbation } from '../polling/upstream.routes.ts'
@@ -36,6 +38,7 @@ const overviewSchema = named('Overview', () =>
             credentials_refused: true,
             carrier_failing: true,
             pushes_silent: true,
+            pushes_lossy: true,
             endpoint_failing: true,
             endpoint_disabled: true,
             quarantined: true,
@@ -56,6 +59,18 @@ const overviewSchema = named('Overview', () =>
       .describe('The worst first. Empty: everything works.'),
     pushes: z.strictObject({
       health: oneOfAll<PushHealth>({ unknown: true, healthy: true, lossy: true, silent: true }),
+      standing: oneOfAll<PushStanding>({
+        none: true,
+        too_early: true,
+        healthy: true,
+        resumed: true,
+        lossy: true,
+        not_understood: true,
+        silent: true,
+      }).describe(
+        '`too_early`: nobody can know yet whether pushes are lost. `resumed`: few are lost since a trouble, which they must prove. `not_understood`: too many of the newest went into quarantine.',
+      ),
+      evidence: z.string().describe('What is known about pushes, in sentences.'),
       lastPushAt: instant().nullable().describe('When the last push with news came; null: none has.'),
       probation: pushProbation(),
       misdirected: z
@@ -123,6 +138,8 @@ function presentOverview(situation: Situation, nowMs: number): object {
     problems: problems.map((problem) => presentProblem(problem, situation, nowMs)),
     pushes: {
       health: pushes.health,
+      standing: pushStanding(pushes),
+      evidence: plainText(pushEvidence(pushes, nowMs)),
       lastPushAt: presentInstant(pushes.lastPushAtMs),
       probation:
         pushes.probation === null

@@ -33,12 +33,19 @@ export const credentialsState = () =>
 
 export const breakerState = () => oneOfAll<CarrierState['breaker']['state']>({ closed: true, open: true, probing: true })
 
-/** Pushes that arrive again after a silence. */
+/** Pushes that have to prove themselves. */
 export const pushProbation = () =>
   z
-    .strictObject({ since: instant(), trustedFrom: instant().describe('The earliest time; 20 pushes must have come too.') })
+    .strictObject({
+      since: instant(),
+      trustedFrom: instant()
+        .nullable()
+        .describe(
+          'The earliest time; 20 pushes must have come too. Null: the carrier has answered no poll since, so no loss could be noticed.',
+        ),
+    })
     .nullable()
-    .describe('Pushes arrive again after a silence, and few are lost: since when, and when they are trusted again. Null: it is not so.')
+    .describe('Few pushes are lost since the first one, or since a trouble: since when, and when they are trusted. Null: it is not so.')
 
 export const pushHealth = () => oneOfAll<PushHealth>({ unknown: true, healthy: true, lossy: true, silent: true })
 

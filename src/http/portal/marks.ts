@@ -1,6 +1,7 @@
 import { type Glance, isInTrouble, isWarning, MANY_QUARANTINED, problemsOf } from '../../domain/admin/verdict.ts'
 import { counted, countText } from '../../domain/amounts.ts'
 import { conditionOf } from '../../domain/delivery/endpoint-state.ts'
+import { pushStanding } from '../../domain/polling/push-standing.ts'
 import type { Marks } from './layout.ts'
 
 /** The marks next to the links of the side bar, a word for each problem. A section without a problem has no mark. */
@@ -26,6 +27,8 @@ export function marksOf(glance: Glance): Marks {
         ? { carrier: ['bad', 'failing'] }
         : pushes.health === 'silent'
           ? { carrier: ['bad', 'silent'] }
-          : {}),
+          : pushStanding(pushes) === 'lossy'
+            ? { carrier: ['warn', 'lossy'] }
+            : {}),
   }
 }

@@ -45,3 +45,10 @@ test('a full disk says since when, and how much of it others use', () => {
     'On the disk of /data/relay.db 153 MB of 200 MB are used, 58 MB by the store and 95 MB by others.',
   ])
 })
+
+test('lost pushes have a title, how many are lost, and who may lose them', () => {
+  const lossy = { ...WELL, pushes: { ...WELL.pushes, health: 'lossy' as const, loss: 0.34 } }
+  const { title, evidence, todo } = explainProblem({ kind: 'pushes_lossy' }, lossy, 61_000)
+  expect([title, evidence[0]]).toEqual(['Many pushes are lost', 'The last push with news came 1 min ago. By estimate, 34 % are lost.'])
+  expect(todo.join(' ')).toMatch(/the proxy in front.*the carrier loses them/)
+})

@@ -42,11 +42,24 @@ test('a new relay whose carrier does not answer says both', () => {
   })
 })
 
-test('lost pushes are in the headline beside a failed call', () => {
-  const lossy = { pushes: { ...WELL.pushes, health: 'lossy' as const } }
-  expect(headline({ ...lossy, carrier: TIMED_OUT }).text).toBe(
-    'Everything works, but the last call to the carrier failed, and many pushes are lost',
+test('pushes that are watched after a silence are in the headline beside a failed call', () => {
+  const [fromMs, sinceMs, untilMs] = [10_000, 50_000, 1_850_000]
+  const lastSilence = { fromMs, toMs: sinceMs }
+  const pushes = { ...WELL.pushes, health: 'lossy' as const, lastSilence, probation: { sinceMs, untilMs, pushes: 4 } }
+  const { text, caveats } = headline({ pushes, carrier: TIMED_OUT })
+  expect(text).toBe('Everything works, but the last call to the carrier failed, and pushes have just recovered')
+  expect(caveats[1]).toBe(
+    'No push came from 1970-01-01T00:00:10.000Z until 1970-01-01T00:00:50.000Z. The relay watches them until 1970-01-01T00:30:50.000Z, and then trusts them if few are lost.',
   )
+})
+
+test('pushes that are not understood are in the headline, with how many of the newest', () => {
+  const newest = { count: 20, misread: 12, areTooMany: true, misreadAtMs: NOW - 4000 }
+  expect(headline({ pushes: { ...WELL.pushes, newest } })).toEqual({
+    verdict: 'works',
+    text: 'Everything works, but many pushes are not understood',
+    caveats: ['Of the newest 20 pushes, 12 went into quarantine, the last one 4 s ago.'],
+  })
 })
 
 test('problems are counted, and the caveats stay beside them', () => {

@@ -57,6 +57,7 @@ describe.each([
   ['a refused password', { carrier: { ...CARRIER, credentials: 'refused' } }, 'credentials_refused'],
   ['a carrier that fails', { carrier: { ...CARRIER, breaker: { state: 'open', failures: 5, restMs: 1000 } } }, 'carrier_failing'],
   ['silent pushes', { pushes: { ...fine.pushes, health: 'silent' } }, 'pushes_silent'],
+  ['lost pushes', { pushes: { ...fine.pushes, health: 'lossy' } }, 'pushes_lossy'],
   ['a failing endpoint', { endpoints: [endpoint({ health: failing })] }, 'endpoint_failing'],
   ['an endpoint that its 410 disabled', { endpoints: [endpoint({ disabled: 'gone' })] }, 'endpoint_disabled'],
   ['a disk that is low', { disk: { ...DISK, freeBytes: 199 } }, 'disk_low'],

@@ -1,9 +1,15 @@
 import { expect, test } from 'vitest'
 import {
+  afterMisread,
   afterMiss,
+  afterPoll,
   afterPush,
+  afterTrial,
   afterUnpushedEntries,
+  areMisread,
+  clampChannelToClock,
   estimatePushLoss,
+  newestPushes,
   newPushChannel,
   type PushChannel,
   probationOf,
@@ -14,13 +20,24 @@ import { HOUR_MS, MINUTE_MS } from '../../support/runner/constants.ts'
 
 const START = Date.UTC(2026, 2, 2, 8)
 
-/** Makes a channel from entries a minute apart: `.` was pushed, and `x` was missed and found ten minutes later. */
+const GRACE_MS = 10 * MINUTE_MS
+
+/**
+ * Makes a channel from entries a minute apart: `.` was pushed, `?` was pushed and not understood, and `x` was missed and found ten minutes
+ * later. Every minute the carrier answers a poll, and the trial of pushes is looked at.
+ */
 function audience(story: string, from: PushChannel = newPushChannel, startMs = START): PushChannel {
   return [...story].reduce((channel, sign, at) => {
     const atMs = startMs + at * MINUTE_MS
-    return sign === '.' ? afterPush(channel, atMs) : afterMiss(channel, { eventAtMs: atMs, nowMs: atMs + 10 * MINUTE_MS })
+    return look(afterPoll(afterSign(channel, sign, atMs), atMs), atMs)
   }, from)
 }
+function afterSign(channel: PushChannel, sign: string, atMs: number): PushChannel {
+  if (sign === '.') return afterPush(channel, atMs)
+  if (sign === '?') return afterMisread(channel, atMs)
+  return afterMiss(channel, { eventAtMs: atMs, nowMs: atMs + GRACE_MS })
+}
+const look = (channel: PushChannel, nowMs: number) => afterTrial(channel, { nowMs, graceMs: GRACE_MS })
 /** Returns the channel after a review of the entries that wait for their push. */
 const afterReview = (channel: PushChannel, unpushed: Omit<UnpushedEntries, 'nowMs'>) =>
   afterUnpushedEntries(channel, { ...unpushed, nowMs: unpushed.settledToMs + 15 * MINUTE_MS })
@@ -80,17 +97,53 @@ test('pushes that arrive again are on probation for half an hour, and then healt
   const noticed = audience('xxxxx', healthy, START + 2 * HOUR_MS)
   const resumed = audience('.', noticed, resumedMs)
   const probation = { sinceMs: resumedMs, untilMs: resumedMs + 30 * MINUTE_MS }
-  expect([noticed, resumed, audience('.'.repeat(29), resumed, resumedMs + MINUTE_MS)].map(probationOf)).toEqual([
+  expect([noticed, resumed, audience('.'.repeat(29), resumed, resumedMs + MINUTE_MS)].map((one) => probationOf(one, GRACE_MS))).toEqual([
     null,
-    probation,
-    probation,
+    { ...probation, pushes: 1 },
+    { ...probation, pushes: 30 },
   ])
   const trusted = audience('.'.repeat(30), resumed, resumedMs + MINUTE_MS)
-  expect([trusted.health, probationOf(trusted)]).toEqual(['healthy', null])
+  expect([trusted.health, probationOf(trusted, GRACE_MS)]).toEqual(['healthy', null])
+  expect(trusted.lastSilence).toEqual({ fromMs: START + 99 * MINUTE_MS, toMs: resumedMs })
 })
 
-test('a channel that loses many pushes is not on probation', () => {
-  expect([newPushChannel, healthy, lossy].map(probationOf)).toEqual([null, null, null])
+test('many pushes at once are not healthy before the grace, because no loss can be noticed yet', () => {
+  const flood = afterPoll(afterPush(newPushChannel, START, 400), START + 1000)
+  expect(probationOf(flood, GRACE_MS)).toEqual({ sinceMs: START, untilMs: START + 1000 + GRACE_MS, pushes: 400 })
+  expect([look(flood, START + 1999).health, look(flood, START + GRACE_MS + 999).health]).toEqual(['unknown', 'unknown'])
+  expect(look(flood, START + GRACE_MS + 1000)).toMatchObject({ health: 'healthy', trial: null })
+})
+
+test('pushes are not healthy as long as no poll was answered that would have found a loss', () => {
+  const unasked = afterPoll(afterPush(newPushChannel, START, 400), START - 1)
+  expect(probationOf(unasked, GRACE_MS)).toEqual({ sinceMs: START, untilMs: null, pushes: 400 })
+  expect(look(unasked, START + 24 * HOUR_MS).health).toBe('unknown')
+})
+
+test('too few pushes are not healthy, however long ago they came', () => {
+  const few = audience('.'.repeat(19))
+  expect([look(few, START + 24 * HOUR_MS).health, probationOf(few, GRACE_MS)?.pushes]).toEqual(['unknown', 19])
+})
+
+test('pushes of which too many are not understood are not healthy, and are watched when they are', () => {
+  const odd = audience('??', healthy, START + 2 * HOUR_MS)
+  expect([odd.health, areMisread(odd), newestPushes(odd)]).toEqual(['healthy', false, { count: 20, misread: 2 }])
+  const misread = audience('?', odd, START + 3 * HOUR_MS)
+  expect([misread.health, areMisread(misread), probationOf(misread, GRACE_MS)]).toEqual(['lossy', true, null])
+  expect(estimatePushLoss(misread)).toBe(estimatePushLoss(healthy))
+  const again = audience('.'.repeat(19), misread, START + 4 * HOUR_MS)
+  expect([again.health, probationOf(again, GRACE_MS)?.sinceMs]).toEqual(['lossy', START + 4 * HOUR_MS + 18 * MINUTE_MS])
+  expect(audience('.'.repeat(31), again, START + 5 * HOUR_MS).health).toBe('healthy')
+})
+
+test('pushes that go into quarantine in a trial keep pushes from being trusted', () => {
+  const silent = audience('xxxxx', healthy, START + 2 * HOUR_MS)
+  expect(audience('..?'.repeat(100), silent, START + 8 * HOUR_MS).health).toBe('lossy')
+})
+
+test('a trial does not last longer because the clock was put back', () => {
+  const { trial, misreadAtMs } = clampChannelToClock(audience('.?.'), START - HOUR_MS)
+  expect([trial?.sinceMs, trial?.polledAtMs, misreadAtMs]).toEqual([START - HOUR_MS, START - HOUR_MS, START - HOUR_MS])
 })
 
 test('all waiting entries are evidence of a silence that is noticed before any is missed', () => {

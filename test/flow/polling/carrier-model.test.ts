@@ -53,6 +53,10 @@ const GRACE_MS = 10 * 60_000
 test.each([0, DAY_MS])('6.1: silent pushes are noticed even though the clock was put back by %i ms', (jumpMs) => {
   const { keeper, putBack, wait: pass, now } = overHour(jumpMs)
   for (let push = 0; push < 100; push++) keeper.pushed(now(), 1)
+  keeper.polled(now())
+  pass()
+  keeper.pushed(now(), 1)
+  keeper.review(GRACE_MS)
   expect(keeper.current().pushHealth).toBe('healthy')
   putBack()
   pass()

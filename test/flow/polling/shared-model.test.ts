@@ -14,6 +14,7 @@ function openReplicas() {
     const keeper = {
       learn: note('learns'),
       pushed: (atMs: number, count: number) => note('pushed')([atMs, count]),
+      misread: (atMs: number, count: number) => note('misread')([atMs, count]),
       foundByPoll: note('found'),
       settle: () => note('settles')(0),
       learnt: () => ({ scanRate: name, channel: { health: 'healthy' } }),
@@ -55,6 +56,7 @@ test('lessons of a replica reach the poller once, and the poller learns its own 
   two.keeper.learn(sample)
   two.keeper.pushed(100, 2)
   two.keeper.pushed(90, 1)
+  two.keeper.misread(95, 2)
   two.keeper.foundByPoll(50)
   await two.leave()
   await two.leave()
@@ -65,6 +67,7 @@ test('lessons of a replica reach the poller once, and the poller learns its own 
     `one learns ${JSON.stringify(sample)}`,
     `one learns ${JSON.stringify(sample)}`,
     'one pushed [100,3]',
+    'one misread [95,2]',
     'one found 50',
   ])
 })

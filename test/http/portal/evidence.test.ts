@@ -60,10 +60,10 @@ test('the card of a silence names the path that the relay expects, and what poll
 })
 
 test('pushes that arrive again are shown with since when, and when they are trusted', () => {
-  const probation = { sinceMs: NOON - 600_000, untilMs: NOON + 1_200_000 }
+  const probation = { sinceMs: NOON - 600_000, untilMs: NOON + 1_200_000, pushes: 30 }
   const page = carrierPage(visitAt(''), { ...silent, pushes: { ...silent.pushes, health: 'lossy', probation } })
   expect(page).toContain('arriving again')
-  expect(page).toMatch(/its pushes arrive again since .*11:50.*trusts them again from .*12:20/)
+  expect(page).toMatch(/its pushes arrive again since .*11:50.*The relay watches them until .*12:20/s)
   expect(page).not.toContain('many are lost')
 })
 

@@ -160,7 +160,39 @@ describe.each(engines)('the model of the carrier on $name', (engine) => {
     await second.close()
     const third = await runs.start()
     await runs.pushed(third, 60)
+    expect([await turn(third), (await third.pushChannel()).health]).toEqual([false, 'lossy'])
+    await runs.found(third)
+    runs.pass(10 * MINUTE_MS)
     expect([await turn(third), (await third.pushChannel()).health]).toEqual([true, 'healthy'])
+    expect(await eventsOf(runs)).toEqual(['pushes_silent', 'pushes_trusted'])
+  })
+
+  test('operators are told that pushes are trusted only once few of the newest go into quarantine', async () => {
+    const runs = await openRuns(engine)
+    const run = await runs.start()
+    await run.syncEndpoints([], runs.now(), 'http://127.0.0.1:9/')
+    const turn = async () => {
+      await run.settleMissedPushes(runs.now())
+      await run.checkpointModel()
+      return (await run.pushChannel()).health
+    }
+    await runs.pushed(run, 40)
+    for (let at = 0; at < 8; at++) {
+      runs.pass(20 * MINUTE_MS)
+      await runs.found(run)
+      await turn()
+    }
+    await runs.pushed(run)
+    await run.record(Array.from({ length: 3 }, (_, nth) => incomingPush(Buffer.from(`not JSON ${nth}`), runs.now())))
+    expect((await run.pushChannel()).newest).toMatchObject({ count: 20, misread: 3, areTooMany: true, misreadAtMs: runs.now() })
+    await runs.pushed(run, 18)
+    await runs.found(run)
+    runs.pass(HOUR_MS)
+    expect(await turn()).toBe('lossy')
+    await runs.pushed(run, 21)
+    await runs.found(run)
+    runs.pass(HOUR_MS)
+    expect(await turn()).toBe('healthy')
     expect(await eventsOf(runs)).toEqual(['pushes_silent', 'pushes_trusted'])
   })
 

@@ -2,6 +2,7 @@ import { type Glance, problemsOf } from '../../../domain/admin/verdict.ts'
 import { conditionOf } from '../../../domain/delivery/endpoint-state.ts'
 import { isObject, member, readJson } from '../../../domain/json-body.ts'
 import { carrierStanding } from '../../../domain/polling/carrier-standing.ts'
+import { pushStanding } from '../../../domain/polling/push-standing.ts'
 import type { Clock } from '../../ports.ts'
 import type { ReadSide } from '../../read-side.ts'
 import type { Overview } from './overview.ts'
@@ -119,7 +120,7 @@ function generalStamp(glance: Glance): string {
   return JSON.stringify([
     problems,
     counts.quarantined,
-    [carrierStanding(carrier).kind, pushes.health],
+    [carrierStanding(carrier).kind, pushes.health, pushStanding(pushes)],
     endpoints.map((state) => [state.endpoint.id, state.endpoint.name, conditionOf(state)]),
   ])
 }

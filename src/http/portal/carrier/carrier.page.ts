@@ -8,6 +8,7 @@ import { failureText } from '../../../domain/polling/carrier-failure-words.ts'
 import { type CarrierStanding, carrierStanding } from '../../../domain/polling/carrier-standing.ts'
 import type { PushChannelView } from '../../../domain/polling/poll.ts'
 import type { SilenceEvidence } from '../../../domain/polling/push-health.ts'
+import { type PushStanding, pushEvidence, pushStanding } from '../../../domain/polling/push-standing.ts'
 import type { Past } from '../../../flow/admin/overview/overview.ts'
 import { link } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
@@ -15,6 +16,7 @@ import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { asOfLine, headline, type StateKind, settingsList, stateMark, table } from '../parts.ts'
 import { fullTime, relativeTime, timeInSentence } from '../times.ts'
+import { wordsOnPage } from '../words.ts'
 import { refusalEvidence } from './carrier-words.ts'
 import { latenessTable, pushHours, spendingSection } from './spending.ts'
 
@@ -22,14 +24,16 @@ import { latenessTable, pushHours, spendingSection } from './spending.ts'
 export function pushMark(situation: Pick<Situation, 'notReady' | 'pushes' | 'held'>): Markup {
   if (situation.notReady.length > 0) return stateMark('bad', 'refused')
   if (areOnlyMisunderstood(situation)) return stateMark('bad', 'not understood')
-  if (situation.pushes.probation !== null) return stateMark('warn', 'arriving again')
-  const marks: Readonly<Record<PushChannelView['health'], readonly [StateKind, string]>> = {
-    unknown: ['none', 'too few to tell'],
+  const marks: Readonly<Record<PushStanding, readonly [StateKind, string]>> = {
+    none: ['none', 'none yet'],
+    too_early: ['none', 'too early to tell'],
     healthy: ['ok', 'arriving'],
+    resumed: ['warn', 'arriving again'],
     lossy: ['warn', 'arriving, many are lost'],
+    not_understood: ['warn', 'many are not understood'],
     silent: ['bad', 'silent'],
   }
-  return stateMark(...marks[situation.pushes.health])
+  return stateMark(...marks[pushStanding(situation.pushes)])
 }
 
 /** Whether the carrier answers, in a word with its mark. */
@@ -58,7 +62,7 @@ ${table({
   label: 'Connection',
   columns: [{ title: 'What' }, { title: 'State' }, { title: 'Evidence' }],
   rows: [
-    ['Pushes', pushMark(situation), pushEvidence(pushes, nowMs)],
+    ['Pushes', pushMark(situation), wordsOnPage(pushEvidence(pushes, nowMs), nowMs)],
     ['Answers', answerMark(situation), answerEvidence(carrier, nowMs)],
     ['Token', tokenMark(carrier), tokenEvidence(carrier, nowMs)],
     ['Breaker', stateMark(carrier.breaker.state === 'closed' ? 'ok' : 'bad', carrier.breaker.state), breakerEvidence(carrier)],
@@ -139,20 +143,14 @@ function leadOf(situation: Situation, nowMs: number): Part {
     return html`It answers our calls, <span class="bad-text">but the relay understands none of its pushes${since}</span>.`
   if (pushes.health === 'silent') return html`It answers our calls, <span class="bad-text">but pushes nothing${since}</span>.`
   if (standing.kind === 'troubled') return html`The last call failed: ${failureText(standing.reason)}.`
-  if (pushes.probation !== null)
-    return html`It answers our calls, and <span class="warn-text">its pushes arrive again since ${timeInSentence(pushes.probation.sinceMs, nowMs)}</span>. If few are lost, the relay trusts them again from ${timeInSentence(pushes.probation.untilMs, nowMs)}.`
-  if (pushes.health === 'lossy')
+  const ofPushes = pushStanding(pushes)
+  if (ofPushes === 'resumed' && pushes.probation !== null)
+    return html`It answers our calls, and <span class="warn-text">its pushes arrive again since ${timeInSentence(pushes.probation.sinceMs, nowMs)}</span>.`
+  if (ofPushes === 'not_understood')
+    return html`It answers our calls. <span class="warn-text">Many of its pushes are not understood</span>.`
+  if (ofPushes === 'lossy')
     return html`It answers our calls. <span class="warn-text">Many of its pushes are lost</span>: polls find those of parcels that the relay knows.`
   return standing.kind === 'unasked' ? 'It has not been asked yet.' : 'It answers our calls.'
-}
-
-function pushEvidence({ health, lastPushAtMs, missedSincePush, probation }: PushChannelView, nowMs: number): Part {
-  if (lastPushAtMs === null) return 'No push has come yet.'
-  if (health === 'silent')
-    return html`for ${spanText(nowMs - lastPushAtMs)}; ${countText(missedSincePush)} entries were found by polls alone.`
-  if (probation !== null)
-    return html`Since ${timeInSentence(probation.sinceMs, nowMs)}, the last one with news ${relativeTime(lastPushAtMs, nowMs)}. If few are lost, the relay trusts them again from ${timeInSentence(probation.untilMs, nowMs)}.`
-  return html`The last one with news came ${relativeTime(lastPushAtMs, nowMs)}.`
 }
 
 function answerEvidence({ credentials, lastAnswerAtMs, lastFailure }: CarrierState, nowMs: number): Part {

@@ -9,6 +9,7 @@ export const RUNBOOKS: Readonly<Record<Problem['kind'], readonly [page: ManualPa
   credentials_refused: ['runbooks', 'credentials_refused', 'refused credentials'],
   carrier_failing: ['runbooks', 'carrier_failing', 'the carrier fails'],
   pushes_silent: ['runbooks', 'pushes_silent', 'pushes are silent'],
+  pushes_lossy: ['runbooks', 'pushes_lossy', 'pushes are lost'],
   endpoint_failing: ['runbooks', 'endpoint_failing', 'a webhook fails'],
   endpoint_disabled: ['runbooks', 'endpoint_disabled', 'a webhook is disabled'],
   disk_full: ['runbooks', 'disk_full', 'the disk is full'],

@@ -2,6 +2,7 @@ import { isDiskFull, isDiskLow } from '../../../domain/admin/disk-room.ts'
 import { headlineOf } from '../../../domain/admin/headline.ts'
 import { doPollsReplacePushes, isNew, type Problem, problemsOf, type Situation } from '../../../domain/admin/verdict.ts'
 import { bytesText, counted, countText } from '../../../domain/amounts.ts'
+import { pushEvidence } from '../../../domain/polling/push-standing.ts'
 import type { Past } from '../../../flow/admin/overview/overview.ts'
 import { link } from '../addresses.ts'
 import { answerMark, leftText, pushMark } from '../carrier/carrier.page.ts'
@@ -11,6 +12,7 @@ import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { asOfLine, headline, icon, island, stateMark, table } from '../parts.ts'
 import { relativeTime } from '../times.ts'
+import { wordsOnPage } from '../words.ts'
 import { problemSections } from './problem-cards.ts'
 import { trafficSection } from './traffic.ts'
 
@@ -46,17 +48,20 @@ function leadOf(situation: Situation, problems: readonly Problem[], nowMs: numbe
   if (problems.some(({ kind }) => kind === 'not_ready')) return 'Pushes are answered with 503. The carrier sends them again, for a while.'
   if (pushes.health === 'silent' && !doPollsReplacePushes(situation))
     return 'The relay learns nothing new: no push comes, and the carrier cannot be asked. What the carrier scans now is found later.'
-  if (problems.length > 0)
-    return doPollsReplacePushes(situation)
-      ? pushes.health === 'silent'
-        ? 'Polls find what no push brings, but only for parcels that the relay knows. What a webhook refuses waits for it.'
-        : 'Nothing is lost: polls find what no push brings, and what a webhook refuses waits for it.'
-      : 'What a webhook refuses waits for it.'
+  if (problems.length > 0) {
+    if (!doPollsReplacePushes(situation)) return 'What a webhook refuses waits for it.'
+    return problems.some(({ kind }) => LACKS_PUSHES.includes(kind))
+      ? 'Polls find what no push brings, but only for parcels that the relay knows. What a webhook refuses waits for it.'
+      : 'Nothing is lost: polls find what no push brings, and what a webhook refuses waits for it.'
+  }
   if (isNew(situation)) return 'The relay is ready. It knows no parcel yet.'
   return html`${pushes.lastPushAtMs === null ? 'No push has come yet.' : html`The last push came ${relativeTime(pushes.lastPushAtMs, nowMs)}.`} ${
     carrier.lastAnswerAtMs === null ? null : html`The carrier answered ${relativeTime(carrier.lastAnswerAtMs, nowMs)}.`
   }`
 }
+
+/** The problems with which pushes may be missing that no poll replaces. */
+const LACKS_PUSHES: readonly Problem['kind'][] = ['pushes_silent', 'pushes_lossy', 'quarantined']
 
 function checks({ to, person, nowMs }: Visit, situation: Situation): Markup {
   const { carrier, pushes, endpoints, counts, disk, replicas } = situation
@@ -68,11 +73,7 @@ function checks({ to, person, nowMs }: Visit, situation: Situation): Markup {
     label: 'Checks',
     columns: [{ title: 'Check' }, { title: 'State' }, { title: 'Evidence' }],
     rows: [
-      [
-        'Pushes',
-        pushMark(situation),
-        pushes.lastPushAtMs === null ? 'None yet.' : html`The last one with news came ${relativeTime(pushes.lastPushAtMs, nowMs)}.`,
-      ],
+      ['Pushes', pushMark(situation), wordsOnPage(pushEvidence(pushes, nowMs), nowMs)],
       ['Carrier', answerMark(situation), html`${leftText(carrier)}.${isAdmin ? html` ${link(to`/carrier`, 'Carrier')}` : null}`],
       [
         'Webhooks',

@@ -1,5 +1,12 @@
 import { type DiskRoom, refusesFromMs } from '../../../domain/admin/disk-room.ts'
-import { describeMisdirected, MISDIRECTED_SHOWN, readableReason, UNHEARD_OF } from '../../../domain/admin/explain-problem.ts'
+import {
+  describeMisdirected,
+  type Explanation,
+  explainProblem,
+  MISDIRECTED_SHOWN,
+  readableReason,
+  UNHEARD_OF,
+} from '../../../domain/admin/explain-problem.ts'
 import { areOnlyMisunderstood, isWarning, misdirectedSincePush, type Problem, type Situation } from '../../../domain/admin/verdict.ts'
 import { bytesText, counted, countText, spanText } from '../../../domain/amounts.ts'
 import { FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
@@ -94,6 +101,8 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
 <li>From outside your network: <code>curl -i https://YOUR-HOST${webhook.path}</code>. The relay answers a GET with 405. After any other answer look at DNS, the firewall, the proxy and its certificate.</li>
 <li>When pushes come again, ask the carrier to send the missed ones again, or for a list of the parcels that are new since then. The runbook says how to watch these.</li></ol>`,
       }
+    case 'pushes_lossy':
+      return tellPlainly(explainProblem(problem, situation, nowMs))
     case 'endpoint_failing':
     case 'endpoint_disabled':
       return tellEndpoint(visit, situation, problem)
@@ -123,6 +132,15 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
         what: html`<p>They share one store, and act differently on it.</p>`,
         todo: html`<ol><li>Give all replicas the same config file, then restart the ones that differ.</li></ol>`,
       }
+  }
+}
+
+/** The card of a problem in the words of the command. */
+function tellPlainly({ title, evidence, todo }: Explanation): Told {
+  return {
+    title,
+    what: html`${evidence.map((sentence) => html`<p>${sentence}</p>`)}`,
+    todo: html`<ol>${todo.map((step) => html`<li>${step}</li>`)}</ol>`,
   }
 }
 

@@ -1,0 +1,73 @@
+import { counted, countText, spanText } from '../amounts.ts'
+import { agoWord, timeWord, type Word } from '../words.ts'
+import type { PushChannelView } from './poll.ts'
+import { TRIAL_PUSHES } from './push-health.ts'
+
+/**
+ * What operators are told of the pushes. `none`: no push with news has come yet. `too_early`: so few have come, or in so short a time, that
+ * nobody can know whether any are lost. `resumed`: few are lost since a trouble, but they must prove it. `not_understood`: too many of the
+ * newest went into quarantine.
+ */
+export type PushStanding = 'none' | 'too_early' | 'healthy' | 'resumed' | 'lossy' | 'not_understood' | 'silent'
+
+export function pushStanding({ health, lastPushAtMs, probation, newest }: PushChannelView): PushStanding {
+  if (health === 'silent') return 'silent'
+  if (newest.areTooMany) return 'not_understood'
+  if (lastPushAtMs === null) return 'none'
+  if (health === 'lossy') return probation === null ? 'lossy' : 'resumed'
+  return health === 'healthy' ? 'healthy' : 'too_early'
+}
+
+/** The evidence for the standing of the pushes, in sentences. It says only what can be known. */
+export function pushEvidence(view: PushChannelView, nowMs: number): readonly Word[] {
+  const { lastPushAtMs, loss, missedSincePush, newest } = view
+  const last: readonly Word[] = lastPushAtMs === null ? [] : ['The last push with news came ', agoWord(lastPushAtMs, nowMs), '.']
+  const misread = newest.misread === 0 ? [] : [' ', ...misreadWords(view, nowMs)]
+  switch (pushStanding(view)) {
+    case 'none':
+      return ['No push with news has come yet.', ...misread]
+    case 'too_early':
+      return [...last, ' ', ...trialWords(view, nowMs), ...misread]
+    case 'healthy':
+      return [...last, ...misread]
+    case 'resumed':
+      return [...resumedWords(view, nowMs), ...misread]
+    case 'lossy':
+      return [...last, ` By estimate, ${Math.round(loss * 100)} % are lost.`, ...misread]
+    case 'not_understood':
+      return misreadWords(view, nowMs)
+    case 'silent':
+      return [
+        lastPushAtMs === null ? 'No push has come' : `No push has come for ${spanText(Math.max(0, nowMs - lastPushAtMs))}`,
+        `; ${countText(missedSincePush)} entries were found by polls alone.`,
+      ]
+  }
+}
+
+function resumedWords(view: PushChannelView, nowMs: number): readonly Word[] {
+  const { lastSilence, probation } = view
+  const sinceMs = probation?.sinceMs ?? 0
+  const before =
+    lastSilence?.toMs === sinceMs
+      ? ['No push came from ', timeWord(lastSilence.fromMs), ' until ']
+      : ['Too many pushes were lost, or were not understood, until ']
+  return [...before, timeWord(sinceMs), '. ', ...trialWords(view, nowMs)]
+}
+
+function misreadWords({ newest: { count, misread, misreadAtMs } }: PushChannelView, nowMs: number): readonly Word[] {
+  const last: readonly Word[] = misreadAtMs === null ? [] : [', the last one ', agoWord(misreadAtMs, nowMs)]
+  return [`Of the newest ${counted(count, 'push', 'pushes')}, ${countText(misread)} went into quarantine`, ...last, '.']
+}
+
+/** Why pushes are not trusted yet, and until when that takes. */
+function trialWords({ health, probation }: PushChannelView, nowMs: number): readonly Word[] {
+  if (probation === null) return ['It is too early to tell whether pushes are lost.']
+  const { sinceMs, untilMs, pushes } = probation
+  if (untilMs === null)
+    return ['It is too early to tell whether pushes are lost: the carrier has answered no poll since the first of them.']
+  if (untilMs <= nowMs && pushes < TRIAL_PUSHES)
+    return [`Too few have come to tell whether any are lost: ${pushes} since `, timeWord(sinceMs), `, and ${TRIAL_PUSHES} are needed.`]
+  return health === 'lossy'
+    ? ['The relay watches them until ', timeWord(untilMs), ', and then trusts them if few are lost.']
+    : ['It is too early to tell whether pushes are lost until ', timeWord(untilMs), '.']
+}

@@ -1,0 +1,59 @@
+import { describe, expect, test } from 'vitest'
+import type { PushChannelView } from '../../../src/domain/polling/poll.ts'
+import { type PushStanding, pushEvidence, pushStanding } from '../../../src/domain/polling/push-standing.ts'
+import { plainText } from '../../../src/domain/words.ts'
+import { WELL } from '../../support/portal/situation.ts'
+import { MINUTE_MS } from '../../support/runner/constants.ts'
+
+const NOW = Date.UTC(2026, 2, 2, 2, 20)
+const came = { ...WELL.pushes, lastPushAtMs: NOW - 3 * MINUTE_MS }
+const LAST = 'The last push with news came 3 min ago.'
+const trial = { sinceMs: Date.UTC(2026, 2, 2, 2, 13), untilMs: Date.UTC(2026, 2, 2, 2, 24), pushes: 60 }
+
+describe.each([
+  ['no push', { health: 'unknown', lastPushAtMs: null }, 'none', 'No push with news has come yet.'],
+  [
+    'pushes that came within the grace',
+    { health: 'unknown', probation: trial },
+    'too_early',
+    `${LAST} It is too early to tell whether pushes are lost until 2026-03-02T02:24:00.000Z.`,
+  ],
+  [
+    'pushes since which no poll was answered',
+    { health: 'unknown', probation: { ...trial, untilMs: null } },
+    'too_early',
+    `${LAST} It is too early to tell whether pushes are lost: the carrier has answered no poll since the first of them.`,
+  ],
+  [
+    'too few pushes',
+    { health: 'unknown', probation: { ...trial, untilMs: NOW, pushes: 7 } },
+    'too_early',
+    `${LAST} Too few have come to tell whether any are lost: 7 since 2026-03-02T02:13:00.000Z, and 20 are needed.`,
+  ],
+  ['healthy pushes', {}, 'healthy', LAST],
+  [
+    'healthy pushes of which one is odd',
+    { newest: { count: 20, misread: 1, areTooMany: false, misreadAtMs: NOW - 5000 } },
+    'healthy',
+    `${LAST} Of the newest 20 pushes, 1 went into quarantine, the last one 5 s ago.`,
+  ],
+  [
+    'pushes that recover without a silence',
+    { health: 'lossy', probation: trial },
+    'resumed',
+    'Too many pushes were lost, or were not understood, until 2026-03-02T02:13:00.000Z. The relay watches them until 2026-03-02T02:24:00.000Z, and then trusts them if few are lost.',
+  ],
+  ['lost pushes', { health: 'lossy', loss: 0.2 }, 'lossy', `${LAST} By estimate, 20 % are lost.`],
+  [
+    'pushes that are not understood',
+    { newest: { count: 9, misread: 9, areTooMany: true, misreadAtMs: NOW - 5000 }, lastPushAtMs: null },
+    'not_understood',
+    'Of the newest 9 pushes, 9 went into quarantine, the last one 5 s ago.',
+  ],
+  ['silent pushes', { health: 'silent', missedSincePush: 7 }, 'silent', 'No push has come for 3 min; 7 entries were found by polls alone.'],
+] satisfies readonly (readonly [string, Partial<PushChannelView>, PushStanding, string])[])('%s', (_what, change, standing, evidence) => {
+  test('are told by what can be known', () => {
+    const view = { ...came, ...change }
+    expect([pushStanding(view), plainText(pushEvidence(view, NOW))]).toEqual([standing, evidence])
+  })
+})
