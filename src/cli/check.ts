@@ -7,6 +7,7 @@ import { describeFailure } from '../domain/system-reason.ts'
 import { checkStandalone } from '../wiring/checking/standalone-check.ts'
 import { addRelayOptions, type ClientOptions, describeProblem, listOf, lookForRelay, openRelay, textOf } from './asking/ask-relay.ts'
 import { openConfig } from './config/config-file.ts'
+import { compareKeys } from './endpoints/compare-keys.ts'
 import { EXIT } from './exit-codes.ts'
 
 interface CheckOptions extends ClientOptions {
@@ -42,14 +43,16 @@ async function check(
   const absent = await lookForRelay(client)
   const running = absent === null
   if (running && options.username !== undefined && options.password !== undefined) {
+    const asked = await askRelay(client, hasFile && 'config' in config ? config.config : null)
+    if ('unset' in config) return hasFile ? [...config.unset, ...asked] : asked
     // The relay read the file some time ago, so the file is checked here as it is now.
-    const asked = await askRelay(client)
     return hasFile ? [...config.lines, ...asked.filter(({ name }) => name !== 'config')] : asked
   }
   const relay = running
     ? warning(`A relay runs at ${client.url}. Set RELAY_USERNAME and RELAY_PASSWORD to the login of an app with the scope admin to ask it.`)
     : { state: 'skipped' as const, message: describeAbsence(absent, client.url) }
   const lines: readonly CheckLine[] = [{ name: 'relay', subject: null, ...relay }]
+  if ('unset' in config) return [...lines, ...(running ? config.unset : [...config.lines, ...config.unset])]
   if (!('config' in config)) return [...lines, ...config.lines]
   return [...lines, ...(await checkStandalone(config.config, { isRunning: running }))]
 }
@@ -59,27 +62,44 @@ function describeAbsence(why: Error, url: string): string {
   return systemCode(why.cause) === 'ECONNREFUSED' ? `No relay answers at ${url}.` : why.message.replace(/^no/, 'No').replace(/[^?]$/, '$&.')
 }
 
-/** The config with the lines about it, or only the lines if it cannot be used. */
+interface CheckedFile {
+  readonly lines: readonly CheckLine[]
+}
+
+/**
+ * The config with the lines about it, or only the lines if it cannot be used. `unset`: nothing is wrong but that this shell lacks variables
+ * that the relay may have, so this says less about the deployment than any other problem.
+ */
 async function readFile(
   path: string,
-): Promise<{ readonly config: Config; readonly lines: readonly CheckLine[] } | { readonly lines: readonly CheckLine[] }> {
+): Promise<(CheckedFile & { readonly config: Config }) | (CheckedFile & { readonly unset: readonly CheckLine[] }) | CheckedFile> {
   const line = (verdict: Pick<CheckLine, 'state' | 'message'>): CheckLine => ({ name: 'config', subject: null, ...verdict })
   try {
     const config = await openConfig(path)
     const found = [...config.conflicts.map(failed), ...config.warnings.map(warning)].map(line)
     return { config, lines: found.length > 0 ? found : [line({ state: 'ok', message: `${path} has no mistakes.` })] }
   } catch (error) {
-    if (error instanceof ConfigError) return { lines: error.problems.map((problem) => line(failed(problem))) }
-    return { lines: [line(failed(describeFailure(error)))] }
+    if (!(error instanceof ConfigError)) return { lines: [line(failed(describeFailure(error)))] }
+    const lines = error.problems.map((problem) => line(failed(problem)))
+    const { unsetVariables } = error
+    return unsetVariables.length === 0 ? { lines } : { lines, unset: [line(warning(describeUnset(unsetVariables)))] }
   }
 }
 
-async function askRelay(client: CheckOptions): Promise<readonly CheckLine[]> {
+/** Whoever keeps the variables in a file for systemd or compose does not have them in every shell. */
+function describeUnset(variables: readonly string[]): string {
+  const [are, them] = variables.length === 1 ? ['is', 'it'] : ['are', 'them']
+  return `${variables.join(', ')} ${are} not set in this shell, so the file cannot be checked here. The relay's own environment may have ${them}. To check the file here, load the relay's variables first, for example: set -a && . ./relay.env`
+}
+
+/** The relay's own check. `config`: a file to compare with; null: there is none. */
+async function askRelay(client: CheckOptions, config: Config | null): Promise<readonly CheckLine[]> {
   try {
     const ask = await openRelay(client)
     const answer = await ask('GET', '/relay/check')
     if (answer.status !== 200) throw new Error(describeProblem(answer))
-    return listOf(answer.body, 'lines').flatMap((line) => readLine(line) ?? [])
+    const lines = listOf(answer.body, 'lines').flatMap((line) => readLine(line) ?? [])
+    return config === null ? lines : [...lines, ...(await compareKeys(ask, config))]
   } catch (error) {
     return [{ name: 'relay', subject: null, ...failed(describeFailure(error)) }]
   }

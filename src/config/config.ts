@@ -29,10 +29,13 @@ export type Config = Settings & {
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly problems: readonly string[]
+  /** The environment variables that are not set, if nothing else is wrong. */
+  readonly unsetVariables: readonly string[]
 
-  constructor(problems: readonly string[]) {
+  constructor(problems: readonly string[], unsetVariables: readonly string[] = []) {
     super(problems.length === 1 ? 'the config has a problem' : `the config has ${problems.length} problems`)
     this.problems = problems
+    this.unsetVariables = unsetVariables
   }
 }
 
@@ -52,7 +55,8 @@ export function loadConfig(path: string, env: NodeJS.ProcessEnv = process.env): 
   const result = plain.safeParse(read.values, once)
   const masks = maskedSpans(source, unknownPaths(noted))
   const present = (severity: Finding['severity']) => presentAll(path, source, ofSeverity(findings, severity), masks)
-  if (!result.success || ofSeverity(findings, 'problem').length > 0) throw new ConfigError(present('problem'))
+  const problems = ofSeverity(findings, 'problem')
+  if (!result.success || problems.length > 0) throw new ConfigError(present('problem'), unsetIn(problems))
   const conflicts = presentAll(path, source, conflictsIn(result.data, source), masks)
   return { ...result.data, warnings: present('warning'), conflicts }
 }
@@ -73,6 +77,11 @@ const jsonSchema = z.toJSONSchema(configSchema({ env: {}, warn: false }), { io: 
 /** The JSON Schema (2020-12) of the file, for editors. */
 export function configJsonSchema(): object {
   return jsonSchema
+}
+
+function unsetIn(problems: readonly Finding[]): readonly string[] {
+  const variables = problems.flatMap(({ unsetVariable }) => unsetVariable ?? [])
+  return variables.length < problems.length ? [] : [...new Set(variables)]
 }
 
 /** Settings that do not go together, each with its position in the file. */

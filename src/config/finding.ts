@@ -8,6 +8,8 @@ export interface Finding {
   readonly path: Path
   /** Completes "this setting ..." and never repeats a value. */
   readonly message: string
+  /** The environment variable that is not set, if that is the problem. */
+  readonly unsetVariable?: string
 }
 
 /** A path such as `apps[0].username`. An unusual name is left out: somebody may have written a secret where its key belongs. */

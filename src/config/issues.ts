@@ -16,7 +16,16 @@ export function findingsOf(issues: readonly z.core.$ZodIssue[], values: unknown,
     }
     const isWarning = issue.code === 'custom' && issue.params?.warning === true
     const message = isWarning ? issue.message : describe(issue, valueAt(values, issue.path))
-    return [{ severity: isWarning ? 'warning' : 'problem', offset: offsetOf(source, issue.path, 'value'), path: issue.path, message }]
+    const unsetVariable: unknown = issue.code === 'custom' ? issue.params?.unsetVariable : undefined
+    return [
+      {
+        severity: isWarning ? 'warning' : 'problem',
+        offset: offsetOf(source, issue.path, 'value'),
+        path: issue.path,
+        message,
+        ...(typeof unsetVariable === 'string' ? { unsetVariable } : {}),
+      },
+    ]
   })
 }
 

@@ -10,7 +10,7 @@ type SecretReference = string | { readonly env: string } | { readonly file: stri
 
 type SecretReading =
   | { readonly kind: 'read'; readonly secret: Secret; readonly warnings: readonly string[] }
-  | { readonly kind: 'unreadable'; readonly problem: string }
+  | { readonly kind: 'unreadable'; readonly problem: string; readonly unsetVariable?: string }
 
 /** Input of the schema. `warn`: whether to report values that are allowed but unwise, marked as warnings. */
 export interface SchemaContext {
@@ -66,7 +66,7 @@ export function oneOrTwoSecrets(context: SchemaContext, check: SecretCheck = {})
 interface SecretIssue {
   readonly code: 'custom'
   readonly message: string
-  readonly params?: { readonly warning: true }
+  readonly params?: { readonly warning: true } | { readonly unsetVariable: string }
 }
 
 /** Reads a secret, and reports what is wrong with it. Null: it cannot be read. */
@@ -74,7 +74,8 @@ function readChecked({ env, warn }: SchemaContext, check: SecretCheck) {
   return (written: SecretReference, report: (issue: SecretIssue) => void): Secret | null => {
     const reading = readSecret(written, env)
     if (reading.kind === 'unreadable') {
-      report({ code: 'custom', message: reading.problem })
+      const { problem: message, unsetVariable } = reading
+      report({ code: 'custom', message, ...(unsetVariable === undefined ? {} : { params: { unsetVariable } }) })
       return null
     }
     const text = reading.secret.reveal()
@@ -100,7 +101,8 @@ export function readSecret(written: SecretReference, env: NodeJS.ProcessEnv): Se
   if ('env' in written) {
     const value = env[written.env]
     if (value !== undefined) return accept(value, written, [])
-    return unreadable(`needs the environment variable ${written.env}, which is not set: set it, or write { file: PATH }`)
+    const problem = `needs the environment variable ${written.env}, which is not set: set it, or write { file: PATH }`
+    return { kind: 'unreadable', problem, unsetVariable: written.env }
   }
   return readSecretFile(written.file)
 }

@@ -79,6 +79,42 @@ test('check without a login says that a relay runs, and does not disturb it', as
   expect([wrong.code, wrong.stdout]).toEqual([1, expect.stringMatching(/^FAIL +relay +the relay refuses the login/m)])
 })
 
+test('check in a shell without the relay’s variables says so, and asks a running relay', async () => {
+  const relay = await startRelay()
+  const ofVariables = readFileSync(relay.config, 'utf8').replace('a-shared-key-for-tests-only', '{ env: KEY_OF_TEST }')
+  const config = join(temporaryFolder(), 'relay.yaml')
+  writeFileSync(config, ofVariables)
+  const unset = "KEY_OF_TEST is not set in this shell, so the file cannot be checked here. The relay's own environment may have it."
+  const asked = await check(['--config', config], { ...LOGIN, RELAY_URL: relay.internalUrl })
+  expect(asked.stdout).toMatch(/^ok +relay +Version /m)
+  expect(asked.stdout).toMatch(/^ok +push +A signed push/m)
+  expect(asked.stdout).toMatch(/^WARN +config +KEY_OF_TEST is not set in this shell/m)
+  expect(asked.stdout).not.toMatch(/^FAIL +config/m)
+  const without = await check(['--config', config, '--url', relay.internalUrl])
+  expect([without.code, without.stdout]).toEqual([0, expect.stringContaining(unset)])
+  const alone = await check(['--config', config, '--url', 'http://127.0.0.1:9'])
+  expect([alone.code, alone.stdout]).toEqual([
+    1,
+    expect.stringMatching(/^FAIL +config +.*KEY_OF_TEST[\s\S]*\nWARN +config +KEY_OF_TEST is not set/m),
+  ])
+  writeFileSync(config, `${ofVariables}\nunknwon: 1\n`)
+  const wrong = await check(['--config', config], { ...LOGIN, RELAY_URL: relay.internalUrl })
+  expect(wrong.stdout).toMatch(/^FAIL +config +.*unknwon/m)
+})
+
+test('check warns of endpoints whose keys in the file are not those of the running relay', async () => {
+  const endpoints = ['shop', 'lab'].map((name) => ({ name, url: 'http://127.0.0.1:9/', sharedKey: `the-key-of-${name}-for-tests` }))
+  const relay = await startRelay({ endpoints })
+  const run = async () => (await check(['--config', relay.config], { ...LOGIN, RELAY_URL: relay.internalUrl })).stdout
+  expect(await run()).toMatch(/^ok +keys endpoints +The running relay has the keys of the file\.$/m)
+  writeFileSync(relay.config, readFileSync(relay.config, 'utf8').replace('the-key-of-shop-for-tests', 'another-key-for-the-shop'))
+  const changed = await run()
+  expect(changed).toMatch(
+    /^WARN +keys endpoints\.shop +The file has another key \(fingerprint [0-9a-f]{8}\) than the running relay \([0-9a-f]{8}\): /m,
+  )
+  expect(changed).not.toMatch(/endpoints\.lab|another-key/)
+})
+
 testWith('openssl')('check trusts a private authority of RELAY_CA, and nobody without it', async () => {
   const folder = temporaryFolder()
   const authority = createAuthority(folder)

@@ -1,0 +1,30 @@
+import type { Config } from '../../config/config.ts'
+import { type CheckLine, ok, warning } from '../../domain/admin/check.ts'
+import { fingerprintKey } from '../../domain/delivery/key-fingerprint.ts'
+import { type AskRelay, textOf } from '../asking/ask-relay.ts'
+import { everyEndpoint } from './find-endpoint.ts'
+
+/** Each endpoint is one request, and nobody waits for thousands. */
+const COMPARED_MAX = 200
+
+/**
+ * Compares the keys of endpoints in a config file with those of a running relay, by their fingerprints. They differ if a key was changed
+ * since the relay read it, or if this shell has another value in a variable.
+ */
+export async function compareKeys(ask: AskRelay, { endpoints }: Pick<Config, 'endpoints'>): Promise<readonly CheckLine[]> {
+  if (endpoints.length === 0) return []
+  const standing = (await everyEndpoint(ask)).filter((one) => textOf(one, 'origin') === 'config')
+  const idOf = new Map(standing.map((one) => [textOf(one, 'name') ?? '', textOf(one, 'id') ?? '']))
+  const lines: CheckLine[] = []
+  const compared = endpoints.filter(({ name }) => idOf.has(name)).slice(0, COMPARED_MAX)
+  for (const { name, sharedKey } of compared) {
+    const running = textOf((await ask('GET', `/relay/endpoints/${idOf.get(name)}`)).body, 'keyFingerprint')
+    const written = fingerprintKey(sharedKey.reveal())
+    if (running === null || running === written) continue
+    const how = sharedKey.from !== null && 'env' in sharedKey.from ? 'restart it with the new value' : 'reload it: parcel-relay reload'
+    const message = `The file has another key (fingerprint ${written}) than the running relay (${running}): ${how}, if the file is right.`
+    lines.push({ name: 'keys', subject: `endpoints.${name}`, ...warning(message) })
+  }
+  if (compared.length === 0 || lines.length > 0) return lines
+  return [{ name: 'keys', subject: 'endpoints', ...ok('The running relay has the keys of the file.') }]
+}
