@@ -174,7 +174,10 @@ test('a lost store needs --last, and numbers continue after it', async () => {
   const { folder, backup } = await backedUp()
   rmSync(store(folder))
   const unknown = await restore(folder, backup)
-  expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('--last N')])
+  expect([unknown.code, unknown.stderr]).toEqual([
+    1,
+    expect.stringMatching(/--last N[\s\S]*--tombstones FILE[\s\S]*--forget-erasures\. Nothing was changed$/m),
+  ])
   expect(await restore(folder, backup, '--last', 'many')).toMatchObject({ code: 2 })
   const erasures = await restore(folder, backup, '--last', '3000000007')
   expect([erasures.code, erasures.stderr]).toEqual([1, expect.stringContaining('--forget-erasures')])
@@ -328,6 +331,12 @@ test('a backup without its at-rest key is restored without keys, once an operato
   expect(await refused()).toContain('add --without-keys')
   expect(await refused('--without-keys')).toContain('--without-keys --forget-erasures')
   expect(asidesIn(folder)).toEqual([])
+  // On a new machine all that is missing is asked for at once.
+  const elsewhere = temporaryFolder()
+  writeConfig(elsewhere, NO_CARRIER)
+  const lacking = await restore(elsewhere, backup)
+  for (const option of ['--last N', '--tombstones FILE', '--forget-erasures', '--without-keys'])
+    expect([lacking.code, lacking.stderr]).toEqual([1, expect.stringContaining(option)])
   const done = await restore(folder, backup, '--yes', '--without-keys', '--forget-erasures')
   expect([done.code, done.stdout], done.stderr).toEqual([0, expect.stringContaining('because theirs cannot be opened: shop')])
   expect(await storedNumber(store(folder), 'select count(*) from tombstone')).toBe(0)

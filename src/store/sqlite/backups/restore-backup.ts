@@ -18,6 +18,7 @@ import { FILE_MODE } from '../permissions.ts'
 import { readGivenTombstones, readTombstoneFile, tombstoneFileOf, writeTombstoneFile } from '../tombstone-file.ts'
 import { MANIFEST_TABLE, proveTable, readManifest, storedTables } from './manifest.ts'
 import { type GivenNumbers, highest, numbersIn, setNumbers } from './numbers.ts'
+import { createLacks, erasuresUnknown, numbersUnknown } from './restore-lacks.ts'
 import { asideEnding, finishSwap, preparedKeyOf, preparedOf, removePrepared, swapStore } from './swap-store.ts'
 
 /** A restore as an operator orders it. */
@@ -106,14 +107,18 @@ async function restore(order: RestoreOrder, path: string, ports: RestorePorts): 
   ports.onStep('checking the backup')
   const { manifest, sealed, tombstones } = inspectBackup(order.file)
   const before = inspectOld(path, manifest.sequence)
-  refuseUnknown(before, order)
+  const lacks = createLacks()
+  if (before === null && order.last === null) lacks.note(numbersUnknown(order.store))
   if (before !== null && before.numbers.sequence > manifest.sequence && !order.isConfirmed) refuseNewer(before, manifest, path)
   const keyFile = keyIn(order.file.replace(/\.db$/, '.key'))
   const keyFileBefore = keyIn(`${path}.key`)
   const found = findTombstones(path, order, before)
-  const erased = [found.kept, tombstones].find((one) => one !== null && one.tombstones.length > 0)
+  if (found === null) lacks.note(erasuresUnknown(tombstoneFileOf(path)))
+  const erased = [found?.kept ?? null, tombstones].find((one) => one !== null && one.tombstones.length > 0)
   const keys = { sealed, sealedBefore: before?.sealed ?? [], keyFile: keyFile ?? keyFileBefore, keyFileBefore, manifest }
-  const { otherKeys, lostKeys, isTombstoneKeyLost } = await ports.proveKeys({ ...keys, tombstoneKey: erased?.sealedKey ?? null })
+  const proved = await ports.proveKeys({ ...keys, tombstoneKey: erased?.sealedKey ?? null }).catch(lacks.noteError)
+  if (!lacks.isEmpty() || found === null || proved === undefined) throw lacks.refusal()
+  const { otherKeys, lostKeys, isTombstoneKeyLost } = proved
   ports.onStep('copying the backup beside the store')
   copyFileSync(order.file, preparedOf(path), constants.COPYFILE_FICLONE)
   if (keyFile !== null && !keyFileBefore?.equals(keyFile)) writeKey(preparedKeyOf(path), keyFile)
@@ -202,13 +207,13 @@ function tombstonesIn(db: Database.Database): KeptTombstones {
 
 /**
  * Finds the tombstones of what was erased since the backup. The relay erases it again when it starts, before it serves. `keep` puts them beside the
- * store. Throws if nobody knows whether anything was erased.
+ * store. Null: nobody knows whether anything was erased.
  */
 function findTombstones(
   path: string,
   { tombstones, forgetsErasures }: RestoreOrder,
   before: OldStore | null,
-): { readonly kept: KeptTombstones | null; readonly keep: () => void } {
+): { readonly kept: KeptTombstones | null; readonly keep: () => void } | null {
   const place = tombstoneFileOf(path)
   const isThere = existsSync(place)
   if (tombstones !== null) {
@@ -217,22 +222,9 @@ function findTombstones(
     return { kept: given, keep: () => writeTombstoneFile(place, given) }
   }
   if (isThere || forgetsErasures) return { kept: readTombstoneFile(place), keep: () => undefined }
-  if (before !== null) {
-    const kept = before.tombstones
-    return { kept, keep: () => (kept.tombstones.length > 0 ? writeTombstoneFile(place, kept) : undefined) }
-  }
-  throw new Error(
-    `${place} is gone with the store, so nobody knows what was erased since the backup, and it would come back. Name a copy of it: --tombstones FILE. ` +
-      'If nothing was erased, or it may come back: --forget-erasures. Nothing was changed.',
-  )
-}
-
-function refuseUnknown(before: OldStore | null, { last, store }: RestoreOrder): void {
-  if (before !== null || last !== null) return
-  throw new Error(
-    `${store} is gone or cannot be read, so nobody knows which numbers it has given. Name the highest sequence that any reader or endpoint has seen ` +
-      '(`relay-sequence`, `webhook-id`, or the `after` of a reader of the feed): --last N. Too high does no harm.',
-  )
+  if (before === null) return null
+  const kept = before.tombstones
+  return { kept, keep: () => (kept.tombstones.length > 0 ? writeTombstoneFile(place, kept) : undefined) }
 }
 
 function refuseNewer({ numbers }: OldStore, { madeAtMs, sequence }: BackupManifest, path: string): never {

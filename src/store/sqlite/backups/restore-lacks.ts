@@ -1,0 +1,40 @@
+import { basename } from 'node:path'
+
+/** What an operator must say before a backup can be restored, all of it at once: whoever restores is in a hurry. */
+export interface Lacks {
+  note(lack: string): void
+  /** Adds the message of an error, if something is lacking already; otherwise throws the error as it is. */
+  noteError(error: unknown): void
+  isEmpty(): boolean
+  refusal(): Error
+}
+
+export function createLacks(): Lacks {
+  const lacks: string[] = []
+  return {
+    note: (lack) => void lacks.push(lack),
+    noteError(error) {
+      if (lacks.length === 0 || !(error instanceof Error)) throw error
+      lacks.push(error.message)
+    },
+    isEmpty: () => lacks.length === 0,
+    refusal: () => new Error(`${lacks.join('\n')}${lacks.at(-1)?.includes(UNCHANGED) === true ? '' : ` ${UNCHANGED}`}`),
+  }
+}
+
+const UNCHANGED = 'Nothing was changed.'
+
+export function numbersUnknown(store: string): string {
+  return (
+    `${store} is gone or cannot be read, so nobody knows which numbers it has given. Name the highest sequence that any reader or endpoint has seen ` +
+    '(`relay-sequence`, `webhook-id`, or the `after` of a reader of the feed): --last N. Too high does no harm.'
+  )
+}
+
+/** @param place the file in which the lost store would have listed what was erased, if anything was */
+export function erasuresUnknown(place: string): string {
+  return (
+    'Nobody knows what was erased since the backup, and it would come back. If anything ever was erased, ' +
+    `a file ${basename(place)} lay beside the lost store: name a copy of it with --tombstones FILE. If nothing was erased, or it may come back: --forget-erasures.`
+  )
+}
