@@ -3148,6 +3148,20 @@ export interface components {
             inbox: {
                 quarantined: number;
             };
+            /** @description What was recorded as backfill in the last day and endpoints never received, because their `backfill` was off. The counts may be a minute old. */
+            missing: {
+                /** Format: date-time */
+                since: string;
+                endpoints: {
+                    endpoint: {
+                        id: string;
+                        name: string;
+                    };
+                    count: number;
+                }[];
+                /** @description There may be more: the search ends after 1,000 events. */
+                more: boolean;
+            };
             parcels: {
                 known: number;
                 watched: number;
@@ -4858,6 +4872,14 @@ export interface operations {
                         identifier: string;
                         /** @enum {string} */
                         outcome: "recorded" | "unknown";
+                        /** @description The endpoints that never received some events of the parcel, because they were backfill. */
+                        missing: {
+                            endpoint: {
+                                id: string;
+                                name: string;
+                            };
+                            count: number;
+                        }[];
                     };
                 };
             };
@@ -6453,4 +6475,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 c0d1ccba02e270ca7aaa6c2be6a2737edbf263df99d0902b23dcceb3e248eba6
+// Made of docs/openapi.json with the SHA-256 ec82d57f9aa90ace40ce3de2b8d8fae9ae29dc6454f2f0181b5d53b203f1bb1c

@@ -10,6 +10,7 @@ import {
   relayAddress,
   textOf,
 } from './asking/ask-relay.ts'
+import { missingCommand } from './endpoints/missing-note.ts'
 import { EXIT, fail } from './exit-codes.ts'
 import { age } from './terminal/ages.ts'
 import { paint, plain, type Tone } from './terminal/table.ts'
@@ -75,6 +76,7 @@ function presentFacts(overview: unknown): string {
       `${count('endpoints', 'delivering')} delivering, ${count('endpoints', 'failing')} failing, ${count('endpoints', 'disabled')} disabled`,
     ],
     ['inbox', Number(of('inbox', 'quarantined')) > 0 ? 'quarantine' : 'ok', `${count('inbox', 'quarantined')} in quarantine`],
+    ...missingRows(memberOf(overview, 'missing')),
     ['parcels', 'ok', `${count('parcels', 'known')} known, ${count('parcels', 'watched')} polled, ${count('parcels', 'overdue')} due now`],
     ...(disk === null
       ? []
@@ -108,11 +110,26 @@ const WRONG_PATHS_SHOWN = 3
 /** The longest state and a space. */
 const STATE_WIDTH = 15
 
+/** What was recorded lately and an endpoint never received. */
+function missingRows(missing: unknown): readonly (readonly [name: string, state: string, evidence: string])[] {
+  const endpoints = listOf(missing, 'endpoints')
+  const atLeast = memberOf(missing, 'more') === true ? 'at least ' : ''
+  const rows = endpoints.slice(0, MISSING_SHOWN).map((one, at) => {
+    const endpoint = memberOf(one, 'endpoint')
+    const events = `${atLeast}${counted(Number(memberOf(one, 'count')), 'event', 'events')} of the last ${age(textOf(missing, 'since'))}`
+    return [at === 0 ? 'backfill' : '', 'not sent', `${events}, to ${textOf(endpoint, 'name') ?? ''}: ${missingCommand(endpoint)}`] as const
+  })
+  const left = endpoints.length - rows.length
+  return left === 0 ? rows : [...rows, ['', 'not sent', `some to ${counted(left, 'other endpoint', 'other endpoints')} too`]]
+}
+
+const MISSING_SHOWN = 3
+
 const BAD = ['silent', 'refused', 'failing', 'full']
 const ODD = ['lossy', 'resumed', 'not understood', 'wrong path', 'troubled', 'quarantine', 'low']
 
 function toneOf(state: string): Tone {
   if (BAD.includes(state)) return 'bad'
   if (ODD.includes(state)) return 'warn'
-  return ['none', 'too early', 'unasked'].includes(state) ? 'dim' : 'good'
+  return ['none', 'too early', 'unasked', 'not sent'].includes(state) ? 'dim' : 'good'
 }

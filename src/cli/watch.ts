@@ -12,6 +12,7 @@ import {
   typedIdentifier,
 } from './asking/ask-relay.ts'
 import { sendList } from './asking/list-file.ts'
+import { noteEarlierEvents } from './endpoints/missing-note.ts'
 import { EXIT, fail } from './exit-codes.ts'
 
 interface WatchOptions extends ClientOptions {
@@ -42,12 +43,15 @@ export function watchCommand(): Command {
 }
 
 async function watchNamed(ask: AskRelay, identifiers: readonly string[], { json }: WatchOptions): Promise<void> {
+  let isNew = false
   for (const identifier of identifiers) {
     const answer = await ask('PUT', `/relay/parcels/${typedIdentifier(identifier)}/watch`)
     if (answer.status >= 300) fail(`${identifier}: ${describeProblem(answer)}`)
     else if (json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
     else process.stdout.write(`${textOf(answer.body, 'identifier') ?? identifier}: watched\n`)
+    isNew ||= memberOf(answer.body, 'created') === true
   }
+  if (isNew && json !== true) process.stdout.write(await noteEarlierEvents(ask))
 }
 
 async function watchFile(ask: AskRelay, file: string, { json, column }: WatchOptions): Promise<void> {
@@ -64,7 +68,7 @@ async function watchFile(ask: AskRelay, file: string, { json, column }: WatchOpt
   if (json === true) process.stdout.write(`${JSON.stringify({ ...total, errors })}\n`)
   else
     process.stdout.write(
-      `${countText(total.watched)} watched (${countText(total.created)} new), ${countText(total.failed)} bad of ${counted(total.lines, 'line', 'lines')}\n`,
+      `${countText(total.watched)} watched (${countText(total.created)} new), ${countText(total.failed)} bad of ${counted(total.lines, 'line', 'lines')}\n${total.created > 0 ? await noteEarlierEvents(ask) : ''}`,
     )
   if (total.failed > 0) fail(errors.map(({ line, reason }) => `${file}:${line} ${reason}`).join('\n'))
 }

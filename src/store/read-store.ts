@@ -8,6 +8,7 @@ import { createAgedReads } from './admin/retention/aged-rows.ts'
 import { loadRetention } from './admin/retention/retention-state.ts'
 import { listTallies } from './admin/tallies.ts'
 import { readBackfill } from './delivery/backfill-events.ts'
+import { findQueued } from './delivery/delivery-copies.ts'
 import { findDelivery, listDeliveries } from './delivery/delivery-lists.ts'
 import { countReplayable } from './delivery/ended-deliveries.ts'
 import { countBacklog } from './delivery/endpoint-backlogs.ts'
@@ -80,6 +81,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     findDelivery: (id) => engine.snapshot((of) => findDelivery(of, id)),
     countReplayable: ({ selection, limit, untilMs }) => engine.snapshot((of) => countReplayable(of, selection, limit, untilMs)),
     readBackfill: (query) => engine.snapshot((of) => readBackfill(of, engine.contents(of), query)),
+    findQueued: (request) => findQueued(session, request),
     listRestores: () => listRestores(session),
     listLeftStores: () => listLeftStores(session),
     listJobs: (query) => listJobs(session, query),

@@ -25,6 +25,7 @@ import { createManageRetention } from '../flow/admin/retention/manage-retention.
 import type { Authenticate } from '../flow/admin/tokens/authenticate.ts'
 import { createFeedTail, type FeedTail } from '../flow/delivery/feed-tail.ts'
 import { createFollowFeed } from '../flow/delivery/follow-feed.ts'
+import { createMissingSummary } from '../flow/delivery/missing-summary.ts'
 import { commitStatsOf } from '../flow/history/commit-stats.ts'
 import type { PollsUnderWay } from '../flow/polling/polls-under-way.ts'
 import { createUpstream } from '../flow/polling/upstream.ts'
@@ -80,12 +81,13 @@ export interface InternalApiPorts {
 
 /** Assembles the internal listener's API. */
 export function openInternalApi(config: Config, ports: InternalApiPorts) {
-  const { storage, carrier, commitSignal, history, authenticate, underWay, delivery, reporting, log } = ports
+  const { storage, carrier, commitSignal, history, authenticate, delivery, reporting, log } = ports
   const { clock, reads, write } = storage
   const feedSignal = createFeedSignal()
   commitSignal.subscribe({ committed: () => feedSignal.tell(), failed: () => undefined })
   const tail = createFeedTail({ reads, gaps: ports.restores, yieldToOthers: () => nextTurn() })
-  const overview = overviewOf(config, ports)
+  const missing = missingSummaryOf(ports)
+  const overview = overviewOf(config, ports, missing.recent)
   const look = createLiveLook({ overview, tail, reads, clock })
   const addressOf = createAddressOf(config.listen.internal.trustProxy)
   const listener = createInternalListener({
@@ -120,14 +122,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     operations: createOperationQueries({ reads }),
     listReplicas: storage.replicas.list,
     manageErasures: manageErasuresOf(ports, { tail, feedSignal }),
-    manageParcels: createParcelCommands({
-      write,
-      refresh: history.refresh,
-      fetchUnknown: history.serve.fetchUnknown,
-      spentUntilMs: history.spentUntilMs,
-      underWay,
-      clock,
-    }),
+    manageParcels: manageParcelsOf(ports, missing.ofParcel),
     lookAtParcels: createParcelQueries({ reads, write, clock }),
     upstream: createUpstream({ carrier, write, version: VERSION, refusedSenders: storage.receiver.verbs.refusedSenders }),
     watchList: createImportWatches({ write, clock }),
@@ -159,7 +154,11 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
   return { listener, feedSignal, forgetFeed: tail.forget }
 }
 
-function overviewOf({ limits, webhook }: Config, { storage, reporting, carrier, backups }: InternalApiPorts) {
+function overviewOf(
+  { limits, webhook }: Config,
+  { storage, reporting, carrier, backups }: InternalApiPorts,
+  missing: MissingSummaryOf['recent'],
+) {
   const { clock, reads, write } = storage
   return createOverview({
     reads,
@@ -171,12 +170,25 @@ function overviewOf({ limits, webhook }: Config, { storage, reporting, carrier, 
     readTraffic: createReadTraffic({ reads, clock }),
     listReplicas: storage.replicas.list,
     backups: backups.state,
+    missing,
     webhook: async () => ({ path: webhook.path, misdirected: await storage.receiver.verbs.misdirected() }),
   })
 }
 
 async function refuseReload(): Promise<never> {
   throw new AppError('not_reloadable', 'This relay was not started from a config file, so there is nothing to reload.')
+}
+
+function manageParcelsOf({ storage, history, underWay }: InternalApiPorts, missingOf: MissingSummaryOf['ofParcel']) {
+  const { write, clock } = storage
+  const { refresh, serve, spentUntilMs } = history
+  return createParcelCommands({ write, refresh, fetchUnknown: serve.fetchUnknown, spentUntilMs, underWay, missingOf, clock })
+}
+
+type MissingSummaryOf = ReturnType<typeof createMissingSummary>
+
+function missingSummaryOf({ storage: { reads, clock }, portal }: InternalApiPorts) {
+  return createMissingSummary({ reads, retention: () => portal.settings().retention, clock, yieldToIo: () => nextTurn() })
 }
 
 function manageRetentionOf({ storage, delivery, portal }: InternalApiPorts) {

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { startWorld } from '../faults/world.ts'
-import { answerBody } from '../support/history/builders.ts'
+import { answerBody, pushBody } from '../support/history/builders.ts'
 import { commandsOf } from '../support/relay/run-command.ts'
 
 const STATUSES = ['2026-03-01T11:00:00Z', '2026-03-01T10:00:00Z'].map((eventTimestamp) => ({ eventTimestamp }))
@@ -10,15 +10,14 @@ async function start() {
   onTestFinished(() => world.stop())
   const run = commandsOf(world)
   await run('endpoints', 'add', 'shop', 'http://shop.internal/', '--disabled')
-  for (const parcel of [1, 2]) {
+  for (const parcel of [1, 2])
     world.carrier.says.set(`MI30000000${parcel}SE`, () => answerBody({ trackingIds: [`7510000${parcel}`], statuses: STATUSES }))
-    await run('refresh', `MI30000000${parcel}SE`)
-  }
-  return run
+  return { ...world, run, refresh: () => run('refresh', 'MI300000001SE', 'MI300000002SE') }
 }
 
 test('replay lists, counts and sends the events that an endpoint never received, each once', async () => {
-  const run = await start()
+  const { run, refresh } = await start()
+  await refresh()
   const replay = (...args: readonly string[]) => run('replay', '--endpoint', 'shop', '--missing', ...args)
   expect((await run('deliveries', '--endpoint', 'shop')).stdout).toBe('No delivery is like that.\n')
   const dry = await replay('--dry-run', '--limit', '3')
@@ -38,11 +37,36 @@ test('replay lists, counts and sends the events that an endpoint never received,
 })
 
 test('what does not go with --missing is refused with the reason', async () => {
-  const run = await start()
+  const { run } = await start()
   for (const [args, reason] of [
     [['--missing', '--of', 'shop'], 'must not have of or state together with missing'],
     [['--missing', '--state', 'dead'], 'must not have of or state together with missing'],
     [['--since', '2h', '--until', '1h'], 'must not have until without missing'],
   ] as const)
     expect(await run('replay', '--endpoint', 'shop', ...args)).toMatchObject({ code: 1, stderr: expect.stringContaining(reason) })
+})
+
+test('refresh, status and inbox say what was recorded and not sent, and what sends it', async () => {
+  const { run, refresh, push } = await start()
+  expect((await run('status')).stdout).not.toMatch(/^backfill/m)
+  const command = 'parcel-relay replay --endpoint shop --missing --dry-run'
+  const note = `4 events were recorded as backfill and not sent to shop. See them with ${command}; without --dry-run it sends them.\n`
+  expect((await refresh()).stdout).toBe(`MI300000001SE: recorded (1 of 2)\nMI300000002SE: recorded (2 of 2)\n${note}`)
+  expect((await run('status')).stdout).toMatch(new RegExp(`^backfill {3}not sent +4 events of the last 24 h, to shop: ${command}$`, 'm'))
+  await push(pushBody({ trackingIds: ['75100002', '75100009'], eventTime: 'yesterday' }))
+  expect((await run('inbox', '--refresh')).stdout).toContain(
+    `2 events were recorded as backfill and not sent to shop. See them with ${command}`,
+  )
+  await run('replay', '--endpoint', 'shop', '--missing')
+  expect((await refresh()).stdout).toBe('MI300000001SE: recorded (1 of 2)\nMI300000002SE: recorded (2 of 2)\n')
+  expect((await run('status')).stdout).not.toMatch(/^backfill/m)
+})
+
+test('watch says which endpoints will not be sent the earlier events of a new parcel', async () => {
+  const { run } = await start()
+  const first = await run('watch', 'MI300000001SE')
+  expect(first.stdout).toMatch(
+    /^MI300000001SE: watched\nEarlier events, which the first polls find, are backfill and not sent to shop\. .*--endpoint shop --missing /,
+  )
+  expect((await run('watch', 'MI300000001SE')).stdout).toBe('MI300000001SE: watched\n')
 })

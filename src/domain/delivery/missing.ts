@@ -49,9 +49,10 @@ export function selectMissing(
   }
 }
 
-/** Asks for a part of the events that were told as backfill and of which the endpoint has no delivery. */
+/** Asks for a part of the events that were told as backfill. */
 export interface BackfillQuery {
-  readonly endpointId: string
+  /** Leaves out the events of which this endpoint has a delivery; null: leaves out none. */
+  readonly endpointId: string | null
   /** Null: any. */
   readonly parcelId: number | null
   /** A sequence; the search begins behind it. */
@@ -67,6 +68,23 @@ export interface BackfillEvents {
   readonly events: readonly FeedEntry[]
   /** The sequence behind which the search continues; null: it has ended. */
   readonly next: number | null
+}
+
+/** How many events endpoints never received. */
+export interface MissingSummary {
+  /** Since when they were recorded, epoch milliseconds. */
+  readonly sinceMs: number
+  /** The endpoints that miss any. The one that misses most comes first. */
+  readonly endpoints: readonly MissingAt[]
+  /** Whether there may be more, because the search has stopped at its bound. */
+  readonly more: boolean
+}
+
+/** How many events an endpoint never received. */
+export interface MissingAt {
+  readonly endpointId: string
+  readonly name: string
+  readonly count: number
 }
 
 /** Events to queue for an endpoint that never received them, with the bodies that it is sent. */

@@ -49,8 +49,7 @@ export interface DeliveryTx {
    */
   queueFeed(events: QueuedFeed): Promise<void>
   /**
-   * Reads events that were told as backfill and of which an endpoint has no delivery. Nobody changes their parcels before the transaction
-   * ends.
+   * Reads events that were told as backfill. Nobody changes their parcels before the transaction ends.
    */
   readBackfill(query: BackfillQuery): Promise<BackfillEvents>
   /**

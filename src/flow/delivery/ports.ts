@@ -121,8 +121,13 @@ export interface DeliveryReads {
   listDeliveries(query: DeliveryQuery): Promise<DeliveryPage>
   /** A delivery by id; null: there is none. */
   findDelivery(id: number): Promise<InspectedDelivery | null>
-  /** Reads events that were told as backfill and of which an endpoint has no delivery. */
+  /** Reads events that were told as backfill. */
   readBackfill(query: BackfillQuery): Promise<BackfillEvents>
+  /** The sequences of the events of which an endpoint has a delivery, whatever its state. */
+  findQueued(request: {
+    readonly endpointId: string
+    readonly events: readonly { readonly parcelId: number; readonly sequence: number }[]
+  }): Promise<ReadonlySet<number>>
   /** Counts the deliveries that a replay would queue. It stops at `limit`. */
   countReplayable(request: {
     readonly selection: DeliverySelection

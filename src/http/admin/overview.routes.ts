@@ -8,7 +8,7 @@ import { type CarrierStanding, carrierStanding } from '../../domain/polling/carr
 import type { PushHealth } from '../../domain/polling/push-health.ts'
 import { type PushStanding, pushEvidence, pushStanding } from '../../domain/polling/push-standing.ts'
 import { plainText } from '../../domain/words.ts'
-import type { Overview } from '../../flow/admin/overview/overview.ts'
+import type { Overview, Past } from '../../flow/admin/overview/overview.ts'
 import type { Clock } from '../../flow/ports.ts'
 import { pushProbation } from '../polling/upstream.routes.ts'
 import { RUNBOOKS } from '../portal/docs/runbooks.ts'
@@ -16,6 +16,7 @@ import { instant, jsonAnswer, named, oneOfAll, wholeNumber } from '../server/ans
 import { presentInstant, presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
+import { missingAtSchema, presentMissingAt } from './parcel-schemas.ts'
 
 export interface OverviewRoutePorts {
   readonly overview: Pick<Overview, 'read'>
@@ -95,6 +96,15 @@ const overviewSchema = named('Overview', () =>
     }),
     endpoints: z.strictObject({ delivering: wholeNumber(), failing: wholeNumber(), disabled: wholeNumber() }),
     inbox: z.strictObject({ quarantined: wholeNumber() }),
+    missing: z
+      .strictObject({
+        since: instant(),
+        endpoints: missingAtSchema(),
+        more: z.boolean().describe('There may be more: the search ends after 1,000 events.'),
+      })
+      .describe(
+        'What was recorded as backfill in the last day and endpoints never received, because their `backfill` was off. The counts may be a minute old.',
+      ),
     parcels: z.strictObject({ known: wholeNumber(), watched: wholeNumber(), overdue: wholeNumber() }),
     disk: z
       .strictObject({ state: z.enum(['has_room', 'low', 'full']), freeBytes: wholeNumber(), storeBytes: wholeNumber() })
@@ -125,8 +135,8 @@ export const OVERVIEW_ROUTES = [
   }),
 ]
 
-function presentOverview(situation: Situation, nowMs: number): object {
-  const { pushes, carrier, endpoints, counts, disk, replicas, webhook } = situation
+function presentOverview(situation: Situation & Pick<Past, 'missing'>, nowMs: number): object {
+  const { missing, pushes, carrier, endpoints, counts, disk, replicas, webhook } = situation
   const problems = problemsOf(situation)
   const { verdict, text, caveats } = headlineOf(situation, problems, nowMs)
   const count = (condition: ReturnType<typeof conditionOf>) => endpoints.filter((state) => conditionOf(state) === condition).length
@@ -161,6 +171,11 @@ function presentOverview(situation: Situation, nowMs: number): object {
     },
     endpoints: { delivering: count('delivering'), failing: count('failing'), disabled: count('disabled') },
     inbox: { quarantined: counts.quarantined },
+    missing: {
+      since: presentInstant(missing.sinceMs),
+      endpoints: missing.endpoints.map(presentMissingAt),
+      more: missing.more,
+    },
     parcels: { known: counts.parcels, watched: counts.watched, overdue: counts.overdue },
     disk:
       disk === null

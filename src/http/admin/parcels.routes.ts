@@ -4,6 +4,7 @@ import { IDENTIFIER, identifier, jsonAnswer, location } from '../server/answer-s
 import { presentCreated, presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
+import { missingAtSchema, presentMissingAt } from './parcel-schemas.ts'
 
 export interface ParcelsRoutePorts {
   readonly manageParcels: ParcelCommands
@@ -63,12 +64,21 @@ export const PARCELS_ROUTES = [
     description:
       'The relay asks in every configured language. About an identifier without a parcel it asks in the first language, and adds a parcel if the carrier knows it. `unknown`: the carrier does not know it, or its answer could not be used.',
     answers: () => ({
-      200: jsonAnswer('The carrier was asked', z.strictObject({ identifier: identifier(), outcome: z.enum(['recorded', 'unknown']) })),
+      200: jsonAnswer(
+        'The carrier was asked',
+        z.strictObject({
+          identifier: identifier(),
+          outcome: z.enum(['recorded', 'unknown']),
+          missing: missingAtSchema().describe('The endpoints that never received some events of the parcel, because they were backfill.'),
+        }),
+      ),
     }),
     problems: ['bad_tracking_number', 'erased', 'upstream_unavailable'],
     answer:
       ({ manageParcels }: ParcelsRoutePorts) =>
-      async (ctx, { by, param }) =>
-        presentJson(ctx, 200, await manageParcels.refresh(param('identifier'), by)),
+      async (ctx, { by, param }) => {
+        const { missing, ...refreshed } = await manageParcels.refresh(param('identifier'), by)
+        presentJson(ctx, 200, { ...refreshed, missing: missing.map(presentMissingAt) })
+      },
   }),
 ]

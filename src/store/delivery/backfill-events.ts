@@ -77,12 +77,15 @@ export interface BackfillRow {
   readonly holder: number
 }
 
-/** Finds such events of which the endpoint has no delivery, in their order. `next`: where to continue; null: that is all. */
+/** No endpoint has this id. */
+const NO_ENDPOINT = 0
+
+/** Finds such events, without those of which the endpoint has a delivery, in their order. `next`: where to continue; null: that is all. */
 export async function findBackfill(
   session: Session,
   { endpointId, parcelId, after, upTo, limit }: BackfillQuery,
 ): Promise<{ readonly rows: readonly BackfillRow[]; readonly next: number | null }> {
-  const range = { endpointId: Number(endpointId), after, upTo }
+  const range = { endpointId: endpointId === null ? NO_ENDPOINT : Number(endpointId), after, upTo }
   const rows = parcelId === null ? await session.all(all, { ...range, limit }) : await session.all(ofParcel, { ...range, parcelId })
   const found = rows.toSorted((a, b) => a.sequence - b.sequence).slice(0, limit)
   const last = found.length < limit ? undefined : found.at(-1)

@@ -94,6 +94,18 @@ export async function findSame(
   }
 }
 
+/** The sequences of the events of which the endpoint has a delivery, whatever its state. */
+export async function findQueued(
+  session: Session,
+  { endpointId, events }: { readonly endpointId: string; readonly events: readonly Pick<Copy, 'parcelId' | 'sequence'>[] },
+): Promise<ReadonlySet<number>> {
+  if (events.length === 0) return new Set()
+  const parcelIds = [...new Set(events.map(({ parcelId }) => parcelId))]
+  const sequences = events.map(({ sequence }) => sequence)
+  const rows = await session.all(sameEvents, { endpointId: Number(endpointId), parcelIds, sequences })
+  return new Set(rows.map(({ sequence }) => sequence))
+}
+
 /** Inserts deliveries in state `behind`, all at once. Returns how many were inserted. */
 export async function insertCopies(
   session: Session,

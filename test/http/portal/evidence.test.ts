@@ -24,6 +24,7 @@ const silent: Situation & Past = {
     missed: { count: 7, sinceMs: 0, lastFoundAtMs: null },
   },
   happened: [],
+  missing: { sinceMs: 0, endpoints: [], more: false },
   traffic: { hours: NO_TRAFFIC, days: NO_TRAFFIC, calls: {}, disk: [] },
 }
 

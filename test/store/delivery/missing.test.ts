@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { type EndpointSettings, noFilters } from '../../../src/domain/delivery/endpoint.ts'
 import { boundsOf, selectMissing } from '../../../src/domain/delivery/missing.ts'
 import { createManageDeliveries } from '../../../src/flow/delivery/manage-deliveries.ts'
+import { createMissingSummary } from '../../../src/flow/delivery/missing-summary.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
 import { retention } from '../../support/history/policy.ts'
@@ -46,6 +47,7 @@ async function openMissing(engine: Engine) {
       const statuses = times.toReversed().map((eventTimestamp) => ({ eventTimestamp, status: 'TerminalArrived' }))
       await poll({ asked: parcel, trackingIds: [parcel], statuses: [{ eventTimestamp: LATE, status: 'DeliveryStarted' }, ...statuses] })
     },
+    summary: createMissingSummary({ reads, retention: () => retention, clock: { now, monotonic: now }, yieldToIo: async () => {} }),
     replay: (id: string, order: object = {}) => manage.replayMany(id, { missing: true, ...order }, { by: OPERATOR, left }),
     list: async (id: string, query: Partial<Parameters<typeof manage.listMissing>[1]> = {}) =>
       (await manage.listMissing(id, { ...everything, ...query })).events.map(({ entry }) => entry.eventTimestamp),
@@ -188,5 +190,24 @@ describe.each(engines)('events that an endpoint never received on $name', (engin
     expect(await reads.findJob(1)).toMatchObject({ state: 'done', done: 5 })
     expect(await list(id)).toEqual([])
     expect(timesIn(await take()).toSorted()).toEqual([...EARLY, ...EARLY.slice(1)].toSorted())
+  })
+  test('the summary counts for every endpoint what it never received in the last day', async () => {
+    const { add, learnLate, replay, summary, push, pass } = await openMissing(engine)
+    await add('all', { backfill: true })
+    const [shop, lab] = [await add('shop'), await add('lab', { filters: { ...noFilters, status: ['TerminalArrived'] } })]
+    await add('picky', { filters: { ...noFilters, status: ['DeliverySucceeded'] } })
+    expect(await summary.recent()).toEqual({ sinceMs: NOON - 24 * HOUR, endpoints: [], more: false })
+    await learnLate()
+    pass(HOUR)
+    await learnLate('2002', EARLY.slice(1))
+    const at = ({ id: endpointId }: { readonly id: string }, name: string, count: number) => ({ endpointId, name, count })
+    expect(await summary.recent()).toMatchObject({ endpoints: [at(shop, 'shop', 5), at(lab, 'lab', 5)], more: false })
+    await replay(shop.id, { parcel: '2002' })
+    await push({ trackingIds: ['1001'], eventTime: EARLY[0] ?? '', status: 'TerminalArrived' })
+    expect(await summary.recent()).toMatchObject({ endpoints: [at(lab, 'lab', 4), at(shop, 'shop', 2)] })
+    expect(await summary.ofParcel('2002')).toEqual([at(lab, 'lab', 2)])
+    expect(await summary.ofParcel('9999')).toEqual([])
+    pass(23.5 * HOUR)
+    expect(await summary.recent()).toMatchObject({ endpoints: [at(lab, 'lab', 2)] })
   })
 })

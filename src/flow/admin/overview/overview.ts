@@ -4,6 +4,7 @@ import type { StoreCounts } from '../../../domain/admin/parcel-list.ts'
 import type { Replica } from '../../../domain/admin/replica.ts'
 import { type Glance, isInTrouble, type Situation, type WebhookView } from '../../../domain/admin/verdict.ts'
 import type { EndpointBacklog } from '../../../domain/delivery/endpoint-state.ts'
+import type { MissingSummary } from '../../../domain/delivery/missing.ts'
 import type { ToldEvent } from '../../../domain/delivery/operator-event.ts'
 import type { Carrier } from '../../ports.ts'
 import type { ReadSide } from '../../read-side.ts'
@@ -25,12 +26,14 @@ export interface OverviewPorts {
   readonly listReplicas: () => Promise<readonly Replica[]>
   readonly backups: () => BackupState
   readonly webhook: () => Promise<WebhookView>
+  readonly missing: () => Promise<MissingSummary>
 }
 
-/** Recent operator events, and counts of traffic. */
+/** Recent operator events, counts of traffic, and what was recorded lately and endpoints never received. */
 export interface Past {
   readonly happened: readonly ToldEvent[]
   readonly traffic: Traffic
+  readonly missing: MissingSummary
 }
 
 /** Collects what operators see of the relay at a glance. */
@@ -79,6 +82,7 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
         failures: await reads.lastFailures(troubled.map(({ endpoint }) => endpoint.id)),
         webhook: await ports.webhook(),
         traffic: await readTraffic(),
+        missing: await ports.missing(),
         happened: await reads.listOperatorEvents({ event: null, fromMs: null, toMs: null, before: null, limit: SHOWN.events }),
       }
     },

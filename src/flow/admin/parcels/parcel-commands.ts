@@ -1,4 +1,5 @@
 import type { ActionName, Actor, OperatorAction } from '../../../domain/admin/operator-action.ts'
+import type { MissingAt } from '../../../domain/delivery/missing.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { DuePoll } from '../../../domain/polling/poll.ts'
 import type { Clock } from '../../ports.ts'
@@ -15,6 +16,8 @@ export interface ParcelCommandsPorts {
   readonly underWay: { during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value> }
   /** Absent: not known. */
   readonly spentUntilMs?: SpentUntil
+  /** What endpoints never received of the parcel with an identifier. */
+  readonly missingOf: (identifier: string) => Promise<readonly MissingAt[]>
   readonly clock: Clock
 }
 
@@ -31,14 +34,30 @@ export interface ParcelCommands {
    * Polls now, in every configured language. An identifier without a parcel is polled in the first language, and gets a parcel if the
    * carrier knows it. Throws `erased` and `upstream_unavailable`.
    */
-  refresh(identifier: string, by: Actor): Promise<{ readonly identifier: string; readonly outcome: 'recorded' | 'unknown' }>
+  refresh(
+    identifier: string,
+    by: Actor,
+  ): Promise<{
+    readonly identifier: string
+    readonly outcome: 'recorded' | 'unknown'
+    /** What endpoints never received of the parcel. */
+    readonly missing: readonly MissingAt[]
+  }>
 }
 
 /** No scheduled poll takes the parcel for this long, and for as long as `underWay` lists it. */
 const LEASE_MS = 60_000
 const RETRY_AFTER_MS = 30_000
 
-export function createParcelCommands({ write, refresh, fetchUnknown, underWay, spentUntilMs, clock }: ParcelCommandsPorts): ParcelCommands {
+export function createParcelCommands({
+  write,
+  refresh,
+  fetchUnknown,
+  underWay,
+  missingOf,
+  spentUntilMs,
+  clock,
+}: ParcelCommandsPorts): ParcelCommands {
   const orderOf = (by: Actor, action: ActionName, identifier: string): OperatorAction => ({
     atMs: clock.now(),
     by,
@@ -72,7 +91,9 @@ export function createParcelCommands({ write, refresh, fetchUnknown, underWay, s
         })
       }
       // The API has one word for an unknown parcel and for an answer that cannot be used.
-      return { identifier, outcome: outcome === 'recorded' ? 'recorded' : 'unknown' }
+      return outcome === 'recorded'
+        ? { identifier, outcome, missing: await missingOf(identifier) }
+        : { identifier, outcome: 'unknown', missing: [] }
     },
   }
 }

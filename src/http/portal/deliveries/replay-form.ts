@@ -1,4 +1,4 @@
-import { counted } from '../../../domain/amounts.ts'
+import { counted, countText } from '../../../domain/amounts.ts'
 import { link } from '../addresses.ts'
 import { html, type Markup, markup } from '../html.ts'
 import type { Visit } from '../page-route.ts'
@@ -8,16 +8,22 @@ import { options, type WebhookName } from '../webhooks/webhook-names.ts'
 
 /** The fields of the form, as text. */
 export interface ReplayFields {
+  /** The webhook whose deliveries are sent. It does not count if `state` is `MISSING`. */
   readonly of: string
   readonly state: string
   readonly since: string
   readonly to: string
 }
 
+/** Instead of a state of deliveries: what the webhook under `to` never received. */
+export const MISSING = 'missing'
+
 /** The result of a replay, which the page reports; null: none was requested. */
 export type ReplaySaid =
   | {
       readonly kind: 'counted'
+      /** Whether events were counted that the webhook never received. */
+      readonly isMissing: boolean
       readonly count: number
       /** Whether there may be more than were counted. */
       readonly more: boolean
@@ -45,9 +51,10 @@ export function replayForm(visit: Visit, { fields, said, sources, targets }: Rep
   if (targets.length === 0) return null
   const named = (webhooks: readonly WebhookName[]) => webhooks.map(({ id, name }) => [id, name] as const)
   const main = said?.kind === 'counted' && said.count > 0 ? '' : ' main'
-  return html`<details class="plain"${said === null ? null : markup(' open')}><summary>Replay deliveries</summary>
+  const isOpen = said !== null || fields.state === MISSING
+  return html`<details class="plain"${isOpen ? markup(' open') : null}><summary>Replay deliveries</summary>
 <form id="replay" method="post" action="${visit.to`/deliveries`.path}">
-<p>Sends events again, each under its own id and in its parcel’s order. Receivers that remember ids notice the repeat.</p>
+<p>Sends events again, each under its own id and in its parcel’s order. Receivers that remember ids notice the repeat. “Never received” is what the webhook under “Send to” was not sent because it was recorded as backfill while that webhook takes none.</p>
 <div class="filters">
 <div><label for="ro">What was sent to</label><select id="ro" name="of">${options(named(sources), fields.of)}</select></div>
 <div><label for="rs">and is</label><select id="rs" name="state">${options(
@@ -56,10 +63,11 @@ export function replayForm(visit: Visit, { fields, said, sources, targets }: Rep
       ['dead', 'given up'],
       ['cancelled', 'cancelled'],
       ['delivered', 'delivered'],
+      [MISSING, 'never received'],
     ],
     fields.state,
   )}</select></div>
-<div><label for="rf">queued since (UTC)</label><input id="rf" name="since" type="datetime-local" value="${fields.since}"></div>
+<div><label for="rf">queued or recorded since (UTC)</label><input id="rf" name="since" type="datetime-local" value="${fields.since}"></div>
 <div><label for="rt">Send to</label><select id="rt" name="to">${options(named(targets), fields.to)}</select></div>
 </div>
 <p><button class="btn${main}" type="submit" name="do" value="count">Count first</button></p>
@@ -80,16 +88,24 @@ function answerOf(
   if (said.kind === 'job') {
     return html`<div class="note ok" role="status"><strong>They are many, so job ${said.jobId} replays them to ${target}</strong> while everything else goes on. ${link(to`/jobs`, 'Jobs')} shows how far it is.</div>`
   }
+  const isMissing = fields.state === MISSING
   if (said.kind === 'replayed') {
+    const [one, many] = isMissing ? (['event is', 'events are'] as const) : (['delivery is', 'deliveries are'] as const)
     return said.count === 0
-      ? html`<div class="note" role="status"><strong>Nothing was replayed.</strong> What was counted is queued again already.</div>`
-      : html`<div class="note ok" role="status">${icon('ok', 'ok')} <strong>${counted(said.count, 'delivery is', 'deliveries are')} queued again</strong> for ${target}.</div>`
+      ? html`<div class="note" role="status"><strong>Nothing was replayed.</strong> What was counted is queued already.</div>`
+      : html`<div class="note ok" role="status">${icon('ok', 'ok')} <strong>${counted(said.count, one, many)} queued${isMissing ? '' : ' again'}</strong> for ${target}.</div>`
   }
   if (said.count === 0)
     return html`<div class="note" role="status"><strong>There are none.</strong> Choose another state or an earlier time.</div>`
-  const amount = said.more ? 'more than 10,000 deliveries' : counted(said.count, 'delivery', 'deliveries')
+  const [one, many] = said.isMissing ? (['event', 'events'] as const) : (['delivery', 'deliveries'] as const)
+  // A count of deliveries ends one above what is replayed at once, a count of events at it.
+  const atLeast = said.isMissing ? said.count : said.count - 1
+  const amount = said.more ? `more than ${countText(atLeast)} ${many}` : counted(said.count, one, many)
+  const parcels = said.more ? 'many parcels' : counted(said.parcels, 'parcel', 'parcels')
   const { oldestAtMs } = said
-  return html`<div class="note" role="status"><p><strong>${amount} of ${said.more ? 'many parcels' : counted(said.parcels, 'parcel', 'parcels')}</strong> to ${nameIn(sources, fields.of)}${oldestAtMs === null ? null : html`, the oldest queued ${fullTime(oldestAtMs, nowMs)}`}.</p>
+  const oldest =
+    oldestAtMs === null ? null : html`, the ${said.isMissing ? 'first recorded' : 'oldest queued'} ${fullTime(oldestAtMs, nowMs)}`
+  return html`<div class="note" role="status"><p><strong>${amount} of ${parcels}</strong> ${said.isMissing ? `that ${target} never received` : `to ${nameIn(sources, fields.of)}`}${oldest}.</p>
 <p>They are sent to ${target}, each under its own id, before later events of the same parcels.</p>
-${actionButton(to`/deliveries`, `Replay ${amount} to ${target}`, 'main', { ...fields, do: 'replay', counted: String(nowMs) })}</div>`
+${actionButton(to`/deliveries`, `${said.isMissing ? 'Send' : 'Replay'} ${amount} to ${target}`, 'main', { ...fields, do: 'replay', counted: String(nowMs) })}</div>`
 }

@@ -122,7 +122,8 @@ function workOf({ to }: Visit, job: Job, webhooks: readonly WebhookName[]): Part
     const { state, reason } = task.selection
     return `Reprocess what is ${state === 'expired' ? 'expired' : 'in quarantine'}${reason === null ? '' : `: ${reasonText(reason)}`}`
   }
-  return `Replay to ${webhooks.find(({ id }) => id === task.to)?.name ?? `webhook ${task.to}`}`
+  const what = 'missing' in task ? 'What was never received, sent to' : 'Replay to'
+  return `${what} ${webhooks.find(({ id }) => id === task.to)?.name ?? `webhook ${task.to}`}`
 }
 
 function stateOf({ state, failure }: Job): Markup {

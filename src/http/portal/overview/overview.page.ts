@@ -2,10 +2,12 @@ import { isDiskFull, isDiskLow } from '../../../domain/admin/disk-room.ts'
 import { headlineOf } from '../../../domain/admin/headline.ts'
 import { doPollsReplacePushes, isNew, type Problem, problemsOf, type Situation } from '../../../domain/admin/verdict.ts'
 import { bytesText, counted, countText } from '../../../domain/amounts.ts'
+import type { MissingSummary } from '../../../domain/delivery/missing.ts'
 import { pushEvidence } from '../../../domain/polling/push-standing.ts'
 import type { Past } from '../../../flow/admin/overview/overview.ts'
-import { link } from '../addresses.ts'
+import { link, withQuery } from '../addresses.ts'
 import { answerMark, leftText, pushMark } from '../carrier/carrier.page.ts'
+import { MISSING } from '../deliveries/replay-form.ts'
 import { eventTable } from '../events.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
@@ -63,8 +65,8 @@ function leadOf(situation: Situation, problems: readonly Problem[], nowMs: numbe
 /** The problems with which pushes may be missing that no poll replaces. */
 const LACKS_PUSHES: readonly Problem['kind'][] = ['pushes_silent', 'pushes_lossy', 'quarantined']
 
-function checks({ to, person, nowMs }: Visit, situation: Situation): Markup {
-  const { carrier, pushes, endpoints, counts, disk, replicas } = situation
+function checks({ to, person, nowMs }: Visit, situation: Situation & Pick<Past, 'missing'>): Markup {
+  const { missing, carrier, pushes, endpoints, counts, disk, replicas } = situation
   const isAdmin = person.scope === 'admin'
   const delivering = endpoints.filter(({ disabled, health }) => disabled === null && health.probing === null).length
   const disabled = endpoints.filter((one) => one.disabled !== null).length
@@ -89,6 +91,7 @@ function checks({ to, person, nowMs }: Visit, situation: Situation): Markup {
         counts.quarantined === 0 ? stateMark('ok', 'all understood') : stateMark('warn', `${countText(counts.quarantined)} quarantined`),
         counts.quarantined === 0 ? 'No push is in quarantine.' : 'Authentic pushes that the relay does not understand. They are kept.',
       ],
+      ...missingRow({ to, person }, missing),
       [
         'Parcels',
         stateMark(counts.parcels === 0 ? 'none' : 'ok', `${countText(counts.parcels)} known`),
@@ -106,4 +109,20 @@ function checks({ to, person, nowMs }: Visit, situation: Situation): Markup {
       ['Replicas', stateMark('ok', countText(replicas.length)), replicas.map(({ name }) => name).join(', ')],
     ].map((row) => [...row]),
   })
+}
+
+/** What was recorded lately and webhooks never received. It is no problem: a webhook may not want what happened earlier. */
+function missingRow({ to, person }: Pick<Visit, 'to' | 'person'>, { endpoints, more }: MissingSummary): readonly (readonly Part[])[] {
+  const [first, ...others] = endpoints
+  if (first === undefined) return []
+  const { endpointId, name, count } = first
+  const form = withQuery(to`/deliveries`, { endpoint: endpointId, replay: MISSING })
+  const said = html`Of the last day, from before the relay knew their parcels, not sent to ${name}${others.length === 0 ? '' : ` and ${counted(others.length, 'other webhook', 'other webhooks')}`}.`
+  return [
+    [
+      'Earlier events',
+      stateMark('none', `${countText(count)}${more ? ' or more' : ''} not sent`),
+      html`${said}${person.scope === 'admin' ? html` ${link(form, 'Send them')}` : null}`,
+    ],
+  ]
 }

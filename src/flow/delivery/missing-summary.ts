@@ -1,0 +1,79 @@
+import { givenBefore, type Retention } from '../../domain/admin/retention.ts'
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import { boundsOf, type MissingSelection, type MissingSummary, missingOf, selectMissing } from '../../domain/delivery/missing.ts'
+import { withoutBackfill } from '../../domain/history/audience.ts'
+import type { Clock } from '../ports.ts'
+import type { ReadSide } from '../read-side.ts'
+
+export interface MissingSummaryPorts {
+  readonly reads: Pick<ReadSide, 'listEndpoints' | 'findParcel' | 'readBackfill' | 'findQueued' | 'ageMarks'>
+  readonly retention: () => Pick<Retention, 'deliveriesMs'>
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>
+  readonly yieldToIo: () => Promise<unknown>
+}
+
+const RECENT_MS = 24 * 3_600_000
+const STEP = 50
+/** How many events a search looks at. Each may be of another parcel, which is read as a whole. */
+const LOOKED_AT_MAX = 1000
+/** A count that looked at so many events is kept for a minute. */
+const LARGE = 200
+const KEPT_MS = 60_000
+
+/** Counts the events that endpoints never received, for all endpoints at once. */
+export function createMissingSummary({ reads, retention, clock, yieldToIo }: MissingSummaryPorts) {
+  let known: { readonly summary: MissingSummary; readonly untilMs: number } | null = null
+
+  /** Counts for these endpoints. `lookedAt`: how many events were looked at. */
+  async function count(states: readonly EndpointState[], selection: MissingSelection) {
+    const nowMs = clock.now()
+    const sinceMs = Math.max(selection.fromMs, nowMs - retention().deliveriesMs)
+    const counts = new Map<string, number>()
+    let lookedAt = 0
+    let after: number | null = selection.parcelId === null ? givenBefore(await reads.ageMarks(), sinceMs).sequence : 0
+    while (after !== null && lookedAt < LOOKED_AT_MAX) {
+      const query = { endpointId: null, parcelId: selection.parcelId, after, upTo: selection.toSequence, limit: STEP }
+      const found = await reads.readBackfill(query)
+      for (const state of states) {
+        const events = found.events.flatMap((event) => missingOf(state, event, { ...selection, fromMs: sinceMs }) ?? [])
+        const queued = await reads.findQueued({ endpointId: state.endpoint.id, events })
+        counts.set(state.endpoint.id, (counts.get(state.endpoint.id) ?? 0) + events.length - queued.size)
+      }
+      lookedAt += STEP
+      after = found.next
+      if (after !== null) await yieldToIo()
+    }
+    const endpoints = states.map(({ endpoint: { id, name } }) => ({ endpointId: id, name, count: counts.get(id) ?? 0 }))
+    const missing = endpoints.filter((one) => one.count > 0).toSorted((a, b) => b.count - a.count)
+    return { summary: { sinceMs, endpoints: missing, more: after !== null }, lookedAt }
+  }
+
+  /** The endpoints that may miss something. One that is catching up with the feed still gets what it misses. */
+  async function candidates(): Promise<readonly EndpointState[]> {
+    const states = await reads.listEndpoints()
+    return states.filter(
+      ({ origin, queuedTo, backfilled, firstSequence }) =>
+        origin !== 'operator' && queuedTo === null && withoutBackfill(backfilled, firstSequence).length > 0,
+    )
+  }
+
+  return {
+    /** What was recorded in the last day. */
+    async recent(): Promise<MissingSummary> {
+      if (known !== null && clock.monotonic() < known.untilMs) return known.summary
+      const fromMs = clock.now() - RECENT_MS
+      const states = await candidates()
+      if (states.length === 0) return { sinceMs: fromMs, endpoints: [], more: false }
+      const { summary, lookedAt } = await count(states, selectMissing({ ...boundsOf({ atMs: fromMs }, null), sequence: null }, null))
+      known = lookedAt < LARGE ? null : { summary, untilMs: clock.monotonic() + KEPT_MS }
+      return summary
+    },
+    /** What is missing of the parcel with this identifier. */
+    async ofParcel(identifier: string): Promise<MissingSummary['endpoints']> {
+      const states = await candidates()
+      const view = states.length === 0 ? null : await reads.findParcel(identifier)
+      if (view === null) return []
+      return (await count(states, selectMissing({ ...boundsOf(null, null), sequence: null }, view.parcelId))).summary.endpoints
+    },
+  }
+}
