@@ -129,14 +129,16 @@ function explainSilence(situation: Situation): Explanation {
       UNHEARD_OF,
     ],
     todo: [
+      'Before it is mended, set backfill: true on the endpoints that are to get the earlier events of such parcels, and reload.',
       ...(misdirected.some(({ isSigned }) => isSigned)
         ? [
             `Pushes seem to come to another path: have the carrier push to https://YOUR-HOST${webhook.path}, or set webhook.path to the path it uses and restart.`,
           ]
-        : []),
-      'Are there refused pushes since then: parcel-relay inbox --refused? Then pushes come, signed with another key than ours or in another way: the list says which.',
-      `Ask the carrier to what address it pushes, and what answers it gets. The relay expects POST https://YOUR-HOST${webhook.path}, exactly this path; any other path gets 404.`,
-      `From outside your network: curl -i https://YOUR-HOST${webhook.path}. The relay answers a GET with 405. After any other answer look at DNS, the firewall, the proxy and its certificate.`,
+        : [
+            'Are there refused pushes since then: parcel-relay inbox --refused? Then pushes come, signed with another key than ours or in another way: the list says which.',
+            `Ask the carrier to what address it pushes, and what answers it gets. The relay expects POST https://YOUR-HOST${webhook.path}, exactly this path; any other path gets 404.`,
+            `From outside your network: curl -i https://YOUR-HOST${webhook.path}. The relay answers a GET with 405. After any other answer look at DNS, the firewall, the proxy and its certificate.`,
+          ]),
       'When pushes come again, ask the carrier to send the missed ones again, or for a list of the parcels that are new since then. The runbook says how to watch these.',
     ],
   }
