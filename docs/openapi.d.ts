@@ -1315,9 +1315,16 @@ export interface components {
             freeBytes: number;
             /**
              * Format: date-time
-             * @description When it began.
+             * @description When the relay began to refuse pushes.
              */
             since: string;
+            /**
+             * Format: date-time
+             * @description When it took them again.
+             */
+            until: string;
+            /** @description How many it answered with 503 in between; a restart forgets the ones before. */
+            refused: number;
         } | {
             /** @constant */
             event: "disk_recovered";
@@ -2912,9 +2919,16 @@ export interface components {
             freeBytes: number;
             /**
              * Format: date-time
-             * @description When it began.
+             * @description When the relay began to refuse pushes.
              */
             since: string;
+            /**
+             * Format: date-time
+             * @description When it took them again.
+             */
+            until: string;
+            /** @description How many it answered with 503 in between; a restart forgets the ones before. */
+            refused: number;
         } | {
             id: string;
             /** @constant */
@@ -6105,6 +6119,13 @@ export interface operations {
                             lastFailureAt: string | null;
                             /** @enum {string} */
                             pushes: "unknown" | "healthy" | "lossy" | "silent";
+                            /** @description Paths other than `webhook.path` to which something with the header of a signature was posted and answered with 404, the last first, seen by this replica since its start. */
+                            misdirected: {
+                                path: string;
+                                count: number;
+                                /** Format: date-time */
+                                lastAt: string;
+                            }[];
                         };
                     };
                 };
@@ -6141,6 +6162,13 @@ export interface operations {
                             lastFailureAt: string | null;
                             /** @enum {string} */
                             pushes: "unknown" | "healthy" | "lossy" | "silent";
+                            /** @description Paths other than `webhook.path` to which something with the header of a signature was posted and answered with 404, the last first, seen by this replica since its start. */
+                            misdirected: {
+                                path: string;
+                                count: number;
+                                /** Format: date-time */
+                                lastAt: string;
+                            }[];
                         };
                     };
                 };
@@ -6475,4 +6503,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 ec82d57f9aa90ace40ce3de2b8d8fae9ae29dc6454f2f0181b5d53b203f1bb1c
+// Made of docs/openapi.json with the SHA-256 c7e70dfb113146153954eea0a78b3fa331e0eb0ded9e827fb016eb7289e389c2

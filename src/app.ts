@@ -170,8 +170,8 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   }
   const reloads = createReload(config, { ...seenByReload, receiver: receiver.verbs, wakeDispatcher: dispatch.wake })
   delivery.start()
-  startTelling(config, { storage, carrier, certificates, wakeDispatcher: dispatch.wake, closing, log })
-  startTimers(config, { ...storage, digest, carrier, authenticate, sessions, polling, closing })
+  startTelling(config, { storage, carrier, certificates, notStored: reporting.notStored, wakeDispatcher: dispatch.wake, closing, log })
+  startTimers(config, { ...storage, digest, reporting, carrier, authenticate, sessions, polling, closing })
   backups.begin()
   polling.begin()
   await otherEnded

@@ -9,6 +9,8 @@ export interface LogDigest {
    * what caused them, by the name of a field; a line names the last few.
    */
   add(message: string, count: number, causes?: Causes): void
+  /** Logs what was counted under a message, if anything was. Call it when that is over, so that its last count does not come later. */
+  report(message: string): void
   /** Logs every count that is a minute old. Call it every few seconds. */
   flush(): void
   /** Logs all counts. Call it when the relay stops. */
@@ -30,17 +32,19 @@ interface Counted {
 export function createLogDigest({ log, clock }: { readonly log: Pick<Log, 'warn'>; readonly clock: Clock }): LogDigest {
   const counted = new Map<string, Counted>()
 
+  function flushOne(message: string, { count, causes, sinceMs }: Counted): void {
+    const nowMs = clock.monotonic()
+    if (count === 0) {
+      counted.delete(message)
+      return
+    }
+    log.warn({ count, seconds: Math.round((nowMs - sinceMs) / 1000), ...named(causes) }, message)
+    counted.set(message, { count: 0, causes: {}, sinceMs: nowMs })
+  }
+
   function flushOlderThan(ageMs: number): void {
     const nowMs = clock.monotonic()
-    for (const [message, { count, causes, sinceMs }] of counted) {
-      if (nowMs - sinceMs < ageMs) continue
-      if (count === 0) {
-        counted.delete(message)
-        continue
-      }
-      log.warn({ count, seconds: Math.round((nowMs - sinceMs) / 1000), ...named(causes) }, message)
-      counted.set(message, { count: 0, causes: {}, sinceMs: nowMs })
-    }
+    for (const [message, one] of counted) if (nowMs - one.sinceMs >= ageMs) flushOne(message, one)
   }
 
   return {
@@ -53,6 +57,10 @@ export function createLogDigest({ log, clock }: { readonly log: Pick<Log, 'warn'
       }
       log.warn({ count, ...named(causes) }, message)
       counted.set(message, { count: 0, causes: {}, sinceMs: clock.monotonic() })
+    },
+    report(message) {
+      const one = counted.get(message)
+      if (one !== undefined && one.count > 0) flushOne(message, one)
     },
     flush: () => flushOlderThan(EVERY_MS),
     end: () => flushOlderThan(0),

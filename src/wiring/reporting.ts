@@ -73,6 +73,7 @@ export function openReporting(ports: ReportingPorts) {
     carrier,
     disk,
     pushHealth: pushes.health,
+    misdirected: receiver.verbs.misdirected,
     lostKeys: endpointKeys.lost,
     caughtUp: receiver.verbs.waiting,
   })
@@ -87,7 +88,9 @@ export function openReporting(ports: ReportingPorts) {
       failures.add('error', { err: error }, 'a commit failed; its senders are asked to try again')
     },
   })
-  const logPushes = createPushLog(digest)
+  const pushLog = createPushLog(digest)
+  /** How many pushes could not be stored since the start. */
+  let notStored = 0
   const warnOfExpired = createExpiredPushWarning({ log, monotonic: clock.monotonic })
   return {
     /** Counts what the store holds. */
@@ -95,11 +98,22 @@ export function openReporting(ports: ReportingPorts) {
     metrics,
     meter,
     readiness,
+    /** How many pushes were answered with 503 since the start because they could not be stored. */
+    async notStored(): Promise<number> {
+      await receiver.verbs.waiting()
+      return notStored
+    },
+    /** Call it when the disk has room again. */
+    async pushesTaken(): Promise<void> {
+      await receiver.verbs.waiting()
+      pushLog.storedAgain()
+    },
     /** Applies a report of the receiver's thread. */
     received({ pushes: counts, commits: committed, refusals, refusedSenders: senders, reasons }: ReceiverNews): void {
       for (const { outcome, keyIndex, count } of counts) {
         meter.pushReceived(outcome, keyIndex, count)
-        logPushes(outcome, count, { senders, reasons })
+        pushLog.add(outcome, count, { senders, reasons })
+        if (outcome === 'storage_unavailable') notStored += count
         warnOfExpired(outcome, count)
       }
       for (const refusal of refusals) {

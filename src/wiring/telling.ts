@@ -17,6 +17,8 @@ export interface TellingPorts {
   readonly storage: Pick<Storage, 'write' | 'clock' | 'disk' | 'replicas'>
   readonly carrier: Pick<RemoteCarrier, 'state'>
   readonly certificates: Pick<Certificates, 'shown'>
+  /** How many pushes could not be stored since the start. */
+  readonly notStored: () => Promise<number>
   /** Call when an operator event may have been queued. */
   readonly wakeDispatcher: () => void
   readonly closing: Closing
@@ -35,6 +37,7 @@ export function startTelling({ limits }: Pick<Config, 'limits'>, ports: TellingP
       carrier: carrier.state,
       freeBytes: () => disk.state().freeBytes,
       certificates: certificates.shown,
+      notStored: ports.notStored,
       isPoller: () => replicas.holds('poller'),
       wake: wakeDispatcher,
     },

@@ -23,6 +23,7 @@ export interface TimersPorts {
   readonly clock: Pick<Clock, 'now'>
   readonly disk: DiskWatch
   readonly digest: LogDigest
+  readonly reporting: { readonly pushesTaken: () => Promise<void> }
   readonly carrier: Pick<RemoteCarrier, 'logOutage'>
   readonly authenticate: Pick<Authenticate, 'endExpired'>
   /** The sessions of people. */
@@ -32,9 +33,15 @@ export interface TimersPorts {
 }
 
 /** Starts everything that runs by the clock. */
-export function startTimers(config: Config, { clock, disk, digest, carrier, authenticate, sessions, polling, closing }: TimersPorts): void {
+export function startTimers(config: Config, ports: TimersPorts): void {
+  const { clock, disk, digest, reporting, carrier, authenticate, sessions, polling, closing } = ports
+  const lookAtDisk = async () => {
+    const before = disk.trouble()
+    await disk.check()
+    if (before !== null && disk.trouble() === null) await reporting.pushesTaken()
+  }
   const looks = [
-    startRepeating(disk.check, DISK_LOOK_MS),
+    startRepeating(lookAtDisk, DISK_LOOK_MS),
     startRepeating(async () => digest.flush(), DIGEST_LOOK_MS),
     startRepeating(async () => carrier.logOutage(), DIGEST_LOOK_MS),
     startRepeating(async () => authenticate.endExpired(), ACCESS_LOOK_MS),

@@ -74,8 +74,13 @@ export type OperatorEvent =
   | { readonly event: 'pushes_understood'; readonly since: string }
   /** `disk_low`: less than twice `freeBytesMin` is free. `disk_full`: less than `freeBytesMin` is free, so pushes are refused. */
   | { readonly event: 'disk_low' | 'disk_full'; readonly freeBytes: number; readonly freeBytesMin: number }
-  /** `disk_usable`: pushes are taken again. `disk_recovered`: the disk is not low any more either. */
-  | { readonly event: 'disk_usable' | 'disk_recovered'; readonly freeBytes: number; readonly since: string }
+  /**
+   * Pushes are taken again. They were refused from `since` until `until`. `refused`: how many the relay has answered with 503 in that time,
+   * as far as it knows: a restart in between forgets the ones before.
+   */
+  | { readonly event: 'disk_usable'; readonly freeBytes: number; readonly since: string; readonly until: string; readonly refused: number }
+  /** The disk is not low any more either. */
+  | { readonly event: 'disk_recovered'; readonly freeBytes: number; readonly since: string }
   /** `changed`: the settings that a reload applied. `problems`: files that could not be used, so the earlier ones stay in use. */
   | {
       readonly event: 'reloaded'

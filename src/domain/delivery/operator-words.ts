@@ -133,7 +133,13 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
     kind: 'ok',
     state: 'pushes taken',
     page: '/',
-    tell: (of) => ['The store’s disk has room for pushes again. They were refused since ', time(of('since'))],
+    tell: (of) => [
+      'The store’s disk has room for pushes again. From ',
+      time(of('since')),
+      ' until ',
+      time(of('until')),
+      ` ${counted(Number(of('refused')), 'push was', 'pushes were')} answered with 503: unless the carrier sends them again by itself, ask it to`,
+    ],
   },
   disk_recovered: { kind: 'ok', state: 'recovered', page: '/', tell: () => ['The store’s disk has room again'] },
   reloaded: {

@@ -16,6 +16,8 @@ export interface TroubleWatchPorts {
   /** Free bytes on the disk of the store; infinite: the store is on a server, or the disk was not measured yet. */
   readonly freeBytes: () => number
   readonly certificates: () => readonly ShownCertificate[]
+  /** How many pushes could not be stored since the start. */
+  readonly notStored: () => Promise<number>
   /** Whether this replica is the poller, the only one that judges the carrier. */
   readonly isPoller: () => boolean
   readonly clock: Clock
@@ -62,6 +64,7 @@ export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWat
   /** For each subject, whether the store holds a trouble of it, as far as is known. */
   const known = new Map<string, Standing>()
   const lookAtCarrier = createCarrierLook(ports)
+  const lookAtDisk = createDiskLook(ports, options)
 
   async function tell({ standing, subject, begun, ended, ofRole }: Finding): Promise<void> {
     if (standing === 'unknown' || known.get(subject) === standing) return
@@ -80,7 +83,7 @@ export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWat
     const ofCarrier = lookAtCarrier(isPoller)
     // Another replica may report on the carrier meanwhile.
     if (!isPoller) for (const { subject } of ofCarrier) known.delete(subject)
-    const findings = [...(isPoller ? ofCarrier : []), ...lookAtDisk(ports, options), ...lookAtCertificates(ports, options)]
+    const findings = [...(isPoller ? ofCarrier : []), ...(await lookAtDisk()), ...lookAtCertificates(ports, options)]
     for (const finding of findings)
       await tell(finding).catch((err: unknown) =>
         log.debug({ err, subject: finding.subject }, 'operators could not be notified of a change; the relay tries again'),
@@ -117,26 +120,43 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
   }
 }
 
-/** A disk that is low is one trouble, and a disk so full that pushes are refused is another, which begins and ends within the first. */
-function lookAtDisk({ freeBytes }: TroubleWatchPorts, { freeBytesMin }: TroubleWatchOptions): readonly Finding[] {
-  const free = freeBytes()
-  const room = { freeBytes: free, freeBytesMin }
-  const standingOf = (isTrouble: boolean, wellAt: number): Standing =>
-    isTrouble ? 'trouble' : Number.isFinite(free) && free >= wellAt * freeBytesMin ? 'well' : 'unknown'
-  return [
-    {
-      subject: 'disk full',
-      standing: standingOf(isDiskFull(room), USABLE_AT),
-      begun: { event: 'disk_full', ...room },
-      ended: { event: 'disk_usable', freeBytes: free },
-    },
-    {
-      subject: 'disk',
-      standing: standingOf(isDiskLow(room), ROOM_AT),
-      begun: { event: 'disk_low', ...room },
-      ended: { event: 'disk_recovered', freeBytes: free },
-    },
-  ]
+/**
+ * A disk that is low is one trouble, and a disk so full that pushes are refused is another, which begins and ends within the first. Pushes
+ * are taken again a little before the second one ends, so its end says from when on.
+ */
+function createDiskLook({ freeBytes, notStored, clock }: TroubleWatchPorts, { freeBytesMin }: TroubleWatchOptions) {
+  /** How many pushes could not be stored until the last look, and until the disk was last found to be full. */
+  let [soFar, before] = [0, 0]
+  let wasFull = false
+  /** Since when pushes are taken; null: they are refused. */
+  let takenFromMs: number | null = clock.now()
+  return async (): Promise<readonly Finding[]> => {
+    const free = freeBytes()
+    const room = { freeBytes: free, freeBytesMin }
+    const standingOf = (isTrouble: boolean, wellAt: number): Standing =>
+      isTrouble ? 'trouble' : Number.isFinite(free) && free >= wellAt * freeBytesMin ? 'well' : 'unknown'
+    const isFull = isDiskFull(room)
+    takenFromMs = isFull ? null : (takenFromMs ?? clock.now())
+    const standing = standingOf(isFull, USABLE_AT)
+    if (isFull && !wasFull) before = soFar
+    wasFull = isFull || (wasFull && standing !== 'well')
+    soFar = await notStored().catch(() => soFar)
+    const ended = { until: new Date(takenFromMs ?? clock.now()).toISOString(), refused: soFar - before }
+    return [
+      {
+        subject: 'disk full',
+        standing,
+        begun: { event: 'disk_full', ...room },
+        ended: { event: 'disk_usable', freeBytes: free, ...ended },
+      },
+      {
+        subject: 'disk',
+        standing: standingOf(isDiskLow(room), ROOM_AT),
+        begun: { event: 'disk_low', ...room },
+        ended: { event: 'disk_recovered', freeBytes: free },
+      },
+    ]
+  }
 }
 
 /** Each certificate is a separate subject, so a renewed one is reported again. */

@@ -1,5 +1,7 @@
 import type { LogDigest } from '../log-digest.ts'
 
+const NOT_STORED = 'pushes were answered 503: they could not be stored'
+
 /** The outcomes that operators should know about; others are only counted. */
 const MESSAGES: ReadonlyMap<string, string> = new Map(
   Object.entries({
@@ -7,7 +9,8 @@ const MESSAGES: ReadonlyMap<string, string> = new Map(
     wrong_path: 'pushes were answered 404: they came to another path than webhook.path; parcel-relay status names it',
     quarantined: 'pushes were quarantined: they are authentic, but not valid events',
     body_too_large: 'pushes were refused: they are larger than webhook.bodyBytesMax',
-    storage_unavailable: 'pushes were answered 503: they could not be stored',
+    overloaded: 'pushes were answered 503: too many came at once',
+    storage_unavailable: NOT_STORED,
   }),
 )
 
@@ -18,11 +21,21 @@ export interface PushCauses {
   readonly reasons?: readonly string[]
 }
 
-/** Logs refused and quarantined pushes, at most one line per minute and outcome. A line has only the causes of its own outcome. */
-export function createPushLog(digest: LogDigest): (outcome: string, count: number, causes?: PushCauses) => void {
-  return (outcome, count, { senders = [], reasons = [] } = {}) => {
-    const message = MESSAGES.get(outcome)
-    if (message === undefined) return
-    digest.add(message, count, outcome === 'signature_invalid' ? { senders } : outcome === 'quarantined' ? { reasons } : {})
+/** Logs refused and quarantined pushes, at most one line per minute and outcome. */
+export interface PushLog {
+  /** Counts pushes. A line has only the causes of its own outcome. */
+  add(outcome: string, count: number, causes?: PushCauses): void
+  /** Logs the last count of pushes that could not be stored. Call it when they can be stored again. */
+  storedAgain(): void
+}
+
+export function createPushLog(digest: LogDigest): PushLog {
+  return {
+    add(outcome, count, { senders = [], reasons = [] } = {}) {
+      const message = MESSAGES.get(outcome)
+      if (message === undefined) return
+      digest.add(message, count, outcome === 'signature_invalid' ? { senders } : outcome === 'quarantined' ? { reasons } : {})
+    },
+    storedAgain: () => digest.report(NOT_STORED),
   }
 }

@@ -36,6 +36,11 @@ const readinessAs = (status: 'ready' | 'not_ready') =>
       lastFailure: unavailableReason().nullable(),
       lastFailureAt: instant().nullable(),
       pushes: pushHealth(),
+      misdirected: z
+        .array(z.strictObject({ path: z.string(), count: wholeNumber(), lastAt: instant() }))
+        .describe(
+          'Paths other than `webhook.path` to which something with the header of a signature was posted and answered with 404, the last first, seen by this replica since its start.',
+        ),
     }),
   })
 

@@ -49,7 +49,12 @@ const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<str
   pushes_understood: () => ({ since: since() }),
   disk_low: () => ({ freeBytes: wholeNumber(), freeBytesMin: wholeNumber() }),
   disk_full: () => ({ freeBytes: wholeNumber(), freeBytesMin: wholeNumber() }),
-  disk_usable: () => ({ freeBytes: wholeNumber(), since: since() }),
+  disk_usable: () => ({
+    freeBytes: wholeNumber(),
+    since: instant().describe('When the relay began to refuse pushes.'),
+    until: instant().describe('When it took them again.'),
+    refused: wholeNumber().describe('How many it answered with 503 in between; a restart forgets the ones before.'),
+  }),
   disk_recovered: () => ({ freeBytes: wholeNumber(), since: since() }),
   reloaded: () => ({ replica: z.string(), changed: texts(), needsRestart: texts(), problems: texts() }),
   reload_failed: () => ({ replica: z.string(), problems: texts() }),

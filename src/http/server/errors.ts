@@ -68,8 +68,11 @@ export function statusOf(error: unknown): number {
   return error instanceof AppError || error instanceof EdgeError ? PROBLEMS[error.code][0] : PROBLEMS.internal[0]
 }
 
-/** Answers every failed request: turns errors into problems (RFC 9457) and unanswered requests into a 404. */
-export function presentProblems(log: Log): Middleware {
+/**
+ * Answers every failed request: turns errors into problems (RFC 9457) and unanswered requests into a 404. `areCounted`: refused requests are
+ * counted and logged elsewhere, so they get no line of their own here.
+ */
+export function presentProblems(log: Log, { areCounted }: { readonly areCounted: boolean }): Middleware {
   const failures = createFailureLog({ log, clock: { monotonic: () => performance.now() } })
   return async (ctx, next) => {
     try {
@@ -81,7 +84,7 @@ export function presentProblems(log: Log): Middleware {
         ctx.respond = false
         return
       }
-      presentProblem(ctx, isStorageFailure(error) ? storageUnavailable(error) : error, { log, failures })
+      presentProblem(ctx, isStorageFailure(error) ? storageUnavailable(error) : error, { log, failures, areCounted })
     }
   }
 }
@@ -97,17 +100,19 @@ function storageUnavailable(cause: unknown): AppError {
 interface Reporting {
   readonly log: Log
   readonly failures: FailureLog
+  readonly areCounted: boolean
 }
 
-function presentProblem(ctx: Context, error: unknown, { log, failures }: Reporting): void {
+function presentProblem(ctx: Context, error: unknown, { log, failures, areCounted }: Reporting): void {
   const expected = error instanceof AppError || error instanceof EdgeError
   const code: ProblemCode = expected ? error.code : 'internal'
   const [status, title] = PROBLEMS[code]
   const instance = `urn:uuid:${randomUUID()}`
   const request = { instance, ...traceOf(ctx.req) }
   if (code === 'internal') log.error({ err: error, ...request }, 'a request failed unexpectedly')
-  // The start and the end of a carrier outage are logged elsewhere, so a request that fails because of it needs no warning.
-  else if (code === 'upstream_unavailable') log.debug({ ...request, code }, 'a request could not be served')
+  // The start and the end of a carrier outage, and counts of refused pushes, are logged elsewhere, so such a request needs no warning.
+  else if (code === 'upstream_unavailable' || (areCounted && status === 503))
+    log.debug({ ...request, code }, 'a request could not be served')
   // Log the cause, which says more than the answer to the client.
   else if (status >= 500)
     failures.add('warn', { err: (expected && error.cause) || error, ...request, code }, 'a request could not be served')

@@ -7,5 +7,7 @@ export interface PublicOptions extends AppOptions, WebhookPorts, MisdirectedPort
 
 /** The listener for the carrier: the webhook and `/healthz`, nothing else. */
 export function createPublicListener(options: PublicOptions): RequestListener {
-  return createListener(options, (app) => app.use(receivePushes(options)).use(healthRoute()).use(noteMisdirected(options)))
+  return createListener({ ...options, areRefusalsCounted: true }, (app) =>
+    app.use(receivePushes(options)).use(healthRoute()).use(noteMisdirected(options)),
+  )
 }

@@ -48,6 +48,9 @@ testWith('a small file system')('S5, S6, F4: pushes are refused before the disk 
   rmSync(join(disk, 'ballast'))
   expect(await until(async () => (await statusOf(relay, 'room again')) === 200)).toBeLessThan(RECOVERY_MS)
   expect((await readiness(relay)).status).toBe(200)
+  // Refused pushes are counted in lines of their own, so they get no others.
+  expect(relay.output()).toContain('pushes were answered 503')
+  expect(relay.output()).not.toContain('a request could not be served')
   // The relay refused the pushes before the disk itself failed a write.
   expect(relay.output()).not.toMatch(/SQLITE_(FULL|IOERR)|ENOSPC/)
 

@@ -18,9 +18,11 @@ const failing: CarrierState = {
 /** Opens a watch on a store in memory, which replicas may share. */
 function openWatch(troubles = new Set<string>(), told: string[] = []) {
   let ms = 0
-  const seen = { carrier: well, freeBytes: 10_000 * MB, untilMs: NOON + 100 * DAY_MS, isPoller: true, isFull: false }
+  const seen = { carrier: well, freeBytes: 10_000 * MB, untilMs: NOON + 100 * DAY_MS, isPoller: true, isFull: false, notStored: 0 }
+  const ends: object[] = []
   const note = (event: { readonly event: OperatorEvent['event'] }, change: boolean) => {
     if (change) told.push(event.event)
+    if (change && event.event === 'disk_usable') ends.push(event)
     return change
   }
   let wakes = 0
@@ -33,10 +35,14 @@ function openWatch(troubles = new Set<string>(), told: string[] = []) {
           troubles.add(subject)
           return note(event, isNew)
         },
-        endTrouble: async ({ subject, event }) => note(event, troubles.delete(subject)),
+        async endTrouble({ subject, event }) {
+          if (seen.isFull) throw new Error('the store is full')
+          return note(event, troubles.delete(subject))
+        },
       },
       carrier: () => seen.carrier,
       freeBytes: () => seen.freeBytes,
+      notStored: async () => seen.notStored,
       certificates: () => [{ listener: 'public', untilMs: seen.untilMs }],
       isPoller: () => seen.isPoller,
       clock: { now: () => NOON + ms, monotonic: () => ms },
@@ -48,6 +54,7 @@ function openWatch(troubles = new Set<string>(), told: string[] = []) {
   return {
     seen,
     told,
+    ends,
     troubles,
     look,
     wakes: () => wakes,
@@ -169,6 +176,27 @@ test('a full disk is reported as refusing pushes, and as usable a little above t
     await look()
     expect([free, told]).toEqual([free, events])
   }
+})
+
+test('the end of a full disk says until when pushes were refused, and how many', async () => {
+  const { seen, ends, look, pass } = openWatch()
+  const lookAt = async (free: number, notStored: number) => {
+    pass(1000)
+    Object.assign(seen, { freeBytes: free * MB, notStored })
+    await look()
+  }
+  await lookAt(1000, 4)
+  await lookAt(200, 9)
+  await lookAt(200, 359)
+  await lookAt(260, 359)
+  seen.isFull = true
+  await lookAt(700, 359)
+  seen.isFull = false
+  await lookAt(700, 359)
+  expect(ends).toEqual([{ event: 'disk_usable', freeBytes: 700 * MB, until: new Date(NOON + 4000).toISOString(), refused: 355 }])
+  await lookAt(200, 360)
+  await lookAt(700, 365)
+  expect(ends[1]).toMatchObject({ until: new Date(NOON + 8000).toISOString(), refused: 6 })
 })
 
 test('a disk that has not been measured yet is not reported', async () => {

@@ -12,7 +12,8 @@ function world() {
   const pass = (ms: number) => {
     atMs += ms
   }
-  return { lines, digest, log: createPushLog(digest), pass }
+  const { add, storedAgain } = createPushLog(digest)
+  return { lines, digest, log: add, storedAgain, pass }
 }
 
 test('the first refused push is logged at once, and later ones once a minute with their count', () => {
@@ -64,4 +65,19 @@ test('log lines name the last senders of refused pushes, and why pushes were qua
     { count: 7, seconds: 60, senders: ['192.0.2.8', '192.0.2.7', '192.0.2.6', '192.0.2.5', '192.0.2.4'] },
     { count: 2, seconds: 60, reasons: ['schema'] },
   ])
+})
+
+test('the last count of pushes that could not be stored is logged when they can be stored again', () => {
+  const { lines, log, storedAgain, digest, pass } = world()
+  log('storage_unavailable', 1)
+  log('storage_unavailable', 7)
+  log('quarantined', 2)
+  pass(17_000)
+  storedAgain()
+  storedAgain()
+  const last = [{ count: 7, seconds: 17 }, expect.stringContaining('answered 503')]
+  expect(lines.slice(2)).toEqual([last])
+  pass(60_000)
+  digest.flush()
+  expect(lines).toHaveLength(3)
 })

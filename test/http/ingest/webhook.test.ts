@@ -114,7 +114,7 @@ test('the line of a push that was refused or not stored has the id of its trace'
   expect((await push(url, BODY, traced)).status).toBe(503)
   expect(lines.filter(({ fields }) => 'traceId' in fields)).toMatchObject([
     { level: 'debug', fields: { traceId, code: 'signature_invalid' } },
-    { level: 'warn', fields: { traceId, code: 'storage_unavailable' } },
+    { level: 'debug', fields: { traceId, code: 'storage_unavailable' } },
   ])
 })
 

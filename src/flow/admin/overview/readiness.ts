@@ -1,6 +1,7 @@
 import { DISK_FULL } from '../../../domain/admin/disk-room.ts'
 import type { LostKeys } from '../../../domain/delivery/endpoint-keys.ts'
 import { systemCode } from '../../../domain/errors.ts'
+import type { MisdirectedPath } from '../../../domain/ingest/misdirected.ts'
 import type { UnavailableReason } from '../../../domain/polling/carrier-answer.ts'
 import { type CarrierStanding, carrierStanding } from '../../../domain/polling/carrier-standing.ts'
 import type { PushHealth } from '../../../domain/polling/push-health.ts'
@@ -36,6 +37,8 @@ export interface ReadinessPorts {
     readonly state: () => { readonly lost: LostFile | null }
   }
   readonly pushHealth: () => PushHealth
+  /** The wrong paths to which something was posted, the last first. */
+  readonly misdirected: () => Promise<readonly MisdirectedPath[]>
   /** The keys of endpoints that cannot be opened; null: all can. */
   readonly lostKeys: () => Promise<LostKeys | null>
   /** Resolves when this process knows the outcomes of all pushes so far. */
@@ -46,7 +49,7 @@ export interface ReadinessPorts {
  * Creates the readiness check. The carrier's trouble is reported but does not count, because a relay whose carrier is down still serves
  * (CONTRACT, `/readyz`).
  */
-export function createReadiness({ reads, carrier, disk, pushHealth, lostKeys, caughtUp }: ReadinessPorts) {
+export function createReadiness({ reads, carrier, disk, pushHealth, misdirected, lostKeys, caughtUp }: ReadinessPorts) {
   const failures = new Map<CommitKind, string>()
   return {
     storeWorks(kind: CommitKind) {
@@ -75,6 +78,9 @@ export function createReadiness({ reads, carrier, disk, pushHealth, lostKeys, ca
           lastFailure: lastFailure?.reason ?? null,
           lastFailureAt: lastFailure === null ? null : new Date(lastFailure.atMs).toISOString(),
           pushes: pushHealth(),
+          misdirected: (await misdirected())
+            .filter(({ isSigned }) => isSigned)
+            .map(({ path, count, lastAtMs }) => ({ path, count, lastAt: new Date(lastAtMs).toISOString() })),
         },
       }
       return { ready: reasons.length === 0, reasons, notes }

@@ -1,14 +1,16 @@
 import { expect, test } from 'vitest'
 import { StorageFailure } from '../../../../src/domain/errors.ts'
+import type { MisdirectedPath } from '../../../../src/domain/ingest/misdirected.ts'
 import { createReadiness, type ReadinessPorts } from '../../../../src/flow/admin/overview/readiness.ts'
 import { CARRIER } from '../../../support/network/carrier-state.ts'
 
-function readinessOf(ping: () => Promise<undefined>, carrier = CARRIER) {
+function readinessOf(ping: () => Promise<undefined>, carrier = CARRIER, misdirected: readonly MisdirectedPath[] = []) {
   return createReadiness({
     reads: { ping },
     carrier: { state: () => carrier },
     disk: { trouble: () => null, state: () => ({ lost: null }) },
     pushHealth: () => ({}) as ReturnType<ReadinessPorts['pushHealth']>,
+    misdirected: async () => misdirected,
     lostKeys: async () => null,
     caughtUp: async () => undefined,
   })
@@ -44,4 +46,12 @@ test('once the password is corrected, a 429 of the carrier is shown instead', as
   expect((await readiness.read()).notes).toMatchObject({ upstream: { state: 'rate_limited', credentials: 'obtained' } })
   const refused = readinessOf(async () => undefined, { ...CARRIER, credentials: 'refused', lastFailure })
   expect((await refused.read()).notes).toMatchObject({ upstream: { state: 'upstream_auth', lastFailure: 'rate_limited' } })
+})
+
+test('signed pushes to a wrong path are named, and unsigned requests of scanners are not', async () => {
+  const posted = { path: '/webhook/status', isSigned: true, count: 12, firstAtMs: 1000, lastAtMs: 2000 }
+  const scanned = { ...posted, path: '/xmlrpc.php', isSigned: false }
+  expect((await readinessOf(async () => undefined, CARRIER, [scanned, posted]).read()).notes).toMatchObject({
+    upstream: { misdirected: [{ path: '/webhook/status', count: 12, lastAt: '1970-01-01T00:00:02.000Z' }] },
+  })
 })
