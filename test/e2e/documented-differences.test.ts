@@ -52,6 +52,17 @@ test('an entry stays when the carrier no longer lists it', async () => {
   expect((await all('WA300000001SE')).statuses).toHaveLength(2)
 })
 
+test('an entry that a push brought has the carrier’s own time and place after the next poll', async () => {
+  const { carrier, push, all, refresh } = await start()
+  await push(pushBody({ trackingIds: ['75000001'], eventTime: '2026-03-01T10:00:25.383Z', location: 'Malmö' }))
+  expect((await all('75000001')).statuses).toMatchObject([{ eventTimestamp: '2026-03-01T10:00:25.383Z', location: 'Malmö' }])
+  const { status, detailedStatus } = JSON.parse(pushBody().toString()) as Record<'status' | 'detailedStatus', string>
+  const polled = { eventTimestamp: '2026-03-01T10:00:25Z', status, detailedStatus, location: '' }
+  carrier.says.set('75000001', () => answerBody({ trackingIds: ['75000001'], statuses: [polled] }))
+  expect(await refresh('75000001')).toBe(200)
+  expect((await all('75000001')).statuses).toMatchObject([{ eventTimestamp: '2026-03-01T10:00:25Z', location: '' }])
+})
+
 test('the nearest language is served, and an address must be exact', async () => {
   const { push, get } = await start()
   await push(pushBody({ trackingIds: ['75000001'], texts: { en: 'Arrived', sv: 'Framme' } }))
