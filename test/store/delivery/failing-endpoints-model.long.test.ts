@@ -127,5 +127,5 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
     }
     // The endpoint was failing some of the time.
     expect(probes).toBeGreaterThan(2 * seeds.length)
-  }, 900_000)
+  })
 })

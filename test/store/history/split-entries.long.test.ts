@@ -91,5 +91,5 @@ describe.each(engines)('entries that turn out to be two on $name', (engine) => {
       ),
       { numRuns: runsOn(engine, 150, 6), seed: 20261122 },
     )
-  }, 600_000)
+  })
 })
