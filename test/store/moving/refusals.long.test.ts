@@ -31,6 +31,12 @@ test.each(engines)('a moved store on $name names the new store, and can be taken
   })
   const store = await engine.openWriteStore(old.place)
   await store.close()
+  const reads = engine.openReadStore(old.place)
+  const left = await reads.listLeftStores()
+  await reads.close()
+  expect(left.map(({ name }) => name)).toEqual([movesOf(engine).nameOf(next.place)])
+  // It holds what it held, and the name of the new store, which is left behind now.
+  await changeStoredRows(old.place, "delete from setting where name = 'left-stores'")
   expect(await contentsOf(old)).toEqual(before)
   expect(await movesOf(engine).undo(old.place, 0)).toBeNull()
 })
