@@ -77,17 +77,7 @@ export function openReporting(ports: ReportingPorts) {
     lostKeys: endpointKeys.lost,
     caughtUp: receiver.verbs.waiting,
   })
-  commitSignal.subscribe({
-    committed(source, stats) {
-      readiness.storeWorks(source)
-      meter.batchCommitted(stats.size, stats.durationMs)
-      for (const [result, count] of stats.merged) meter.merged(result, count)
-    },
-    failed(source, error) {
-      readiness.storeFails(source, error)
-      failures.add('error', { err: error }, 'a commit failed; its senders are asked to try again')
-    },
-  })
+  reportCommits(commitSignal, { readiness, meter, failures })
   const pushLog = createPushLog(digest)
   /** How many pushes could not be stored since the start. */
   let notStored = 0
@@ -126,4 +116,24 @@ export function openReporting(ports: ReportingPorts) {
       }
     },
   }
+}
+
+interface CommitReports {
+  readonly readiness: ReturnType<typeof createReadiness>
+  readonly meter: ReturnType<Tallies['over']>
+  readonly failures: ReturnType<typeof createFailureLog>
+}
+
+function reportCommits(commitSignal: ReportingPorts['recording']['commitSignal'], { readiness, meter, failures }: CommitReports): void {
+  commitSignal.subscribe({
+    committed(source, stats) {
+      readiness.storeWorks(source)
+      meter.batchCommitted(stats.size, stats.durationMs)
+      for (const [result, count] of stats.merged) meter.merged(result, count)
+    },
+    failed(source, error) {
+      readiness.storeFails(source, error)
+      failures.add('error', { err: error }, 'a commit failed; its senders are asked to try again')
+    },
+  })
 }

@@ -23,6 +23,63 @@ export interface OverviewRoutePorts {
   readonly clock: Pick<Clock, 'now'>
 }
 
+const problemSchema = () =>
+  z.strictObject({
+    kind: oneOfAll<Problem['kind']>({
+      not_ready: true,
+      credentials_refused: true,
+      carrier_failing: true,
+      pushes_silent: true,
+      pushes_lossy: true,
+      endpoint_failing: true,
+      endpoint_disabled: true,
+      quarantined: true,
+      disk_full: true,
+      disk_low: true,
+      backup_failing: true,
+      settings_differ: true,
+    }),
+    severity: z.enum(['problem', 'warning']).describe('A `warning` can wait until the morning.'),
+    endpoint: z.string().nullable().describe('The name of the endpoint that it is about.'),
+    title: z.string(),
+    since: instant().nullable().describe('Null: not known.'),
+    evidence: z.array(z.string()),
+    todo: z.array(z.string()).describe('What to do, step by step.'),
+    runbook: z.string().describe('The address of the part of the manual about it, on this listener.'),
+  })
+
+const pushesSchema = () =>
+  z.strictObject({
+    health: oneOfAll<PushHealth>({ unknown: true, healthy: true, lossy: true, silent: true }),
+    standing: oneOfAll<PushStanding>({
+      none: true,
+      too_early: true,
+      healthy: true,
+      resumed: true,
+      lossy: true,
+      not_understood: true,
+      silent: true,
+    }).describe(
+      '`too_early`: nobody can know yet whether pushes are lost. `resumed`: few are lost since a trouble, which they must prove. `not_understood`: too many of the newest went into quarantine.',
+    ),
+    evidence: z.string().describe('What is known about pushes, in sentences.'),
+    lastPushAt: instant().nullable().describe('When the last push with news came; null: none has.'),
+    probation: pushProbation(),
+    misdirected: z
+      .array(
+        z.strictObject({
+          path: z.string().describe('Without its query, shortened, in printable ASCII.'),
+          signed: z.boolean().describe('Whether the last request had `x-service-hmac-sha256`. Nobody has checked it.'),
+          count: wholeNumber(),
+          firstAt: instant(),
+          lastAt: instant(),
+        }),
+      )
+      .describe(
+        'Up to 10 paths other than `webhook.path` to which something was posted and answered with 404, the last first, seen by this replica since its start. Anybody can post such requests.',
+      ),
+  })
+
 const overviewSchema = named('Overview', () =>
   z.strictObject({
     at: instant(),
@@ -31,63 +88,8 @@ const overviewSchema = named('Overview', () =>
     ),
     headline: z.string().describe('The verdict in words, such as `Everything works, but the last call to the carrier failed`.'),
     caveats: z.array(z.string()).describe('What is not well although it is no problem yet, in sentences.'),
-    problems: z
-      .array(
-        z.strictObject({
-          kind: oneOfAll<Problem['kind']>({
-            not_ready: true,
-            credentials_refused: true,
-            carrier_failing: true,
-            pushes_silent: true,
-            pushes_lossy: true,
-            endpoint_failing: true,
-            endpoint_disabled: true,
-            quarantined: true,
-            disk_full: true,
-            disk_low: true,
-            backup_failing: true,
-            settings_differ: true,
-          }),
-          severity: z.enum(['problem', 'warning']).describe('A `warning` can wait until the morning.'),
-          endpoint: z.string().nullable().describe('The name of the endpoint that it is about.'),
-          title: z.string(),
-          since: instant().nullable().describe('Null: not known.'),
-          evidence: z.array(z.string()),
-          todo: z.array(z.string()).describe('What to do, step by step.'),
-          runbook: z.string().describe('The address of the part of the manual about it, on this listener.'),
-        }),
-      )
-      .describe('The worst first. Empty: everything works.'),
-    pushes: z.strictObject({
-      health: oneOfAll<PushHealth>({ unknown: true, healthy: true, lossy: true, silent: true }),
-      standing: oneOfAll<PushStanding>({
-        none: true,
-        too_early: true,
-        healthy: true,
-        resumed: true,
-        lossy: true,
-        not_understood: true,
-        silent: true,
-      }).describe(
-        '`too_early`: nobody can know yet whether pushes are lost. `resumed`: few are lost since a trouble, which they must prove. `not_understood`: too many of the newest went into quarantine.',
-      ),
-      evidence: z.string().describe('What is known about pushes, in sentences.'),
-      lastPushAt: instant().nullable().describe('When the last push with news came; null: none has.'),
-      probation: pushProbation(),
-      misdirected: z
-        .array(
-          z.strictObject({
-            path: z.string().describe('Without its query, shortened, in printable ASCII.'),
-            signed: z.boolean().describe('Whether the last request had `x-service-hmac-sha256`. Nobody has checked it.'),
-            count: wholeNumber(),
-            firstAt: instant(),
-            lastAt: instant(),
-          }),
-        )
-        .describe(
-          'Up to 10 paths other than `webhook.path` to which something was posted and answered with 404, the last first, seen by this replica since its start. Anybody can post such requests.',
-        ),
-    }),
+    problems: z.array(problemSchema()).describe('The worst first. Empty: everything works.'),
+    pushes: pushesSchema(),
     carrier: z.strictObject({
       standing: oneOfAll<CarrierStanding['kind']>({ refused: true, failing: true, troubled: true, answers: true, unasked: true }),
       lastAnswerAt: instant().nullable(),
