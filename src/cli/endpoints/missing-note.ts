@@ -59,5 +59,5 @@ export async function noteEarlierEvents(ask: AskRelay): Promise<string> {
   if (first === undefined) return ''
   const names = left.slice(0, NAMED_MAX).map((endpoint) => textOf(endpoint, 'name') ?? '')
   const more = left.length > NAMED_MAX ? ` and ${left.length - NAMED_MAX} more` : ''
-  return `Earlier events, which the first polls find, are backfill and not sent to ${names.join(', ')}${more}. Afterwards: ${howToSend(first)}\n`
+  return `Earlier events, which the first polls find, are backfill and not sent to ${names.join(', ')}${more}. ${howToSend(first)}\n`
 }
