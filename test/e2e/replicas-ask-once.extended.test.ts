@@ -82,7 +82,7 @@ test('refreshes of a parcel that operators request at two relays at once cause o
   const before = callsAbout(number).length
   const refreshed = await askBoth(1, `/relay/parcels/${number}/refresh`, 'POST')
   expect(refreshed.map(({ status, body }) => [status, JSON.parse(body)])).toEqual(
-    [0, 1].map(() => [200, { identifier: number, outcome: 'recorded' }]),
+    [0, 1].map(() => [200, { identifier: number, outcome: 'recorded', missing: [] }]),
   )
   const calls = callsAbout(number).slice(before)
   expect(calls).toHaveLength(new Set(calls).size)
