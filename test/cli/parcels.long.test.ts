@@ -52,7 +52,10 @@ test('parcels are watched, refreshed and shown by commands', async () => {
   expect(shown.out).toMatch(/TerminalArrived {2}ArrivedT2 {2}Stockholm {2}\[poll \d{4}-\d\d-\d\dT[\d:.]+Z\]\n$/)
   const json = await run(['history', 'CLI00001', '--json'])
   expect(JSON.parse(json.out)).toMatchObject({ entries: 1 })
-  expect(await run(['refresh', '--all', '--json'])).toMatchObject({ code: 0, out: '{"identifier":"CLI00001","outcome":"recorded","missing":[]}\n' })
+  expect(await run(['refresh', '--all', '--json'])).toMatchObject({
+    code: 0,
+    out: '{"identifier":"CLI00001","outcome":"recorded","missing":[]}\n',
+  })
 })
 
 test('a file is watched in parts, and bad lines are reported by their number in the file', async () => {
