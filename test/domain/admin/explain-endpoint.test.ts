@@ -1,34 +1,14 @@
 import { expect, test } from 'vitest'
 import { explainProblem } from '../../../src/domain/admin/explain-problem.ts'
 import { problemsOf } from '../../../src/domain/admin/verdict.ts'
-import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
-import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
+import { endpointState } from '../../support/delivery/endpoint-state.ts'
 import { WELL } from '../../support/portal/situation.ts'
 
-const STATE: EndpointState = {
-  endpoint: {
-    id: '1',
-    name: 'billing',
-    url: 'http://billing/',
-    enabled: true,
-    signature: 'carrier',
-    filters: noFilters,
-    backfill: false,
-    ratePerSecond: null,
-    concurrency: null,
-    scheduleMs: null,
-    refusals: 'wait',
-    headers: [],
-  },
-  origin: 'managed',
-  disabled: null,
-  health: { ...newHealth, failingSinceMs: 1, probing: { atMs: 2, failed: 1 } },
-  keys: null,
-  queuedTo: null,
-  firstSequence: 0,
-  backfilled: null,
-}
+const STATE = endpointState(
+  { name: 'billing', url: 'http://billing/' },
+  { health: { ...newHealth, failingSinceMs: 1, probing: { atMs: 2, failed: 1 } } },
+)
 
 function explained(status: number, answer: string) {
   const failure = { status, reason: null, answerStart: Buffer.from(answer), count: 1, firstAtMs: 1, lastAtMs: 1, deliveryId: 1 }

@@ -7,9 +7,9 @@ import {
   problemsOf,
   type Situation,
 } from '../../../src/domain/admin/verdict.ts'
-import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
+import { endpointState } from '../../support/delivery/endpoint-state.ts'
 import { CARRIER } from '../../support/network/carrier-state.ts'
 import { WELL } from '../../support/portal/situation.ts'
 
@@ -17,29 +17,7 @@ const fine = WELL
 const DISK = { freeBytes: 200, freeBytesMin: 100, totalBytes: 1000, storeBytes: 10, path: '/data/relay.db' }
 const failing = { ...newHealth, failingSinceMs: 1, probing: { atMs: 2, failed: 1 } }
 
-function endpoint(change: Partial<EndpointState>): EndpointState {
-  const settings = { url: 'http://shop', enabled: true, signature: 'carrier', filters: noFilters, backfill: false } as const
-  return {
-    endpoint: {
-      id: '1',
-      name: 'shop',
-      ...settings,
-      ratePerSecond: null,
-      concurrency: null,
-      scheduleMs: null,
-      refusals: 'wait',
-      headers: [],
-    },
-    origin: 'managed',
-    disabled: null,
-    health: newHealth,
-    keys: null,
-    queuedTo: null,
-    firstSequence: 0,
-    backfilled: null,
-    ...change,
-  }
-}
+const endpoint = (change: Partial<EndpointState>) => endpointState({}, change)
 
 const kinds = (situation: Situation) => problemsOf(situation).map(({ kind }) => kind)
 

@@ -1,29 +1,12 @@
 import { expect, test } from 'vitest'
-import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import { type EndpointState, searchEndpoints } from '../../../src/domain/delivery/endpoint-state.ts'
+import { endpointState } from '../../support/delivery/endpoint-state.ts'
 
 const failing = { ...newHealth, failingSinceMs: 1, probing: { atMs: 2, failed: 1 } }
 
 function endpoint(id: string, name: string, change: Partial<EndpointState> = {}): EndpointState {
-  const settings = {
-    url: `http://${name}.example/${id}`,
-    enabled: true,
-    signature: 'carrier',
-    filters: noFilters,
-    backfill: false,
-  } as const
-  return {
-    endpoint: { id, name, ...settings, ratePerSecond: null, concurrency: null, scheduleMs: null, refusals: 'wait', headers: [] },
-    origin: 'managed',
-    disabled: null,
-    health: newHealth,
-    keys: null,
-    queuedTo: null,
-    firstSequence: 0,
-    backfilled: null,
-    ...change,
-  }
+  return endpointState({ id, name, url: `http://${name}.example/${id}` }, change)
 }
 
 const all = [

@@ -1,21 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
-import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { isToBeRemoved, lookAtUnnamed } from '../../../src/domain/delivery/unnamed-endpoint.ts'
-import { endpointNamed } from '../../support/delivery/unnamed.ts'
+import { endpointState } from '../../support/delivery/endpoint-state.ts'
 import { MINUTE_MS } from '../../support/runner/constants.ts'
 
 const REMOVE_AFTER_MS = 15 * MINUTE_MS
-const state: EndpointState = {
-  endpoint: { ...endpointNamed('shop'), id: '7' },
-  origin: 'config',
-  disabled: null,
-  health: newHealth,
-  keys: null,
-  queuedTo: null,
-  firstSequence: 0,
-  backfilled: null,
-}
+const state = endpointState({ id: '7' }, { origin: 'config' })
 const look = { nowMs: 1000, passedMs: 0, isStarting: false, latestAtMs: 900 as number | null }
 
 describe('7.4: an endpoint that no config names', () => {

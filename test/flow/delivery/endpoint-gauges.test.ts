@@ -2,22 +2,11 @@ import { expect, test } from 'vitest'
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointBacklog, EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { readEndpointGauges } from '../../../src/flow/delivery/endpoint-gauges.ts'
-import { endpointSettings } from '../../support/delivery/stored-endpoint.ts'
+import { endpointState } from '../../support/delivery/endpoint-state.ts'
 import { NOON } from '../../support/runner/constants.ts'
 
 function stateOf(id: string, change: Partial<EndpointState> = {}): EndpointState {
-  const endpoint = { ...endpointSettings, id, name: `shop-${id}` }
-  return {
-    endpoint,
-    origin: 'managed',
-    disabled: null,
-    health: newHealth,
-    keys: null,
-    queuedTo: null,
-    firstSequence: 0,
-    backfilled: null,
-    ...change,
-  }
+  return endpointState({ id, name: `shop-${id}` }, change)
 }
 
 function gaugesOf(states: readonly EndpointState[], backlogs: Readonly<Record<string, EndpointBacklog>>) {

@@ -3,27 +3,14 @@ import type { AttemptResult } from '../../../src/domain/delivery/delivery.ts'
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { createEndpointLog } from '../../../src/flow/delivery/dispatching/endpoint-log.ts'
-import { endpointSettings } from '../../support/delivery/stored-endpoint.ts'
+import { endpointState } from '../../support/delivery/endpoint-state.ts'
 import { createLogBook } from '../../support/runner/log-book.ts'
 
 const refused: AttemptResult = { kind: 'rejected', status: 500, retryAfterMs: null, durationMs: 1, answerStart: new Uint8Array() }
 const probing = { ...newHealth, probing: { atMs: 5000, failed: 0 } }
 
 function stateOf(change: Partial<EndpointState>): readonly EndpointState[] {
-  const endpoint = { ...endpointSettings, id: '1' }
-  return [
-    {
-      endpoint,
-      origin: 'managed',
-      disabled: null,
-      health: newHealth,
-      keys: null,
-      queuedTo: null,
-      firstSequence: 0,
-      backfilled: null,
-      ...change,
-    },
-  ]
+  return [endpointState({}, change)]
 }
 
 function world() {

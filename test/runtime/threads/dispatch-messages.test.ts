@@ -3,18 +3,9 @@ import type { DispatchRoundReport } from '../../../src/domain/delivery/dispatch-
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { createReportReceiver, createReportSender, withoutViews } from '../../../src/runtime/threads/dispatch-messages.ts'
-import { endpointSettings } from '../../support/delivery/stored-endpoint.ts'
+import { endpointState } from '../../support/delivery/endpoint-state.ts'
 
-const state = (id: string): EndpointState => ({
-  endpoint: { ...endpointSettings, id },
-  origin: 'managed',
-  disabled: null,
-  health: newHealth,
-  keys: { current: 'sealed', next: null, previous: null },
-  queuedTo: null,
-  firstSequence: 0,
-  backfilled: null,
-})
+const state = (id: string) => endpointState({ id }, { keys: { current: 'sealed', next: null, previous: null } })
 const report = (endpoints: readonly EndpointState[]): DispatchRoundReport => ({
   claimed: [],
   overtaken: [],
