@@ -44,7 +44,7 @@ export const QUARANTINE_SUBJECTS = 'quarantine '
 export const TOLD_SUBJECTS = 'told of quarantine '
 
 const HOUR_MS = 3_600_000
-/** Operators are told again at once when this many times as many pushes have come as they know of. */
+/** Operators are told again at once when their number has grown by this factor since the last report. */
 const GROWTH = 10
 
 export interface QuarantineCount {
@@ -53,7 +53,7 @@ export interface QuarantineCount {
   readonly count: number
 }
 
-/** What is known about quarantined pushes: for each reason the trouble itself, and what operators were last told of it. */
+/** The quarantined pushes on record: for each reason the trouble itself, and the last report of it to operators. */
 export interface KnownQuarantine {
   readonly troubles: readonly Trouble[]
   readonly told: readonly Trouble[]

@@ -65,7 +65,7 @@ export function isInTrouble({ disabled, health }: EndpointState): boolean {
 }
 
 /**
- * With so many pushes in quarantine the carrier has probably changed its format. Then parcels stay unknown, and somebody must look now. A few
+ * From this many pushes in quarantine on, the carrier has probably changed its format: new parcels stay unknown, and somebody must look now. A few
  * odd pushes can wait.
  */
 export const MANY_QUARANTINED = 10

@@ -143,7 +143,7 @@ export function newestPushes({ newest }: Pick<PushChannel, 'newest'>): { readonl
   return { count: newest.length, misread: newest.split(MISREAD).length - 1 }
 }
 
-/** Whether so many of the newest pushes went into quarantine that pushes cannot be relied on. */
+/** Whether too many of the newest pushes went into quarantine for pushes to be relied on. */
 export function areMisread({ newest, health }: Pick<PushChannel, 'newest' | 'health'>): boolean {
   return newestPushes({ newest }).misread > (health === 'lossy' ? NEWEST.few : NEWEST.tooMany - 1)
 }

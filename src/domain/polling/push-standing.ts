@@ -4,7 +4,7 @@ import type { PushChannelView } from './poll.ts'
 import { TRIAL_PUSHES } from './push-health.ts'
 
 /**
- * What operators are told of the pushes. `none`: no push with news has come yet. `too_early`: so few have come, or in so short a time, that
+ * The state of the push channel as operators see it. `none`: no push with news has come yet. `too_early`: so few have come, or in so short a time, that
  * nobody can know whether any are lost. `resumed`: few are lost since a trouble, but they must prove it. `not_understood`: too many of the
  * newest went into quarantine.
  */

@@ -1,7 +1,12 @@
 import { type AgeMark, givenBefore, type Retention } from '../../domain/admin/retention.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import type { BackfillEvents, BackfillQuery } from '../../domain/delivery/missing.ts'
-import { type MissingEvent, type MissingSelection, missingOf } from '../../domain/delivery/missing.ts'
+import {
+  type BackfillEvents,
+  type BackfillQuery,
+  type MissingEvent,
+  type MissingSelection,
+  missingOf,
+} from '../../domain/delivery/missing.ts'
 import { withoutBackfill } from '../../domain/history/audience.ts'
 
 export interface MissingSource {

@@ -167,7 +167,7 @@ export type ReplayAnswer =
 
 /** Up to this many deliveries are replayed while the asker waits. More become a job. */
 const AT_ONCE_MAX = 10_000
-/** A search for events that an endpoint never received looks at so many events, for a count and for a page of the list. */
+/** How many events one search may read for events that an endpoint never received: to count them, and to fill a page of the list. */
 const COUNTED_LOOKS = 20_000
 const LISTED_LOOKS = 1000
 const ENDED = ['delivered', 'dead', 'cancelled'] as const

@@ -28,7 +28,7 @@ export interface MissingPage {
   readonly next: number | null
 }
 
-/** Bounds of a search: it ends when so many events are found, or so many were looked at. */
+/** Limits of a search: the numbers of events found and read at which it stops. */
 export interface MissingBounds {
   readonly found: number
   readonly lookedAt: number

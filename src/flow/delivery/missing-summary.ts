@@ -16,7 +16,7 @@ const RECENT_MS = 24 * 3_600_000
 const STEP = 50
 /** How many events a search looks at. Each may be of another parcel, which is read as a whole. */
 const LOOKED_AT_MAX = 1000
-/** A count that looked at so many events is kept for a minute. */
+/** A count is kept for a minute if the search read this many events or more. */
 const LARGE = 200
 const KEPT_MS = 60_000
 

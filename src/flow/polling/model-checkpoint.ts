@@ -155,7 +155,7 @@ function toldIn({ record }: Saved): Told {
 }
 
 /**
- * What operators know once they are told of this channel. A trouble is reported once, and again only if pushes were reliable in between.
+ * What operators have been told after a report about this channel. A trouble is reported once, and again only if pushes were reliable in between.
  * Pushes in quarantine have events of their own.
  */
 function tellOf({ toldSilent, toldLossy }: Told, channel: PushChannel): Told {

@@ -219,7 +219,7 @@ interface Notices {
   readonly nowMs: number
 }
 
-/** What operators are told. Call it before the attempts are saved, while what waited still waits. */
+/** The operator events of a round. Call it before the attempts are saved, because it counts the deliveries that wait until then. */
 async function operatorEvents(tx: Pick<SettleTx, 'countWaiting'>, { notices, states, nowMs }: Notices): Promise<readonly OperatorEvent[]> {
   // Trouble of the operators' own endpoint is only logged, because an event about it could not arrive.
   const isOperator = ({ endpointId }: EndpointNotice) =>
