@@ -1,4 +1,4 @@
-import type { EventPicture, ParcelPicture, Picture } from './picture.ts'
+import { type EventPicture, isFilled, type ParcelPicture, type Picture } from './picture.ts'
 
 export type HappeningKind = 'pushed' | 'lost' | 'filled' | 'complete' | 'relayed'
 
@@ -23,10 +23,9 @@ function happeningsOf(before: ParcelPicture | undefined, { trackingNumber, event
 }
 
 function eventHappenings(before: EventPicture | undefined, now: EventPicture): readonly HappeningKind[] {
-  const filled = ({ lost, mark }: EventPicture) => lost && mark === 'polled'
   return [
     ...(now.mark === 'pushed' && before?.mark !== 'pushed' ? (['pushed'] as const) : []),
     ...(now.lost && before?.lost !== true ? (['lost'] as const) : []),
-    ...(filled(now) && (before === undefined || !filled(before)) ? (['filled'] as const) : []),
+    ...(isFilled(now) && (before === undefined || !isFilled(before)) ? (['filled'] as const) : []),
   ]
 }

@@ -33,7 +33,9 @@ export interface Totals {
   readonly parcels: number
   readonly events: number
   readonly lost: number
-  /** The pushes that the relays have received and missed. */
+  /** How many of the lost ones a poll has found. */
+  readonly filled: number
+  /** The pushes that the relays have received. */
   readonly pushes: PushCounts
 }
 
@@ -69,8 +71,14 @@ export function totalsOf({ parcels, replicas }: Picture): Totals {
     parcels: parcels.length,
     events: events.length,
     lost: events.filter(({ lost }) => lost).length,
-    pushes: { received: sum('received'), duplicates: sum('duplicates'), missed: sum('missed') },
+    filled: events.filter(isFilled).length,
+    pushes: { received: sum('received'), duplicates: sum('duplicates') },
   }
+}
+
+/** Whether a poll found an event whose push was lost. A push that is only late may come after the poll, and is no such gap. */
+export function isFilled({ lost, mark }: EventPicture): boolean {
+  return lost && mark === 'polled'
 }
 
 function hasArrived({ attempts }: Push): boolean {

@@ -8,8 +8,6 @@ export interface PushCounts {
   /** Pushes with a good signature, duplicates included. */
   readonly received: number
   readonly duplicates: number
-  /** Entries that a poll found and no push brought in time. */
-  readonly missed: number
 }
 
 /** The pushes that one relay has received, and its roles. */
@@ -49,7 +47,7 @@ export async function openShop(replicas: readonly Asked[]): Promise<Shop> {
     histories: async (trackingNumber) => await Promise.all(running().map((one) => one.history(trackingNumber))),
     async news() {
       for (const [at, { name, isRunning }] of replicas.entries()) {
-        const before = news.get(name) ?? { pushes: { received: 0, duplicates: 0, missed: 0 }, roles: [] }
+        const before = news.get(name) ?? { pushes: { received: 0, duplicates: 0 }, roles: [] }
         // A replica that has ended keeps the counts of its last answer.
         const now = isRunning() ? await clients[at]?.news().catch(() => null) : { roles: [] }
         news.set(name, { name, ...before, ...now, isRunning: isRunning() })
@@ -106,8 +104,7 @@ function pushCountsIn(metrics: string): PushCounts {
   const counts = [...metrics.matchAll(/^relay_pushes_received_total\{outcome="(\w+)"[^}]*\} (\d+)/gm)]
   const sum = (outcomes: readonly string[]) =>
     counts.filter(([, outcome = '']) => outcomes.includes(outcome)).reduce((total, [, , count]) => total + Number(count), 0)
-  const missed = /^relay_missed_pushes_total (\d+)$/m.exec(metrics)?.[1] ?? 0
-  return { received: sum(DURABLE), duplicates: sum(['duplicate']), missed: Number(missed) }
+  return { received: sum(DURABLE), duplicates: sum(['duplicate']) }
 }
 
 /** The roles of the relay whose name ends with this process. */

@@ -20,17 +20,17 @@ export function presentElision(kind: HappeningKind): string {
 }
 
 /**
- * `pushes received`, `duplicates` and `gaps filled by polls` (of pushes that were lost or too late) are metrics of the relay; the subscriber counts its own
- * events; the rest compares carrier and relay.
+ * `pushes received` and `duplicates` are metrics of the relay; the subscriber counts its own events; the rest compares carrier and relay. The relay's own
+ * metric of missed pushes counts late pushes too, so it may be higher than `gaps filled by polls`.
  */
 export function presentTotals(picture: Picture): readonly [string, ...string[]] {
-  const { complete, parcels, lost, pushes } = totalsOf(picture)
+  const { complete, parcels, lost, filled, pushes } = totalsOf(picture)
   const { events, wrong } = picture.subscriber
   return [
     `histories complete ${complete}/${parcels}`,
     `pushes received ${pushes.received}`,
     `lost by the carrier ${lost}`,
-    `gaps filled by polls ${pushes.missed}`,
+    `gaps filled by polls ${filled}`,
     `duplicates ${pushes.duplicates}`,
     `sent to the subscriber ${events}`,
     ...(wrong === 0 ? [] : [`with a wrong signature ${wrong}`]),

@@ -17,7 +17,7 @@ async function finishedPicture(loss: number, historyOf: (answer: string) => stri
   await sandbox.stop()
   return {
     parcels,
-    replicas: [{ name: 'relay', isRunning: true, roles: [], pushes: { received: receiver.pushes.length, duplicates: 0, missed: 0 } }],
+    replicas: [{ name: 'relay', isRunning: true, roles: [], pushes: { received: receiver.pushes.length, duplicates: 0 } }],
     subscriber: { events: 0, wrong: 0 },
   }
 }
@@ -34,7 +34,7 @@ const PINNED = pinsOfGuide(STAGE)
 test('a history equal to the carrier’s is complete, and polls filled all that was lost', async () => {
   const picture = await finishedPicture(0.3, (answer) => answer)
   const totals = totalsOf(picture)
-  expect(totals).toMatchObject({ complete: 12, parcels: 12 })
+  expect(totals).toMatchObject({ complete: 12, parcels: 12, filled: totals.lost })
   expect(marksOfLost(picture)).toEqual(Array.from({ length: totals.lost }, () => 'polled'))
   expect(totals.lost).toBe(totals.events - totals.pushes.received)
   expect(totals.lost).toBeGreaterThan(10)
@@ -46,7 +46,7 @@ test('one byte of difference is not complete', async () => {
 
 test('a lost entry that the relay lacks counts as missing, and a pushed one does not', async () => {
   const picture = await finishedPicture(0.3, () => null)
-  expect(totalsOf(picture)).toMatchObject({ complete: 0 })
+  expect(totalsOf(picture)).toMatchObject({ complete: 0, filled: 0 })
   for (const { lost, mark } of picture.parcels.flatMap(({ events }) => events)) expect(mark).toBe(lost ? 'missing' : 'pushed')
 })
 
