@@ -2636,6 +2636,8 @@ export interface components {
                 to: number;
                 /** @description The text there, at most 60 characters; bytes that are no text are shown in hexadecimal. */
                 found: string;
+                /** @description If the member is missing: members of the event that the relay does not know, at most 3. One may be its new name. */
+                unknown: string[];
             } | null;
         };
         /** @enum {string} */
@@ -2673,6 +2675,8 @@ export interface components {
                 to: number;
                 /** @description The text there, at most 60 characters; bytes that are no text are shown in hexadecimal. */
                 found: string;
+                /** @description If the member is missing: members of the event that the relay does not know, at most 3. One may be its new name. */
+                unknown: string[];
             } | null;
             /** @description The exact bytes; null: they are no longer kept. */
             body: string | null;
@@ -6503,4 +6507,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 c7e70dfb113146153954eea0a78b3fa331e0eb0ded9e827fb016eb7289e389c2
+// Made of docs/openapi.json with the SHA-256 7bf464d0ef7f65a69bb711f18088e93ea67e2d2115ede1db9e239155c3ab294f

@@ -162,8 +162,15 @@ function reasonOf(push: unknown): string {
   const place = memberOf(push, 'place')
   const member = textOf(place, 'member')
   const found = textOf(place, 'found') ?? ''
-  const what = member === null ? found : memberOf(place, 'missing') === true ? `${member} is missing` : `${member}: ${found}`
+  const what =
+    member === null ? found : memberOf(place, 'missing') === true ? `${member} is missing${unknownOf(place)}` : `${member}: ${found}`
   return what === '' ? reasonText(reason) : `${reasonText(reason)} (${what})`
+}
+
+/** A carrier that has renamed a member sends it under a name that the relay does not know. */
+function unknownOf(place: unknown): string {
+  const unknown = listOf(place, 'unknown').map(String)
+  return unknown.length === 0 ? '' : `, and ${unknown.join(', ')} ${unknown.length === 1 ? 'is' : 'are'} unknown`
 }
 
 function describe(push: unknown): string {

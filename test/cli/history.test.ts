@@ -70,6 +70,11 @@ test('inbox shows what is wrong in a push, and a vain reprocess exits with 1', a
   expect(stdout).toMatch(
     /^ID +RECEIVED +PARCEL +STATUS +STATE +WHY +BYTES\n2 .* ago +75000005 +TerminalArrived +quarantined +eventTime is not a UTC time \(eventTime: "?yesterday"?\) +\d+\n1 /,
   )
+  const renamed = JSON.parse(pushBody({ trackingIds: ['75000006'] }).toString())
+  await world.push(JSON.stringify({ ...renamed, eventTime: undefined, eventTimestamp: renamed.eventTime }))
+  expect((await run('inbox', '--limit', '1')).stdout).toContain(
+    'eventTime is not a UTC time (eventTime is missing, and eventTimestamp is unknown)',
+  )
   const again = await run('inbox', '--reprocess', '2')
   expect(again).toMatchObject({
     code: 1,

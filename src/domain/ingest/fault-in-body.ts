@@ -14,7 +14,23 @@ export interface BodyFault {
   readonly to: number
   /** The text there, at most 60 characters. A byte that is not text is written in hexadecimal. Empty: nothing is there. */
   readonly found: string
+  /** If a member is missing: the first members of the event that the relay does not know. One of them may be its new name. */
+  readonly unknown: readonly string[]
 }
+
+/** The members of an event (spec, "Webhook event payload"). */
+const KNOWN = [
+  'status',
+  'detailedStatus',
+  'eventTime',
+  'location',
+  'trackingIds',
+  'distributionType',
+  'displayToConsumer',
+  'consumerDescription',
+  'detailedStatusDescription',
+]
+const UNKNOWN_MAX = 3
 
 /** The parts of a body that can be read, whether or not it is a valid event. */
 export interface BodyGlimpse {
@@ -54,12 +70,23 @@ export function findFault(body: Uint8Array, reason: string | null): BodyFault | 
   if (fault === null) return null
   const from = Buffer.byteLength(text.slice(0, fault.from))
   const stands = text.slice(fault.from, fault.to)
-  const found = fault.isMissing ? '' : stands.length > FOUND_MAX ? `${stands.slice(0, FOUND_MAX)}…` : stands
-  return { ...fault, from, to: from + Buffer.byteLength(stands), found }
+  const found = fault.isMissing ? '' : shortened(stands)
+  return { ...fault, from, to: from + Buffer.byteLength(stands), found, unknown: fault.isMissing ? unknownIn(text) : [] }
+}
+
+function unknownIn(text: string): readonly string[] {
+  return [...outlineJson(text).members.keys()]
+    .filter((name) => !KNOWN.includes(name))
+    .slice(0, UNKNOWN_MAX)
+    .map((name) => shortened(name))
+}
+
+function shortened(text: string): string {
+  return text.length > FOUND_MAX ? `${text.slice(0, FOUND_MAX)}…` : text
 }
 
 /** A position by its offsets in the text. */
-type TextFault = Omit<BodyFault, 'found'>
+type TextFault = Omit<BodyFault, 'found' | 'unknown'>
 
 function faultInText(text: string, reason: (typeof OF_TEXT)[number]): TextFault | null {
   if (reason === 'too_deep') {
@@ -112,7 +139,7 @@ function decode(body: Uint8Array): string | null {
 /** The first byte that is not UTF-8, or a byte order mark, or the first NUL. */
 function brokenText(body: Uint8Array): BodyFault | null {
   const text = anyUtf8.decode(body)
-  const bytesAt = (from: number, to: number): BodyFault => ({ ...whole({ from, to }), found: hexOf(body.subarray(from, to)) })
+  const bytesAt = (from: number, to: number): BodyFault => ({ ...whole({ from, to }), found: hexOf(body.subarray(from, to)), unknown: [] })
   if (text.startsWith('\u{feff}')) return bytesAt(0, 3)
   let byte = 0
   let behind = 0

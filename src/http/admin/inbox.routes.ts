@@ -46,6 +46,9 @@ const pushMembers = () => ({
       from: wholeNumber().describe('The first byte, counted from 0.'),
       to: wholeNumber().describe('The byte after the last.'),
       found: z.string().describe('The text there, at most 60 characters; bytes that are no text are shown in hexadecimal.'),
+      unknown: z
+        .array(z.string())
+        .describe('If the member is missing: members of the event that the relay does not know, at most 3. One may be its new name.'),
     })
     .nullable()
     .describe('Where its body is wrong; null: the fault is not in the body, or the body is too long to be read for a list.'),
@@ -264,7 +267,17 @@ function presentPush(push: InboxPush): object {
     bodyBytes: push.bodyBytes,
     parcel: { identifiers },
     status: push.status,
-    place: fault === null ? null : { member: fault.member, missing: fault.isMissing, from: fault.from, to: fault.to, found: fault.found },
+    place:
+      fault === null
+        ? null
+        : {
+            member: fault.member,
+            missing: fault.isMissing,
+            from: fault.from,
+            to: fault.to,
+            found: fault.found,
+            unknown: fault.unknown,
+          },
   }
 }
 

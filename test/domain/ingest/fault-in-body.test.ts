@@ -47,7 +47,17 @@ test('the fault in a body that nests too deep is the first bracket over the limi
     from: 5 * 64,
     to: 5 * 64 + 1,
     found: '{',
+    unknown: [],
   } satisfies BodyFault)
+})
+
+test('beside a missing member stand the first three that the relay does not know', () => {
+  const unknownIn = (body: Buffer, reason: QuarantineReason) => findFault(body, reason)?.unknown
+  expect(unknownIn(bodyOf({ eventTime: undefined, eventTimestamp: '2026-03-01T10:00:00Z' }), 'event_time')).toEqual(['eventTimestamp'])
+  const renamed = { status: undefined, a: 1, b: { status: 2 }, ['c'.repeat(61)]: 3, d: 4 }
+  expect(unknownIn(bodyOf(renamed), 'schema')).toEqual(['a', 'b', `${'c'.repeat(60)}…`])
+  expect(unknownIn(bodyOf({ status: undefined }), 'schema')).toEqual([])
+  expect(unknownIn(bodyOf({ eventTime: 'soon', eventTimestamp: 'now' }), 'event_time')).toEqual([])
 })
 
 test('a body that this version understands has no fault', () => {

@@ -59,7 +59,9 @@ test.each([
 })
 
 test('for a push that was cut off, the page shows after how many bytes it ends', () => {
-  const fault: BodyFault = { member: null, isMissing: false, from: 96, to: 96, found: '' }
+  const fault: BodyFault = { member: null, isMissing: false, from: 96, to: 96, found: '', unknown: [] }
   expect(charactersOf(faultSentence(fault))).toBe('It ends after 96 bytes.')
   expect(charactersOf(faultInTable(fault))).toBe('<small>ends after 96 bytes</small>')
+  const renamed = { ...fault, member: 'eventTime', isMissing: true, to: 97, unknown: ['eventTimestamp'] }
+  expect(charactersOf(faultInTable(renamed))).toBe('<code>eventTime</code> is missing, and <code>eventTimestamp</code> is unknown')
 })

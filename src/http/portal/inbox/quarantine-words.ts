@@ -30,19 +30,26 @@ export function pushMark({ state }: InboxPush): Markup {
 }
 
 /** The member that is wrong, or the bytes if no single member is. */
-export function faultInTable({ member, isMissing, from, found }: BodyFault): Markup {
+export function faultInTable({ member, isMissing, from, found, unknown }: BodyFault): Markup {
   if (member === null && found === '') return html`<small>ends after ${counted(from, 'byte', 'bytes')}</small>`
   if (member === null) return html`<span class="answer">${receivedText(found)}</span> <small>byte ${countText(from)}</small>`
-  if (isMissing) return html`<code>${receivedText(member)}</code> is missing`
+  if (isMissing) return html`<code>${receivedText(member)}</code> is missing${unknownNames(unknown)}`
   return html`<span class="answer">${receivedText(member)}: ${receivedText(found)}</span>`
 }
 
+/** A carrier that has renamed a member sends it under a name that the relay does not know. */
+function unknownNames(unknown: readonly string[]): Markup | null {
+  return unknown.length === 0
+    ? null
+    : html`, and <code>${receivedText(unknown.join(', '))}</code> ${unknown.length === 1 ? 'is' : 'are'} unknown`
+}
+
 /** The wrong member or bytes, as a sentence. */
-export function faultSentence({ member, isMissing, from, to, found }: BodyFault): Markup {
+export function faultSentence({ member, isMissing, from, to, found, unknown }: BodyFault): Markup {
   const bytes = to - from === 1 || isMissing ? `byte ${countText(from)}` : `bytes ${countText(from)} to ${countText(to - 1)}`
   if (member === null) return found === '' ? html`It ends after ${counted(from, 'byte', 'bytes')}.` : html`The place is ${bytes}.`
   return isMissing
-    ? html`<code>${receivedText(member)}</code> is missing: the object ends at ${bytes}.`
+    ? html`<code>${receivedText(member)}</code> is missing${unknownNames(unknown)}: the object ends at ${bytes}.`
     : html`The place is <code>${receivedText(member)}</code>, ${bytes}.`
 }
 
