@@ -3184,6 +3184,8 @@ export interface components {
                 known: number;
                 watched: number;
                 overdue: number;
+                /** @description How many are polled no more because the carrier knows none of their identifiers. */
+                unknown: number;
             };
             /** @description Null: the store is on a server, or the room could not be measured. */
             disk: {
@@ -4627,6 +4629,8 @@ export interface operations {
                 query?: string;
                 status?: string;
                 stopped?: "delivered" | "stale" | "unknown" | "unwatched";
+                /** @description `true`: only parcels of which the carrier knew no identifier when it was last asked. */
+                unknown?: boolean;
             };
             header?: never;
             path?: never;
@@ -6507,4 +6511,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 7bf464d0ef7f65a69bb711f18088e93ea67e2d2115ede1db9e239155c3ab294f
+// Made of docs/openapi.json with the SHA-256 c54708cb98568b88ed632083f178afa75ad178d85eee2af8770a634b538abac4

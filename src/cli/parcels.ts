@@ -8,6 +8,7 @@ import { plain, table } from './terminal/table.ts'
 interface ParcelsOptions extends ClientOptions, LimitOptions {
   readonly status?: string
   readonly stopped?: string
+  readonly unknown?: boolean
 }
 
 /** `parcels`: lists the parcels of a running relay. */
@@ -17,9 +18,11 @@ export function parcelsCommand(): Command {
     .argument('[beginning]', 'only those with an identifier that begins like this')
     .option('--status <status>', 'only those whose latest status is this')
     .addOption(new Option('--stopped <reason>', 'only parcels that are no longer polled, for this reason').choices(STOPPED_REASONS))
-    .action(async (beginning: string | undefined, { status, stopped, limit, ...options }: ParcelsOptions) => {
+    .option('--unknown', 'only parcels of which the carrier knew no number when it was last asked, still polled or not')
+    .action(async (beginning: string | undefined, { status, stopped, unknown, limit, ...options }: ParcelsOptions) => {
       const ask = await openRelay(options)
-      const listed = await listUpTo(ask, { path: '/relay/parcels', name: 'parcels', limit, query: { query: beginning, status, stopped } })
+      const query = { query: beginning, status, stopped, unknown: unknown === true ? 'true' : undefined }
+      const listed = await listUpTo(ask, { path: '/relay/parcels', name: 'parcels', limit, query })
       if (options.json === true) return void process.stdout.write(`${JSON.stringify({ parcels: listed.items, next: listed.next })}\n`)
       process.stdout.write(listed.items.length === 0 ? describeNone(beginning) : present(listed.items))
       sayWhetherMore(listed)

@@ -59,17 +59,11 @@ function presentFacts(overview: unknown): string {
   const of = (group: string, name: string) => memberOf(memberOf(overview, group), name)
   const count = (group: string, name: string) => countText(Number(of(group, name)))
   const text = (group: string, name: string) => textOf(memberOf(overview, group), name)
-  // The relay keeps no time of the last answer over a restart.
-  const answered = (at: string | null) => (at === null ? 'has not answered since the relay started' : `answered ${age(at)} ago`)
   const disk = memberOf(overview, 'disk')
   const rows: readonly (readonly [name: string, state: string, evidence: string])[] = [
     ['pushes', text('pushes', 'standing')?.replaceAll('_', ' ') ?? '', text('pushes', 'evidence') ?? ''],
     ...wrongPaths(memberOf(overview, 'pushes')),
-    [
-      'carrier',
-      text('carrier', 'standing') ?? '',
-      `${answered(text('carrier', 'lastAnswerAt'))}; ${count('carrier', 'callsToday')} of today's ${count('carrier', 'callsPerDay')} calls are used`,
-    ],
+    ['carrier', text('carrier', 'standing') ?? '', carrierEvidence(memberOf(overview, 'carrier'))],
     [
       'endpoints',
       Number(of('endpoints', 'failing')) > 0 ? 'failing' : 'ok',
@@ -77,7 +71,7 @@ function presentFacts(overview: unknown): string {
     ],
     ['inbox', Number(of('inbox', 'quarantined')) > 0 ? 'quarantine' : 'ok', `${count('inbox', 'quarantined')} in quarantine`],
     ...missingRows(memberOf(overview, 'missing')),
-    ['parcels', 'ok', `${count('parcels', 'known')} known, ${count('parcels', 'watched')} polled, ${count('parcels', 'overdue')} due now`],
+    ['parcels', 'ok', parcelEvidence(memberOf(overview, 'parcels'))],
     ...(disk === null
       ? []
       : [
@@ -92,6 +86,24 @@ function presentFacts(overview: unknown): string {
   return rows
     .map(([name, state, evidence]) => `${name.padEnd(11)}${paint(state.padEnd(STATE_WIDTH), toneOf(state))}${plain(evidence)}`)
     .join('\n')
+}
+
+/** A login is a call, and tells nothing about a parcel. The relay keeps no time of the last answer over a restart. */
+function carrierEvidence(carrier: unknown): string {
+  const [at, calls] = [textOf(carrier, 'lastAnswerAt'), Number(memberOf(carrier, 'callsToday'))]
+  const isUnasked = textOf(carrier, 'standing') === 'unasked'
+  const answered = at !== null ? `answered ${age(at)} ago` : isUnasked ? 'not asked about a parcel' : 'has not answered'
+  const used = `${countText(calls)} of today's ${countText(Number(memberOf(carrier, 'callsPerDay')))} calls ${calls === 1 ? 'is' : 'are'} used`
+  return `${answered}${at === null ? ' since the relay started' : ''}; ${used}${isUnasked && calls > 0 ? ', logins included' : ''}`
+}
+
+function parcelEvidence(parcels: unknown): string {
+  const count = (name: string) => countText(Number(memberOf(parcels, name)))
+  const unknown =
+    Number(memberOf(parcels, 'unknown')) > 0
+      ? `, ${count('unknown')} given up as unknown to the carrier (parcel-relay parcels --stopped unknown)`
+      : ''
+  return `${count('known')} known, ${count('watched')} polled, ${count('overdue')} due now${unknown}`
 }
 
 /** Wrong paths to which something signed was posted since the last push with news: perhaps the carrier has a wrong address. */

@@ -48,10 +48,23 @@ async function watchNamed(ask: AskRelay, identifiers: readonly string[], { json 
     const answer = await ask('PUT', `/relay/parcels/${typedIdentifier(identifier)}/watch`)
     if (answer.status >= 300) fail(`${identifier}: ${describeProblem(answer)}`)
     else if (json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
-    else process.stdout.write(`${textOf(answer.body, 'identifier') ?? identifier}: watched\n`)
+    else process.stdout.write(`${textOf(answer.body, 'identifier') ?? identifier}: watched${await describeWatched(ask, answer.body)}\n`)
     isNew ||= memberOf(answer.body, 'created') === true
   }
   if (isNew && json !== true) process.stdout.write(await noteEarlierEvents(ask))
+}
+
+/** Says which parcel a number is, as far as the relay knows. The first poll of a new number may tie it to a parcel that has another. */
+async function describeWatched(ask: AskRelay, watched: unknown): Promise<string> {
+  if (memberOf(watched, 'created') === true) return ', new to the relay'
+  const identifier = textOf(watched, 'identifier') ?? ''
+  // An identifier is the first in the list of those that begin with it. A list, unlike the parcel, comes without the history.
+  const { body } = await ask('GET', `/relay/parcels?query=${identifier}&limit=1`)
+  const [parcel] = listOf(body, 'parcels')
+  const [other, ...more] = listOf(parcel, 'identifiers').filter((one) => one !== identifier)
+  return typeof other === 'string'
+    ? `, the parcel ${other}${more.length === 0 ? '' : ` and ${counted(more.length, 'more identifier', 'more identifiers')}`}`
+    : ''
 }
 
 async function watchFile(ask: AskRelay, file: string, { json, column }: WatchOptions): Promise<void> {
@@ -68,7 +81,7 @@ async function watchFile(ask: AskRelay, file: string, { json, column }: WatchOpt
   if (json === true) process.stdout.write(`${JSON.stringify({ ...total, errors })}\n`)
   else
     process.stdout.write(
-      `${countText(total.watched)} watched (${countText(total.created)} new), ${countText(total.failed)} bad of ${counted(total.lines, 'line', 'lines')}\n${total.created > 0 ? await noteEarlierEvents(ask) : ''}`,
+      `${countText(total.watched)} watched (${countText(total.created)} new to the relay), ${countText(total.failed)} bad of ${counted(total.lines, 'line', 'lines')}\n${total.created > 0 ? await noteEarlierEvents(ask) : ''}`,
     )
   if (total.failed > 0) fail(errors.map(({ line, reason }) => `${file}:${line} ${reason}`).join('\n'))
 }

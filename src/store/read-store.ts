@@ -44,6 +44,14 @@ const overdue = statement<{ nowMs: number }>()((db, p) =>
     .where('next_poll_at_ms', '<=', p.nowMs),
 )
 
+const unknown = statement<{ reason: string }>()((db, p) =>
+  db
+    .selectFrom('parcel')
+    .select((row) => row.fn.countAll<number>().as('count'))
+    .where('next_poll_at_ms', 'is', null)
+    .where('stopped', '=', p.reason),
+)
+
 /** Reads committed data on its own connection. */
 export function createReadStore(engine: ReadEngine): ReadSide {
   const { session } = engine
@@ -55,10 +63,12 @@ export function createReadStore(engine: ReadEngine): ReadSide {
       const [all] = await session.all(parcels, {})
       const [polled] = await session.all(watched, {})
       const [late] = await session.all(overdue, { nowMs })
+      const [stopped] = await session.all(unknown, { reason: 'unknown' })
       return {
         parcels: all?.count ?? 0,
         watched: polled?.count ?? 0,
         overdue: late?.count ?? 0,
+        unknown: stopped?.count ?? 0,
         quarantined: await countQuarantined(session),
       }
     },

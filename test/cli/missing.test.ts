@@ -66,7 +66,7 @@ test('watch says which endpoints will not be sent the earlier events of a new pa
   const { run } = await start()
   const first = await run('watch', 'MI300000001SE')
   expect(first.stdout).toMatch(
-    /^MI300000001SE: watched\nEarlier events, which the first polls find, are backfill and not sent to shop\. .*--endpoint shop --missing /,
+    /^MI300000001SE: watched, new to the relay\nEarlier events, which the first polls find, are backfill and not sent to shop\. .*--endpoint shop --missing /,
   )
   expect((await run('watch', 'MI300000001SE')).stdout).toBe('MI300000001SE: watched\n')
 })

@@ -43,8 +43,9 @@ test('parcels are watched, refreshed and shown by commands', async () => {
   onTestFinished(() => own.stop())
   const { says, run } = start(own)
   says.set('CLI00001', () => answerBody({ trackingIds: ['95000001'] }))
-  expect(await run(['watch', 'cli00001'])).toEqual({ code: 0, out: 'CLI00001: watched\n', err: '' })
+  expect(await run(['watch', 'cli00001'])).toEqual({ code: 0, out: 'CLI00001: watched, new to the relay\n', err: '' })
   expect(await run(['refresh', 'CLI00001'])).toMatchObject({ code: 0, out: 'CLI00001: recorded (1 of 1)\n' })
+  expect((await run(['watch', '95000001'])).out).toBe('95000001: watched, the parcel CLI00001\n')
   const shown = await run(['history', '95000001'])
   expect([shown.code, shown.out]).toEqual([0, expect.stringContaining('CLI00001 (tracking number), 95000001 (tracking id)\nnext check 2')])
   // The reason of the next check is a sentence.

@@ -1,5 +1,6 @@
-import { expect, test, vi } from 'vitest'
-import { pushBody } from '../support/history/builders.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { startWorld } from '../faults/world.ts'
+import { answerBody, pushBody } from '../support/history/builders.ts'
 import { receiverOfTest } from '../support/network/webhook-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { push } from '../support/relay/relay.ts'
@@ -43,6 +44,30 @@ test('status shows the verdict first, then each problem with what to do, and exi
     verdict: 'problems',
     problems: [{ endpoint: 'shop' }, { severity: 'warning' }],
   })
+})
+
+test('status says that a carrier was not asked yet, and parcels lists what it does not know', async () => {
+  const world = await startWorld()
+  onTestFinished(() => world.stop())
+  const run = commandsOf(world)
+  const row = async (name: string) => (await run('status')).stdout.split('\n').find((line) => line.startsWith(name)) ?? ''
+  expect(await row('carrier')).toMatch(
+    / +unasked +not asked about a parcel since the relay started; (1 of .* calls is used, logins included|0 of .* calls are used)$/,
+  )
+  world.carrier.says.set('UN300000002SE', () => answerBody())
+  for (const number of ['UN300000001SE', 'UN300000002SE', 'UN300000003SE']) await run('watch', number)
+  expect((await run('parcels', '--unknown')).stdout).toBe('No parcel is like that.\n')
+  await run('refresh', 'UN300000001SE', 'UN300000002SE')
+  expect((await run('parcels', '--unknown')).stdout).toMatch(/^PARCEL .*\nUN300000001SE +never +in .*\n$/)
+  expect((await run('parcels', 'UN', '--unknown')).stdout).toMatch(/^PARCEL .*\nUN300000001SE .*\n$/)
+  expect(await row('carrier')).toMatch(/ +answers +answered .* ago; \d of today's [\d,]+ calls are used$/)
+  expect(await row('parcels')).toMatch(/ 3 known, 3 polled, \d due now$/)
+  // A pushed parcel of which the carrier knows no identifier is polled no more.
+  await world.push(pushBody({ trackingIds: ['75000001'] }))
+  await run('refresh', '75000001')
+  expect(await row('parcels')).toMatch(/, 1 given up as unknown to the carrier \(parcel-relay parcels --stopped unknown\)$/)
+  expect((await run('parcels', '--stopped', 'unknown')).stdout).toMatch(/^PARCEL .*\n75000001 +TerminalArrived .* unknown\n$/)
+  expect((await run('parcels', '--unknown')).stdout).toMatch(/\n75000001 +TerminalArrived .* unknown\n$/)
 })
 
 test('status exits with 0 for a few pushes in quarantine, which can wait, and with 1 for many', async () => {

@@ -1,11 +1,12 @@
 import type { Entry } from '../history/history.ts'
 import type { ParcelState } from '../history/parcel-state.ts'
 
-/** Counts for the metrics. `overdue`: watched parcels whose poll is due. */
+/** `overdue`: watched parcels whose poll is due. `unknown`: parcels that are not polled any more, because the carrier knows none of their identifiers. */
 export interface StoreCounts {
   readonly parcels: number
   readonly watched: number
   readonly overdue: number
+  readonly unknown: number
   readonly quarantined: number
 }
 
@@ -18,6 +19,8 @@ export interface ParcelQuery {
   /** The latest status; null: any. */
   readonly status: string | null
   readonly stopped: ParcelState['stopped']
+  /** Only parcels of which the carrier knew no identifier when it was last asked. Absent: all. */
+  readonly isUnknown?: boolean
   readonly after: ParcelCursor | null
   readonly limit: number
 }

@@ -51,6 +51,13 @@ export interface ParcelState {
   readonly full: boolean
 }
 
+type Checked = Pick<ParcelState, 'lastSeenAtMs' | 'checkedAtMs' | 'failures'>
+
+/** Whether all that is known of a parcel is that the carrier did not know it when it was last asked. It may still get to know it. */
+export function isUnheardOf({ lastSeenAtMs, checkedAtMs, failures }: Checked): boolean {
+  return lastSeenAtMs === null && checkedAtMs !== null && failures === 0
+}
+
 /** A parcel about which nothing is known yet. */
 export function newParcel(parcelId: number, nowMs: number): ParcelState {
   return {

@@ -107,7 +107,12 @@ const overviewSchema = named('Overview', () =>
       .describe(
         'What was recorded as backfill in the last day and endpoints never received, because their `backfill` was off. The counts may be a minute old.',
       ),
-    parcels: z.strictObject({ known: wholeNumber(), watched: wholeNumber(), overdue: wholeNumber() }),
+    parcels: z.strictObject({
+      known: wholeNumber(),
+      watched: wholeNumber(),
+      overdue: wholeNumber(),
+      unknown: wholeNumber().describe('How many are polled no more because the carrier knows none of their identifiers.'),
+    }),
     disk: z
       .strictObject({ state: z.enum(['has_room', 'low', 'full']), freeBytes: wholeNumber(), storeBytes: wholeNumber() })
       .nullable()
@@ -178,7 +183,7 @@ function presentOverview(situation: Situation & Pick<Past, 'missing'>, nowMs: nu
       endpoints: missing.endpoints.map(presentMissingAt),
       more: missing.more,
     },
-    parcels: { known: counts.parcels, watched: counts.watched, overdue: counts.overdue },
+    parcels: { known: counts.parcels, watched: counts.watched, overdue: counts.overdue, unknown: counts.unknown },
     disk:
       disk === null
         ? null

@@ -29,6 +29,7 @@ const LIST_QUERY = query({
   query: read(readPrefix, 'must be the first letters and digits of an identifier'),
   status: text,
   stopped: oneOf(STOPPED_REASONS),
+  unknown: flag.describe('`true`: only parcels of which the carrier knew no identifier when it was last asked.'),
 })
 /** Room for several times the bytes of 100,000 lines. */
 const LIST_BYTES_MAX = 64 * 1024 * 1024

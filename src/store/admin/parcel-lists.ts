@@ -6,7 +6,7 @@ import type {
   ParcelPage,
   ParcelQuery,
 } from '../../domain/admin/parcel-list.ts'
-import type { ParcelState } from '../../domain/history/parcel-state.ts'
+import { isUnheardOf, type ParcelState } from '../../domain/history/parcel-state.ts'
 import { decodeParcel } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Contents } from '../history/contents.ts'
@@ -127,8 +127,9 @@ function nextReason(after: ParcelCursor | null): ParcelCursor {
   return { by: 'stopped', reason: REASONS[at] ?? 'unwatched', parcelId: 0 }
 }
 
-function matches(state: ParcelState, { status, stopped, prefix }: ParcelQuery): boolean {
+function matches(state: ParcelState, { status, stopped, prefix, isUnknown = false }: ParcelQuery): boolean {
   if (state === NOBODY) return false
+  if (isUnknown && state.stopped !== 'unknown' && !isUnheardOf(state)) return false
   if (status !== null && state.latest?.status !== status) return false
   return prefix === null || stopped === null || (state.stopped === stopped && state.nextPollAtMs === null)
 }

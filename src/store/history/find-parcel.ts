@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { ParcelView } from '../../domain/history/parcel-state.ts'
+import { isUnheardOf, type ParcelView } from '../../domain/history/parcel-state.ts'
 import { isLanguageMissing } from '../../domain/history/pull-response.ts'
 import type { Session } from '../engine.ts'
 import { loadLanguagesAsked } from '../settings.ts'
@@ -50,7 +50,7 @@ export async function findParcel(session: Session, contents: Contents, identifie
     ...source,
     lastSeenAtMs: head.last_seen_at_ms,
     watched: head.next_poll_at_ms !== null,
-    unknownToCarrier: head.last_seen_at_ms === null && head.checked_at_ms !== null && head.failures === 0,
+    unknownToCarrier: isUnheardOf({ lastSeenAtMs: head.last_seen_at_ms, checkedAtMs: head.checked_at_ms, failures: head.failures }),
     languagesAsked: head.was_asked ? await languagesAsked(session, parcelId, source.entries) : [],
   }
 }

@@ -4,7 +4,7 @@ import { CARRIER } from '../network/carrier-state.ts'
 /** A relay that works and knows three parcels. */
 export const WELL: Situation = {
   notReady: [],
-  counts: { parcels: 3, watched: 2, overdue: 0, quarantined: 0 },
+  counts: { parcels: 3, watched: 2, overdue: 0, unknown: 0, quarantined: 0 },
   disk: null,
   diskSinceMs: null,
   carrier: CARRIER,

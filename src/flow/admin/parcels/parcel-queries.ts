@@ -19,6 +19,8 @@ export interface ListQuestion {
   readonly query: string | null
   readonly status: string | null
   readonly stopped: (typeof STOPPED_REASONS)[number] | null
+  /** Only parcels of which the carrier knew no identifier when it was last asked. */
+  readonly unknown?: boolean
   readonly cursor: ParcelCursor | null
   readonly limit: number
 }
@@ -71,9 +73,9 @@ export function createParcelQueries({
   }
 
   return {
-    async list({ query, status, stopped, cursor, limit }) {
+    async list({ query, status, stopped, unknown = false, cursor, limit }) {
       if (status !== null) await refuseUnknown(status)
-      const { parcels, next } = await reads.listParcels({ prefix: query, status, stopped, after: cursor, limit })
+      const { parcels, next } = await reads.listParcels({ prefix: query, status, stopped, isUnknown: unknown, after: cursor, limit })
       return { parcels, next: next === null ? null : encodeCursor(next) }
     },
     async inspect(text) {

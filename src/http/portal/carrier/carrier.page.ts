@@ -150,7 +150,7 @@ function leadOf(situation: Situation, nowMs: number): Part {
     return html`It answers our calls. <span class="warn-text">Many of its pushes are not understood</span>.`
   if (ofPushes === 'lossy')
     return html`It answers our calls. <span class="warn-text">Many of its pushes are lost</span>: polls find those of parcels that the relay knows.`
-  return standing.kind === 'unasked' ? 'It has not been asked yet.' : 'It answers our calls.'
+  return standing.kind === 'unasked' ? 'It has not been asked about a parcel since the relay started.' : 'It answers our calls.'
 }
 
 function answerEvidence({ credentials, lastAnswerAtMs, lastFailure }: CarrierState, nowMs: number): Part {

@@ -95,7 +95,7 @@ function checks({ to, person, nowMs }: Visit, situation: Situation & Pick<Past, 
       [
         'Parcels',
         stateMark(counts.parcels === 0 ? 'none' : 'ok', `${countText(counts.parcels)} known`),
-        html`${counted(counts.watched, 'is', 'are')} checked, ${counted(counts.overdue, 'is', 'are')} due now. ${link(to`/parcels`, 'Parcels')}`,
+        html`${counted(counts.watched, 'is', 'are')} checked, ${counted(counts.overdue, 'is', 'are')} due now.${counts.unknown === 0 ? null : html` ${link(withQuery(to`/parcels`, { stopped: 'unknown' }), `${countText(counts.unknown)} given up as unknown to the carrier`)}.`} ${link(to`/parcels`, 'Parcels')}`,
       ],
       ...(disk === null
         ? []

@@ -6,7 +6,7 @@ function countsOf(parcels: number) {
   let asked = 0
   const counts = createKnownCounts({
     reads: {
-      counts: async () => ({ parcels: parcels + asked++, watched: 1, overdue: 0, quarantined: 2 }),
+      counts: async () => ({ parcels: parcels + asked++, watched: 1, overdue: 0, unknown: 0, quarantined: 2 }),
       countQuarantined: async () => 7,
     },
     clock: { now: () => 0, monotonic: () => monotonicMs },
@@ -19,9 +19,9 @@ function countsOf(parcels: number) {
 
 test('a large store’s parcels are counted once a minute, and its quarantined pushes each time', async () => {
   const { counts, pass } = countsOf(500_000)
-  expect(await counts()).toEqual({ parcels: 500_000, watched: 1, overdue: 0, quarantined: 2 })
+  expect(await counts()).toEqual({ parcels: 500_000, watched: 1, overdue: 0, unknown: 0, quarantined: 2 })
   pass(59_999)
-  expect(await counts()).toEqual({ parcels: 500_000, watched: 1, overdue: 0, quarantined: 7 })
+  expect(await counts()).toEqual({ parcels: 500_000, watched: 1, overdue: 0, unknown: 0, quarantined: 7 })
   pass(1)
   expect(await counts()).toMatchObject({ parcels: 500_001 })
 })
