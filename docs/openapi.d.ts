@@ -3102,7 +3102,7 @@ export interface components {
             /** @description The worst first. Empty: everything works. */
             problems: {
                 /** @enum {string} */
-                kind: "not_ready" | "credentials_refused" | "carrier_failing" | "pushes_silent" | "pushes_lossy" | "endpoint_failing" | "endpoint_disabled" | "quarantined" | "disk_full" | "disk_low" | "backup_failing" | "settings_differ";
+                kind: "not_ready" | "credentials_refused" | "carrier_failing" | "pushes_silent" | "pushes_lossy" | "silence_over" | "pushes_refused" | "endpoint_failing" | "endpoint_disabled" | "quarantined" | "disk_full" | "disk_low" | "backup_failing" | "settings_differ";
                 /**
                  * @description A `warning` can wait until the morning.
                  * @enum {string}
@@ -3138,6 +3138,20 @@ export interface components {
                     /** @description The earliest time; 20 pushes must have come too. Null: the carrier has answered no poll since, so no loss could be noticed. */
                     trustedFrom: string | null;
                 } | null;
+                /** @description Pushes that were refused in the last day, in spells without a pause of an hour, the newest first. */
+                refused: {
+                    /**
+                     * @description `not_stored`: 503, with a good signature. `overload`: 503, before the signature was checked. `signature`: 401. `path`: 404, with a signature. `size`: 413.
+                     * @enum {string}
+                     */
+                    cause: "not_stored" | "overload" | "signature" | "path" | "size";
+                    /** @description How many requests; a push that was sent four times counts four times. */
+                    count: number;
+                    /** Format: date-time */
+                    from: string;
+                    /** Format: date-time */
+                    until: string;
+                }[];
                 /** @description Up to 10 paths other than `webhook.path` to which something was posted and answered with 404, the last first, seen by this replica since its start. Anybody can post such requests. */
                 misdirected: {
                     /** @description Without its query, shortened, in printable ASCII. */
@@ -6511,4 +6525,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 c54708cb98568b88ed632083f178afa75ad178d85eee2af8770a634b538abac4
+// Made of docs/openapi.json with the SHA-256 995993f5d834a13715e0b1d4ca7431b24fe633db57aa3e3f1260dd3c87cb6db8

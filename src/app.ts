@@ -20,6 +20,7 @@ import { listen } from './wiring/listen.ts'
 import { openMoves } from './wiring/moving/moves.ts'
 import { openPolling } from './wiring/polling.ts'
 import { openRecording } from './wiring/recording.ts'
+import { openRefusedPushes } from './wiring/refused-pushes.ts'
 import { createReload } from './wiring/reloading.ts'
 import { openReporting } from './wiring/reporting.ts'
 import type { RunningRelay, StartOptions } from './wiring/running-relay.ts'
@@ -53,6 +54,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const storage = await openStorage(config, log, closing, options.threads)
   const { receiver, reads, write } = storage
   const tallies = openTallies(storage, closing, log)
+  const refused = openRefusedPushes(storage, closing, log)
   const dispatch = createDispatchSignal()
   const atRest = openAtRestKeys(config, storage.path)
   const vault = createVault(atRest.keys)
@@ -75,6 +77,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     vault,
     tombstoneKey,
     tallies,
+    refused,
     digest,
     log,
   }

@@ -7,6 +7,7 @@ import { inspectParcel, listParcels } from './admin/parcel-lists.ts'
 import { createAgedReads } from './admin/retention/aged-rows.ts'
 import { loadRetention } from './admin/retention/retention-state.ts'
 import { listTallies } from './admin/tallies.ts'
+import { listTroubles } from './admin/troubles.ts'
 import { readBackfill } from './delivery/backfill-events.ts'
 import { findQueued } from './delivery/delivery-copies.ts'
 import { findDelivery, listDeliveries } from './delivery/delivery-lists.ts'
@@ -99,6 +100,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     listOperatorEvents: (query) => listOperatorEvents(session, query),
     retentionState: () => loadRetention(session),
     ...createAgedReads(session),
+    listTroubles: (prefix) => listTroubles(session, prefix),
     listTallies: (query) => listTallies(session, query),
     listActions: (query) => listActions(session, query),
     async ping() {

@@ -170,6 +170,8 @@ function overviewOf(
     readTraffic: createReadTraffic({ reads, clock }),
     listReplicas: storage.replicas.list,
     backups: backups.state,
+    refused: reporting.refused,
+    clock,
     missing,
     webhook: async () => ({ path: webhook.path, misdirected: await storage.receiver.verbs.misdirected() }),
   })

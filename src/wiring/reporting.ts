@@ -12,6 +12,7 @@ import type { Vault } from '../flow/delivery/vault.ts'
 import { createFailureLog } from '../flow/failure-log.ts'
 import { createExpiredPushWarning } from '../flow/ingest/expired-pushes.ts'
 import { createPushLog } from '../flow/ingest/push-log.ts'
+import type { RefusedPushesKeeper } from '../flow/ingest/refused-pushes.ts'
 import type { LogDigest } from '../flow/log-digest.ts'
 import type { PushHealthMonitor } from '../flow/polling/push-health-monitor.ts'
 import type { Log } from '../flow/ports.ts'
@@ -34,6 +35,7 @@ export interface ReportingPorts {
   readonly backups: Pick<ManageBackups, 'state' | 'failures'>
   readonly restores: readonly RestoreRecord[]
   readonly tallies: Tallies
+  readonly refused: RefusedPushesKeeper
   readonly digest: LogDigest
   readonly log: Log
 }
@@ -88,6 +90,8 @@ export function openReporting(ports: ReportingPorts) {
     metrics,
     meter,
     readiness,
+    /** The pushes that were refused in the last day. */
+    refused: ports.refused.list,
     /** How many pushes were answered with 503 since the start because they could not be stored. */
     async notStored(): Promise<number> {
       await receiver.verbs.waiting()
@@ -102,6 +106,7 @@ export function openReporting(ports: ReportingPorts) {
     received({ pushes: counts, commits: committed, refusals, refusedSenders: senders, reasons }: ReceiverNews): void {
       for (const { outcome, keyIndex, count } of counts) {
         meter.pushReceived(outcome, keyIndex, count)
+        ports.refused.note(outcome, count)
         pushLog.add(outcome, count, { senders, reasons })
         if (outcome === 'storage_unavailable') notStored += count
         warnOfExpired(outcome, count)

@@ -30,7 +30,9 @@ test('status shows the verdict first, then each problem with what to do, and exi
   await push(relay.publicUrl, Buffer.from([0xff]))
   const { code, stdout } = await run('status')
   expect(code).toBe(1)
-  expect(stdout).toMatch(/^2 problems\n(?: {2}The last call .*\n)?\nshop fails, since \S+ \(/)
+  expect(stdout).toMatch(
+    /^2 problems\n(?: {2}The last call .*\n)? {2}1 request at \S+ came with a signature to another path .*\n\nshop fails, since \S+ \(/,
+  )
   expect(stdout).toMatch(
     /\n {2}It answers 503: it can be reached, but fails inside\.\n {2}\d+ events wait, the oldest for .*\. None is lost\.\n/,
   )
@@ -80,4 +82,19 @@ test('status exits with 0 for a few pushes in quarantine, which can wait, and wi
   expect(await run('status')).toMatchObject({ code: 0, stdout: expect.stringContaining('9 pushes are in quarantine') })
   await hold(1)
   expect(await run('status')).toMatchObject({ code: 1, stdout: expect.stringContaining('10 pushes are in quarantine') })
+})
+
+test('status says how many pushes got 503 and when, also after the disk has room and a restart', async () => {
+  const full = await relayOfTest({ limits: { freeSpaceMin: '1024GB' } })
+  for (let nth = 0; nth < 3; nth++) expect((await push(full.publicUrl, pushBody({ trackingIds: [`7300000${nth}`] }))).status).toBe(503)
+  const during = await commandsOf(full)('status')
+  expect([during.code, during.stdout]).toEqual([1, expect.stringContaining('Pushes were answered with 503, 3 times')])
+  await full.stop()
+  const relay = await relayOfTest({}, { folder: full.folder })
+  const after = await commandsOf(relay)('status')
+  expect([after.code, after.stdout]).toEqual([
+    0,
+    expect.stringMatching(/^1 problem\n(?: {2}.*\n)*\nPushes were answered with 503, 3 times\n {2}3 requests from \S+Z until \S+Z\.\n/),
+  ])
+  expect(after.stdout).toContain('ask it to send again what got 503 between these times')
 })

@@ -2,10 +2,13 @@ import { bytesText, counted, countText, spanText } from '../amounts.ts'
 import { typedName } from '../delivery/endpoint.ts'
 import { failureSentence, isLikelyKey, refusesAll, wordFailure } from '../delivery/failure-words.ts'
 import type { MisdirectedPath } from '../ingest/misdirected.ts'
+import type { RefusedPushes } from '../ingest/refused-pushes.ts'
 import { failureText } from '../polling/carrier-failure-words.ts'
+import type { PastSilence } from '../polling/push-health.ts'
 import { pushEvidence } from '../polling/push-standing.ts'
 import { plainText } from '../words.ts'
 import { type DiskRoom, isDiskFull } from './disk-room.ts'
+import { spellText, wholeSpell } from './refused-words.ts'
 import { areOnlyMisunderstood, misdirectedSincePush, type Problem, type Situation } from './verdict.ts'
 
 /** A problem in plain text, for a terminal or a message. */
@@ -58,6 +61,10 @@ export function explainProblem(problem: Problem, situation: Situation, nowMs: nu
       return areOnlyMisunderstood(situation) ? explainMisunderstood(situation) : explainSilence(situation)
     case 'pushes_lossy':
       return explainLoss(situation, nowMs)
+    case 'silence_over':
+      return explainPastSilence(problem.silence)
+    case 'pushes_refused':
+      return explainRefused(problem.refused)
     case 'endpoint_failing':
     case 'endpoint_disabled':
       return explainEndpoint(problem, situation, nowMs)
@@ -155,6 +162,43 @@ function explainLoss({ pushes }: Situation, nowMs: number): Explanation {
     ],
   }
 }
+
+function explainPastSilence({ fromMs, toMs }: PastSilence): Explanation {
+  return {
+    title: `No push with news came for ${spanText(toMs - fromMs)}`,
+    sinceMs: null,
+    evidence: [`That was from ${timeText(fromMs)} until ${timeText(toMs)}. It is shown for a day.`, UNHEARD_OF],
+    todo: [
+      `Ask the carrier to send again what it had to push between these times. That is best: each event is recorded once, and goes to every endpoint.`,
+      NEW_PARCELS,
+    ],
+  }
+}
+
+/** Spells of refused pushes that an explanation lists. */
+const SPELLS_SHOWN = 3
+
+function explainRefused(refused: readonly RefusedPushes[]): Explanation {
+  const earlier = refused.slice(SPELLS_SHOWN)
+  return {
+    title: `Pushes were answered with 503, ${counted(wholeSpell(refused).count, 'time', 'times')}`,
+    sinceMs: null,
+    evidence: [
+      ...refused.slice(0, SPELLS_SHOWN).map((spell) => `${spellText(spell)}.`),
+      ...(earlier.length === 0 ? [] : [`Before that ${spellText(wholeSpell(earlier))}, with pauses.`]),
+      'A push that was tried several times counts as often. This is shown for a day after the last one.',
+      'Polls find the entries of parcels that the relay knows. Parcels that only refused pushes named stay unknown.',
+    ],
+    todo: [
+      'Do you know that the carrier sends refused pushes again until they are taken? Then there is nothing to do.',
+      'If not, ask it to send again what got 503 between these times.',
+      NEW_PARCELS,
+    ],
+  }
+}
+
+const NEW_PARCELS =
+  'If it cannot, ask it for a list of the parcels that are new since then, and watch them: parcel-relay watch --file FILE.'
 
 function explainMisunderstood({ pushes }: Situation): Explanation {
   return {

@@ -1,10 +1,12 @@
 import { counted, spanText } from '../amounts.ts'
+import type { RefusedCause } from '../ingest/refused-pushes.ts'
 import { FAILURES_TO_OPEN } from '../polling/breaker.ts'
 import { isOfAll, type UnavailableReason } from '../polling/carrier-answer.ts'
 import { failureText } from '../polling/carrier-failure-words.ts'
 import { carrierStanding } from '../polling/carrier-standing.ts'
 import { pushEvidence, pushStanding } from '../polling/push-standing.ts'
 import { plainText } from '../words.ts'
+import { spellText, wholeSpell } from './refused-words.ts'
 import { isNew, type Problem, type Situation } from './verdict.ts'
 
 /** The verdict on the relay in one line. */
@@ -24,7 +26,7 @@ interface Caveat {
 
 /** Puts the verdict in one line, which must not contradict the lines below it. `problems`: as `problemsOf` finds them. */
 export function headlineOf(situation: Situation, problems: readonly Problem[], nowMs: number): Headline {
-  const found = [...ofCarrier(situation, nowMs), ...ofPushes(situation, nowMs)]
+  const found = [...ofCarrier(situation, nowMs), ...ofPushes(situation, nowMs), ...ofRefused(situation)]
   const caveats = found.map(({ sentence }) => sentence)
   if (problems.length > 0) return { verdict: 'problems', text: counted(problems.length, 'problem', 'problems'), caveats }
   const but = found.length === 0 ? '' : `, but ${found.map(({ clause }) => clause).join(', and ')}`
@@ -54,4 +56,37 @@ function ofPushes({ pushes }: Situation, nowMs: number): readonly Caveat[] {
   if (standing !== 'resumed' && standing !== 'not_understood') return []
   const sentence = plainText(pushEvidence(pushes, nowMs))
   return [{ clause: standing === 'resumed' ? 'pushes have just recovered' : 'many pushes are not understood', sentence }]
+}
+
+/** Refused pushes that anybody may have sent are no problem, so that no stranger can make one. */
+const REFUSED: Readonly<Record<Exclude<RefusedCause, 'not_stored'>, readonly [clause: string, why: string, todo: string]>> = {
+  overload: [
+    'pushes were refused because too many came at once',
+    'were refused with 503, because too many bytes came at once (limits.bodyBytesInFlight)',
+    'Anybody can send so much. If they were the carrier’s, ask it whether it sends refused pushes again.',
+  ],
+  signature: [
+    'pushes were refused for their signature',
+    'were refused with 401, because their signature does not match',
+    'Anybody can send such pushes; parcel-relay inbox --refused shows who did, and why they do not match. If they were the carrier’s, mend that, and ask it to send them again.',
+  ],
+  path: [
+    'pushes came to a wrong path',
+    'came with a signature to another path than webhook.path, and got 404',
+    'If they were the carrier’s, have it correct the address, and send them again.',
+  ],
+  size: [
+    'pushes were too large',
+    'were larger than webhook.bodyBytesMax, and got 413',
+    'If they were the carrier’s, raise that, restart, and ask it to send them again.',
+  ],
+}
+
+/** One sentence for each cause, however often somebody comes back. */
+function ofRefused({ refused }: Situation): readonly Caveat[] {
+  return [...Map.groupBy(refused, ({ cause }) => cause)].flatMap(([cause, spells]) => {
+    if (cause === 'not_stored') return []
+    const [clause, why, todo] = REFUSED[cause]
+    return [{ clause, sentence: `${spellText(wholeSpell(spells))} ${why}. ${todo}` }]
+  })
 }

@@ -2,9 +2,11 @@ import type { EndpointBacklog, EndpointState } from '../delivery/endpoint-state.
 import type { FailureGroup } from '../delivery/failure-group.ts'
 import type { HeldGroup } from '../ingest/inbox.ts'
 import type { MisdirectedPath } from '../ingest/misdirected.ts'
+import type { RefusedPushes } from '../ingest/refused-pushes.ts'
 import type { CarrierState } from '../polling/carrier-answer.ts'
 import { type CarrierStanding, carrierStanding } from '../polling/carrier-standing.ts'
 import type { PushChannelView } from '../polling/poll.ts'
+import type { PastSilence } from '../polling/push-health.ts'
 import { pushStanding } from '../polling/push-standing.ts'
 import type { BackupState } from './backup.ts'
 import { DISK_FULL, type DiskRoom, isDiskFull, isDiskLow } from './disk-room.ts'
@@ -20,6 +22,10 @@ export interface Glance {
   readonly disk: DiskRoom | null
   readonly carrier: CarrierState
   readonly pushes: PushChannelView
+  /** A silence of the pushes that is over, but not for long; null: there is none. */
+  readonly pastSilence: PastSilence | null
+  /** Pushes that were refused in the last day, the newest first. */
+  readonly refused: readonly RefusedPushes[]
   readonly endpoints: readonly EndpointState[]
   readonly replicas: readonly Replica[]
   /** If the last backup of the store failed: why, and since when every backup has failed; null: it did not fail. */
@@ -53,6 +59,8 @@ export type Problem =
   | { readonly kind: 'credentials_refused' }
   | { readonly kind: 'carrier_failing' }
   | { readonly kind: 'pushes_silent' | 'pushes_lossy' }
+  | { readonly kind: 'silence_over'; readonly silence: PastSilence }
+  | { readonly kind: 'pushes_refused'; readonly refused: readonly RefusedPushes[] }
   | { readonly kind: 'endpoint_failing' | 'endpoint_disabled'; readonly state: EndpointState }
   | { readonly kind: 'quarantined'; readonly count: number }
   | { readonly kind: 'disk_full' | 'disk_low'; readonly disk: DiskRoom }
@@ -76,10 +84,25 @@ export function isWarning(problem: Problem): boolean {
   return CAN_WAIT.includes(problem.kind)
 }
 
-const CAN_WAIT: readonly Problem['kind'][] = ['pushes_lossy', 'settings_differ', 'disk_low', 'backup_failing']
+const CAN_WAIT: readonly Problem['kind'][] = [
+  'pushes_lossy',
+  'silence_over',
+  'pushes_refused',
+  'settings_differ',
+  'disk_low',
+  'backup_failing',
+]
+
+const DAY_MS = 86_400_000
+
+/** The last silence, if it ended within a day: so long it is shown that some parcels may still be unknown. */
+export function pastSilenceOf({ lastSilence }: PushChannelView, nowMs: number): PastSilence | null {
+  return lastSilence !== null && lastSilence.toMs > nowMs - DAY_MS ? lastSilence : null
+}
 
 /** The problems, the worst first. Empty: everything works. */
-export function problemsOf({ notReady, counts, disk, carrier, pushes, endpoints, replicas, backupFailing }: Glance): readonly Problem[] {
+export function problemsOf(glance: Glance): readonly Problem[] {
+  const { notReady, counts, disk, carrier, pushes, endpoints, replicas, backupFailing } = glance
   const troubled = endpoints.filter(isInTrouble).map((state): Problem => {
     return { kind: state.disabled === null ? 'endpoint_failing' : 'endpoint_disabled', state }
   })
@@ -94,6 +117,7 @@ export function problemsOf({ notReady, counts, disk, carrier, pushes, endpoints,
     ...quarantined.filter((problem) => !isWarning(problem)),
     ...troubled,
     ...(pushStanding(pushes) === 'lossy' ? [{ kind: 'pushes_lossy' } as const] : []),
+    ...ofPast(glance),
     ...ofDisk(disk, 'disk_low'),
     ...quarantined.filter(isWarning),
     ...(backupFailing === null ? [] : [{ kind: 'backup_failing', ...backupFailing } as const]),
@@ -119,6 +143,15 @@ export function areOnlyMisunderstood({ pushes, held }: Pick<Situation, 'pushes' 
 export function misdirectedSincePush({ pushes, webhook }: Pick<Situation, 'pushes' | 'webhook'>): readonly MisdirectedPath[] {
   const since = webhook.misdirected.filter(({ lastAtMs }) => lastAtMs > (pushes.lastPushAtMs ?? 0))
   return since.toSorted((a, b) => Number(b.isSigned) - Number(a.isSigned) || b.count - a.count)
+}
+
+/** What is over, and has left work behind: the carrier may never send those pushes again. */
+function ofPast({ pushes, pastSilence, refused }: Glance): readonly Problem[] {
+  const notStored = refused.filter(({ cause }) => cause === 'not_stored')
+  return [
+    ...(pastSilence === null || pushes.health === 'silent' ? [] : [{ kind: 'silence_over', silence: pastSilence } as const]),
+    ...(notStored.length === 0 ? [] : [{ kind: 'pushes_refused', refused: notStored } as const]),
+  ]
 }
 
 function ofQuarantine({ quarantined }: Glance['counts']): readonly Problem[] {

@@ -1,5 +1,5 @@
 import type { Audited } from '../../domain/admin/operator-action.ts'
-import type { NewestPush } from '../../domain/admin/trouble.ts'
+import type { NewestPush, Trouble } from '../../domain/admin/trouble.ts'
 import type { BatchReport, Reprocessed } from '../../domain/history/recording.ts'
 import type {
   DismissedHeld,
@@ -32,6 +32,8 @@ export interface IngestWrites {
   dismissHeld(request: Audited & Pick<HeldSelection, 'reason'> & HeldRange): Promise<DismissedHeld>
   /** Keeps an explained refusal, and forgets the oldest beyond `REFUSALS_KEPT`. */
   keepRefusal(refusal: Refusal): Promise<void>
+  /** Saves spells of refused pushes (`encodeRefused`) in place of earlier states of the same spells, and forgets those of long ago. */
+  saveRefused(request: { readonly spells: readonly Trouble[]; readonly nowMs: number }): Promise<void>
 }
 
 export interface ReprocessRequest extends Audited, HeldRange {

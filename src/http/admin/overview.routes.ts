@@ -4,6 +4,7 @@ import { explainProblem } from '../../domain/admin/explain-problem.ts'
 import { type Headline, headlineOf } from '../../domain/admin/headline.ts'
 import { isWarning, type Problem, problemsOf, type Situation } from '../../domain/admin/verdict.ts'
 import { conditionOf } from '../../domain/delivery/endpoint-state.ts'
+import type { RefusedCause } from '../../domain/ingest/refused-pushes.ts'
 import { type CarrierStanding, carrierStanding } from '../../domain/polling/carrier-standing.ts'
 import type { PushHealth } from '../../domain/polling/push-health.ts'
 import { type PushStanding, pushEvidence, pushStanding } from '../../domain/polling/push-standing.ts'
@@ -31,6 +32,8 @@ const problemSchema = () =>
       carrier_failing: true,
       pushes_silent: true,
       pushes_lossy: true,
+      silence_over: true,
+      pushes_refused: true,
       endpoint_failing: true,
       endpoint_disabled: true,
       quarantined: true,
@@ -65,6 +68,18 @@ const pushesSchema = () =>
     evidence: z.string().describe('What is known about pushes, in sentences.'),
     lastPushAt: instant().nullable().describe('When the last push with news came; null: none has.'),
     probation: pushProbation(),
+    refused: z
+      .array(
+        z.strictObject({
+          cause: oneOfAll<RefusedCause>({ not_stored: true, overload: true, signature: true, path: true, size: true }).describe(
+            '`not_stored`: 503, with a good signature. `overload`: 503, before the signature was checked. `signature`: 401. `path`: 404, with a signature. `size`: 413.',
+          ),
+          count: wholeNumber().describe('How many requests; a push that was sent four times counts four times.'),
+          from: instant(),
+          until: instant(),
+        }),
+      )
+      .describe('Pushes that were refused in the last day, in spells without a pause of an hour, the newest first.'),
     misdirected: z
       .array(
         z.strictObject({
@@ -143,7 +158,7 @@ export const OVERVIEW_ROUTES = [
 ]
 
 function presentOverview(situation: Situation & Pick<Past, 'missing'>, nowMs: number): object {
-  const { missing, pushes, carrier, endpoints, counts, disk, replicas, webhook } = situation
+  const { missing, pushes, refused, carrier, endpoints, counts, disk, replicas, webhook } = situation
   const problems = problemsOf(situation)
   const { verdict, text, caveats } = headlineOf(situation, problems, nowMs)
   const count = (condition: ReturnType<typeof conditionOf>) => endpoints.filter((state) => conditionOf(state) === condition).length
@@ -162,6 +177,12 @@ function presentOverview(situation: Situation & Pick<Past, 'missing'>, nowMs: nu
         pushes.probation === null
           ? null
           : { since: presentInstant(pushes.probation.sinceMs), trustedFrom: presentInstant(pushes.probation.untilMs) },
+      refused: refused.map(({ cause, count: requests, fromMs, untilMs }) => ({
+        cause,
+        count: requests,
+        from: presentInstant(fromMs),
+        until: presentInstant(untilMs),
+      })),
       misdirected: webhook.misdirected.map(({ path, isSigned, count, firstAtMs, lastAtMs }) => ({
         path,
         signed: isSigned,

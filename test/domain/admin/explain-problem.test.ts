@@ -55,3 +55,27 @@ test('lost pushes have a title, how many are lost, and who may lose them', () =>
   expect([title, evidence[0]]).toEqual(['Many pushes are lost', 'The last push with news came 1 min ago. By estimate, 34 % are lost.'])
   expect(todo.join(' ')).toMatch(/the proxy in front.*the carrier loses them/)
 })
+
+test('pushes that got 503 are told with how many and when, and who must do what', () => {
+  const refused = [
+    { cause: 'not_stored', count: 2, fromMs: 9_000_000, untilMs: 9_000_000 },
+    { cause: 'not_stored', count: 353, fromMs: 1000, untilMs: 61_000 },
+  ] as const
+  const { title, evidence, todo } = explainProblem({ kind: 'pushes_refused', refused }, WELL, 10_000_000)
+  expect([title, ...evidence.slice(0, 2)]).toEqual([
+    'Pushes were answered with 503, 355 times',
+    '2 requests at 1970-01-01T02:30:00.000Z.',
+    '353 requests from 1970-01-01T00:00:01.000Z until 1970-01-01T00:01:01.000Z.',
+  ])
+  expect(todo.join(' ')).toMatch(/sends refused pushes again.*ask it to send again what got 503.*parcel-relay watch --file FILE/)
+})
+
+test('a silence that is over says from when until when, and what may still be missing', () => {
+  const { title, evidence, todo } = explainProblem({ kind: 'silence_over', silence: { fromMs: 0, toMs: 7_620_000 } }, WELL, 8_000_000)
+  expect([title, evidence[0]]).toEqual([
+    'No push with news came for 2 h 7 min',
+    'That was from 1970-01-01T00:00:00.000Z until 1970-01-01T02:07:00.000Z. It is shown for a day.',
+  ])
+  expect(evidence[1]).toContain('Polls find nothing of parcels that no push has named yet')
+  expect(todo[0]).toContain('Ask the carrier to send again')
+})

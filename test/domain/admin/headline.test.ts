@@ -70,3 +70,24 @@ test('problems are counted, and the caveats stay beside them', () => {
     caveats: [expect.any(String)],
   })
 })
+
+test('refused pushes that anybody may have sent are no problem, and are told beside the verdict', () => {
+  const spell = { count: 12, fromMs: 1000, untilMs: 61_000 }
+  const { verdict, text, caveats } = headline({
+    refused: [
+      { cause: 'signature', ...spell },
+      { cause: 'path', ...spell, count: 1, untilMs: 1000 },
+      { cause: 'size', ...spell },
+      { cause: 'size', count: 1, fromMs: 0, untilMs: 0 },
+    ],
+  })
+  expect([verdict, text]).toEqual([
+    'works',
+    'Everything works, but pushes were refused for their signature, and pushes came to a wrong path, and pushes were too large',
+  ])
+  expect(caveats.map((sentence) => sentence.split('. ')[0])).toEqual([
+    '12 requests from 1970-01-01T00:00:01.000Z until 1970-01-01T00:01:01.000Z were refused with 401, because their signature does not match',
+    '1 request at 1970-01-01T00:00:01.000Z came with a signature to another path than webhook.path, and got 404',
+    '13 requests from 1970-01-01T00:00:00.000Z until 1970-01-01T00:01:01.000Z were larger than webhook.bodyBytesMax, and got 413',
+  ])
+})

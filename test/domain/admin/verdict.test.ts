@@ -4,6 +4,7 @@ import {
   doPollsReplacePushes,
   isNew,
   isWarning,
+  pastSilenceOf,
   problemsOf,
   type Situation,
 } from '../../../src/domain/admin/verdict.ts'
@@ -12,6 +13,7 @@ import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.
 import { endpointState } from '../../support/delivery/endpoint-state.ts'
 import { CARRIER } from '../../support/network/carrier-state.ts'
 import { WELL } from '../../support/portal/situation.ts'
+import { DAY_MS } from '../../support/runner/constants.ts'
 
 const fine = WELL
 const DISK = { freeBytes: 200, freeBytesMin: 100, totalBytes: 1000, storeBytes: 10, path: '/data/relay.db' }
@@ -36,6 +38,8 @@ describe.each([
   ['a carrier that fails', { carrier: { ...CARRIER, breaker: { state: 'open', failures: 5, restMs: 1000 } } }, 'carrier_failing'],
   ['silent pushes', { pushes: { ...fine.pushes, health: 'silent' } }, 'pushes_silent'],
   ['lost pushes', { pushes: { ...fine.pushes, health: 'lossy' } }, 'pushes_lossy'],
+  ['pushes that could not be stored', { refused: [{ cause: 'not_stored', count: 355, fromMs: 1, untilMs: 2 }] }, 'pushes_refused'],
+  ['a silence that is over', { pastSilence: { fromMs: 1, toMs: 2 } }, 'silence_over'],
   ['a failing endpoint', { endpoints: [endpoint({ health: failing })] }, 'endpoint_failing'],
   ['an endpoint that its 410 disabled', { endpoints: [endpoint({ disabled: 'gone' })] }, 'endpoint_disabled'],
   ['a disk that is low', { disk: { ...DISK, freeBytes: 199 } }, 'disk_low'],
@@ -60,6 +64,31 @@ test('a few pushes in quarantine can wait, and ten or more are graver than a fai
     ['quarantined', false],
     ['endpoint_failing', false],
   ])
+})
+
+test('losses that are over can wait, and pushes that anybody may have sent are no problem', () => {
+  const refused = (['not_stored', 'overload', 'signature', 'path', 'size'] as const).map((cause) => ({
+    cause,
+    count: 9,
+    fromMs: 1,
+    untilMs: 2,
+  }))
+  const problems = problemsOf({ ...fine, refused, pastSilence: { fromMs: 1, toMs: 2 } })
+  expect(problems.map((problem) => [problem.kind, isWarning(problem)])).toEqual([
+    ['silence_over', true],
+    ['pushes_refused', true],
+  ])
+})
+
+test('a silence counts as past for a day, and not while pushes are silent again', () => {
+  const lastSilence = { fromMs: 1000, toMs: 5000 }
+  const pushes = { ...fine.pushes, lastSilence }
+  expect([pastSilenceOf(pushes, 5000 + DAY_MS - 1), pastSilenceOf(pushes, 5000 + DAY_MS), pastSilenceOf(fine.pushes, 5000)]).toEqual([
+    lastSilence,
+    null,
+    null,
+  ])
+  expect(kinds({ ...fine, pushes: { ...pushes, health: 'silent' }, pastSilence: lastSilence })).toEqual(['pushes_silent'])
 })
 
 test('an endpoint that an operator disabled is no problem, whatever its health was', () => {

@@ -19,6 +19,8 @@ export const WELL: Situation = {
     newest: { count: 20, misread: 0, areTooMany: false, misreadAtMs: null },
     missed: { count: 0, sinceMs: 0, lastFoundAtMs: null },
   },
+  pastSilence: null,
+  refused: [],
   endpoints: [],
   held: [],
   backlogs: new Map(),

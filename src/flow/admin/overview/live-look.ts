@@ -98,8 +98,11 @@ export function createLiveLook({ overview, tail, reads, clock }: LiveLookPorts):
     return JSON.stringify(jobs.map(({ jobId, state, done }) => [jobId, state, done]))
   }
 
-  function ownStamp(shown: Shown, { pushes, endpoints }: Glance): string {
-    if (shown.kind === 'overview') return JSON.stringify([coarse(pushes.lastPushAtMs), pushes.missedSincePush, coarse(clock.now())])
+  function ownStamp(shown: Shown, { pushes, refused, endpoints }: Glance): string {
+    if (shown.kind === 'overview') {
+      const causes = refused.map(({ cause }) => cause)
+      return JSON.stringify([coarse(pushes.lastPushAtMs), pushes.missedSincePush, causes, coarse(clock.now())])
+    }
     if (shown.kind === 'parcel') return String(changes.get(shown.identifier) ?? 0)
     if (shown.kind !== 'endpoint') return ''
     const state = endpoints.find(({ endpoint }) => endpoint.id === shown.id)

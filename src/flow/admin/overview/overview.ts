@@ -2,11 +2,12 @@ import type { BackupState } from '../../../domain/admin/backup.ts'
 import { type DiskRoom, isDiskFull, isDiskLow } from '../../../domain/admin/disk-room.ts'
 import type { StoreCounts } from '../../../domain/admin/parcel-list.ts'
 import type { Replica } from '../../../domain/admin/replica.ts'
-import { type Glance, isInTrouble, type Situation, type WebhookView } from '../../../domain/admin/verdict.ts'
+import { type Glance, isInTrouble, pastSilenceOf, type Situation, type WebhookView } from '../../../domain/admin/verdict.ts'
 import type { EndpointBacklog } from '../../../domain/delivery/endpoint-state.ts'
 import type { MissingSummary } from '../../../domain/delivery/missing.ts'
 import type { ToldEvent } from '../../../domain/delivery/operator-event.ts'
-import type { Carrier } from '../../ports.ts'
+import type { RefusedPushes } from '../../../domain/ingest/refused-pushes.ts'
+import type { Carrier, Clock } from '../../ports.ts'
 import type { ReadSide } from '../../read-side.ts'
 import type { WriteSide } from '../../write-side.ts'
 import type { Readiness } from './readiness.ts'
@@ -25,6 +26,8 @@ export interface OverviewPorts {
   readonly readTraffic: () => Promise<Traffic>
   readonly listReplicas: () => Promise<readonly Replica[]>
   readonly backups: () => BackupState
+  readonly refused: () => Promise<readonly RefusedPushes[]>
+  readonly clock: Pick<Clock, 'now'>
   readonly webhook: () => Promise<WebhookView>
   readonly missing: () => Promise<MissingSummary>
 }
@@ -48,15 +51,21 @@ export const SHOWN = { backlogs: 20, events: 10 }
 
 export function createOverview({ reads, write, carrier, readiness, disk, readTraffic, listReplicas, ...ports }: OverviewPorts): Overview {
   /** Reads everything except the counts, which are expensive. */
-  const look = async (): Promise<Omit<Glance, 'counts'>> => ({
-    endpoints: (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator'),
-    notReady: (await readiness()).reasons,
-    disk: disk(),
-    carrier: carrier.state(),
-    pushes: await write.pushChannel(),
-    replicas: await listReplicas(),
-    backupFailing: ports.backups().failing,
-  })
+  const look = async (): Promise<Omit<Glance, 'counts'>> => {
+    const pushes = await write.pushChannel()
+    return {
+      endpoints: (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator'),
+      // This also waits for the counts of all pushes so far.
+      notReady: (await readiness()).reasons,
+      disk: disk(),
+      carrier: carrier.state(),
+      pushes,
+      pastSilence: pastSilenceOf(pushes, ports.clock.now()),
+      refused: await ports.refused(),
+      replicas: await listReplicas(),
+      backupFailing: ports.backups().failing,
+    }
+  }
 
   const diskSince = async (room: DiskRoom | null): Promise<number | null> => {
     if (room === null || !isDiskLow(room)) return null

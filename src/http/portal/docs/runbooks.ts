@@ -10,6 +10,8 @@ export const RUNBOOKS: Readonly<Record<Problem['kind'], readonly [page: ManualPa
   carrier_failing: ['runbooks', 'carrier_failing', 'the carrier fails'],
   pushes_silent: ['runbooks', 'pushes_silent', 'pushes are silent'],
   pushes_lossy: ['runbooks', 'pushes_lossy', 'pushes are lost'],
+  silence_over: ['runbooks', 'parcels-that-no-push-has-named', 'parcels that no push has named'],
+  pushes_refused: ['runbooks', 'refused-pushes', 'refused pushes'],
   endpoint_failing: ['runbooks', 'endpoint_failing', 'a webhook fails'],
   endpoint_disabled: ['runbooks', 'endpoint_disabled', 'a webhook is disabled'],
   disk_full: ['runbooks', 'disk_full', 'the disk is full'],

@@ -63,7 +63,7 @@ function leadOf(situation: Situation, problems: readonly Problem[], nowMs: numbe
 }
 
 /** The problems with which pushes may be missing that no poll replaces. */
-const LACKS_PUSHES: readonly Problem['kind'][] = ['pushes_silent', 'pushes_lossy', 'quarantined']
+const LACKS_PUSHES: readonly Problem['kind'][] = ['pushes_silent', 'pushes_lossy', 'silence_over', 'pushes_refused', 'quarantined']
 
 function checks({ to, person, nowMs }: Visit, situation: Situation & Pick<Past, 'missing'>): Markup {
   const { missing, carrier, pushes, endpoints, counts, disk, replicas } = situation

@@ -102,6 +102,8 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
 <li>When pushes come again, ask the carrier to send the missed ones again, or for a list of the parcels that are new since then. The runbook says how to watch these.</li></ol>`,
       }
     case 'pushes_lossy':
+    case 'silence_over':
+    case 'pushes_refused':
       return tellPlainly(explainProblem(problem, situation, nowMs))
     case 'endpoint_failing':
     case 'endpoint_disabled':

@@ -1,0 +1,52 @@
+import {
+  addRefused,
+  decodeRefused,
+  encodeRefused,
+  joinRefused,
+  REFUSED_SUBJECTS,
+  type RefusedPushes,
+  refusedCauseOf,
+} from '../../domain/ingest/refused-pushes.ts'
+import type { Clock } from '../ports.ts'
+import type { ReadSide } from '../read-side.ts'
+import type { WriteSide } from '../write-side.ts'
+
+/** Remembers which pushes were refused in the last day, over all replicas and restarts, because the carrier may have given them up. */
+export interface RefusedPushesKeeper {
+  /** Counts pushes with this outcome, if it is one with which they are refused. */
+  note(outcome: string, count: number): void
+  /** Saves what has changed since the last call. Rejects if the store fails; the next call saves it then. */
+  save(): Promise<void>
+  /** The spells of refused pushes, the newest first. */
+  list(): Promise<readonly RefusedPushes[]>
+}
+
+export interface RefusedPushesPorts {
+  readonly write: Pick<WriteSide, 'saveRefused'>
+  readonly reads: Pick<ReadSide, 'listTroubles'>
+  /** The name of this process. No other process ever has it. */
+  readonly process: string
+  readonly clock: Pick<Clock, 'now'>
+}
+
+export function createRefusedPushes({ write, reads, process, clock }: RefusedPushesPorts): RefusedPushesKeeper {
+  let own: readonly RefusedPushes[] = []
+  let saved = own
+  return {
+    note(outcome, count) {
+      const cause = refusedCauseOf(outcome)
+      if (cause !== null) own = addRefused(own, { cause, count }, clock.now())
+    },
+    async save() {
+      const saving = own
+      if (saving === saved) return
+      await write.saveRefused({ spells: saving.map((one) => encodeRefused(one, process)), nowMs: clock.now() })
+      saved = saving
+    },
+    async list() {
+      const stored = (await reads.listTroubles(REFUSED_SUBJECTS)).flatMap((row) => decodeRefused(row) ?? [])
+      // The own ones may not be saved yet.
+      return joinRefused([...stored.filter((one) => one.process !== process), ...own], clock.now())
+    },
+  }
+}

@@ -1,0 +1,24 @@
+import { randomUUID } from 'node:crypto'
+import { createRefusedPushes, type RefusedPushesKeeper } from '../flow/ingest/refused-pushes.ts'
+import type { Log } from '../flow/ports.ts'
+import { startRepeating } from '../runtime/repeating.ts'
+import type { Closing } from './closing.ts'
+import type { Storage } from './storage/opened-storage.ts'
+
+/** A kill loses the counts of at most this time. */
+const SAVE_MS = 10_000
+
+/** Begins to remember which pushes were refused. */
+export function openRefusedPushes(
+  { write, reads, clock }: Pick<Storage, 'write' | 'reads' | 'clock'>,
+  closing: Closing,
+  log: Log,
+): RefusedPushesKeeper {
+  const refused = createRefusedPushes({ write, reads, clock, process: randomUUID() })
+  const save = () =>
+    refused.save().catch((err: unknown) => log.debug({ err }, 'how many pushes were refused cannot be saved now; the relay tries again'))
+  const saving = startRepeating(save, SAVE_MS)
+  closing.add(() => saving.stop())
+  closing.add(save)
+  return refused
+}

@@ -1,0 +1,83 @@
+import { expect, test } from 'vitest'
+import {
+  addRefused,
+  decodeRefused,
+  encodeRefused,
+  joinRefused,
+  type RefusedPushes,
+  refusedCauseOf,
+  staleRefused,
+} from '../../../src/domain/ingest/refused-pushes.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS, NOON } from '../../support/runner/constants.ts'
+
+const spell = (fromMs: number, untilMs: number, count: number, cause: RefusedPushes['cause'] = 'not_stored') => ({
+  cause,
+  count,
+  fromMs,
+  untilMs,
+})
+const added = (at: readonly (readonly [atMs: number, count: number])[], cause: RefusedPushes['cause'] = 'not_stored') =>
+  at.reduce<readonly RefusedPushes[]>((spells, [atMs, count]) => addRefused(spells, { cause, count }, atMs), [])
+
+test('pushes refused without a pause of an hour are one spell, from the first to the last', () => {
+  const times = [
+    [NOON, 300],
+    [NOON + 6 * MINUTE_MS, 55],
+    [NOON + 3 * HOUR_MS, 2],
+  ] as const
+  expect(added(times)).toEqual([spell(NOON, NOON + 6 * MINUTE_MS, 355), spell(NOON + 3 * HOUR_MS, NOON + 3 * HOUR_MS, 2)])
+})
+
+test('a spell is shown for a day after its last push', () => {
+  const spells = added([[NOON, 3]])
+  expect(joinRefused(spells, NOON + DAY_MS - 1)).toHaveLength(1)
+  expect(joinRefused(spells, NOON + DAY_MS)).toEqual([])
+  expect(addRefused(spells, { cause: 'path', count: 1 }, NOON + DAY_MS)).toEqual([spell(NOON + DAY_MS, NOON + DAY_MS, 1, 'path')])
+})
+
+test('a clock that is put back begins a new spell, and hides those of a time to come after a day', () => {
+  const back = NOON - 2 * HOUR_MS
+  const spells = added([
+    [NOON, 3],
+    [back, 1],
+    [back + MINUTE_MS, 1],
+  ])
+  expect(spells).toEqual([spell(NOON, NOON, 3), spell(back, back + MINUTE_MS, 2)])
+  expect(joinRefused(spells, back + MINUTE_MS)).toHaveLength(2)
+  expect(joinRefused(spells, NOON - DAY_MS)).toEqual([spell(back, back + MINUTE_MS, 2)])
+})
+
+test('stored spells are forgotten after a day, and the oldest if there are too many', () => {
+  const stored = Array.from({ length: 1003 }, (_, nth) => encodeRefused(spell(NOON, NOON + nth, 1), `process${nth}`))
+  expect(staleRefused(stored, NOON + HOUR_MS).map(({ sinceMs }) => sinceMs - NOON)).toEqual([0, 1, 2])
+  expect(staleRefused(stored.slice(0, 3), NOON + DAY_MS + 1).map(({ sinceMs }) => sinceMs - NOON)).toEqual([0, 1])
+  expect(staleRefused(stored.slice(0, 1), NOON - DAY_MS)).toHaveLength(1)
+})
+
+test('the spells of several replicas at about the same time are one, and the newest come first', () => {
+  const one = spell(NOON, NOON + 10 * MINUTE_MS, 5)
+  const other = spell(NOON + MINUTE_MS, NOON + 20 * MINUTE_MS, 7)
+  const path = spell(NOON + HOUR_MS, NOON + HOUR_MS, 1, 'path')
+  const later = spell(NOON + 5 * HOUR_MS, NOON + 5 * HOUR_MS, 2)
+  expect(joinRefused([later, one, path, other], NOON + 6 * HOUR_MS)).toEqual([later, path, spell(NOON, NOON + 20 * MINUTE_MS, 12)])
+})
+
+test('outcomes with which nobody lacks a push are no refusals', () => {
+  const outcomes = ['recorded', 'duplicate', 'quarantined', 'expired', 'check', 'wrong_path_unsigned', 'too_many_requests']
+  expect(outcomes.map(refusedCauseOf)).toEqual(outcomes.map(() => null))
+  expect(['storage_unavailable', 'overloaded', 'signature_invalid', 'wrong_path', 'body_too_large'].map(refusedCauseOf)).toEqual([
+    'not_stored',
+    'overload',
+    'signature',
+    'path',
+    'size',
+  ])
+})
+
+test('a spell is stored under a name of its process, and read again', () => {
+  const one = spell(NOON, NOON + MINUTE_MS, 355)
+  const stored = encodeRefused(one, 'a-process')
+  expect(stored).toEqual({ subject: `refused not_stored ${NOON} a-process`, sinceMs: NOON + MINUTE_MS, count: 355 })
+  expect(decodeRefused(stored)).toEqual({ ...one, process: 'a-process' })
+  expect(decodeRefused({ ...stored, subject: 'refused otherwise 1 a-process' })).toBeNull()
+})

@@ -1,0 +1,49 @@
+import { describe, expect, test } from 'vitest'
+import { createRefusedPushes } from '../../../src/flow/ingest/refused-pushes.ts'
+import { DAY_MS, HOUR_MS, NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { openStore } from '../../support/store/write-side.ts'
+
+describe.each(engines)('refused pushes on $name', (engine) => {
+  test('what two processes have refused is known to both, once it is saved, and over restarts', async () => {
+    const { writes, reads, now, pass } = await openStore(NOON, engine)
+    const open = (process: string) => createRefusedPushes({ write: writes, reads, process, clock: { now } })
+    const [one, two] = [open('one'), open('two')]
+    one.note('storage_unavailable', 300)
+    two.note('storage_unavailable', 50)
+    two.note('duplicate', 9)
+    expect(await one.list()).toEqual([{ cause: 'not_stored', count: 300, fromMs: NOON, untilMs: NOON }])
+    for (let times = 0; times < 2; times++) for (const each of [one, two]) await each.save()
+    pass(1000)
+    one.note('storage_unavailable', 5)
+    await one.save()
+    const all = [{ cause: 'not_stored', count: 355, fromMs: NOON, untilMs: NOON + 1000 }]
+    expect([await one.list(), await two.list(), await open('three').list()]).toEqual([all, all, all])
+  })
+
+  test('refused pushes are forgotten after a day', async () => {
+    const { writes, reads, now, pass } = await openStore(NOON, engine)
+    const refused = createRefusedPushes({ write: writes, reads, process: 'one', clock: { now } })
+    refused.note('wrong_path', 1)
+    await refused.save()
+    pass(DAY_MS + HOUR_MS)
+    refused.note('body_too_large', 1)
+    await refused.save()
+    expect((await reads.listTroubles('refused ')).map(({ subject }) => subject)).toEqual([`refused size ${now()} one`])
+  })
+
+  test('what could not be saved is saved by the next call', async () => {
+    const { writes, reads, now } = await openStore(NOON, engine)
+    let isDown = true
+    const saveRefused: typeof writes.saveRefused = async (request) => {
+      if (isDown) throw new Error('the disk is full')
+      await writes.saveRefused(request)
+    }
+    const refused = createRefusedPushes({ write: { saveRefused }, reads, process: 'one', clock: { now } })
+    refused.note('storage_unavailable', 4)
+    await expect(refused.save()).rejects.toThrow('the disk is full')
+    isDown = false
+    await refused.save()
+    expect((await reads.listTroubles('refused ')).map(({ count }) => count)).toEqual([4])
+  })
+})
