@@ -49,9 +49,19 @@ function resumedWords(view: PushChannelView, nowMs: number): readonly Word[] {
   const sinceMs = probation?.sinceMs ?? 0
   const before =
     lastSilence?.toMs === sinceMs
-      ? ['No push came from ', timeWord(lastSilence.fromMs), ' until ']
-      : ['Too many pushes were lost, or were not understood, until ']
-  return [...before, timeWord(sinceMs), '. ', ...trialWords(view, nowMs)]
+      ? ['No push came from ', timeWord(lastSilence.fromMs), ' until ', timeWord(sinceMs), '. ']
+      : fallenWords(view, sinceMs)
+  return [...before, ...trialWords(view, nowMs)]
+}
+
+/** An estimate falls only with the pushes that come, so it says nothing of when the cause of the losses ended. */
+function fallenWords({ missed: { lastFoundAtMs } }: PushChannelView, sinceMs: number): readonly Word[] {
+  return [
+    'By estimate, too many pushes were lost or not understood. The estimate fell at ',
+    timeWord(sinceMs),
+    '; the cause may have ended long before. ',
+    ...(lastFoundAtMs === null ? [] : ['The last lost push was noticed at ', timeWord(lastFoundAtMs), '. ']),
+  ]
 }
 
 function misreadWords({ newest: { count, misread, misreadAtMs } }: PushChannelView, nowMs: number): readonly Word[] {
