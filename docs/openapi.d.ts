@@ -3129,7 +3129,7 @@ export interface components {
                 standing: "none" | "too_early" | "healthy" | "resumed" | "lossy" | "not_understood" | "silent";
                 /** @description What is known about pushes, in sentences. */
                 evidence: string;
-                /** @description When the last push with news came; null: none has. */
+                /** @description When the last push with news came; null: none has. After a restore: the last one in the backup, until another comes. */
                 lastPushAt: string | null;
                 /** @description Few pushes are lost since the first one, or since a trouble: since when, and when they are trusted. Null: it is not so. */
                 probation: {
@@ -3323,7 +3323,7 @@ export interface components {
                 silent: boolean;
                 /** @description The share of entries whose push is lost, estimated. */
                 lossEstimate: number;
-                /** @description When the last push came that reported something new. */
+                /** @description When the last push came that reported something new. After a restore: the last one in the backup, until another comes. */
                 lastNewAt: string | null;
                 /** @description Entries since then that only polls found; a silence does not reset the count. */
                 missedSinceLastNew: number;
@@ -6525,4 +6525,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 995993f5d834a13715e0b1d4ca7431b24fe633db57aa3e3f1260dd3c87cb6db8
+// Made of docs/openapi.json with the SHA-256 d4f492ff59ffe2593654cafbe277b92be704e90bbffdcd0c52f12994d9ff5e43

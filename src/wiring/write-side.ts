@@ -94,8 +94,8 @@ interface OpenParts extends WriteSideParts {
 
 /** Opens the carrier model that the last run saved. */
 export async function openModel(store: OpenWriteStore, { clock, log }: Pick<WriteSideParts, 'clock' | 'log'>): Promise<OpenParts> {
-  const checkpoint = await openModelCheckpoint({ store, clock, log })
   const restoredAtMs = await lastRestoreAtMs(store)
+  const checkpoint = await openModelCheckpoint({ store, clock, log, restoredAtMs })
   return { store, clock, log, checkpoint, restoredAtMs, model: createCarrierModelKeeper(clock, checkpoint.from) }
 }
 

@@ -5,7 +5,7 @@ import type { MisdirectedPath } from '../ingest/misdirected.ts'
 import type { RefusedPushes } from '../ingest/refused-pushes.ts'
 import { failureText } from '../polling/carrier-failure-words.ts'
 import type { PastSilence } from '../polling/push-health.ts'
-import { pushEvidence } from '../polling/push-standing.ts'
+import { noPushSinceMs, pushEvidence } from '../polling/push-standing.ts'
 import { plainText } from '../words.ts'
 import { type DiskRoom, isDiskFull } from './disk-room.ts'
 import { spellText, wholeSpell } from './refused-words.ts'
@@ -129,7 +129,7 @@ function explainSilence(situation: Situation): Explanation {
   const misdirected = misdirectedSincePush(situation).slice(0, MISDIRECTED_SHOWN)
   return {
     title: 'No push comes',
-    sinceMs: pushes.lastPushAtMs,
+    sinceMs: noPushSinceMs(pushes),
     evidence: [
       `The carrier scans as usual: polls found ${countText(pushes.missedSincePush)} entries since then that no push brought.`,
       ...misdirected.map((one) => describeMisdirected(one, webhook.path)),
@@ -203,7 +203,7 @@ const NEW_PARCELS =
 function explainMisunderstood({ pushes }: Situation): Explanation {
   return {
     title: 'No push is understood',
-    sinceMs: pushes.lastPushAtMs,
+    sinceMs: noPushSinceMs(pushes),
     evidence: [
       `The carrier has pushed since then, but all of it is in quarantine. Polls found ${countText(pushes.missedSincePush)} entries that no push brought.`,
       UNHEARD_OF,

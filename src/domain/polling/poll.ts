@@ -62,6 +62,11 @@ export interface PushChannelView {
   readonly loss: number
   /** When the last push with news arrived, epoch milliseconds; null: never. */
   readonly lastPushAtMs: number | null
+  /**
+   * When the store was restored from a backup, epoch milliseconds, if that was after the last push that it holds. Pushes that came between
+   * the backup and then are not known. Null: it was not.
+   */
+  readonly restoredAtMs: number | null
   /** Entries since that push that only polls reported. */
   readonly missedSincePush: number
   /** The proof of the present silence; null: pushes are not silent, or the proof is no longer known. */

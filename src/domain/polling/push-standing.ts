@@ -20,12 +20,13 @@ export function pushStanding({ health, lastPushAtMs, probation, newest }: PushCh
 
 /** The evidence for the standing of the pushes, in sentences. It says only what can be known. */
 export function pushEvidence(view: PushChannelView, nowMs: number): readonly Word[] {
-  const { lastPushAtMs, loss, missedSincePush, newest } = view
-  const last: readonly Word[] = lastPushAtMs === null ? [] : ['The last push with news came ', agoWord(lastPushAtMs, nowMs), '.']
+  const { loss, missedSincePush, newest } = view
+  const last = lastPushWords(view, nowMs)
+  const sinceMs = noPushSinceMs(view)
   const misread = newest.misread === 0 ? [] : [' ', ...misreadWords(view, nowMs)]
   switch (pushStanding(view)) {
     case 'none':
-      return ['No push with news has come yet.', ...misread]
+      return [...last, ...misread]
     case 'too_early':
       return [...last, ' ', ...trialWords(view, nowMs), ...misread]
     case 'healthy':
@@ -38,10 +39,26 @@ export function pushEvidence(view: PushChannelView, nowMs: number): readonly Wor
       return misreadWords(view, nowMs)
     case 'silent':
       return [
-        lastPushAtMs === null ? 'No push has come' : `No push has come for ${spanText(Math.max(0, nowMs - lastPushAtMs))}`,
+        sinceMs === null ? 'No push has come' : `No push has come for ${spanText(Math.max(0, nowMs - sinceMs))}`,
         `; ${countText(missedSincePush)} entries were found by polls alone.`,
       ]
   }
+}
+
+/** Since when no push with news has come, as far as that is known; null: none ever has. */
+export function noPushSinceMs({ lastPushAtMs, restoredAtMs }: Pick<PushChannelView, 'lastPushAtMs' | 'restoredAtMs'>): number | null {
+  return restoredAtMs ?? lastPushAtMs
+}
+
+/** When the last push with news came. After a restore nobody can know it until another has come. */
+export function lastPushWords({ lastPushAtMs, restoredAtMs }: PushChannelView, nowMs: number): readonly Word[] {
+  if (restoredAtMs === null)
+    return lastPushAtMs === null
+      ? ['No push with news has come yet.']
+      : ['The last push with news came ', agoWord(lastPushAtMs, nowMs), '.']
+  const ofBackup: readonly Word[] =
+    lastPushAtMs === null ? ['the backup holds none.'] : ['the last one in the backup came ', agoWord(lastPushAtMs, nowMs), '.']
+  return ['No push with news has come since the restore ', agoWord(restoredAtMs, nowMs), '; ', ...ofBackup]
 }
 
 function resumedWords(view: PushChannelView, nowMs: number): readonly Word[] {

@@ -20,12 +20,14 @@ import {
   unpushedSinceLast,
 } from '../../domain/polling/push-health.ts'
 import { emptyScanRate, type ScanRate } from '../../domain/polling/scan-rate.ts'
+import { notAhead } from '../../domain/put-back.ts'
 import { type OperatorEventTx, recordOperatorEvent } from '../operator-events.tx.ts'
 import type { Log } from '../ports.ts'
 import type { Transactions, WriteTx } from '../write-store.ts'
 import type { CarrierModel } from './carrier-model.ts'
 
 type SaveTx = OperatorEventTx & Pick<WriteTx, 'saveSetting'>
+type LoadTx = Pick<WriteTx, 'listNewestPushes' | 'loadSetting'>
 
 const SCAN_RATE = 'rhythm'
 const PUSHES = 'push-channel'
@@ -33,11 +35,15 @@ const SILENCE = 'carrier-silence'
 /** The scan rate is learnt over weeks. It is saved this often, so that a kill loses little of it. */
 const SCAN_RATE_EVERY_MS = 3_600_000
 const PUSHES_EVERY_MS = 60_000
+/** So many of the newest pushes are searched for the last one with news. */
+const NEWEST_MAX = 200
 
 export interface ModelCheckpointPorts {
-  readonly store: Transactions<SaveTx & Pick<WriteTx, 'loadSetting'>>
+  readonly store: Transactions<SaveTx & LoadTx>
   readonly clock: { now(): number }
   readonly log: Pick<Log, 'error'>
+  /** When the store was last restored from a backup, epoch milliseconds; null or absent: never. */
+  readonly restoredAtMs?: number | null
 }
 
 /** Saves what was learnt about the carrier. Notifies operators when its pushes fall silent or are reliable again. */
@@ -61,7 +67,7 @@ export interface ModelCheckpoint {
 
 /** Opens the checkpoint. A saved value that cannot be read is learnt again, and the log says so. */
 export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<ModelCheckpoint> {
-  const { clock, log } = ports
+  const { clock, log, restoredAtMs = null } = ports
   let saved = await loadSaved(ports)
   let from = modelOf(saved, clock.now())
   let missed = missedIn(saved, clock.now())
@@ -71,8 +77,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
   let isFailing = false
 
   /** The real time of the last push. The channel counts the start of this run as that time (`resumeChannel`). */
-  const lastPushOf = ({ lastPushAtMs }: PushChannel) =>
-    saved.record !== null && lastPushAtMs === from.channel.lastPushAtMs ? saved.record.channel.lastPushAtMs : lastPushAtMs
+  const lastPushOf = ({ lastPushAtMs }: PushChannel) => (lastPushAtMs === from.channel.lastPushAtMs ? saved.lastPushAtMs : lastPushAtMs)
 
   async function keepPushes(channel: PushChannel, nowMs: number): Promise<boolean> {
     const next = tellOf(told, channel)
@@ -121,10 +126,12 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
     },
     view({ channel }, graceMs) {
       const { health, silence, lastSilence, misreadAtMs } = channel
+      const lastPushAtMs = lastPushOf(channel)
       return {
         health,
         loss: estimatePushLoss(channel),
-        lastPushAtMs: lastPushOf(channel),
+        lastPushAtMs,
+        restoredAtMs: restoredAtMs !== null && restoredAtMs > (lastPushAtMs ?? 0) ? restoredAtMs : null,
         missedSincePush: unpushedSinceLast(channel),
         silence,
         lastSilence,
@@ -178,13 +185,21 @@ interface Saved {
   readonly scanRate: ScanRate | null
   readonly record: PushRecord | null
   readonly silence: CarrierSilence | null
+  /** When the last push with news came; null: never. A kill loses up to a minute of the record, and nothing of the inbox. */
+  readonly lastPushAtMs: number | null
 }
 
 async function loadSaved(ports: ModelCheckpointPorts): Promise<Saved> {
+  const scanRate = await load(ports, SCAN_RATE, parseScanRate)
+  const record = await load(ports, PUSHES, parsePushRecord)
+  const recordedAtMs = record?.channel.lastPushAtMs ?? null
+  const pushes = await ports.store.transaction((tx) => tx.listNewestPushes(NEWEST_MAX))
+  const newest = pushes.find(({ state }) => state === 'recorded')
   return {
-    scanRate: await load(ports, SCAN_RATE, parseScanRate),
-    record: await load(ports, PUSHES, parsePushRecord),
+    scanRate,
+    record,
     silence: await load(ports, SILENCE, parseSilence),
+    lastPushAtMs: newest === undefined ? recordedAtMs : Math.max(notAhead(newest.receivedAtMs, ports.clock.now()), recordedAtMs ?? 0),
   }
 }
 

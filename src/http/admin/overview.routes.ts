@@ -66,7 +66,9 @@ const pushesSchema = () =>
       '`too_early`: nobody can know yet whether pushes are lost. `resumed`: few are lost since a trouble, which they must prove. `not_understood`: too many of the newest went into quarantine.',
     ),
     evidence: z.string().describe('What is known about pushes, in sentences.'),
-    lastPushAt: instant().nullable().describe('When the last push with news came; null: none has.'),
+    lastPushAt: instant()
+      .nullable()
+      .describe('When the last push with news came; null: none has. After a restore: the last one in the backup, until another comes.'),
     probation: pushProbation(),
     refused: z
       .array(

@@ -75,7 +75,9 @@ const upstreamSchema = named('Upstream', () =>
       health: pushHealth(),
       silent: z.boolean(),
       lossEstimate: z.number().min(0).max(1).describe('The share of entries whose push is lost, estimated.'),
-      lastNewAt: instant().nullable().describe('When the last push came that reported something new.'),
+      lastNewAt: instant()
+        .nullable()
+        .describe('When the last push came that reported something new. After a restore: the last one in the backup, until another comes.'),
       missedSinceLastNew: wholeNumber().describe('Entries since then that only polls found; a silence does not reset the count.'),
       silentSince: instant().nullable().describe('While pushes are silent: when the last one came.'),
       silence: z

@@ -32,6 +32,24 @@ describe.each([
   ],
   ['healthy pushes', {}, 'healthy', LAST],
   [
+    'pushes before a restore',
+    { restoredAtMs: NOW - MINUTE_MS },
+    'healthy',
+    'No push with news has come since the restore 1 min ago; the last one in the backup came 3 min ago.',
+  ],
+  [
+    'no push in a restored backup',
+    { health: 'unknown', lastPushAtMs: null, restoredAtMs: NOW - MINUTE_MS },
+    'none',
+    'No push with news has come since the restore 1 min ago; the backup holds none.',
+  ],
+  [
+    'pushes that were silent in a restored backup',
+    { health: 'silent', missedSincePush: 7, restoredAtMs: NOW - MINUTE_MS },
+    'silent',
+    'No push has come for 1 min; 7 entries were found by polls alone.',
+  ],
+  [
     'healthy pushes of which one is odd',
     { newest: { count: 20, misread: 1, areTooMany: false, misreadAtMs: NOW - 5000 } },
     'healthy',

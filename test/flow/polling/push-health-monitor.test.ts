@@ -19,6 +19,7 @@ test('a change of the health of pushes is logged once, and its operator event is
         health: 'healthy',
         loss: 0,
         lastPushAtMs: null,
+        restoredAtMs: null,
         missedSincePush: 0,
         silence: null,
         lastSilence: null,

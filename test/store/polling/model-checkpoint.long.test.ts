@@ -90,6 +90,44 @@ describe.each(engines)('the model of the carrier on $name', (engine) => {
     expect(after).toEqual({ ...before, missedSincePush: 0 })
   })
 
+  test('the last push with news is known after a kill, however soon it comes', async () => {
+    const runs = await openRuns(engine)
+    const first = await runs.start()
+    await runs.pushed(first)
+    const firstMs = runs.now()
+    await runs.kill()
+    runs.pass(HOUR_MS)
+    const second = await runs.start()
+    expect(await second.pushChannel()).toMatchObject({ health: 'unknown', lastPushAtMs: firstMs })
+    await runs.pushed(second, 2)
+    await second.checkpointModel()
+    await runs.pushed(second)
+    const lastMs = runs.now()
+    // A push in quarantine brings no news.
+    await second.record([incomingPush(Buffer.from('not JSON'), runs.pass(1000))])
+    await runs.kill()
+    runs.pass(HOUR_MS)
+    const third = await runs.start()
+    expect(await third.pushChannel()).toMatchObject({ lastPushAtMs: lastMs, restoredAtMs: null })
+    await third.close()
+    expect(await (await runs.start()).pushChannel()).toMatchObject({ lastPushAtMs: lastMs })
+  })
+
+  test('after a restore the last push is one of the backup, until another comes', async () => {
+    const runs = await openRuns(engine)
+    const first = await runs.start()
+    await runs.pushed(first)
+    const lastMs = runs.now()
+    await first.close()
+    const restoredAtMs = runs.pass(HOUR_MS)
+    const restores = [{ atMs: restoredAtMs, backup: 'a', madeAtMs: 0, from: 0, to: 1e9, delivered: 0, isTold: true }]
+    await runs.write('insert into setting (name, value) values (?, ?)', 'restores', Buffer.from(JSON.stringify(restores)))
+    const second = await runs.start()
+    expect(await second.pushChannel()).toMatchObject({ lastPushAtMs: lastMs, restoredAtMs })
+    await runs.pushed(second)
+    expect(await second.pushChannel()).toMatchObject({ lastPushAtMs: runs.now(), restoredAtMs: null })
+  })
+
   test('the learnt scan rate continues to grow after a stop', async () => {
     const runs = await openRuns(engine)
     const learn = async () => {

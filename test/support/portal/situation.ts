@@ -12,6 +12,7 @@ export const WELL: Situation = {
     health: 'healthy',
     loss: 0,
     lastPushAtMs: 1000,
+    restoredAtMs: null,
     missedSincePush: 0,
     silence: null,
     lastSilence: null,

@@ -8,7 +8,7 @@ import { failureText } from '../../../domain/polling/carrier-failure-words.ts'
 import { type CarrierStanding, carrierStanding } from '../../../domain/polling/carrier-standing.ts'
 import type { PushChannelView } from '../../../domain/polling/poll.ts'
 import type { SilenceEvidence } from '../../../domain/polling/push-health.ts'
-import { type PushStanding, pushEvidence, pushStanding } from '../../../domain/polling/push-standing.ts'
+import { noPushSinceMs, type PushStanding, pushEvidence, pushStanding } from '../../../domain/polling/push-standing.ts'
 import type { Past } from '../../../flow/admin/overview/overview.ts'
 import { link } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
@@ -77,7 +77,7 @@ ${spendingSection(traffic.calls, carrier.budget.callsPerDay, nowMs)}
 <h2 id="pushes">Pushes: the evidence</h2>
 ${pushHours(traffic)}
 ${settingsList([
-  ['Last push', pushes.lastPushAtMs === null ? 'none yet' : html`${fullTime(pushes.lastPushAtMs, nowMs)}, with news`],
+  ['Last push', lastPush(pushes, nowMs)],
   ...(pushes.silence === null ? [] : [['Noticed', noticedText(pushes.silence, nowMs)] as const]),
   ...misdirectedSincePush(situation).map((one) => ['Wrong path', describeMisdirected(one, situation.webhook.path)] as const),
   ['Missed since then', countText(pushes.missedSincePush)],
@@ -127,9 +127,15 @@ function dutiesOf(roles: readonly Role[], endpoints: readonly EndpointState[]): 
   return duties.length === 0 ? 'takes pushes and answers apps' : duties.join('; ')
 }
 
+function lastPush({ lastPushAtMs, restoredAtMs }: PushChannelView, nowMs: number): Part {
+  const last = lastPushAtMs === null ? 'none yet' : html`${fullTime(lastPushAtMs, nowMs)}, with news`
+  return restoredAtMs === null ? last : html`${last}, as far as the restored backup knows`
+}
+
 function leadOf(situation: Situation, nowMs: number): Part {
   const { carrier, pushes } = situation
-  const since = pushes.lastPushAtMs === null ? null : html` since ${timeInSentence(pushes.lastPushAtMs, nowMs)}`
+  const sinceMs = noPushSinceMs(pushes)
+  const since = sinceMs === null ? null : html` since ${timeInSentence(sinceMs, nowMs)}`
   const standing = carrierStanding(carrier)
   if (standing.kind === 'refused') return html`<span class="bad-text">It refuses our password.</span>`
   if (situation.notReady.length > 0)

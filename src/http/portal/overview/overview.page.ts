@@ -3,7 +3,7 @@ import { headlineOf } from '../../../domain/admin/headline.ts'
 import { doPollsReplacePushes, isNew, type Problem, problemsOf, type Situation } from '../../../domain/admin/verdict.ts'
 import { bytesText, counted, countText } from '../../../domain/amounts.ts'
 import type { MissingSummary } from '../../../domain/delivery/missing.ts'
-import { pushEvidence } from '../../../domain/polling/push-standing.ts'
+import { lastPushWords, pushEvidence } from '../../../domain/polling/push-standing.ts'
 import type { Past } from '../../../flow/admin/overview/overview.ts'
 import { link, withQuery } from '../addresses.ts'
 import { answerMark, leftText, pushMark } from '../carrier/carrier.page.ts'
@@ -57,7 +57,7 @@ function leadOf(situation: Situation, problems: readonly Problem[], nowMs: numbe
       : 'Nothing is lost: polls find what no push brings, and what a webhook refuses waits for it.'
   }
   if (isNew(situation)) return 'The relay is ready. It knows no parcel yet.'
-  return html`${pushes.lastPushAtMs === null ? 'No push has come yet.' : html`The last push came ${relativeTime(pushes.lastPushAtMs, nowMs)}.`} ${
+  return html`${wordsOnPage(lastPushWords(pushes, nowMs), nowMs)} ${
     carrier.lastAnswerAtMs === null ? null : html`The carrier answered ${relativeTime(carrier.lastAnswerAtMs, nowMs)}.`
   }`
 }

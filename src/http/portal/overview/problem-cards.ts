@@ -13,6 +13,7 @@ import { FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
 import { isLikelyKey, refusesAll } from '../../../domain/delivery/failure-words.ts'
 import { reasonText } from '../../../domain/ingest/quarantine-words.ts'
 import { failureText } from '../../../domain/polling/carrier-failure-words.ts'
+import { noPushSinceMs } from '../../../domain/polling/push-standing.ts'
 import { type Past, SHOWN } from '../../../flow/admin/overview/overview.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
 import { leftText } from '../carrier/carrier.page.ts'
@@ -84,7 +85,7 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
     case 'pushes_silent':
       if (areOnlyMisunderstood(situation)) return tellMisunderstood(visit, situation)
       return {
-        title: html`No push${pushes.lastPushAtMs === null ? null : html` for ${spanText(nowMs - pushes.lastPushAtMs)} <small>the last one came at ${timeInSentence(pushes.lastPushAtMs, nowMs)}</small>`}`,
+        title: html`No push${silence(pushes, nowMs)}`,
         what: html`<p>The carrier scans as usual: polls found ${countText(pushes.missedSincePush)} entries since then that no push brought${lastFoundOf(pushes, nowMs)}. Polls run at their full rate: ${leftText(carrier)}. ${UNHEARD_OF}</p>${misdirectedSincePush(
           situation,
         )
@@ -146,6 +147,14 @@ function tellPlainly({ title, evidence, todo }: Explanation): Told {
   }
 }
 
+/** For how long no push has come. After a restore, the last one is not known. */
+function silence(pushes: Situation['pushes'], nowMs: number): Part {
+  const sinceMs = noPushSinceMs(pushes)
+  if (sinceMs === null) return null
+  const last = pushes.restoredAtMs === null ? 'the last one came at' : 'the store was restored at'
+  return html` for ${spanText(nowMs - sinceMs)} <small>${last} ${timeInSentence(sinceMs, nowMs)}</small>`
+}
+
 const SETTLE_QUARANTINE = html`<li>Ask the carrier whether it has changed its format, and whether it meant to.</li>
 <li>If it is to go back: first set <code>backfill: true</code> on the endpoints that are to get earlier events. Then fetch the parcels that the pushes name, with <code>parcel-relay inbox --refresh</code>, and dismiss the pushes.</li>
 <li>If the format stays: install a version of the relay that reads it, then reprocess them.</li>`
@@ -153,8 +162,9 @@ const SETTLE_QUARANTINE = html`<li>Ask the carrier whether it has changed its fo
 /** The carrier still pushes, but the relay understands none of the pushes. That needs another remedy than a blocked connection. */
 function tellMisunderstood({ nowMs, to, person }: Visit, { pushes, carrier, held }: Situation): Told {
   const [newest] = held
+  const sinceMs = noPushSinceMs(pushes)
   return {
-    title: html`No push is understood${pushes.lastPushAtMs === null ? null : html` <small>since ${timeInSentence(pushes.lastPushAtMs, nowMs)}</small>`}`,
+    title: html`No push is understood${sinceMs === null ? null : html` <small>since ${timeInSentence(sinceMs, nowMs)}</small>`}`,
     what: html`<p>The carrier has pushed since then, the last time ${newest === undefined ? null : relativeTime(newest.last.receivedAtMs, nowMs)}, but what came is in quarantine. Polls found ${countText(pushes.missedSincePush)} entries since then that no push brought${lastFoundOf(pushes, nowMs)}. They run at their full rate: ${leftText(carrier)}. ${UNHEARD_OF}</p>${
       person.scope === 'admin'
         ? html`<div class="acts">${buttonLink(to`/inbox`, 'Open the inbox, by reason')}${buttonLink(to`/carrier#pushes`, 'Show the evidence')}</div>`
@@ -184,7 +194,7 @@ function tellFullDisk(disk: DiskRoom, { pushes }: Situation, nowMs: number): Tol
   return {
     title: 'The store’s disk is full: pushes are refused',
     what: html`<p>${bytesText(disk.freeBytes)} are free; the relay needs ${bytesText(disk.freeBytesMin)}. It answers pushes with 503, and does not poll. A carrier gives up sending a push again after some time. Once there is room, polls find what was not sent again, for parcels that the relay knows. Apps and webhooks are served.</p>${
-      pushes.lastPushAtMs === null
+      pushes.lastPushAtMs === null || pushes.restoredAtMs !== null
         ? null
         : html`<p>The last push with something new was accepted ${relativeTime(pushes.lastPushAtMs, nowMs)}.</p>`
     }`,
