@@ -8,6 +8,7 @@ import type { PastSilence } from '../polling/push-health.ts'
 import { noPushSinceMs, pushEvidence } from '../polling/push-standing.ts'
 import { plainText } from '../words.ts'
 import { type DiskRoom, isDiskFull } from './disk-room.ts'
+import { NOTICED_WITHIN_MS, type OwnRefusals, ownRefusalsOf } from './own-refusals.ts'
 import { spellText, wholeSpell } from './refused-words.ts'
 import { areOnlyMisunderstood, misdirectedSincePush, type Problem, type Situation } from './verdict.ts'
 
@@ -151,17 +152,41 @@ function explainSilence(situation: Situation): Explanation {
   }
 }
 
-function explainLoss({ pushes }: Situation, nowMs: number): Explanation {
+/** Spells of refused pushes that an explanation lists. */
+const SPELLS_SHOWN = 3
+
+function explainLoss({ pushes, refused, missedByHour }: Situation, nowMs: number): Explanation {
+  const own = ownRefusalsOf(refused, missedByHour)
   return {
     title: 'Many pushes are lost',
     sinceMs: null,
-    evidence: [plainText(pushEvidence(pushes, nowMs)), 'Polls find what they do not bring, but late.', UNHEARD_OF],
-    todo: [
-      'Look in the log of the proxy in front of the relay for answers to the carrier other than 200, and mend their cause.',
-      'If there are none, the carrier loses them: send it the times of missed pushes, GET /relay/tallies?kind=missed.',
+    evidence: [
+      plainText(pushEvidence(pushes, nowMs)),
+      ...(own === null ? [] : ownRefusalEvidence(own)),
+      'Polls find what they do not bring, but late.',
+      UNHEARD_OF,
     ],
+    todo: own?.explainMost === true ? OWN_REFUSALS_TODO : [...(own === null ? [] : OWN_REFUSALS_TODO.slice(0, 1)), ...OTHERS_LOSE_TODO],
   }
 }
+
+/** Who refuses pushes and then says that the carrier loses them sends its operators the wrong way. */
+function ownRefusalEvidence({ spells, missed, explained }: OwnRefusals): readonly string[] {
+  return [
+    `The relay itself refused pushes with 503: ${spells.slice(0, SPELLS_SHOWN).map(spellText).join(', ')}.`,
+    `Of ${counted(missed, 'lost push', 'lost pushes')} noticed in the last 24 h, ${countText(explained)} ${explained === 1 ? 'was' : 'were'} noticed then or up to ${spanText(NOTICED_WITHIN_MS)} later. What came again after a poll had found it is among them.`,
+  ]
+}
+
+const OWN_REFUSALS_TODO: readonly string[] = [
+  'What the relay refused is not lost by the carrier: ask it whether it sends refused pushes again. The runbook “Refused pushes” says what to do if not.',
+  'The estimate falls as further pushes come. Look at the carrier, and at the proxy in front of the relay, only if losses are still noticed when none has been refused for hours.',
+]
+
+const OTHERS_LOSE_TODO: readonly string[] = [
+  'Look in the log of the proxy in front of the relay for answers to the carrier other than 200, and mend their cause.',
+  'If there are none, the carrier loses them: send it the times of missed pushes, GET /relay/tallies?kind=missed.',
+]
 
 function explainPastSilence({ fromMs, toMs }: PastSilence): Explanation {
   return {
@@ -174,9 +199,6 @@ function explainPastSilence({ fromMs, toMs }: PastSilence): Explanation {
     ],
   }
 }
-
-/** Spells of refused pushes that an explanation lists. */
-const SPELLS_SHOWN = 3
 
 function explainRefused(refused: readonly RefusedPushes[]): Explanation {
   const earlier = refused.slice(SPELLS_SHOWN)

@@ -10,6 +10,7 @@ import type { PastSilence } from '../polling/push-health.ts'
 import { pushStanding } from '../polling/push-standing.ts'
 import type { BackupState } from './backup.ts'
 import { DISK_FULL, type DiskRoom, isDiskFull, isDiskLow } from './disk-room.ts'
+import type { MissedInHour } from './own-refusals.ts'
 import type { StoreCounts } from './parcel-list.ts'
 import type { Replica } from './replica.ts'
 
@@ -43,6 +44,8 @@ export interface Situation extends Glance {
   readonly backlogs: ReadonlyMap<string, EndpointBacklog>
   readonly failures: ReadonlyMap<string, FailureGroup>
   readonly webhook: WebhookView
+  /** For each of the last 24 hours, the oldest first. */
+  readonly missedByHour: readonly MissedInHour[]
 }
 
 /** The address of the public listener to which the carrier pushes. */

@@ -56,6 +56,27 @@ test('lost pushes have a title, how many are lost, and who may lose them', () =>
   expect(todo.join(' ')).toMatch(/the proxy in front.*the carrier loses them/)
 })
 
+test('losses that the relay’s own refusals explain are not blamed on the carrier or a proxy', () => {
+  const at = (hour: number) => Date.UTC(2026, 2, 2, hour)
+  const refused = [{ cause: 'not_stored', count: 355, fromMs: at(2) + 600_000, untilMs: at(3) + 600_000 }] as const
+  const lossyWith = (counts: Readonly<Record<number, number>>) => {
+    const missedByHour = Array.from({ length: 10 }, (_, hour) => ({ fromMs: at(hour), count: counts[hour] ?? 0 }))
+    const lossy = { ...WELL, refused, missedByHour, pushes: { ...WELL.pushes, health: 'lossy' as const, loss: 0.34 } }
+    return explainProblem({ kind: 'pushes_lossy' }, lossy, at(10))
+  }
+  const own = lossyWith({ 0: 2, 2: 5, 6: 33 })
+  expect(own.evidence.slice(1, 3)).toEqual([
+    'The relay itself refused pushes with 503: 355 requests from 2026-03-02T02:10:00.000Z until 2026-03-02T03:10:00.000Z.',
+    'Of 40 lost pushes noticed in the last 24 h, 38 were noticed then or up to 3 h later. What came again after a poll had found it is among them.',
+  ])
+  expect(own.todo[0]).toContain('ask it whether it sends refused pushes again')
+  expect(own.todo.join(' ')).not.toContain('the carrier loses them')
+  const some = lossyWith({ 0: 20, 2: 20 })
+  expect(some.todo.join(' ')).toMatch(/What the relay refused.*the proxy in front.*the carrier loses them/)
+  const others = lossyWith({ 0: 20, 9: 20 })
+  expect([others.evidence.join(' '), others.todo[0]]).toEqual([expect.not.stringContaining('503'), expect.stringContaining('the proxy')])
+})
+
 test('pushes that got 503 are told with how many and when, and who must do what', () => {
   const refused = [
     { cause: 'not_stored', count: 2, fromMs: 9_000_000, untilMs: 9_000_000 },

@@ -22,6 +22,7 @@ export const WELL: Situation = {
   },
   pastSilence: null,
   refused: [],
+  missedByHour: [],
   endpoints: [],
   held: [],
   backlogs: new Map(),

@@ -2,6 +2,7 @@ import type { BackupState } from '../../../domain/admin/backup.ts'
 import { type DiskRoom, isDiskFull, isDiskLow } from '../../../domain/admin/disk-room.ts'
 import type { StoreCounts } from '../../../domain/admin/parcel-list.ts'
 import type { Replica } from '../../../domain/admin/replica.ts'
+import { totalOf } from '../../../domain/admin/tally.ts'
 import { type Glance, isInTrouble, pastSilenceOf, type Situation, type WebhookView } from '../../../domain/admin/verdict.ts'
 import type { EndpointBacklog } from '../../../domain/delivery/endpoint-state.ts'
 import type { MissingSummary } from '../../../domain/delivery/missing.ts'
@@ -82,6 +83,7 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
       const backlogs = new Map<string, EndpointBacklog>()
       for (const { endpoint } of troubled) backlogs.set(endpoint.id, await reads.countBacklog(endpoint.id))
       const counts = await ports.counts()
+      const traffic = await readTraffic()
       return {
         ...seen,
         counts,
@@ -90,7 +92,8 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
         backlogs,
         failures: await reads.lastFailures(troubled.map(({ endpoint }) => endpoint.id)),
         webhook: await ports.webhook(),
-        traffic: await readTraffic(),
+        traffic,
+        missedByHour: traffic.hours.fromMs.map((fromMs, at) => ({ fromMs, count: totalOf(traffic.hours.missed[at] ?? {}) })),
         missing: await ports.missing(),
         happened: await reads.listOperatorEvents({ event: null, fromMs: null, toMs: null, before: null, limit: SHOWN.events }),
       }
