@@ -89,6 +89,8 @@ test('status says how many pushes got 503 and when, also after the disk has room
   for (let nth = 0; nth < 3; nth++) expect((await push(full.publicUrl, pushBody({ trackingIds: [`7300000${nth}`] }))).status).toBe(503)
   const during = await commandsOf(full)('status')
   expect([during.code, during.stdout]).toEqual([1, expect.stringContaining('Pushes were answered with 503, 3 times')])
+  // Settings are stored meanwhile, as the runbook says.
+  expect((await commandsOf(full)('endpoints', 'add', 'shop', 'http://shop.internal/', '--backfill', '--disabled')).code).toBe(0)
   await full.stop()
   const relay = await relayOfTest({}, { folder: full.folder })
   const after = await commandsOf(relay)('status')

@@ -138,7 +138,7 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
       time(of('since')),
       ' until ',
       time(of('until')),
-      ` ${counted(Number(of('refused')), 'push was', 'pushes were')} answered with 503: unless the carrier sends them again by itself, ask it to`,
+      ` ${counted(Number(of('refused')), 'request was', 'requests were')} answered with 503. Does the carrier send these pushes again? If not, ask it to. To learn at once what they said of known parcels: parcel-relay refresh --all`,
     ],
   },
   disk_recovered: { kind: 'ok', state: 'recovered', page: '/', tell: () => ['The store’s disk has room again'] },
