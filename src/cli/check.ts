@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { Command } from 'commander'
 import { type Config, ConfigError } from '../config/config.ts'
 import { readCertificates } from '../config/named-file.ts'
@@ -77,7 +78,7 @@ async function readFile(
   try {
     const config = await openConfig(path)
     const found = [...config.conflicts.map(failed), ...config.warnings.map(warning)].map(line)
-    return { config, lines: found.length > 0 ? found : [line({ state: 'ok', message: `${path} has no mistakes.` })] }
+    return { config, lines: found.length > 0 ? found : [line({ state: 'ok', message: `${resolve(path)} has no mistakes.` })] }
   } catch (error) {
     if (!(error instanceof ConfigError)) return { lines: [line(failed(describeFailure(error)))] }
     const lines = error.problems.map((problem) => line(failed(problem)))

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createAuthority } from '../support/network/private-authority.ts'
 import { ADMIN, type Sections, startTestRelay } from '../support/relay/relay.ts'
@@ -34,6 +34,11 @@ test('check lists the mistakes of a config that serve would refuse, and exits wi
   expect(stdout).toMatch(/^- +relay +No relay answers at http:\/\/127\.0\.0\.1:9\.\nFAIL +config +.*relay\.yaml:\d+:\d+ unknwon/m)
 })
 
+test('messages about a config have its whole path', async () => {
+  const { code, stdout } = await check(['--config', 'config/nothing.yaml', '--url', 'http://127.0.0.1:9'])
+  expect([code, stdout]).toEqual([1, expect.stringContaining(`  ${resolve('config/nothing.yaml')}:1:1 the config file cannot be read`)])
+})
+
 test('check prints JSON, and a config on PostgreSQL without at-rest keys is red', async () => {
   const config = fileOf(withLines('store: postgres://relay:secret@127.0.0.1:9/relay', 'listen: { internal: { port: 9 } }'))
   const { code, stdout } = await check(['--config', config, '--json'])
@@ -54,7 +59,7 @@ test('check asks the running relay, and shows what fails there', async () => {
   expect(code).toBe(1)
   for (const line of [
     /^ok +relay +Version /m,
-    /^ok +config +.*has no mistakes/m,
+    /^ok +config +\/.*\/relay\.yaml has no mistakes/m,
     /^ok +push +A signed push/m,
     /^FAIL +credentials +.*nothing listens there/m,
   ])

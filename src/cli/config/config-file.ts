@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { type Config, ConfigError, loadConfig } from '../../config/config.ts'
 import { filesNamedIn } from '../../config/named-files.ts'
 import { OPENING_MS, tryOpening } from '../../runtime/opening/try-opening.ts'
@@ -16,9 +17,10 @@ export async function readConfig(path: string): Promise<Config | null> {
 
 /**
  * Loads a config file. Before that, tests whether the file and every file it names can be opened, because a file that never opens would
- * block this process forever.
+ * block this process forever. Messages have the whole path, because `npm --prefix` starts the relay in another folder than it was typed in.
  */
-export async function openConfig(path: string): Promise<Config> {
+export async function openConfig(given: string): Promise<Config> {
+  const path = resolve(given)
   await tryOpening([() => [{ what: 'the config file', path }], () => filesNamedIn(path)], { deadlineMs: OPENING_MS })
   return loadConfig(path)
 }
