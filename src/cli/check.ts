@@ -34,16 +34,30 @@ export function checkCommand(): Command {
   return addRelayOptions(command)
 }
 
-async function check(
-  options: CheckOptions,
-  { isGiven, hasFile }: { readonly isGiven: boolean; readonly hasFile: boolean },
-): Promise<readonly CheckLine[]> {
-  const config = await readFile(options.config)
-  const client =
-    isGiven || !('config' in config) ? options : { ...options, url: internalUrl(config.config), pinned: ownCertificate(config.config) }
+/** Whether the command line names an address, and whether it is about a file. */
+interface Asked {
+  readonly isGiven: boolean
+  readonly hasFile: boolean
+}
+
+async function check(options: CheckOptions, asked: Asked): Promise<readonly CheckLine[]> {
+  const file = await readFile(options.config)
+  if (asked.isGiven) return await checkAt(options, file, asked)
+  if ('config' in file)
+    return await checkAt({ ...options, url: internalUrl(file.config), pinned: ownCertificate(file.config) }, file, asked)
+  const lines = await checkAt(options, file, asked)
+  return lines.map((line) => (line.name === 'relay' ? { ...line, message: `${line.message} ${assumed(options)}` } : line))
+}
+
+/** Where a relay was looked for although the config does not say where it listens. Another relay may listen there. */
+function assumed({ url, config }: CheckOptions): string {
+  return `It was looked for at ${url}, the default address, because what ${resolve(config)} sets is not known. To look elsewhere, use --url.`
+}
+
+async function checkAt(client: CheckOptions, config: CheckedConfig, { hasFile }: Asked): Promise<readonly CheckLine[]> {
   const absent = await lookForRelay(client)
   const running = absent === null
-  if (running && options.username !== undefined && options.password !== undefined) {
+  if (running && client.username !== undefined && client.password !== undefined) {
     const asked = await askRelay(client, hasFile && 'config' in config ? config.config : null)
     if ('unset' in config) return hasFile ? [...config.unset, ...asked] : asked
     // The relay read the file some time ago, so the file is checked here as it is now.
@@ -71,9 +85,9 @@ interface CheckedFile {
  * The config with the lines about it, or only the lines if it cannot be used. `unset`: nothing is wrong but that this shell lacks variables
  * that the relay may have, so this says less about the deployment than any other problem.
  */
-async function readFile(
-  path: string,
-): Promise<(CheckedFile & { readonly config: Config }) | (CheckedFile & { readonly unset: readonly CheckLine[] }) | CheckedFile> {
+type CheckedConfig = (CheckedFile & { readonly config: Config }) | (CheckedFile & { readonly unset: readonly CheckLine[] }) | CheckedFile
+
+async function readFile(path: string): Promise<CheckedConfig> {
   const line = (verdict: Pick<CheckLine, 'state' | 'message'>): CheckLine => ({ name: 'config', subject: null, ...verdict })
   try {
     const config = await openConfig(path)

@@ -39,6 +39,14 @@ test('messages about a config have its whole path', async () => {
   expect([code, stdout]).toEqual([1, expect.stringContaining(`  ${resolve('config/nothing.yaml')}:1:1 the config file cannot be read`)])
 })
 
+test('check of a config that cannot be used says at which address it looked for a relay', async () => {
+  const config = fileOf(withLines('unknwon: 1', 'listen: { internal: { port: 9 } }'))
+  const looked = `It was looked for at http://127.0.0.1:8081, the default address, because what ${config} sets is not known.`
+  const { RELAY_URL: _, ...env } = process.env
+  expect((await check(['--config', config], env)).stdout).toMatch(new RegExp(`^(WARN|-   ) +relay .*${looked.replaceAll('.', '\\.')}`, 'm'))
+  expect((await check(['--config', config, '--url', 'http://127.0.0.1:9'])).stdout).not.toContain('It was looked for')
+})
+
 test('check prints JSON, and a config on PostgreSQL without at-rest keys is red', async () => {
   const config = fileOf(withLines('store: postgres://relay:secret@127.0.0.1:9/relay', 'listen: { internal: { port: 9 } }'))
   const { code, stdout } = await check(['--config', config, '--json'])
