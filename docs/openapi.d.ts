@@ -3193,6 +3193,17 @@ export interface components {
                 }[];
                 /** @description There may be more: the search ends after 1,000 events. */
                 more: boolean;
+                /** @description The replays with `missing` that are under way. */
+                resends: {
+                    endpoint: {
+                        id: string;
+                        name: string;
+                    };
+                    /** @description The job that queues them; null: somebody waits for them at this replica. */
+                    job: string | null;
+                    /** @description How many it has queued so far. */
+                    queued: number;
+                }[];
             };
             parcels: {
                 known: number;
@@ -6525,4 +6536,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 d4f492ff59ffe2593654cafbe277b92be704e90bbffdcd0c52f12994d9ff5e43
+// Made of docs/openapi.json with the SHA-256 a11f22914fa723802f8cb1e26b75de9a9de5e1eb8a01c609dc3f40c3bc6b897e

@@ -126,13 +126,34 @@ const STATE_WIDTH = 15
 function missingRows(missing: unknown): readonly (readonly [name: string, state: string, evidence: string])[] {
   const endpoints = listOf(missing, 'endpoints')
   const atLeast = memberOf(missing, 'more') === true ? 'at least ' : ''
-  const rows = endpoints.slice(0, MISSING_SHOWN).map((one, at) => {
+  const resends = listOf(missing, 'resends')
+  const sent = new Set(resends.map(endpointIn))
+  const unsent = endpoints.filter((one) => !sent.has(endpointIn(one)))
+  const rows = unsent.slice(0, MISSING_SHOWN).map((one) => {
     const endpoint = memberOf(one, 'endpoint')
     const events = `${atLeast}${counted(Number(memberOf(one, 'count')), 'event', 'events')} of the last ${age(textOf(missing, 'since'))}`
-    return [at === 0 ? 'backfill' : '', 'not sent', `${events}, to ${textOf(endpoint, 'name') ?? ''}: ${missingCommand(endpoint)}`] as const
+    return ['', 'not sent', `${events}, to ${textOf(endpoint, 'name') ?? ''}: ${missingCommand(endpoint)}`] as const
   })
-  const left = endpoints.length - rows.length
-  return left === 0 ? rows : [...rows, ['', 'not sent', `some to ${counted(left, 'other endpoint', 'other endpoints')} too`]]
+  const others = unsent.length - rows.length
+  return [
+    ...resends.map((one) => resendRow(one, missing, atLeast)),
+    ...rows,
+    ...(others === 0 ? [] : [['', 'not sent', `some to ${counted(others, 'other endpoint', 'other endpoints')} too`] as const]),
+  ].map(([, state, evidence], at) => [at === 0 ? 'backfill' : '', state, evidence])
+}
+
+/** A resend that is under way must not be ordered again. */
+function resendRow(resend: unknown, missing: unknown, atLeast: string) {
+  const left = listOf(missing, 'endpoints').find((one) => endpointIn(one) === endpointIn(resend))
+  const count = Number(left === undefined ? 0 : memberOf(left, 'count'))
+  const job = textOf(resend, 'job')
+  const by = job === null ? '' : ` by job ${job}`
+  const queued = `${counted(Number(memberOf(resend, 'queued')), 'event', 'events')} queued for ${textOf(memberOf(resend, 'endpoint'), 'name') ?? ''}${by} so far`
+  return ['', 'resending', `${queued}; ${atLeast}${countText(count)} of the last ${age(textOf(missing, 'since'))} left`] as const
+}
+
+function endpointIn(one: unknown): string | null {
+  return textOf(memberOf(one, 'endpoint'), 'id')
 }
 
 const MISSING_SHOWN = 3
@@ -143,5 +164,5 @@ const ODD = ['lossy', 'resumed', 'not understood', 'wrong path', 'troubled', 'qu
 function toneOf(state: string): Tone {
   if (BAD.includes(state)) return 'bad'
   if (ODD.includes(state)) return 'warn'
-  return ['none', 'too early', 'unasked', 'not sent'].includes(state) ? 'dim' : 'good'
+  return ['none', 'too early', 'unasked', 'not sent', 'resending'].includes(state) ? 'dim' : 'good'
 }

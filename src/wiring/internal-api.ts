@@ -189,8 +189,8 @@ function manageParcelsOf({ storage, history, underWay }: InternalApiPorts, missi
 
 type MissingSummaryOf = ReturnType<typeof createMissingSummary>
 
-function missingSummaryOf({ storage: { reads, clock }, portal }: InternalApiPorts) {
-  return createMissingSummary({ reads, retention: () => portal.settings().retention, clock, yieldToIo: () => nextTurn() })
+function missingSummaryOf({ storage: { reads, clock }, delivery: { resends }, portal }: InternalApiPorts) {
+  return createMissingSummary({ reads, resends, retention: () => portal.settings().retention, clock, yieldToIo: () => nextTurn() })
 }
 
 function manageRetentionOf({ storage, delivery, portal }: InternalApiPorts) {

@@ -1,6 +1,8 @@
+import { createServer } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
 import { startWorld } from '../faults/world.ts'
 import { answerBody, pushBody } from '../support/history/builders.ts'
+import { listenInTest } from '../support/network/listen.ts'
 import { commandsOf } from '../support/relay/run-command.ts'
 
 const STATUSES = ['2026-03-01T11:00:00Z', '2026-03-01T10:00:00Z'].map((eventTimestamp) => ({ eventTimestamp }))
@@ -60,6 +62,22 @@ test('refresh, status and inbox say what was recorded and not sent, and what sen
   await run('replay', '--endpoint', 'shop', '--missing')
   expect((await refresh()).stdout).toBe('MI300000001SE: recorded (1 of 2)\nMI300000002SE: recorded (2 of 2)\n')
   expect((await run('status')).stdout).not.toMatch(/^backfill/m)
+})
+
+test('status says that a resend is under way instead of offering it', async () => {
+  const { run, refresh } = await start()
+  await refresh()
+  const overview = JSON.parse((await run('status', '--json')).stdout)
+  const [{ endpoint }] = overview.missing.endpoints
+  const resends = [{ endpoint, job: '12', queued: 3200 }]
+  const relay = createServer((req, res) => {
+    res.setHeader('content-type', 'application/json')
+    res.end(JSON.stringify(req.method === 'POST' ? { token: 'any' } : { ...overview, missing: { ...overview.missing, resends } }))
+  })
+  const internalUrl = `http://127.0.0.1:${await listenInTest(relay)}`
+  const { stdout } = await commandsOf({ internalUrl })('status')
+  expect(stdout).toMatch(/^backfill {3}resending +3,200 events queued for shop by job 12 so far; 4 of the last 24 h left$/m)
+  expect(stdout).not.toContain('parcel-relay replay')
 })
 
 test('watch says which endpoints will not be sent the earlier events of a new parcel', async () => {

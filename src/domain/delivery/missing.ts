@@ -78,6 +78,18 @@ export interface MissingSummary {
   readonly endpoints: readonly MissingAt[]
   /** Whether there may be more, because the search has stopped at its bound. */
   readonly more: boolean
+  /** The resends that are under way already. */
+  readonly resends: readonly Resend[]
+}
+
+/** Events that an endpoint never received are being queued for it. */
+export interface Resend {
+  readonly endpointId: string
+  readonly name: string
+  /** The job that queues them; null: somebody waits for them at a replica. */
+  readonly jobId: number | null
+  /** How many it has queued so far. */
+  readonly queued: number
 }
 
 /** How many events an endpoint never received. */

@@ -27,6 +27,7 @@ import type { WriteSide } from '../write-side.ts'
 import type { OperatorMessageOf } from './dispatching/send-delivery.ts'
 import { createMissingEvents } from './missing-events.ts'
 import { createReplays } from './replays.ts'
+import type { Resends } from './resends.ts'
 
 export interface ManageDeliveriesPorts {
   readonly write: Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'retryDelivery' | 'skipDelivery'>
@@ -48,6 +49,7 @@ export interface ManageDeliveriesPorts {
   readonly yieldToIo: () => Promise<unknown>
   /** Aborted when the relay stops. Requests then end where they are. */
   readonly stopping: AbortSignal
+  readonly resends: Pick<Resends, 'begin'>
   /** How operator events are sent; absent: as they are. */
   readonly operatorMessage?: OperatorMessageOf
 }

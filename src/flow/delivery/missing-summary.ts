@@ -1,12 +1,23 @@
+import { type Job, UNENDED_MAX } from '../../domain/admin/job.ts'
 import { givenBefore, type Retention } from '../../domain/admin/retention.ts'
+import type { MissingReplay } from '../../domain/delivery/delivery-list.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import { boundsOf, type MissingSelection, type MissingSummary, missingOf, selectMissing } from '../../domain/delivery/missing.ts'
+import {
+  boundsOf,
+  type MissingSelection,
+  type MissingSummary,
+  missingOf,
+  type Resend,
+  selectMissing,
+} from '../../domain/delivery/missing.ts'
 import { withoutBackfill } from '../../domain/history/audience.ts'
 import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
+import type { Resends } from './resends.ts'
 
 export interface MissingSummaryPorts {
-  readonly reads: Pick<ReadSide, 'listEndpoints' | 'findParcel' | 'readBackfill' | 'findQueued' | 'ageMarks'>
+  readonly reads: Pick<ReadSide, 'listEndpoints' | 'findParcel' | 'readBackfill' | 'findQueued' | 'ageMarks' | 'listJobs'>
+  readonly resends: Pick<Resends, 'running' | 'ended'>
   readonly retention: () => Pick<Retention, 'deliveriesMs'>
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
   readonly yieldToIo: () => Promise<unknown>
@@ -21,8 +32,9 @@ const LARGE = 200
 const KEPT_MS = 60_000
 
 /** Counts the events that endpoints never received, for all endpoints at once. */
-export function createMissingSummary({ reads, retention, clock, yieldToIo }: MissingSummaryPorts) {
-  let known: { readonly summary: MissingSummary; readonly untilMs: number } | null = null
+export function createMissingSummary({ reads, resends, retention, clock, yieldToIo }: MissingSummaryPorts) {
+  /** `after`: the resends that had ended when it was counted. */
+  let known: { readonly summary: Counted; readonly untilMs: number; readonly after: string } | null = null
 
   /** Counts for these endpoints. `lookedAt`: how many events were looked at. */
   async function count(states: readonly EndpointState[], selection: MissingSelection) {
@@ -57,16 +69,32 @@ export function createMissingSummary({ reads, retention, clock, yieldToIo }: Mis
     )
   }
 
+  function resendsOf(states: readonly EndpointState[], jobs: readonly ResendJob[]): readonly Resend[] {
+    const ofJobs = jobs
+      .filter(({ endedAtMs }) => endedAtMs === null)
+      .map(({ jobId, task, done }) => ({ endpointId: task.to, jobId, queued: done }))
+    const awaited = resends.running().map((one) => ({ ...one, jobId: null }))
+    return [...ofJobs, ...awaited].flatMap((one) => {
+      const state = states.find(({ endpoint }) => endpoint.id === one.endpointId)
+      return state === undefined ? [] : [{ ...one, name: state.endpoint.name }]
+    })
+  }
+
   return {
     /** What was recorded in the last day. */
     async recent(): Promise<MissingSummary> {
-      if (known !== null && clock.monotonic() < known.untilMs) return known.summary
-      const fromMs = clock.now() - RECENT_MS
       const states = await candidates()
-      if (states.length === 0) return { sinceMs: fromMs, endpoints: [], more: false }
+      const fromMs = clock.now() - RECENT_MS
+      if (states.length === 0) return { sinceMs: fromMs, endpoints: [], more: false, resends: [] }
+      const jobs = (await reads.listJobs({ before: null, limit: UNENDED_MAX })).filter(isResend)
+      const running = resendsOf(states, jobs)
+      const after = `${resends.ended()} ${jobs.find(({ endedAtMs }) => endedAtMs !== null)?.jobId}`
+      // What a resend has queued is not missing any more, so its reader would be told to order it again.
+      const isKnown = known !== null && clock.monotonic() < known.untilMs && known.after === after && running.length === 0
+      if (known !== null && isKnown) return { ...known.summary, resends: running }
       const { summary, lookedAt } = await count(states, selectMissing({ ...boundsOf({ atMs: fromMs }, null), sequence: null }, null))
-      known = lookedAt < LARGE ? null : { summary, untilMs: clock.monotonic() + KEPT_MS }
-      return summary
+      known = lookedAt < LARGE || running.length > 0 ? null : { summary, untilMs: clock.monotonic() + KEPT_MS, after }
+      return { ...summary, resends: running }
     },
     /** What is missing of the parcel with this identifier. */
     async ofParcel(identifier: string): Promise<MissingSummary['endpoints']> {
@@ -76,4 +104,11 @@ export function createMissingSummary({ reads, retention, clock, yieldToIo }: Mis
       return (await count(states, selectMissing({ ...boundsOf(null, null), sequence: null }, view.parcelId))).summary.endpoints
     },
   }
+}
+
+type Counted = Omit<MissingSummary, 'resends'>
+type ResendJob = Job & { readonly task: MissingReplay }
+
+function isResend(job: Job): job is ResendJob {
+  return job.task.kind === 'replay' && 'missing' in job.task
 }

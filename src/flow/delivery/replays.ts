@@ -5,6 +5,7 @@ import { AppError } from '../../domain/errors.ts'
 import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
+import type { Resends } from './resends.ts'
 
 /** A push that arrives during a replay waits for one batch at most. */
 export const REPLAY_BATCH_SIZE = 100
@@ -19,6 +20,7 @@ export interface ReplaysPorts {
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
   /** Aborted when the relay stops. Requests then end where they are. */
   readonly stopping: AbortSignal
+  readonly resends: Pick<Resends, 'begin'>
 }
 
 /** Replays deliveries while somebody waits, a batch at a time. */
@@ -36,6 +38,21 @@ export function createReplays(ports: ReplaysPorts) {
    * records the order in the audit trail.
    */
   async function replayAll(task: ReplayTask, left: AbortSignal, action: OperatorAction): Promise<number> {
+    if (!('missing' in task)) return await replayBatches(task, left, action, () => undefined)
+    const resend = ports.resends.begin(task.to)
+    try {
+      return await replayBatches(task, left, action, resend.queued)
+    } finally {
+      resend.end()
+    }
+  }
+
+  async function replayBatches(
+    task: ReplayTask,
+    left: AbortSignal,
+    action: OperatorAction,
+    onQueued: (count: number) => void,
+  ): Promise<number> {
     let count = 0
     let cursor: ReplayedBatch['next'] = null
     do {
@@ -45,6 +62,7 @@ export function createReplays(ports: ReplaysPorts) {
         ports.write.replayDeliveries({ ...task, ...order, after, limit: REPLAY_BATCH_SIZE, nowMs: ports.clock.now() }),
       )
       count += batch?.count ?? 0
+      onQueued(batch?.count ?? 0)
       cursor = batch?.next ?? null
       ports.review()
       if (cursor !== null && ports.stopping.aborted) throw stopped(count)

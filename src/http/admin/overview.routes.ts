@@ -13,7 +13,7 @@ import type { Overview, Past } from '../../flow/admin/overview/overview.ts'
 import type { Clock } from '../../flow/ports.ts'
 import { pushProbation } from '../polling/upstream.routes.ts'
 import { RUNBOOKS } from '../portal/docs/runbooks.ts'
-import { instant, jsonAnswer, named, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
+import { instant, jsonAnswer, named, numberedId, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
@@ -120,6 +120,15 @@ const overviewSchema = named('Overview', () =>
         since: instant(),
         endpoints: missingAtSchema(),
         more: z.boolean().describe('There may be more: the search ends after 1,000 events.'),
+        resends: z
+          .array(
+            z.strictObject({
+              endpoint: z.strictObject({ id: numberedId(), name: z.string() }),
+              job: numberedId().nullable().describe('The job that queues them; null: somebody waits for them at this replica.'),
+              queued: wholeNumber().describe('How many it has queued so far.'),
+            }),
+          )
+          .describe('The replays with `missing` that are under way.'),
       })
       .describe(
         'What was recorded as backfill in the last day and endpoints never received, because their `backfill` was off. The counts may be a minute old.',
@@ -205,6 +214,11 @@ function presentOverview(situation: Situation & Pick<Past, 'missing'>, nowMs: nu
       since: presentInstant(missing.sinceMs),
       endpoints: missing.endpoints.map(presentMissingAt),
       more: missing.more,
+      resends: missing.resends.map(({ endpointId, name, jobId, queued }) => ({
+        endpoint: { id: endpointId, name },
+        job: jobId === null ? null : String(jobId),
+        queued,
+      })),
     },
     parcels: { known: counts.parcels, watched: counts.watched, overdue: counts.overdue, unknown: counts.unknown },
     disk:

@@ -16,6 +16,7 @@ import type { RouteOf } from '../../flow/delivery/dispatching/send-delivery.ts'
 import { createFilterWarnings, describeWarning } from '../../flow/delivery/filter-warnings.ts'
 import { createManageDeliveries, type ManageDeliveries } from '../../flow/delivery/manage-deliveries.ts'
 import { createManageEndpoints, type ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
+import { createResends, type Resends } from '../../flow/delivery/resends.ts'
 import { createTestOperator, type TestOperator } from '../../flow/delivery/test-operator.ts'
 import type { Vault } from '../../flow/delivery/vault.ts'
 import type { Clock, Log, Meter } from '../../flow/ports.ts'
@@ -107,6 +108,7 @@ export interface Delivery {
   readonly manageEndpoints: ManageEndpoints
   readonly manageDeliveries: ManageDeliveries
   readonly manageJobs: ManageJobs
+  readonly resends: Resends
   readonly testOperator: TestOperator
   /** Lists every endpoint with the way to it, and connects as a delivery would without sending anything. */
   readonly connections: EndpointConnections
@@ -138,7 +140,8 @@ const SIGNERS_MAX = 1000
 /** Assembles sending: endpoints, the guard on their addresses, the sender, and the worker that drives it. */
 // oxlint-disable-next-line max-lines-per-function -- the order in which the parts are made is clearer in one list
 export async function openDelivery(config: Config, given: DeliveryPorts): Promise<Delivery> {
-  const ports = { ...given, makeKey: () => randomBytes(KEY_BYTES).toString('base64'), yieldToIo: () => nextTurn() }
+  const resends = createResends()
+  const ports = { ...given, resends, makeKey: () => randomBytes(KEY_BYTES).toString('base64'), yieldToIo: () => nextTurn() }
   const { write, replicas } = ports
   const configured = await firstWrite(ports.path, openConfiguredEndpoints(config, ports))
   const { routeOf, operatorMessage } = configured
@@ -167,6 +170,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   }
   return {
     relayId,
+    resends,
     manageDeliveries: createManageDeliveries(
       {
         ...ports,

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { KEPT_FOREVER } from '../../../src/domain/admin/retention.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { createManageDeliveries } from '../../../src/flow/delivery/manage-deliveries.ts'
+import { createResends } from '../../../src/flow/delivery/resends.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
 import { OPERATOR } from '../../support/relay/operator.ts'
@@ -41,6 +42,7 @@ async function openReplays(engine: Engine, selected: number) {
       retention: () => KEPT_FOREVER,
       yieldToIo: async () => {},
       stopping: stopping.signal,
+      resends: createResends(),
     },
     { relayId: 'relay', userAgent: 'parcel-relay/test' },
   )

@@ -3,6 +3,7 @@ import { type EndpointSettings, noFilters } from '../../../src/domain/delivery/e
 import { boundsOf, selectMissing } from '../../../src/domain/delivery/missing.ts'
 import { createManageDeliveries } from '../../../src/flow/delivery/manage-deliveries.ts'
 import { createMissingSummary } from '../../../src/flow/delivery/missing-summary.ts'
+import { createResends } from '../../../src/flow/delivery/resends.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
 import { retention } from '../../support/history/policy.ts'
@@ -15,9 +16,10 @@ const HOUR = 3_600_000
 const EARLY = ['2026-03-01T06:00:00Z', '2026-03-01T07:00:00Z', '2026-03-01T08:00:00Z']
 const LATE = '2026-03-01T11:00:00Z'
 
-async function openMissing(engine: Engine) {
+async function openMissing(engine: Engine, beforeBatch: () => Promise<void> = async () => {}) {
   const store = await openStore(NOON, engine)
   const { writes, reads, push, poll, now } = store
+  const resends = createResends()
   const manage = createManageDeliveries(
     {
       write: writes,
@@ -26,10 +28,14 @@ async function openMissing(engine: Engine) {
       review: () => {},
       reviewed: async () => {},
       work: () => {},
-      inTurn: (work) => work(),
+      inTurn: async (work) => {
+        await beforeBatch()
+        return await work()
+      },
       retention: () => retention,
       yieldToIo: async () => {},
       stopping: new AbortController().signal,
+      resends,
     },
     { relayId: 'relay', userAgent: 'parcel-relay/test' },
   )
@@ -47,7 +53,13 @@ async function openMissing(engine: Engine) {
       const statuses = times.toReversed().map((eventTimestamp) => ({ eventTimestamp, status: 'TerminalArrived' }))
       await poll({ asked: parcel, trackingIds: [parcel], statuses: [{ eventTimestamp: LATE, status: 'DeliveryStarted' }, ...statuses] })
     },
-    summary: createMissingSummary({ reads, retention: () => retention, clock: { now, monotonic: now }, yieldToIo: async () => {} }),
+    summary: createMissingSummary({
+      reads,
+      resends,
+      retention: () => retention,
+      clock: { now, monotonic: now },
+      yieldToIo: async () => {},
+    }),
     replay: (id: string, order: object = {}) => manage.replayMany(id, { missing: true, ...order }, { by: OPERATOR, left }),
     list: async (id: string, query: Partial<Parameters<typeof manage.listMissing>[1]> = {}) =>
       (await manage.listMissing(id, { ...everything, ...query })).events.map(({ entry }) => entry.eventTimestamp),
@@ -191,12 +203,46 @@ describe.each(engines)('events that an endpoint never received on $name', (engin
     expect(await list(id)).toEqual([])
     expect(timesIn(await take()).toSorted()).toEqual([...EARLY, ...EARLY.slice(1)].toSorted())
   })
+
+  test('the summary names the resends under way, with how many they have queued', async () => {
+    const seen: unknown[] = []
+    const store = await openMissing(engine, async () => void seen.push(await store.summary.recent()))
+    const { add, learnLate, replay, summary, writes, now, reads } = store
+    const { id } = await add('shop')
+    await learnLate()
+    await replay(id)
+    expect(seen).toMatchObject([{ endpoints: [{ count: 3 }], resends: [{ endpointId: id, name: 'shop', jobId: null, queued: 0 }] }])
+    expect(await summary.recent()).toMatchObject({ endpoints: [], resends: [] })
+    await learnLate('2002')
+    const missing = selectMissing({ ...boundsOf(null, null), sequence: null }, null)
+    await writes.startJob({ task: { kind: 'replay', missing, to: id }, by: 'admin', nowMs: now() })
+    let done = 0
+    while (done === 0) {
+      await writes.workOnJobs({ limit: 2, nowMs: now() })
+      done = (await reads.findJob(1))?.done ?? 0
+    }
+    expect(await summary.recent()).toMatchObject({
+      endpoints: [{ count: 3 - done }],
+      resends: [{ endpointId: id, jobId: 1, queued: done }],
+    })
+  })
+
+  test('a count that was kept is not shown after a resend', async () => {
+    const { add, learnLate, replay, summary } = await openMissing(engine)
+    const { id } = await add('shop')
+    const times = Array.from({ length: 210 }, (_, nth) => new Date(NOON - 8 * HOUR + nth * 1000).toISOString().replace('.000', ''))
+    await learnLate('1001', times)
+    expect(await summary.recent()).toMatchObject({ endpoints: [{ count: 210 }] })
+    await replay(id)
+    expect(await summary.recent()).toMatchObject({ endpoints: [] })
+  })
+
   test('the summary counts for every endpoint what it never received in the last day', async () => {
     const { add, learnLate, replay, summary, push, pass } = await openMissing(engine)
     await add('all', { backfill: true })
     const [shop, lab] = [await add('shop'), await add('lab', { filters: { ...noFilters, status: ['TerminalArrived'] } })]
     await add('picky', { filters: { ...noFilters, status: ['DeliverySucceeded'] } })
-    expect(await summary.recent()).toEqual({ sinceMs: NOON - 24 * HOUR, endpoints: [], more: false })
+    expect(await summary.recent()).toEqual({ sinceMs: NOON - 24 * HOUR, endpoints: [], more: false, resends: [] })
     await learnLate()
     pass(HOUR)
     await learnLate('2002', EARLY.slice(1))

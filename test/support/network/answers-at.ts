@@ -9,6 +9,7 @@ import { createFeedTail } from '../../../src/flow/delivery/feed-tail.ts'
 import { createFollowFeed } from '../../../src/flow/delivery/follow-feed.ts'
 import { createManageDeliveries } from '../../../src/flow/delivery/manage-deliveries.ts'
 import type { FeedSignal } from '../../../src/flow/delivery/ports.ts'
+import { createResends } from '../../../src/flow/delivery/resends.ts'
 import { createServe, type ServeOptions } from '../../../src/flow/history/serve.ts'
 import type { Clock, Log, Meter } from '../../../src/flow/ports.ts'
 import type { ReadSide } from '../../../src/flow/read-side.ts'
@@ -109,6 +110,7 @@ function deliveriesAt({ reads, writes, clock }: StoreAt, relayId: string) {
       retention: () => KEPT_FOREVER,
       yieldToIo: async () => {},
       stopping: new AbortController().signal,
+      resends: createResends(),
     },
     { relayId, userAgent: 'parcel-relay/test' },
   )

@@ -2,7 +2,7 @@ import { isDiskFull, isDiskLow } from '../../../domain/admin/disk-room.ts'
 import { headlineOf } from '../../../domain/admin/headline.ts'
 import { doPollsReplacePushes, isNew, type Problem, problemsOf, type Situation } from '../../../domain/admin/verdict.ts'
 import { bytesText, counted, countText } from '../../../domain/amounts.ts'
-import type { MissingSummary } from '../../../domain/delivery/missing.ts'
+import type { MissingSummary, Resend } from '../../../domain/delivery/missing.ts'
 import { lastPushWords, pushEvidence } from '../../../domain/polling/push-standing.ts'
 import type { Past } from '../../../flow/admin/overview/overview.ts'
 import { link, withQuery } from '../addresses.ts'
@@ -91,7 +91,7 @@ function checks({ to, person, nowMs }: Visit, situation: Situation & Pick<Past, 
         counts.quarantined === 0 ? stateMark('ok', 'all understood') : stateMark('warn', `${countText(counts.quarantined)} quarantined`),
         counts.quarantined === 0 ? 'No push is in quarantine.' : 'Authentic pushes that the relay does not understand. They are kept.',
       ],
-      ...missingRow({ to, person }, missing),
+      ...missingRows({ to, person }, missing),
       [
         'Parcels',
         stateMark(counts.parcels === 0 ? 'none' : 'ok', `${countText(counts.parcels)} known`),
@@ -112,7 +112,27 @@ function checks({ to, person, nowMs }: Visit, situation: Situation & Pick<Past, 
 }
 
 /** What was recorded lately and webhooks never received. It is no problem: a webhook may not want what happened earlier. */
-function missingRow({ to, person }: Pick<Visit, 'to' | 'person'>, { endpoints, more }: MissingSummary): readonly (readonly Part[])[] {
+function missingRows(visit: Pick<Visit, 'to' | 'person'>, missing: MissingSummary): readonly (readonly Part[])[] {
+  const { endpoints, more, resends } = missing
+  const unsent = endpoints.filter(({ endpointId }) => !resends.some((one) => one.endpointId === endpointId))
+  return [...resends.map((resend) => resendRow(visit, resend, missing)), ...unsentRow(visit, { endpoints: unsent, more })]
+}
+
+/** A resend that is under way must not be ordered again. */
+function resendRow({ to, person }: Pick<Visit, 'to' | 'person'>, resend: Resend, { endpoints, more }: MissingSummary): readonly Part[] {
+  const left = endpoints.find(({ endpointId }) => endpointId === resend.endpointId)?.count ?? 0
+  const leftWords = `${countText(left)}${more ? ' or more' : ''} of the last day ${left === 1 && !more ? 'is' : 'are'} left`
+  return [
+    'Earlier events',
+    stateMark('none', 'being sent'),
+    html`${counted(resend.queued, 'is', 'are')} queued for ${resend.name} so far, ${leftWords}.${resend.jobId !== null && person.scope === 'admin' ? html` ${link(to`/jobs`, 'Jobs')}` : null}`,
+  ]
+}
+
+function unsentRow(
+  { to, person }: Pick<Visit, 'to' | 'person'>,
+  { endpoints, more }: Pick<MissingSummary, 'endpoints' | 'more'>,
+): readonly (readonly Part[])[] {
   const [first, ...others] = endpoints
   if (first === undefined) return []
   const { endpointId, name, count } = first
