@@ -41,7 +41,39 @@ function nameOf(character: string): string {
 }
 
 /** An identifier that the carrier does not know is not asked about again for this long, in milliseconds (DOMAIN 6.3). */
-export const REFUSAL_HOLDS_MS = 24 * 60 * 60 * 1000
+const REFUSAL_HOLDS_MS = 24 * 60 * 60 * 1000
+
+/** An identifier of a parcel. `refusedAtMs`: when the carrier last did not know it, epoch milliseconds; null: never. */
+export interface Refusable {
+  readonly refusedAtMs: number | null
+}
+
+/**
+ * The identifiers of a parcel about which the carrier may be asked now, in their order (DOMAIN 6.3). If it knew none of them, but has
+ * reported on the parcel since, it may know them now (DOMAIN 6.1).
+ *
+ * @param heardAtMs when a push or poll last reported on the parcel, epoch milliseconds; null: never.
+ */
+export function pollableNow<Identifier extends Refusable>(
+  identifiers: readonly Identifier[],
+  heardAtMs: number | null,
+  nowMs: number,
+): readonly Identifier[] {
+  const open = identifiers.filter(({ refusedAtMs }) => refusedAtMs === null || refusedAtMs + REFUSAL_HOLDS_MS <= nowMs)
+  return open.length > 0 ? open : identifiers.filter(({ refusedAtMs }) => isHeardSince(refusedAtMs, heardAtMs))
+}
+
+/** From when the carrier may be asked about a parcel, epoch milliseconds; `-Infinity`: at once. Null: the parcel has no identifiers. */
+export function pollableFromMs(identifiers: readonly Refusable[], heardAtMs: number | null): number | null {
+  const from = identifiers.map(({ refusedAtMs }) =>
+    refusedAtMs === null || isHeardSince(refusedAtMs, heardAtMs) ? Number.NEGATIVE_INFINITY : refusedAtMs + REFUSAL_HOLDS_MS,
+  )
+  return from.length === 0 ? null : Math.min(...from)
+}
+
+function isHeardSince(refusedAtMs: number | null, heardAtMs: number | null): boolean {
+  return refusedAtMs !== null && heardAtMs !== null && refusedAtMs <= heardAtMs
+}
 
 /** The maximum of identifiers in one push (DOMAIN 5.3). */
 export const TRACKING_IDS_MAX = 100

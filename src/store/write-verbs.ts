@@ -29,7 +29,7 @@ import { saveSettlements } from './delivery/settlements.ts'
 import { findSkipped, skipDelivery, unskipDelivery } from './delivery/skips.ts'
 import type { Session } from './engine.ts'
 import type { Contents } from './history/contents.ts'
-import { markRefused, pollableAgainAtMs, pollableIdentifiers, pollableParcels } from './history/parcels.ts'
+import { markRefused, pollableFrom, pollableIdentifiers } from './history/parcels.ts'
 import { rebuildVerbs } from './history/rebuilding.ts'
 import { loadSightingsOf } from './history/sightings.ts'
 import { findTombstones, hasTombstones, listIdentifiers, loadTombstoneKey, saveTombstone } from './history/tombstones.ts'
@@ -171,8 +171,7 @@ function pollingVerbs({ session, parcels, leases }: WriteParts) {
     duePolls: (request) => findDuePolls(session, leases, request),
     pollCandidates: (request) => findAskable(session, leases, request),
     pollableIdentifiers: (parcelId, nowMs) => pollableIdentifiers(session, parcelId, nowMs),
-    pollableParcels: (parcelIds, nowMs) => pollableParcels(session, parcelIds, nowMs),
-    pollableAgainAtMs: (parcelId) => pollableAgainAtMs(session, parcelId),
+    pollableFrom: (parcelIds) => pollableFrom(session, parcelIds),
     leasePolls: leases.take,
     releasePoll: leases.release,
     async shiftSchedule(request) {

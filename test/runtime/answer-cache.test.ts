@@ -11,7 +11,6 @@ const anAnswer = (parcelId: number, bytes = 1000): CachedAnswer => ({
   etag: '"x"',
   contentLanguage: 'en',
   lastSeenAtMs: 0,
-  validity: null,
 })
 
 function openCache(bytesMax: number) {

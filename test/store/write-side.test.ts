@@ -3,7 +3,7 @@ import { parseAllAnswer } from '../../src/domain/history/pull-response.ts'
 import { answerBody, pushBody } from '../support/history/builders.ts'
 import { recordOptions } from '../support/history/policy.ts'
 import { inboxIn } from '../support/relay/inbox.ts'
-import { DAY_MS, HOUR_MS, NOON } from '../support/runner/constants.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS, NOON } from '../support/runner/constants.ts'
 import { engines } from '../support/store/engines.ts'
 import { storedNumber, storedRows } from '../support/store/stored-rows.ts'
 import { incomingPush, openStore } from '../support/store/write-side.ts'
@@ -135,16 +135,62 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect(due?.identifiers).toEqual(['AB123456789SE', '1002'])
   })
 
-  test('6.3: a parcel without an identifier that the carrier knows stops; a new one revives it', async () => {
-    const { push, writes, reads, pass, parcelIdOf } = await openStore(NOON, engine)
+  /** A parcel that was pushed at NOON, and that the carrier did not know when it was polled an hour later. */
+  async function openUnknown() {
+    const store = await openStore(NOON, engine)
+    const { push, writes, reads, pass, parcelIdOf, now } = store
     await push({ trackingIds: ['1001'] })
-    await writes.noteNotPollable('1001')
-    await writes.notePollFailure({ parcelId: await parcelIdOf('1001'), kind: 'unknown', atMs: pass(HOUR_MS) })
-    expect((await reads.findParcel('1001'))?.watched).toBe(false)
-    await push({ trackingIds: ['1001'], eventTime: '2026-03-01T11:00:00.000Z' })
-    expect((await reads.findParcel('1001'))?.watched).toBe(false)
+    const parcelId = await parcelIdOf('1001')
+    const refuse = async () => {
+      await writes.noteNotPollable('1001')
+      await writes.notePollFailure({ parcelId, kind: 'unknown', atMs: now() })
+    }
+    pass(HOUR_MS)
+    await refuse()
+    const state = async () => (await reads.inspectParcel('1001'))?.state ?? expect.fail('the parcel is gone')
+    const claim = async () => await writes.claimDuePolls({ nowMs: now(), limit: 1, leaseMs: 1 })
+    return { ...store, parcelId, refuse, state, claim }
+  }
+
+  test('6.3: a parcel without an identifier that the carrier knows stops; a new one revives it', async () => {
+    const { push, state } = await openUnknown()
+    expect(await state()).toMatchObject({ stopped: 'unknown', nextPollAtMs: null })
     await push({ trackingIds: ['1001', '1002'], eventTime: '2026-03-01T11:30:00.000Z' })
-    expect((await reads.findParcel('1001'))?.watched).toBe(true)
+    expect((await state()).nextPollAtMs).not.toBeNull()
+  })
+
+  test('6.1: a push revives a parcel that the carrier did not know, and each push costs one call at most', async () => {
+    const { push, state, claim, pass, refuse, parcelId } = await openUnknown()
+    pass(MINUTE_MS)
+    await push({ trackingIds: ['1001'], eventTime: '2026-03-01T13:00:30.000Z' })
+    const dueMs = (await state()).nextPollAtMs ?? expect.fail('it is not polled')
+    expect(dueMs).toBeLessThan(NOON + 5 * HOUR_MS)
+    pass(dueMs - (NOON + HOUR_MS + MINUTE_MS) - 1)
+    expect(await claim()).toEqual([])
+    pass(1)
+    expect(await claim()).toEqual([{ parcelId, identifiers: ['1001'] }])
+    pass(1)
+    await refuse()
+    expect(await state()).toMatchObject({ stopped: 'unknown', nextPollAtMs: null })
+  })
+
+  test('6.1, 6.3: who asks for a parcel that the carrier did not know has it polled when the refusal ends', async () => {
+    const { writes, state, claim, pass, now, refuse, parcelId } = await openUnknown()
+    const endMs = now() + DAY_MS
+    pass(MINUTE_MS)
+    await writes.watch({ identifier: '1001', nowMs: now() })
+    expect(await state()).toMatchObject({ stopped: 'unknown', nextPollAtMs: endMs })
+    pass(DAY_MS - MINUTE_MS - 1)
+    expect(await claim()).toEqual([])
+    pass(1)
+    expect(await claim()).toEqual([{ parcelId, identifiers: ['1001'] }])
+    await refuse()
+    expect(await state()).toMatchObject({ stopped: 'unknown', nextPollAtMs: null })
+  })
+
+  test('6.3: an operator may ask at once about a parcel that the carrier did not know', async () => {
+    const { writes, now, parcelId } = await openUnknown()
+    expect(await writes.claimPoll({ identifier: '1001', nowMs: now(), leaseMs: 1 })).toEqual({ parcelId, identifiers: ['1001'] })
   })
 
   test('P6: an identifier watched before the carrier knows it continues to be polled', async () => {

@@ -50,7 +50,7 @@ export function firstNeeds(
     if (component.hasPoll) whole.push(only)
     else seconds.push(...secondsOf(only, component.members, observations, digests))
   }
-  return { parcels, pushes, seconds, whole, joins, answers: single, pollable: parcels, orders: [], bodies: [] }
+  return { parcels, pushes, seconds, whole, joins, answers: single, orders: [], bodies: [] }
 }
 
 /** The only parcel in which the push can be a duplicate; null: its identifiers are unknown, or belong to several parcels. */
@@ -100,8 +100,6 @@ export function certainNeeds(needs: Needs, parcels: readonly ParcelState[], push
       return latest !== null && second <= secondOf(latest.atMs) && digests.some((digest) => !pushes.has(pushKey(parcelId, digest)))
     }),
     answers: needs.whole,
-    // Whether the carrier may be asked matters only if it did not know the parcel.
-    pollable: needs.pollable.filter((parcelId) => states.get(parcelId)?.stopped === 'unknown'),
   }
 }
 

@@ -25,8 +25,6 @@ export interface ParcelDraft {
    * nothing decides it.
    */
   readonly orderFrom: PollObservation | number | null
-  /** Whether the carrier may be asked about any of its identifiers; null: not loaded. */
-  readonly pollable: boolean | null
   /** The pushes about it that this batch recorded. */
   readonly bodies: readonly KeptBody[]
 }
@@ -38,7 +36,6 @@ export interface Missing {
   readonly whole: Set<number>
   readonly answers: Set<number>
   readonly orders: Set<number>
-  readonly pollable: Set<number>
   readonly bodies: Set<number>
   readonly unrecorded: Set<string>
 }
@@ -84,7 +81,6 @@ export function startBatch(snapshot: Snapshot, nowMs: number): BatchState {
       whole: new Set(),
       answers: new Set(),
       orders: new Set(),
-      pollable: new Set(),
       bodies: new Set(),
       unrecorded: new Set(),
     },
@@ -114,7 +110,6 @@ export function needsOf({ missing }: BatchState): BatchNeeds | null {
     whole: [...missing.whole],
     answers: [...missing.answers],
     orders: [...missing.orders],
-    pollable: [...missing.pollable],
     bodies: [...missing.bodies],
   }
 }
@@ -158,7 +153,7 @@ export function draftOf({ drafts, snapshot }: BatchState, parcelId: number): Par
   if (draft !== undefined) return draft
   const known = snapshot.parcels.get(parcelId)
   if (known === undefined) throw new Error(`the store holds an identifier of parcel ${parcelId} but not the parcel`)
-  const { state, seconds, whole, answers, pollable } = known
+  const { state, seconds, whole, answers } = known
   return {
     state,
     origins: [parcelId],
@@ -167,7 +162,6 @@ export function draftOf({ drafts, snapshot }: BatchState, parcelId: number): Par
     storedTo: state.latest === null ? Number.NEGATIVE_INFINITY : secondOf(state.latest.atMs),
     answers,
     orderFrom: parcelId,
-    pollable,
     bodies: [],
   }
 }
@@ -182,7 +176,6 @@ export function newDraft(parcelId: number, nowMs: number): ParcelDraft {
     storedTo: Number.NEGATIVE_INFINITY,
     answers: [],
     orderFrom: null,
-    pollable: true,
     bodies: [],
   }
 }
@@ -220,12 +213,6 @@ export function orderOf({ missing, snapshot }: BatchState, { orderFrom }: Parcel
   const order = snapshot.parcels.get(orderFrom)?.order ?? null
   if (order === null) missing.orders.add(orderFrom)
   return order ?? []
-}
-
-/** Whether the carrier may be asked about any identifier of a parcel. If this was not loaded, notes it as missing and returns false. */
-export function isPollable({ missing }: BatchState, draft: ParcelDraft): boolean {
-  if (draft.pollable === null) for (const parcelId of draft.origins) missing.pollable.add(parcelId)
-  return draft.pollable ?? false
 }
 
 /** The recorded pushes of a parcel whose bytes are kept. If they were not loaded, notes them as missing. */

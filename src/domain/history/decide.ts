@@ -202,15 +202,12 @@ function findSubject(batch: BatchState, observation: PushObservation | PollObser
   const draft = join?.draft ?? (only === undefined ? newDraft(batch.next.parcelId++, atMs) : draftOf(batch, only))
   const { parcelId } = draft.state
   const newNames: IdentifierState[] = []
-  let isNamedAnew = false
   for (const value of values) {
     const before = findIdentifier(batch, value)
     const isTrackingId = before?.isTrackingId === true || observation.trackingIds.includes(value)
-    if (before === undefined) isNamedAnew = true
     if (before?.isTrackingId !== isTrackingId) newNames.push({ value, parcelId, isTrackingId })
   }
-  const named = isNamedAnew ? { ...draft, pollable: true } : draft
-  return { draft: named, join, isNew, known, touched: isNew ? [parcelId] : known, newNames }
+  return { draft, join, isNew, known, touched: isNew ? [parcelId] : known, newNames }
 }
 
 /** The parcels that have one of these identifiers, by id, the oldest first. */

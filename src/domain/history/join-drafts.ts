@@ -68,7 +68,6 @@ function uniteDrafts(drafts: readonly ParcelDraft[]): Omit<ParcelDraft, 'state' 
     storedTo: Number.POSITIVE_INFINITY,
     answers: isLoaded ? kept : null,
     orderFrom: order === null ? null : (drafts.find((draft) => holds(draft, order))?.orderFrom ?? null),
-    pollable: drafts.some(({ pollable }) => pollable === true) || (drafts.some(({ pollable }) => pollable === null) ? null : false),
     bodies: drafts.flatMap(({ bodies }) => bodies),
   }
 }

@@ -8,7 +8,6 @@ import {
   answersOf,
   type BatchState,
   bodiesOf,
-  isPollable,
   nextSequence,
   orderOf,
   type ParcelDraft,
@@ -89,7 +88,8 @@ export function mergeObservation(
   const isUpdated = isUnreported && isParcelChanged(batch, subject, { mayDiffer, entriesBefore, after, entries })
   const updateSequence = isUpdated ? nextSequence(batch) : null
   const merged: ParcelState = { ...state, entryCount, latest: latestOf(batch, after, entries, second), ...afterPoll(batch, state, source) }
-  const scheduled = scheduleNextPoll(merged, () => isPollable(batch, draft), batch.snapshot.model, rules.cadence, batch.nowMs)
+  // The carrier has just reported on the parcel, so it knows it now.
+  const scheduled = scheduleNextPoll(merged, batch.nowMs, batch.snapshot.model, rules.cadence, batch.nowMs)
   return {
     draft: { ...after, state: observation.kind === 'push' ? keepEarlierPoll(scheduled, subject.plannedMs) : scheduled },
     sightings,

@@ -32,8 +32,6 @@ export interface KnownParcel {
   readonly answers: readonly KeptAnswer[] | null
   /** The sighting ids of the answer that decides the order at equal instants, in its order. */
   readonly order: readonly string[] | null
-  /** Whether the carrier may be asked about any of its identifiers now. */
-  readonly pollable: boolean | null
   readonly bodies: readonly KeptBody[] | null
 }
 
@@ -98,7 +96,6 @@ export interface Needs {
   readonly whole: readonly number[]
   readonly answers: readonly number[]
   readonly orders: readonly number[]
-  readonly pollable: readonly number[]
   readonly bodies: readonly number[]
 }
 
@@ -131,11 +128,10 @@ export interface Loaded {
   readonly whole: ReadonlyMap<number, readonly KeptSighting[]>
   readonly answers: ReadonlyMap<number, readonly KeptAnswer[]>
   readonly orders: ReadonlyMap<number, readonly string[]>
-  readonly pollable: ReadonlySet<number>
   readonly bodies: ReadonlyMap<number, readonly KeptBody[]>
 }
 
-const NOTHING_NEEDED: Needs = { parcels: [], pushes: [], seconds: [], whole: [], answers: [], orders: [], pollable: [], bodies: [] }
+const NOTHING_NEEDED: Needs = { parcels: [], pushes: [], seconds: [], whole: [], answers: [], orders: [], bodies: [] }
 
 /** Needs with only the given ones. */
 export function onlyNeeds(needs: Partial<Needs>): Needs {
@@ -165,7 +161,6 @@ export function addLoaded(snapshot: StoredSnapshot, loaded: Loaded): StoredSnaps
   for (const parcelId of needs.whole) change(parcelId, { seconds: bySecond(loaded.whole.get(parcelId) ?? []), whole: true })
   for (const parcelId of needs.answers) change(parcelId, { answers: loaded.answers.get(parcelId) ?? [] })
   for (const parcelId of needs.orders) change(parcelId, { order: loaded.orders.get(parcelId) ?? [] })
-  for (const parcelId of needs.pollable) change(parcelId, { pollable: loaded.pollable.has(parcelId) })
   for (const parcelId of needs.bodies) change(parcelId, { bodies: loaded.bodies.get(parcelId) ?? [] })
   const unrecorded = needs.pushes.filter(({ parcelId }) => parcelId === NO_PARCEL).map(({ digest }) => digest)
   return {
@@ -176,7 +171,7 @@ export function addLoaded(snapshot: StoredSnapshot, loaded: Loaded): StoredSnaps
   }
 }
 
-const UNLOADED: Omit<KnownParcel, 'state'> = { seconds: new Map(), whole: false, answers: null, order: null, pollable: null, bodies: null }
+const UNLOADED: Omit<KnownParcel, 'state'> = { seconds: new Map(), whole: false, answers: null, order: null, bodies: null }
 
 function bySecond(sightings: readonly KeptSighting[]): ReadonlyMap<number, readonly KeptSighting[]> {
   return Map.groupBy(sightings, ({ sighting }) => secondOf(sighting.instant.atMs))

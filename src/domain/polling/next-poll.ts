@@ -22,22 +22,30 @@ export function cadenceFactsOf(parcel: ParcelState, unpollable: boolean, nowMs: 
 }
 
 /**
- * Schedules the next poll of a parcel. `isPollable`: whether the carrier may be asked about any of its identifiers. It is called only if
- * that matters.
+ * Schedules the next poll of a parcel.
+ *
+ * @param pollableFromMs from when the carrier may be asked about it, epoch milliseconds; null: never. It matters only if polling has stopped
+ * because the carrier did not know the parcel.
  */
 export function scheduleNextPoll(
   parcel: ParcelState,
-  isPollable: () => boolean,
+  pollableFromMs: number | null,
   model: CadenceModel,
   cadence: CadencePolicy,
   nowMs: number,
 ): ParcelState {
   if (parcel.watchedAtMs === null || parcel.stopped === 'unwatched') return { ...parcel, nextPollAtMs: null }
-  // Polling stopped because the carrier does not know the parcel. It resumes if there is a new identifier, or if the refusal is old enough.
-  const unpollable = parcel.stopped === 'unknown' && !isPollable()
+  const unpollable = parcel.stopped === 'unknown' && (pollableFromMs === null || pollableFromMs > nowMs)
+  // Somebody has asked for a parcel since the carrier did not know it. Its poll waits until the carrier may be asked (DOMAIN 6.1, 6.3).
+  if (unpollable && (parcel.nextPollAtMs !== null || isAskedFor(parcel, nowMs))) return { ...parcel, nextPollAtMs: pollableFromMs }
   const next = nextPoll(cadenceFactsOf(parcel, unpollable, nowMs), model, cadence)
   if (next.kind === 'stopped') return { ...parcel, nextPollAtMs: null, stopped: next.reason }
   return { ...parcel, nextPollAtMs: Math.max(next.atMs, heldUntilMs(parcel, nowMs)), stopped: null }
+}
+
+/** Whether a push or a question came since the last poll. A poll in the future is from before our clock was put back, so it cannot tell. */
+function isAskedFor({ activatedAtMs, checkedAtMs }: ParcelState, nowMs: number): boolean {
+  return checkedAtMs === null || checkedAtMs > nowMs || activatedAtMs > checkedAtMs
 }
 
 /**

@@ -32,6 +32,10 @@ export function describeStop(stopped: NonNullable<ParcelState['stopped']>): stri
   return STOPPED[stopped]
 }
 
+/** Says why a parcel is polled again that was asked for within a day after the carrier did not know it. */
+export const UNKNOWN_ASKED_AGAIN =
+  'The carrier knew none of its identifiers at the last check, and somebody has asked for it since: it is checked again a day after that check.'
+
 /** Says, as a sentence, why the next poll of a parcel is due at its time. */
 export function describePoll(reason: PollReason): string {
   switch (reason.kind) {

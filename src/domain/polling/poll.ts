@@ -48,11 +48,6 @@ export interface WatchResult {
   readonly parcelId: number
   /** Whether the parcel is new. */
   readonly created: boolean
-  /**
-   * The carrier does not know the parcel, so polling stays stopped until then, epoch milliseconds. Null: the parcel is polled, or may be
-   * revived at any time.
-   */
-  readonly revivesAtMs: number | null
 }
 
 /** The state of the push channel, for operators. */

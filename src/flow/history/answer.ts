@@ -85,7 +85,6 @@ export function encodeAnswer(view: ParcelView, { language, kind }: ParsedQuestio
     etag: entityTag(encoded.body, contentLanguage),
     contentLanguage,
     lastSeenAtMs: view.lastSeenAtMs,
-    validity: null,
   }
 }
 

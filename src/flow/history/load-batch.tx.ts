@@ -20,15 +20,15 @@ export async function loadBatch(tx: LoadTx, batch: RecordBatch, key: Uint8Array 
     key === null ? new Map<string, Tombstone>() : findTombstones(tx, key, names),
   ])
   const snapshot = startSnapshot({ ...start, tombstones })
-  return await loadNeeds(tx, snapshot, firstNeeds(batch, snapshot), batch.nowMs)
+  return await loadNeeds(tx, snapshot, firstNeeds(batch, snapshot))
 }
 
 /** Adds what a batch needs to its snapshot. */
-export async function loadNeeds(tx: LoadTx, snapshot: StoredSnapshot, needs: BatchNeeds, nowMs: number): Promise<StoredSnapshot> {
-  let loaded = addLoaded(snapshot, await tx.loadNeeds(needs, nowMs))
+export async function loadNeeds(tx: LoadTx, snapshot: StoredSnapshot, needs: BatchNeeds): Promise<StoredSnapshot> {
+  let loaded = addLoaded(snapshot, await tx.loadNeeds(needs))
   let joins = startJoins(needs.joins, loaded)
   while (joins.length > 0) {
-    loaded = addLoaded(loaded, await tx.loadNeeds(joinNeeds(joins, loaded), nowMs))
+    loaded = addLoaded(loaded, await tx.loadNeeds(joinNeeds(joins, loaded)))
     const after = continueJoins(joins, loaded)
     joins = after.joins
     loaded = after.snapshot

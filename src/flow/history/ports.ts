@@ -18,8 +18,6 @@ export interface CachedAnswer {
   readonly contentLanguage: string
   /** When a push or poll last reported on the parcel. It is not part of the body, because `Age` keeps growing. */
   readonly lastSeenAtMs: number | null
-  /** The times between which it may be served, epoch milliseconds; null: until its parcel changes. */
-  readonly validity: { readonly fromMs: number; readonly untilMs: number } | null
 }
 
 /** A cache of encoded answers by question. */
@@ -80,7 +78,7 @@ export interface HistoryTx extends RebuildTx {
   /**
    * Loads parts of a snapshot, on PostgreSQL in one round trip. Parcels whose states are loaded cannot change until the transaction ends.
    */
-  loadNeeds(needs: Needs, nowMs: number): Promise<Loaded>
+  loadNeeds(needs: Needs): Promise<Loaded>
   /** Writes everything that a batch changes. On PostgreSQL it replaces the provisional numbers, from `Snapshot.next` on, by real ones. */
   applyChanges(changes: ChangeSet): Promise<void>
 }

@@ -87,7 +87,7 @@ export async function recordTogether(
   let snapshot: Snapshot = { ...(await loadBatch(tx, batch, ports.tombstoneKey())), model: ports.model() }
   let decided = decide(snapshot, batch, rules)
   for (let needs = 0; 'needs' in decided && needs < NEEDS_MAX; needs++) {
-    snapshot = { ...(await loadNeeds(tx, snapshot, decided.needs, batch.nowMs)), model: snapshot.model }
+    snapshot = { ...(await loadNeeds(tx, snapshot, decided.needs)), model: snapshot.model }
     decided = decide(snapshot, batch, rules)
   }
   if ('needs' in decided) throw new Error(`a batch still needs data after loading it twice: ${JSON.stringify(decided.needs)}`)

@@ -72,7 +72,7 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
     const nowMs = clock.now()
     // If the clock was put back since the answer was cached, the store has the corrected time.
     const isAhead = kept.lastSeenAtMs !== null && kept.lastSeenAtMs > nowMs
-    return isAhead || isOlder(kept.lastSeenAtMs, nowMs, options) || hasLapsed(kept, clock) ? null : kept
+    return isAhead || isOlder(kept.lastSeenAtMs, nowMs, options) ? null : kept
   }
 
   const serveKept = (kept: CachedAnswer): Served => {
@@ -98,12 +98,6 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
       return kind === 'recorded' || kind === 'unavailable' ? kind : 'unknown'
     },
   }
-}
-
-function hasLapsed({ validity }: CachedAnswer, clock: ServePorts['clock']): boolean {
-  if (validity === null) return false
-  const nowMs = clock.now()
-  return nowMs < validity.fromMs || nowMs >= validity.untilMs
 }
 
 function keyOf({ kind, identifier, language }: ParsedQuestion): string {
@@ -141,8 +135,7 @@ function createAnswer(ports: ServePorts, options: ServeOptions, carrier: FetchOn
       if (refusal !== null && (view === null || hasNoReport(view))) throw refusal.error
       refusal?.pause()
     }
-    const revival = view === null || view.watched ? null : await revive(ports, question.identifier)
-    if (revival !== null) view = await look()
+    if (view !== null && !view.watched && (await revive(ports, question.identifier))) view = await look()
     if (view === null) throw new AppError('storage_unavailable', 'The answer is not readable yet. Ask again.', { retryAfterMs: 1000 })
     const language = fetchableLanguage(question.language ?? defaultLanguage, options.languages)
     const lack = lackOf(view, language, clock.now(), options)
@@ -164,8 +157,7 @@ function createAnswer(ports: ServePorts, options: ServeOptions, carrier: FetchOn
     const encoded = encodeAnswer(view, question, options.languages)
     if (encoded === null) throw new AppError('not_found', 'Nothing is known about this parcel yet.')
     const isComplete = lackOf(view, language, clock.now(), options) === null
-    const validity = validityOf(view, revival)
-    return { encoded: { ...encoded, validity }, freshness, settled: isComplete && (view.watched || validity !== null), mark }
+    return { encoded, freshness, settled: isComplete && view.watched, mark }
   }
 }
 
@@ -208,30 +200,15 @@ function lacksLanguage(view: ParcelView, language: string, { fetchMissingLanguag
 }
 
 /**
- * How long an answer about a stopped parcel may be cached: only until a question may revive the parcel, because a cached answer revives
- * nothing.
+ * Watches a parcel again because an app has asked (DOMAIN 6.1). False: it was erased meanwhile, or could not be watched. A store that cannot
+ * write must still answer.
  */
-function validityOf({ watched }: ParcelView, revival: Revival | null): CachedAnswer['validity'] {
-  if (watched || revival === null || revival.againAtMs === null) return null
-  return { fromMs: revival.atMs, untilMs: revival.againAtMs }
-}
-
-/** An attempt to revive a parcel at `atMs`. `againAtMs`: when another attempt may succeed; null: at any time. */
-interface Revival {
-  readonly atMs: number
-  readonly againAtMs: number | null
-}
-
-/** Watches a parcel again because an app has asked (DOMAIN 6.1). Null: that failed, but a store that cannot write must still answer. */
-async function revive({ write, log, clock }: ServePorts, identifier: string): Promise<Revival | null> {
-  const atMs = clock.now()
+async function revive({ write, log, clock }: ServePorts, identifier: string): Promise<boolean> {
   try {
-    const watched = await write.watch({ identifier, nowMs: atMs })
-    // The parcel was erased meanwhile.
-    return watched === null ? null : { atMs, againAtMs: watched.revivesAtMs }
+    return (await write.watch({ identifier, nowMs: clock.now() })) !== null
   } catch (err) {
     log.warn({ err }, 'a parcel that an app asked for could not be watched')
-    return null
+    return false
   }
 }
 

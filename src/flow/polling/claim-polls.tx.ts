@@ -1,6 +1,6 @@
 import { countsFromMs, type ParcelState } from '../../domain/history/parcel-state.ts'
 import type { RecordRules } from '../../domain/history/record-rules.ts'
-import type { DuePoll } from '../../domain/polling/poll.ts'
+import type { DuePoll, PollCandidate } from '../../domain/polling/poll.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { Transactions, WriteTx } from '../write-store.ts'
 import { createPollPriority, type RankTx } from './poll-priority.tx.ts'
@@ -10,8 +10,10 @@ import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 const SCARCE_AFTER_MS = 10 * 60_000
 /** One transaction looks at this many parcels, so that pushes wait for a few milliseconds at most. */
 const LOOKED_AT_ONCE = 256
+/** When every identifier may be asked about. */
+const EVER_MS = Number.MAX_SAFE_INTEGER
 
-type CheckTx = Pick<WriteTx, 'findParcels' | 'pollableParcels' | 'saveParcels'>
+type CheckTx = Pick<WriteTx, 'findParcels' | 'pollableFrom' | 'saveParcels'>
 type PickTx = RankTx & Pick<WriteTx, 'pollCandidates'>
 type ClaimTx = CheckTx & PickTx & Pick<WriteTx, 'leasePolls'>
 type ClaimRequest = Parameters<WriteSide['claimDuePolls']>[0]
@@ -60,10 +62,12 @@ export function createClaimDuePolls(
   async function takeTurn(tx: ClaimTx, { nowMs, probe = false }: ClaimRequest, limit: number, leaseUntilMs: number): Promise<Turn> {
     const parcelIds = await (probe ? pickProbe(tx, nowMs) : pick(tx, nowMs, Math.min(limit, LOOKED_AT_ONCE)))
     const candidates = await tx.pollCandidates({ parcelIds, nowMs })
-    const pushed = candidates.filter(({ pushedSince }) => pushedSince).map(({ parcelId }) => parcelId)
-    const stillDue = await dueAfterPushes(tx, pushed, nowMs)
+    // After our clock was put back, a poll may be due before the carrier may be asked again about an identifier that it did not know.
+    const isDoubtful = ({ pushedSince, identifiers }: PollCandidate) => pushedSince || identifiers.length === 0
+    const doubtful = candidates.filter(isDoubtful).map(({ parcelId }) => parcelId)
+    const stillDue = await dueIfPlannedNow(tx, doubtful, nowMs)
     const polls = candidates
-      .filter(({ pushedSince, parcelId }) => !pushedSince || stillDue.has(parcelId))
+      .filter((candidate) => !isDoubtful(candidate) || stillDue.has(candidate.parcelId))
       .map(({ parcelId, identifiers }) => ({ parcelId, identifiers }))
     const claimed = polls.map(({ parcelId }) => parcelId)
     tx.leasePolls(claimed, leaseUntilMs)
@@ -74,7 +78,7 @@ export function createClaimDuePolls(
    * Returns the parcels that are still due. For the others it saves the later time, or that they are no longer polled. A parcel that was
    * joined meanwhile is not due.
    */
-  async function dueAfterPushes(tx: CheckTx, parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>> {
+  async function dueIfPlannedNow(tx: CheckTx, parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>> {
     if (parcelIds.length === 0) return new Set()
     const parcels = await tx.findParcels(parcelIds)
     // The clock was put back, so the newest entry lies in the future. A time computed from it would be too late.
@@ -128,6 +132,8 @@ export function createClaimPoll(
       if (known === undefined) return null
       const { parcelId } = known
       tx.leasePolls([parcelId], nowMs + leaseMs)
-      return { parcelId, identifiers: await tx.pollableIdentifiers(parcelId, nowMs) }
+      const identifiers = await tx.pollableIdentifiers(parcelId, nowMs)
+      // The carrier did not know any of them lately, but an operator's order asks again.
+      return { parcelId, identifiers: identifiers.length > 0 ? identifiers : await tx.pollableIdentifiers(parcelId, EVER_MS) }
     })
 }

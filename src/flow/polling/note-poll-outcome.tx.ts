@@ -8,7 +8,7 @@ import type { WriteSide } from '../write-side.ts'
 import type { Transactions, WriteTx } from '../write-store.ts'
 import { type SchedulePorts, schedulePoll } from './schedule-poll.tx.ts'
 
-type OutcomeTx = Pick<WriteTx, 'findIdentifiers' | 'findParcel' | 'loadParcel' | 'loadSightings' | 'pollableIdentifiers' | 'saveParcel'> &
+type OutcomeTx = Pick<WriteTx, 'findIdentifiers' | 'findParcel' | 'loadParcel' | 'loadSightings' | 'pollableFrom' | 'saveParcel'> &
   Pick<WriteTx, 'markLanguageAsked' | 'markNotPollable' | 'releasePoll'>
 type PollOutcomeVerbs = Pick<WriteSide, 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked'>
 

@@ -81,10 +81,8 @@ export interface PollingWrites {
 export interface PollingTx {
   /** The identifiers of a parcel that may be polled now, in the order in which to try them (DOMAIN 6.3). */
   pollableIdentifiers(parcelId: number, nowMs: number): Promise<readonly string[]>
-  /** When the first identifier of a parcel may be polled again, epoch milliseconds; null: one may be polled now, or the parcel has none. */
-  pollableAgainAtMs(parcelId: number): Promise<number | null>
-  /** Which of these parcels have an identifier that may be polled now. */
-  pollableParcels(parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>>
+  /** From when the carrier may be asked about each of these parcels, epoch milliseconds (`pollableFromMs`). A parcel without identifiers is missing. */
+  pollableFrom(parcelIds: readonly number[]): Promise<ReadonlyMap<number, number>>
   /** Expected pushes whose grace is over. */
   duePushes(nowMs: number, limit: number): Promise<readonly ExpectedPush[]>
   /** Stops waiting for the pushes of entries. */

@@ -3,7 +3,7 @@ import type { DueCursor } from '../../domain/polling/poll.ts'
 import type { Transactions, WriteTx } from '../write-store.ts'
 import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 
-type RescheduleTx = Pick<WriteTx, 'duePolls' | 'findParcels' | 'pollableParcels' | 'saveParcels'>
+type RescheduleTx = Pick<WriteTx, 'duePolls' | 'findParcels' | 'pollableFrom' | 'saveParcels'>
 
 /**
  * Limits the polls per transaction, and the transactions per pass of the poller, so that pushes wait only for some milliseconds. A million

@@ -12,29 +12,26 @@ export interface SchedulePorts {
 
 /** Schedules the next poll of a parcel. */
 export async function schedulePoll(
-  tx: Pick<WriteTx, 'pollableIdentifiers'>,
+  tx: Pick<WriteTx, 'pollableFrom'>,
   parcel: ParcelState,
   ports: SchedulePorts,
   { cadence }: { readonly cadence: CadencePolicy },
 ): Promise<ParcelState> {
-  // Only the next poll of a parcel that the carrier does not know depends on its identifiers.
-  const nowMs = ports.clock.now()
-  const isPollable = parcel.stopped !== 'unknown' || (await tx.pollableIdentifiers(parcel.parcelId, nowMs)).length > 0
-  return scheduleNextPoll(parcel, () => isPollable, ports.model(), cadence, nowMs)
+  const [scheduled = parcel] = await schedulePolls(tx, [parcel], ports, { cadence })
+  return scheduled
 }
 
 /** Schedules the next polls of several parcels, with as many round trips as for one. */
 export async function schedulePolls(
-  tx: Pick<WriteTx, 'pollableParcels'>,
+  tx: Pick<WriteTx, 'pollableFrom'>,
   parcels: readonly ParcelState[],
   ports: SchedulePorts,
   { cadence }: { readonly cadence: CadencePolicy },
 ): Promise<readonly ParcelState[]> {
+  // Only the next poll of a parcel that the carrier does not know depends on its identifiers.
   const unknown = parcels.filter(({ stopped }) => stopped === 'unknown').map(({ parcelId }) => parcelId)
   const nowMs = ports.clock.now()
-  const pollable = await tx.pollableParcels(unknown, nowMs)
+  const fromMs = await tx.pollableFrom(unknown)
   const model = ports.model()
-  return parcels.map((parcel) =>
-    scheduleNextPoll(parcel, () => parcel.stopped !== 'unknown' || pollable.has(parcel.parcelId), model, cadence, nowMs),
-  )
+  return parcels.map((parcel) => scheduleNextPoll(parcel, fromMs.get(parcel.parcelId) ?? null, model, cadence, nowMs))
 }

@@ -12,14 +12,7 @@ import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 
 type AddTx = Pick<
   WriteTx,
-  | 'createParcels'
-  | 'findIdentifiers'
-  | 'findParcels'
-  | 'findTombstones'
-  | 'pollableAgainAtMs'
-  | 'pollableParcels'
-  | 'saveIdentifiers'
-  | 'saveParcels'
+  'createParcels' | 'findIdentifiers' | 'findParcels' | 'findTombstones' | 'pollableFrom' | 'saveIdentifiers' | 'saveParcels'
 >
 type WatchTx = AddTx & AuditTx & Pick<WriteTx, 'listEndpoints' | 'loadParcel' | 'saveEndpoint' | 'saveParcel' | 'shiftSchedule'>
 type WatchVerbs = Pick<WriteSide, 'watch' | 'watchMany' | 'unwatch' | 'shiftSchedule'>
@@ -55,16 +48,12 @@ export function createWatchParcels(
     const active = [...known, ...made].map((parcel) => ({ ...parcel, ...reactivate(parcel, nowMs) }))
     const next = await schedulePolls(tx, active, ports, options)
     tx.saveParcels(next)
-    const stopped = next.filter((parcel) => parcel.stopped === 'unknown')
-    // The queries go out together.
-    const revived = await Promise.all(stopped.map(async ({ parcelId }) => [parcelId, await tx.pollableAgainAtMs(parcelId)] as const))
-    const revivesAtMs = new Map(revived)
     const created = new Set(unknown)
     return identifiers.map((value) => {
       if (erased.has(value)) return null
       const parcelId = parcelOf.get(value) ?? 0
       // An identifier that is listed twice is new only the first time.
-      return { parcelId, created: created.delete(value), revivesAtMs: revivesAtMs.get(parcelId) ?? null }
+      return { parcelId, created: created.delete(value) }
     })
   }
 

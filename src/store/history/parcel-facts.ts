@@ -2,22 +2,16 @@ import type { KeptBody, Loaded, Needs } from '../../domain/history/snapshot.ts'
 import type { Session } from '../engine.ts'
 import { listPushes } from '../ingest/inbox.ts'
 import { loadAnswersOf } from './answers.ts'
-import { pollableParcels } from './parcels.ts'
 import { loadOrders } from './sightings.ts'
 
 /** Loads the needs of a batch that both engines load in the same way: everything about parcels except their states and sightings. */
-export async function loadParcelFacts(
-  session: Session,
-  needs: Needs,
-  nowMs: number,
-): Promise<Pick<Loaded, 'answers' | 'orders' | 'pollable' | 'bodies'>> {
-  const [answers, orders, pollable, bodies] = await Promise.all([
+export async function loadParcelFacts(session: Session, needs: Needs): Promise<Pick<Loaded, 'answers' | 'orders' | 'bodies'>> {
+  const [answers, orders, bodies] = await Promise.all([
     loadAnswersOf(session, needs.answers),
     loadOrders(session, needs.orders),
-    pollableParcels(session, needs.pollable, nowMs),
     Promise.all(needs.bodies.map(async (parcelId) => [parcelId, await loadBodies(session, parcelId)] as const)),
   ])
-  return { answers, orders, pollable, bodies: new Map(bodies) }
+  return { answers, orders, bodies: new Map(bodies) }
 }
 
 const PUSHES_PER_READ = 100

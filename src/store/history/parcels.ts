@@ -1,5 +1,5 @@
 import type { IdentifierState, ParcelState } from '../../domain/history/parcel-state.ts'
-import { REFUSAL_HOLDS_MS } from '../../domain/identifiers.ts'
+import { pollableFromMs, pollableNow, type Refusable } from '../../domain/identifiers.ts'
 import { decodeParcel, encodeParcel } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
@@ -99,13 +99,12 @@ const identifiersOf = statement<{ parcelId: number }>()((db, p) =>
 const identifiersOfAll = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.selectFrom('identifier').selectAll().where('parcel_id', 'in', oneOf(p.ids)),
 )
-const pollableOf = statement<{ ids: readonly number[]; refusedToMs: number }>()((db, p, { oneOf }) =>
+const refusalsOf = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db
     .selectFrom('identifier')
-    .select('parcel_id')
-    .distinct()
-    .where('parcel_id', 'in', oneOf(p.ids))
-    .where((row) => row.or([row('refused_at_ms', 'is', null), row('refused_at_ms', '<=', p.refusedToMs)])),
+    .innerJoin('parcel', 'parcel.id', 'identifier.parcel_id')
+    .select(['parcel.id', 'parcel.last_seen_at_ms', 'identifier.refused_at_ms', 'identifier.is_tracking_id', 'identifier.value'])
+    .where('identifier.parcel_id', 'in', oneOf(p.ids)),
 )
 const upsertIdentifier = statement<ReturnType<typeof identifierRow>>()((db, p) =>
   db
@@ -168,8 +167,8 @@ export async function nameParcels(session: Session, parcelIds: readonly number[]
 }
 
 /** Sorts by the order of SQLite's index. PostgreSQL puts nulls last, and promises no order. */
-function inOrder(rows: readonly Tables['identifier'][]): readonly Tables['identifier'][] {
-  const refused = (row: Tables['identifier']) => row.refused_at_ms ?? Number.NEGATIVE_INFINITY
+function inOrder<Row extends Omit<Tables['identifier'], 'parcel_id'>>(rows: readonly Row[]): readonly Row[] {
+  const refused = (row: Row) => row.refused_at_ms ?? Number.NEGATIVE_INFINITY
   return rows.toSorted((a, b) => a.is_tracking_id - b.is_tracking_id || compare(refused(a), refused(b)) || compare(a.value, b.value))
 }
 
@@ -177,27 +176,24 @@ function compare<Value extends string | number>(one: Value, other: Value): numbe
   return one < other ? -1 : one > other ? 1 : 0
 }
 
-/** Returns the parcels with an identifier that may be polled now. */
-export async function pollableParcels(session: Session, parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>> {
-  if (parcelIds.length === 0) return new Set()
-  const rows = await session.all(pollableOf, { ids: parcelIds, refusedToMs: nowMs - REFUSAL_HOLDS_MS })
-  return new Set(rows.map((row) => row.parcel_id))
-}
-
-function mayBePolled({ refused_at_ms: refusedAtMs }: Tables['identifier'], nowMs: number): boolean {
-  return refusedAtMs === null || refusedAtMs + REFUSAL_HOLDS_MS <= nowMs
+/** From when the carrier may be asked about each of these parcels. A parcel without identifiers is missing (DOMAIN 6.3). */
+export async function pollableFrom(session: Session, parcelIds: readonly number[]): Promise<ReadonlyMap<number, number>> {
+  if (parcelIds.length === 0) return new Map()
+  const rows = Map.groupBy(await session.all(refusalsOf, { ids: parcelIds }), ({ id }) => id)
+  const from = new Map<number, number>()
+  for (const [parcelId, identifiers] of rows) {
+    const fromMs = pollableFromMs(identifiers.map(refusable), identifiers[0]?.last_seen_at_ms ?? null)
+    if (fromMs !== null) from.set(parcelId, fromMs)
+  }
+  return from
 }
 
 /** Returns the identifiers that may be polled now: tracking numbers first, then tracking ids (DOMAIN 6.3). */
 export async function pollableIdentifiers(session: Session, parcelId: number, nowMs: number): Promise<readonly string[]> {
-  return (await loadIdentifiers(session, parcelId)).filter((row) => mayBePolled(row, nowMs)).map((row) => row.value)
+  const rows = inOrder(await session.all(refusalsOf, { ids: [parcelId] }))
+  return pollableNow(rows.map(refusable), rows[0]?.last_seen_at_ms ?? null, nowMs).map(({ value }) => value)
 }
 
-/**
- * Returns the earliest time at which an identifier of a parcel may be polled again; null: one may be polled now, or the parcel has none.
- */
-export async function pollableAgainAtMs(session: Session, parcelId: number): Promise<number | null> {
-  const refusedAtMs = (await loadIdentifiers(session, parcelId)).map((row) => row.refused_at_ms ?? Number.NEGATIVE_INFINITY)
-  const firstMs = Math.min(...refusedAtMs) + REFUSAL_HOLDS_MS
-  return Number.isFinite(firstMs) ? firstMs : null
+function refusable(row: Pick<Tables['identifier'], 'value' | 'refused_at_ms'>): Refusable & { readonly value: string } {
+  return { value: row.value, refusedAtMs: row.refused_at_ms }
 }

@@ -1,4 +1,4 @@
-import { REFUSAL_HOLDS_MS } from '../../domain/identifiers.ts'
+import { pollableNow } from '../../domain/identifiers.ts'
 import type { DueCursor, PollCandidate } from '../../domain/polling/poll.ts'
 import type { WriteTx } from '../../flow/write-store.ts'
 import type { Session } from '../engine.ts'
@@ -17,15 +17,11 @@ const due = statement<{ nowMs: number; fromMs: number; afterId: number; limit: n
     .limit(p.limit),
 )
 /** Reads two columns of the parcel and the index of its identifiers only, so that a pass over many candidates is cheap. */
-const askable = statement<{ ids: readonly number[]; nowMs: number; refusedBeforeMs: number }>()((db, p, { rowsOf }) =>
+const askable = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, { rowsOf }) =>
   db
     .selectFrom(rowsOf(p.ids).as('wanted'))
     .innerJoin('parcel', 'parcel.id', 'wanted.value')
-    .leftJoin('identifier', (join) =>
-      join
-        .onRef('identifier.parcel_id', '=', 'parcel.id')
-        .on((row) => row.or([row('identifier.refused_at_ms', 'is', null), row('identifier.refused_at_ms', '<=', p.refusedBeforeMs)])),
-    )
+    .leftJoin('identifier', 'identifier.parcel_id', 'parcel.id')
     .select([
       'parcel.id',
       'parcel.last_seen_at_ms',
@@ -33,6 +29,7 @@ const askable = statement<{ ids: readonly number[]; nowMs: number; refusedBefore
       'parcel.failures',
       'identifier.value',
       'identifier.is_tracking_id',
+      'identifier.refused_at_ms',
     ])
     .where('parcel.next_poll_at_ms', '<=', p.nowMs),
 )
@@ -63,12 +60,13 @@ export async function findAskable(
 ): Promise<readonly PollCandidate[]> {
   const held = leases.held(nowMs)
   const ids = parcelIds.filter((parcelId) => !held.has(parcelId))
-  const rows = Map.groupBy(await session.all(askable, { ids, nowMs, refusedBeforeMs: nowMs - REFUSAL_HOLDS_MS }), ({ id }) => id)
+  const rows = Map.groupBy(await session.all(askable, { ids, nowMs }), ({ id }) => id)
   return parcelIds.flatMap((parcelId): readonly PollCandidate[] => {
     const [first, ...others] = rows.get(parcelId) ?? []
     if (first === undefined) return []
     const inOrder = others.length === 0 ? [first] : [first, ...others].sort((a, b) => (a.is_tracking_id ?? 0) - (b.is_tracking_id ?? 0))
-    const identifiers = inOrder.map(({ value }) => value).filter((value) => value !== null)
+    const known = inOrder.flatMap(({ value, refused_at_ms: refusedAtMs }) => (value === null ? [] : [{ value, refusedAtMs }]))
+    const identifiers = pollableNow(known, first.last_seen_at_ms, nowMs).map(({ value }) => value)
     const pushedSince = (first.last_seen_at_ms ?? 0) > (first.checked_at_ms ?? 0)
     return [{ parcelId, identifiers, pushedSince, lastAnswered: first.checked_at_ms !== null && first.failures === 0 }]
   })

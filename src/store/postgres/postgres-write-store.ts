@@ -371,7 +371,7 @@ function recordingVerbs(parts: Parts) {
     },
     ...rebuildVerbs(parts, (parcelIds) => readWhole(source, parcelIds)),
     loadSightings: (parcelIds) => readWhole(source, parcelIds),
-    loadNeeds: (needs, nowMs) => loadNeeds(source, needs, nowMs),
+    loadNeeds: (needs) => loadNeeds(source, needs),
     async applyChanges(changes) {
       await applyBatch(
         { session, contents, leases: parts.leases, endpointsVersion, statuses: kept.statuses, eventValues: kept.eventValues },

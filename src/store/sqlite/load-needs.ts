@@ -18,7 +18,7 @@ export interface BatchSource {
 /**
  * See `HistoryTx.loadNeeds`. Loads parcels and pushes first, because they show which other reads are not needed. Most parcels are cached.
  */
-export async function loadNeeds({ session, contents, known }: BatchSource, asked: Needs, nowMs: number): Promise<Loaded> {
+export async function loadNeeds({ session, contents, known }: BatchSource, asked: Needs): Promise<Loaded> {
   const parcels = await known.findMany(asked.parcels)
   const pushes = new Map<string, number>()
   for (const { parcelId, digest } of asked.pushes) {
@@ -32,5 +32,5 @@ export async function loadNeeds({ session, contents, known }: BatchSource, asked
     seconds.set(parcelId, [...(seconds.get(parcelId) ?? []), ...found])
   }
   const whole = await loadSightingsOf(session, contents, needs.whole)
-  return { needs, parcels, pushes, seconds, whole, ...(await loadParcelFacts(session, needs, nowMs)) }
+  return { needs, parcels, pushes, seconds, whole, ...(await loadParcelFacts(session, needs)) }
 }

@@ -232,7 +232,7 @@ function recordingVerbs(parts: Parts) {
       const identifiers = new Map((await parcels.findIdentifiers(names)).map((identifier) => [identifier.value, identifier]))
       return { next, identifiers, endpoints: await endpoints.list() }
     },
-    loadNeeds: (needs, nowMs) => loadNeeds(source, needs, nowMs),
+    loadNeeds: (needs) => loadNeeds(source, needs),
     async applyChanges({ writes, next }) {
       await applyChanges(source, writes)
       memory.sequence = next.sequence - 1

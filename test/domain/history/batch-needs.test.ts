@@ -53,7 +53,6 @@ describe('the first needs of a batch', () => {
           { parcelId: 7, second: TEN + 1, digests: [three] },
         ],
         answers: [7],
-        pollable: [7],
       }),
       joins: [],
     })
@@ -106,11 +105,6 @@ describe('the later needs, once the parcels are known', () => {
     expect(certainNeeds(needs, [state], new Map()).answers).toEqual([])
     expect(certainNeeds(needsOf({ 1001: 7 }, poll({ asked: '1001' })).needs, [state], new Map()).answers).toEqual([7])
   })
-
-  test('ask for unknown identifiers only if the carrier did not know the parcel', () => {
-    expect(certainNeeds(needs, [state], new Map()).pollable).toEqual([])
-    expect(certainNeeds(needs, [{ ...state, stopped: 'unknown' }], new Map()).pollable).toEqual([7])
-  })
 })
 
 const nothing = { next: { parcelId: 1, sequence: 1, inboxId: 1 }, identifiers: new Map(), endpoints: [] }
@@ -121,7 +115,6 @@ const nothingFound = {
   whole: new Map(),
   answers: new Map(),
   orders: new Map(),
-  pollable: new Set<number>(),
   bodies: new Map(),
 }
 

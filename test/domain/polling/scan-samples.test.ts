@@ -47,7 +47,7 @@ test('6.1, B11: once a scan rate is learnt, an entry dated ten years ahead ends 
   const model = { pushHealth: 'lossy', pushLoss: 0.05, scanRate: learnScanRate(emptyScanRate, waits, NOON) } as const
   const parcel = { ...newParcel(7, NOON), watchedAtMs: NOON, entryCount: 1, checkedAtMs: NOON, lastSeenAtMs: NOON }
   const next = (latest: { readonly status: string; readonly atMs: number; readonly learntAtMs?: number }) =>
-    scheduleNextPoll({ ...parcel, latest }, () => true, model, cadence, NOON).nextPollAtMs
+    scheduleNextPoll({ ...parcel, latest }, NOON, model, cadence, NOON).nextPollAtMs
   const right = next({ status: 'Created', atMs: NOON })
   expect(right).toBeLessThan(NOON + DAY_MS)
   expect(next({ status: 'Created', atMs: NOON + 3650 * DAY_MS, learntAtMs: NOON })).toBe(right)

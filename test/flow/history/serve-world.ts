@@ -76,7 +76,6 @@ export function createWorld({ isShared = false, ...options }: Partial<ServeOptio
     /** Called when a fetched language is noted. */
     noted: () => {},
     /** When a request may revive the stopped parcel; null means always. */
-    revivesAtMs: null as number | null,
     parcels,
     calls,
     notes,
@@ -130,10 +129,9 @@ export function createWorld({ isShared = false, ...options }: Partial<ServeOptio
         watch: async ({ identifier }) => {
           world.beforeWrite()
           notes.push(`watch ${identifier}`)
-          const { revivesAtMs } = world
-          parcels.set(identifier, aView({ ...parcels.get(identifier), watched: revivesAtMs === null }))
+          parcels.set(identifier, aView({ ...parcels.get(identifier), watched: true }))
           changed([7])
-          return { parcelId: 7, created: false, revivesAtMs }
+          return { parcelId: 7, created: false }
         },
         noteLanguageAsked: async ({ parcelId, language }) => {
           notes.push(`asked ${parcelId} ${language}`)

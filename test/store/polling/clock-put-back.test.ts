@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { keysAt, rotateKeys, shiftKeys } from '../../../src/domain/delivery/endpoint-keys.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
-import { HOUR_MS, MINUTE_MS, NOON } from '../../support/runner/constants.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS, NOON } from '../../support/runner/constants.ts'
 import { engines } from '../../support/store/engines.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
@@ -117,6 +117,23 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     expect((await control.writes.claimPoll({ identifier: '1001', nowMs: control.now(), leaseMs: 1 }))?.identifiers).toContain(
       'AB123456789SE',
     )
+  })
+
+  test('P13, 6.3: a poll that waits for the end of a refusal still waits, and is made then', async () => {
+    const { push, stateOf, writes, pass, putBack, now, parcelIdOf } = await world()
+    await push({ trackingIds: ['1001'] })
+    pass(2 * HOUR_MS)
+    await writes.noteNotPollable('1001')
+    await writes.notePollFailure({ parcelId: await parcelIdOf('1001'), kind: 'unknown', atMs: now() })
+    await writes.watch({ identifier: '1001', nowMs: pass(MINUTE_MS) })
+    const backMs = await putBack()
+    const atNextTime = async () => {
+      pass(((await stateOf('1001')).nextPollAtMs ?? expect.fail('it is not planned')) - now())
+      return await writes.claimDuePolls({ nowMs: now(), limit: 1, leaseMs: 1 })
+    }
+    expect(await atNextTime()).toEqual([])
+    expect((await atNextTime()).map(({ identifiers }) => identifiers)).toEqual([['1001']])
+    expect(now()).toBe(backMs + DAY_MS)
   })
 
   test('P13: the next key of an endpoint takes over after the same wait', async () => {

@@ -107,7 +107,6 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
       whole: new Map(found(needs.whole).map(sightingsOf)),
       answers: new Map(found(needs.answers).map(([parcelId, { answers }]) => [parcelId, answers])),
       orders: new Map(found(needs.orders).map(([parcelId, { answers }]) => [parcelId, orderOf(answers)?.sightingIds ?? []])),
-      pollable: new Set(needs.pollable),
       bodies: new Map(found(needs.bodies).map(([parcelId, { bodies }]) => [parcelId, bodies])),
     }
   }
@@ -129,7 +128,7 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
       const seen = look(onlyNeeds({ parcels: named, pushes: twins }))
       return loadMore(start, { ...certainNeeds(first, seen.parcels, seen.pushes), joins: first.joins })
     }
-    const all = { whole: named, answers: named, orders: named, pollable: named, bodies: named }
+    const all = { whole: named, answers: named, orders: named, bodies: named }
     return loadMore(start, { ...onlyNeeds({ parcels: named, pushes: twins, ...all }), joins: [] })
   }
 

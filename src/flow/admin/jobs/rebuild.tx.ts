@@ -39,7 +39,7 @@ type RebuildTx = Pick<
   | 'findTombstones'
   | 'feedSpan'
   | 'beginBatch'
-  | 'pollableParcels'
+  | 'pollableFrom'
   | 'applyChanges'
 >
 type RebuildJobTx = RebuildTx & Pick<WriteTx, 'listUnendedJobs' | 'saveJob'>
@@ -321,17 +321,16 @@ async function ownersOf(
 
 /** Plans the next poll of each parcel whose newest entry or number of entries was wrong. */
 async function scheduled(
-  tx: Pick<WriteTx, 'pollableParcels'>,
+  tx: Pick<WriteTx, 'pollableFrom'>,
   corrections: readonly ParcelCorrection[],
   { model, rules, nowMs }: Work,
 ): Promise<readonly ParcelCorrection[]> {
-  const ids = corrections.filter(({ isRescheduled }) => isRescheduled).map(({ state }) => state.parcelId)
-  if (ids.length === 0) return corrections
-  const pollable = await tx.pollableParcels(ids, nowMs)
+  const unknown = corrections.filter(({ isRescheduled, state }) => isRescheduled && state.stopped === 'unknown')
+  const fromMs = await tx.pollableFrom(unknown.map(({ state }) => state.parcelId))
   return corrections.map((correction) => {
     const { state, isRescheduled } = correction
     if (!isRescheduled) return correction
-    return { ...correction, state: scheduleNextPoll(state, () => pollable.has(state.parcelId), model, rules.cadence, nowMs) }
+    return { ...correction, state: scheduleNextPoll(state, fromMs.get(state.parcelId) ?? null, model, rules.cadence, nowMs) }
   })
 }
 

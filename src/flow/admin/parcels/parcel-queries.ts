@@ -4,7 +4,7 @@ import type { ParcelState } from '../../../domain/history/parcel-state.ts'
 import { DOCUMENTED_STATUSES } from '../../../domain/history/status-entry.ts'
 import { suggestName } from '../../../domain/near-name.ts'
 import { cadenceFactsOf } from '../../../domain/polling/next-poll.ts'
-import { describePoll, describeStop } from '../../../domain/polling/poll-reason.ts'
+import { describePoll, describeStop, UNKNOWN_ASKED_AGAIN } from '../../../domain/polling/poll-reason.ts'
 import { wrongInput } from '../../../domain/read-input.ts'
 import type { Clock } from '../../ports.ts'
 import { readIdentifier } from '../../read-identifier.ts'
@@ -54,6 +54,7 @@ export function createParcelQueries({
 }): ParcelQueries {
   async function explain(state: ParcelState): Promise<string | null> {
     if (state.nextPollAtMs === null) return state.stopped === null ? null : describeStop(state.stopped)
+    if (state.stopped === 'unknown') return UNKNOWN_ASKED_AGAIN
     // Show the parcel even if the writer cannot say when the parcel is polled.
     const planned = await write.planPoll(cadenceFactsOf(state, false, clock.now())).catch(nullForStorage)
     if (planned === null) return null

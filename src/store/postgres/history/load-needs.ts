@@ -17,14 +17,14 @@ export interface BatchSource {
 }
 
 /** See `HistoryTx.loadNeeds`. It locks the parcels before it reads them, so that nobody changes them later. */
-export async function loadNeeds(source: BatchSource, needs: Needs, nowMs: number): Promise<Loaded> {
+export async function loadNeeds(source: BatchSource, needs: Needs): Promise<Loaded> {
   const { session } = source
   const [parcels, pushes, seconds, whole, facts] = await Promise.all([
     needs.parcels.length === 0 ? [] : findParcels(session, needs.parcels),
     findTwins(session, needs.pushes),
     readSeconds(source, needs.seconds),
     readWhole(source, needs.whole),
-    loadParcelFacts(session, needs, nowMs),
+    loadParcelFacts(session, needs),
   ])
   return { needs, parcels, pushes, seconds, whole, ...facts }
 }

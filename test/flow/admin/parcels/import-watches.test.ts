@@ -16,7 +16,7 @@ function openList(transactions: number) {
         return identifiers.map((identifier) => {
           const created = !watched.has(identifier)
           watched.add(identifier)
-          return { parcelId: watched.size, created, revivesAtMs: null }
+          return { parcelId: watched.size, created }
         })
       },
     },
@@ -79,7 +79,7 @@ test('a list is read to its end before the store is used', async () => {
     write: {
       watchMany: async ({ identifiers }) => {
         events.push('written')
-        return identifiers.map((_, parcelId) => ({ parcelId, created: true, revivesAtMs: null }))
+        return identifiers.map((_, parcelId) => ({ parcelId, created: true }))
       },
     },
     clock: { now: () => 0, monotonic: () => 0 },
