@@ -159,7 +159,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect((await state()).nextPollAtMs).not.toBeNull()
   })
 
-  test('6.1: a push revives a parcel that the carrier did not know, and each push costs one call at most', async () => {
+  test('6.1: a push revives a parcel that the carrier did not know, for one more call', async () => {
     const { push, state, claim, pass, refuse, parcelId } = await openUnknown()
     pass(MINUTE_MS)
     await push({ trackingIds: ['1001'], eventTime: '2026-03-01T13:00:30.000Z' })
@@ -174,7 +174,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect(await state()).toMatchObject({ stopped: 'unknown', nextPollAtMs: null })
   })
 
-  test('6.1, 6.3: who asks for a parcel that the carrier did not know has it polled when the refusal ends', async () => {
+  test('6.1, 6.3: a question about a parcel that the carrier did not know waits for a day', async () => {
     const { writes, state, claim, pass, now, refuse, parcelId } = await openUnknown()
     const endMs = now() + DAY_MS
     pass(MINUTE_MS)
