@@ -2415,6 +2415,8 @@ export interface components {
         };
         ListedParcel: {
             identifiers: string[];
+            /** @description The identifiers that are tracking numbers; empty: none is known yet, because pushes name tracking ids only. */
+            trackingNumbers: string[];
             /** @description The latest status; null: no entry is known. */
             status: string | null;
             statusAt: string | null;
@@ -6536,4 +6538,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 a11f22914fa723802f8cb1e26b75de9a9de5e1eb8a01c609dc3f40c3bc6b897e
+// Made of docs/openapi.json with the SHA-256 8750af5bda2759092fa6d22bc6305fc72f45a294e5984e8d529c2a98fe6560f9

@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander'
+import { counted } from '../domain/amounts.ts'
 import { STOPPED_REASONS } from '../flow/admin/parcels/parcel-queries.ts'
 import { addRelayOptions, type ClientOptions, listOf, memberOf, openRelay, textOf } from './asking/ask-relay.ts'
 import { addLimitOption, type LimitOptions, listUpTo, sayWhetherMore } from './asking/paged-list.ts'
@@ -25,6 +26,7 @@ export function parcelsCommand(): Command {
       const listed = await listUpTo(ask, { path: '/relay/parcels', name: 'parcels', limit, query })
       if (options.json === true) return void process.stdout.write(`${JSON.stringify({ parcels: listed.items, next: listed.next })}\n`)
       process.stdout.write(listed.items.length === 0 ? describeNone(beginning) : present(listed.items))
+      sayWhichLackNumbers(listed.items)
       sayWhetherMore(listed)
     })
   return addRelayOptions(addLimitOption(command))
@@ -39,15 +41,34 @@ If a push has brought its tracking id only, the relay may not know its number ye
 `
 }
 
+const UNKNOWN_NUMBER = 'not known yet'
+
+/** Says on standard error what a list needs that is to be compared with a carrier's list of numbers. */
+function sayWhichLackNumbers(parcels: readonly unknown[]): void {
+  const nameless = parcels.filter((parcel) => listOf(parcel, 'trackingNumbers').length === 0).length
+  if (nameless === 0) return
+  process.stderr.write(
+    `Of ${counted(nameless, 'parcel', 'parcels')} the tracking number is not known, because pushes name tracking ids only. If you have the numbers,\n"parcel-relay watch --file FILE" polls them and finds their parcels.\n`,
+  )
+}
+
+/** The first of several identifiers, and how many there are more; null: there is none. */
+function firstOf(identifiers: readonly unknown[]): string | null {
+  const [first, ...more] = identifiers
+  return typeof first === 'string' ? `${first}${more.length === 0 ? '' : ` +${more.length}`}` : null
+}
+
 function present(parcels: readonly unknown[]): string {
   return table(
-    ['parcel', 'status', 'last seen', 'next check'],
+    ['tracking number', 'tracking id', 'status', 'last seen', 'next check'],
     parcels.map((parcel) => {
       const cadence = memberOf(parcel, 'cadence')
+      const numbers = listOf(parcel, 'trackingNumbers')
       const next = textOf(cadence, 'nextCheckAt')
       const seen = age(textOf(cadence, 'heardAt'))
       return [
-        listOf(parcel, 'identifiers').join(', '),
+        firstOf(numbers) ?? UNKNOWN_NUMBER,
+        firstOf(listOf(parcel, 'identifiers').filter((one) => !numbers.includes(one))) ?? '',
         textOf(parcel, 'status') ?? '',
         seen === '' ? 'never' : `${seen} ago`,
         next === null ? (textOf(cadence, 'stopped') ?? 'not watched') : until(next),

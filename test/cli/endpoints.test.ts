@@ -198,7 +198,13 @@ test('parcels are listed by the beginning of an identifier, and an empty list sa
   const relay = await relayOfTest(SECTIONS)
   const run = commandsOf(relay)
   for (const id of ['71000001', '71000002', '72000001']) await push(relay.publicUrl, pushBody({ trackingIds: [id] }))
-  expect((await run('parcels', '71')).stdout).toMatch(/^PARCEL .*\n71000001 +TerminalArrived .*\n71000002 +TerminalArrived .*\n$/)
+  expect((await run('parcels', '71')).stdout).toMatch(
+    /^TRACKING NUMBER +TRACKING ID .*\nnot known yet +71000001 +TerminalArrived .*\nnot known yet +71000002 +TerminalArrived .*\n$/,
+  )
+  await push(relay.publicUrl, pushBody({ trackingIds: ['73000001', '73000002', '73000003'] }))
+  const several = await run('parcels', '73')
+  expect(several.stdout).toMatch(/\nnot known yet +73000001 \+2 +TerminalArrived /)
+  expect(several.stderr).toMatch(/^Of 1 parcel the tracking number is not known, .*\n"parcel-relay watch --file FILE"/)
   const first = await run('parcels', '--limit', '1')
   expect([first.code, first.stderr]).toEqual([0, expect.stringContaining('There are more than these 1')])
   expect((await run('parcels', '79')).stdout).toMatch(/identifiers known so far that begin with 79\.\n.*\n"parcel-relay refresh NUMBER"/)

@@ -46,6 +46,10 @@ test('parcels are watched, refreshed and shown by commands', async () => {
   expect(await run(['watch', 'cli00001'])).toEqual({ code: 0, out: 'CLI00001: watched, new to the relay\n', err: '' })
   expect(await run(['refresh', 'CLI00001'])).toMatchObject({ code: 0, out: 'CLI00001: recorded (1 of 1)\n' })
   expect((await run(['watch', '95000001'])).out).toBe('95000001: watched, the parcel CLI00001\n')
+  expect(await run(['parcels'])).toMatchObject({ out: expect.stringMatching(/\nCLI00001 +95000001 +TerminalArrived /), err: '' })
+  expect(JSON.parse((await run(['parcels', '--json'])).out)).toMatchObject({
+    parcels: [{ identifiers: ['CLI00001', '95000001'], trackingNumbers: ['CLI00001'] }],
+  })
   const shown = await run(['history', '95000001'])
   expect([shown.code, shown.out]).toEqual([0, expect.stringContaining('CLI00001 (tracking number), 95000001 (tracking id)\nnext check 2')])
   // The reason of the next check is a sentence.

@@ -60,16 +60,18 @@ test('status says that a carrier was not asked yet, and parcels lists what it do
   for (const number of ['UN300000001SE', 'UN300000002SE', 'UN300000003SE']) await run('watch', number)
   expect((await run('parcels', '--unknown')).stdout).toBe('No parcel is like that.\n')
   await run('refresh', 'UN300000001SE', 'UN300000002SE')
-  expect((await run('parcels', '--unknown')).stdout).toMatch(/^PARCEL .*\nUN300000001SE +never +in .*\n$/)
-  expect((await run('parcels', 'UN', '--unknown')).stdout).toMatch(/^PARCEL .*\nUN300000001SE .*\n$/)
+  expect((await run('parcels', '--unknown')).stdout).toMatch(/^TRACKING NUMBER .*\nUN300000001SE +never +in .*\n$/)
+  expect((await run('parcels', 'UN', '--unknown')).stdout).toMatch(/^TRACKING NUMBER .*\nUN300000001SE .*\n$/)
   expect(await row('carrier')).toMatch(/ +answers +answered .* ago; \d of today's [\d,]+ calls are used$/)
   expect(await row('parcels')).toMatch(/ 3 known, 3 polled, \d due now$/)
   // A pushed parcel of which the carrier knows no identifier is polled no more.
   await world.push(pushBody({ trackingIds: ['75000001'] }))
   await run('refresh', '75000001')
   expect(await row('parcels')).toMatch(/, 1 given up as unknown to the carrier \(parcel-relay parcels --stopped unknown\)$/)
-  expect((await run('parcels', '--stopped', 'unknown')).stdout).toMatch(/^PARCEL .*\n75000001 +TerminalArrived .* unknown\n$/)
-  expect((await run('parcels', '--unknown')).stdout).toMatch(/\n75000001 +TerminalArrived .* unknown\n$/)
+  expect((await run('parcels', '--stopped', 'unknown')).stdout).toMatch(
+    /^TRACKING NUMBER .*\nnot known yet +75000001 +TerminalArrived .* unknown\n$/,
+  )
+  expect((await run('parcels', '--unknown')).stdout).toMatch(/\nnot known yet +75000001 +TerminalArrived .* unknown\n$/)
 })
 
 test('status exits with 0 for a few pushes in quarantine, which can wait, and with 1 for many', async () => {

@@ -21,7 +21,15 @@ const parcelMembers = (more: z.core.$ZodLooseShape = {}) => ({
   }),
 })
 
-export const listedParcelSchema = named('ListedParcel', () => z.strictObject({ identifiers: z.array(identifier()), ...parcelMembers() }))
+export const listedParcelSchema = named('ListedParcel', () =>
+  z.strictObject({
+    identifiers: z.array(identifier()),
+    trackingNumbers: z
+      .array(identifier())
+      .describe('The identifiers that are tracking numbers; empty: none is known yet, because pushes name tracking ids only.'),
+    ...parcelMembers(),
+  }),
+)
 
 const source = () => oneOfAll<Source>({ push: true, poll: true })
 

@@ -7,7 +7,12 @@ import { presentInstant } from '../server/present.ts'
 
 /** A parcel in a list. */
 export function presentListed({ state, identifiers }: ListedParcel): object {
-  return { identifiers: identifiers.map(({ value }) => value), ...presentState(state) }
+  const trackingNumbers = identifiers.filter(({ isTrackingId }) => !isTrackingId)
+  return { identifiers: valuesOf(identifiers), trackingNumbers: valuesOf(trackingNumbers), ...presentState(state) }
+}
+
+function valuesOf(identifiers: readonly InspectedIdentifier[]): readonly string[] {
+  return identifiers.map(({ value }) => value)
 }
 
 function presentState(state: ParcelState) {
