@@ -36,6 +36,9 @@ export function describeStop(stopped: NonNullable<ParcelState['stopped']>): stri
 export const UNKNOWN_ASKED_AGAIN =
   'The carrier knew none of its identifiers at the last check, and somebody has asked for it since: it is checked again a day after that check.'
 
+/** Says why a failed poll is repeated later than other failed polls. */
+export const ASKED_TO_WAIT = 'The last check failed, and the carrier asked not to be asked again before this time (Retry-After).'
+
 /** Says, as a sentence, why the next poll of a parcel is due at its time. */
 export function describePoll(reason: PollReason): string {
   switch (reason.kind) {

@@ -4,7 +4,7 @@ import type { ParcelState } from '../../../domain/history/parcel-state.ts'
 import { DOCUMENTED_STATUSES } from '../../../domain/history/status-entry.ts'
 import { suggestName } from '../../../domain/near-name.ts'
 import { cadenceFactsOf } from '../../../domain/polling/next-poll.ts'
-import { describePoll, describeStop, UNKNOWN_ASKED_AGAIN } from '../../../domain/polling/poll-reason.ts'
+import { ASKED_TO_WAIT, describePoll, describeStop, UNKNOWN_ASKED_AGAIN } from '../../../domain/polling/poll-reason.ts'
 import { wrongInput } from '../../../domain/read-input.ts'
 import type { Clock } from '../../ports.ts'
 import { readIdentifier } from '../../read-identifier.ts'
@@ -58,7 +58,10 @@ export function createParcelQueries({
     // Show the parcel even if the writer cannot say when the parcel is polled.
     const planned = await write.planPoll(cadenceFactsOf(state, false, clock.now())).catch(nullForStorage)
     if (planned === null) return null
-    return planned.kind === 'at' ? describePoll(planned.why) : describeStop(planned.reason)
+    if (planned.kind === 'stopped') return describeStop(planned.reason)
+    // A failed check is repeated later than planned only if the carrier asked for that.
+    const isHeld = planned.why.kind === 'failed' && planned.atMs < state.nextPollAtMs
+    return isHeld ? ASKED_TO_WAIT : describePoll(planned.why)
   }
 
   /**

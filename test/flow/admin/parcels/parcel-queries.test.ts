@@ -1,10 +1,13 @@
 import { expect, test } from 'vitest'
 import { newParcel, type ParcelState } from '../../../../src/domain/history/parcel-state.ts'
+import type { NextPoll } from '../../../../src/domain/polling/cadence.ts'
 import { createParcelQueries } from '../../../../src/flow/admin/parcels/parcel-queries.ts'
-import { DAY_MS, NOON } from '../../../support/runner/constants.ts'
+import { DAY_MS, MINUTE_MS, NOON } from '../../../support/runner/constants.ts'
 
-/** What `inspect` says about the next poll of a parcel. The schedule answers that it is polled at its usual interval. */
-async function becauseOf(change: Partial<ParcelState>): Promise<string | null> {
+const REGULAR: NextPoll = { kind: 'at', atMs: NOON, why: { kind: 'first' } }
+
+/** What `inspect` says about the next poll of a parcel. `planned`: what the schedule says about it. */
+async function becauseOf(change: Partial<ParcelState>, planned = REGULAR): Promise<string | null> {
   const state = { ...newParcel(7, NOON), watchedAtMs: NOON, ...change }
   const queries = createParcelQueries({
     reads: {
@@ -12,7 +15,7 @@ async function becauseOf(change: Partial<ParcelState>): Promise<string | null> {
       listStatuses: async () => [],
       inspectParcel: async () => ({ state, identifiers: [], entries: [] }),
     },
-    write: { planPoll: async () => ({ kind: 'at', atMs: NOON, why: { kind: 'first' } }) },
+    write: { planPoll: async () => planned },
     clock: { now: () => NOON },
   })
   return (await queries.inspect('1001')).nextPollBecause
@@ -25,4 +28,10 @@ test('6.1: a parcel says why it is polled next, or why it is not', async () => {
     /^The carrier knew none of its identifiers at the last check, and somebody/,
   )
   expect(await becauseOf({ watchedAtMs: null })).toBeNull()
+})
+
+test('6.4: a parcel says that its next check waits because of a Retry-After', async () => {
+  const failed: NextPoll = { kind: 'at', atMs: NOON + MINUTE_MS, why: { kind: 'failed', failures: 1, retryMs: MINUTE_MS } }
+  expect(await becauseOf({ failures: 1, nextPollAtMs: NOON + MINUTE_MS }, failed)).toMatch(/it is tried again after 1 min/)
+  expect(await becauseOf({ failures: 1, nextPollAtMs: NOON + DAY_MS }, failed)).toMatch(/the carrier asked not to be asked again before/)
 })
