@@ -1586,6 +1586,18 @@ export interface components {
             /** @description The id of this very answer; the log has it too. */
             instance: string;
         };
+        "Problem.no_entry": {
+            /** @constant */
+            type: "urn:parcel-relay:error:no_entry";
+            /** @constant */
+            title: "The parcel has no status yet";
+            /** @constant */
+            status: 404;
+            /** @description What is wrong, for people. */
+            detail: string;
+            /** @description The id of this very answer; the log has it too. */
+            instance: string;
+        };
         "Problem.not_found": {
             /** @constant */
             type: "urn:parcel-relay:error:not_found";
@@ -3480,13 +3492,13 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem.forbidden"];
             };
         };
-        /** @description `not_found`: not found */
-        not_found: {
+        /** @description `no_entry`: the parcel has no status yet; `not_found`: not found */
+        "no_entry.not_found": {
             headers: {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["Problem.not_found"];
+                "application/problem+json": components["schemas"]["Problem.no_entry"] | components["schemas"]["Problem.not_found"];
             };
         };
         /** @description `storage_unavailable`: the store is unavailable; `upstream_unavailable`: the carrier is unavailable */
@@ -3498,6 +3510,15 @@ export interface components {
             };
             content: {
                 "application/problem+json": components["schemas"]["Problem.storage_unavailable"] | components["schemas"]["Problem.upstream_unavailable"];
+            };
+        };
+        /** @description `not_found`: not found */
+        not_found: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem.not_found"];
             };
         };
         /** @description `feed_gone`: the feed no longer reaches back that far; `feed_rewound`: the feed ends before that sequence */
@@ -3795,7 +3816,7 @@ export interface operations {
             400: components["responses"]["bad_language.bad_request.bad_tracking_number"];
             401: components["responses"]["unauthorized"];
             403: components["responses"]["forbidden"];
-            404: components["responses"]["not_found"];
+            404: components["responses"]["no_entry.not_found"];
             429: components["responses"]["too_many_requests"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal"];
@@ -6538,4 +6559,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 8750af5bda2759092fa6d22bc6305fc72f45a294e5984e8d529c2a98fe6560f9
+// Made of docs/openapi.json with the SHA-256 976712a2eed14ae6216ae866028125c75925e83730fc5589814e1a9215acce20

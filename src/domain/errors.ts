@@ -7,6 +7,7 @@ export type ErrorCode =
   | 'unauthorized'
   | 'forbidden'
   | 'not_found'
+  | 'no_entry'
   | 'erased'
   | 'endpoint_exists'
   | 'endpoint_read_only'

@@ -242,7 +242,7 @@ describe('paths', () => {
     '/READYZ',
     '//metrics',
   ])('H22: GET %s is a 404 on the internal listener, never a redirect', async (target) => {
-    expect(await statusOf(target)).toEqual([404, 'not_found'])
+    expect(await statusOf(target)).toEqual([404, 'no_such_address'])
   })
 
   test('H22: the internal listener accepts no push, and writes no row', async () => {

@@ -27,7 +27,7 @@ export interface ServeOptions extends FetchOnMissOptions {
 /** The verb behind the pull API. */
 export interface Serve {
   /**
-   * Answers an app's question. Throws `bad_tracking_number`, `bad_language`, `not_found`, `too_many_requests`, `upstream_unavailable` (the
+   * Answers an app's question. Throws `bad_tracking_number`, `bad_language`, `not_found`, `no_entry`, `too_many_requests`, `upstream_unavailable` (the
    * parcel is unknown and the carrier cannot be asked) and `storage_unavailable`. Trouble is never reported as `not_found` (DOMAIN 1.5).
    */
   ask(question: Question): Promise<Served>
@@ -61,7 +61,7 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
       meter.served(freshness === 'refreshed' ? 'fetched' : freshness)
       return presentServed(encoded, freshness, clock.now())
     } catch (error) {
-      if (error instanceof AppError) meter.served(error.code === 'not_found' ? 'not_found' : 'unavailable')
+      if (error instanceof AppError) meter.served(['not_found', 'no_entry'].includes(error.code) ? 'not_found' : 'unavailable')
       throw error
     }
   }
@@ -155,7 +155,7 @@ function createAnswer(ports: ServePorts, options: ServeOptions, carrier: FetchOn
     }
     if (hasNoReport(view)) throw noReportError(view, asked, ports.spentUntilMs)
     const encoded = encodeAnswer(view, question, options.languages)
-    if (encoded === null) throw new AppError('not_found', 'Nothing is known about this parcel yet.')
+    if (encoded === null) throw new AppError('no_entry', 'This parcel is known, but no status of it yet.')
     const isComplete = lackOf(view, language, clock.now(), options) === null
     return { encoded, freshness, settled: isComplete && view.watched, mark }
   }

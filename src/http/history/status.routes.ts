@@ -54,8 +54,8 @@ const statusRow = {
       .describe('The language of the texts, such as sv or sv-SE; without it the first of `upstream.languages`.'),
   }),
   body: null,
-  problems: ['bad_tracking_number', 'bad_language', 'not_found', 'upstream_unavailable'],
 } as const
+const PROBLEMS = ['bad_tracking_number', 'bad_language', 'not_found', 'upstream_unavailable'] as const
 
 const answersOf = (schema: z.ZodType) => ({
   200: { description: 'As the carrier answers', headers: answerHeaders(), content: { 'application/json': schema } },
@@ -72,6 +72,7 @@ export const STATUS_ROUTES = [
     summary: 'The newest status of a parcel',
     description: "The carrier's own API: an application switches to the relay by changing its base URL.",
     answers: () => answersOf(named('LatestStatus', () => z.looseObject({ status: statusEntry(), ...answerMembers() }))()),
+    problems: [...PROBLEMS, 'no_entry'],
     example: { path: { identifier: 'AB000000001SE' } },
     handle: answers('latest'),
   }),
@@ -81,6 +82,7 @@ export const STATUS_ROUTES = [
     summary: 'The whole history of a parcel',
     description: "The carrier's own API. Newest first.",
     answers: () => answersOf(named('AllStatuses', () => z.looseObject({ statuses: z.array(statusEntry()), ...answerMembers() }))()),
+    problems: PROBLEMS,
     example: { path: { identifier: 'AB000000002SE' }, query: 'language=en' },
     handle: answers('all'),
   }),

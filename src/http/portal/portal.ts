@@ -7,6 +7,7 @@ import type { ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
 import type { AddressOf } from '../server/client-address.ts'
 import { proveConnection } from '../server/connection-slots.ts'
+import { noSuchAddress } from '../server/errors.ts'
 import type { CountFailure, VisitorOf } from '../server/failures.ts'
 import type { WithParams } from '../server/present.ts'
 import { createAddresses } from './addresses.ts'
@@ -77,7 +78,7 @@ export function createPortal(options: PortalOptions): Router {
   const router = new Router({ strict: true, sensitive: true })
   router.use(async (ctx, next) => {
     // The manual is always served, and needs the style sheet too.
-    if (!settings().enabled && !ctx.path.startsWith('/assets/')) throw new AppError('not_found', 'There is nothing at this address.')
+    if (!settings().enabled && !ctx.path.startsWith('/assets/')) throw noSuchAddress()
     await next()
   })
   const viewOf = (ctx: Context): View => ({

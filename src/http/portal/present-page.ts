@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Context } from 'koa'
-import { AppError } from '../../domain/errors.ts'
+import { noSuchAddress } from '../server/errors.ts'
 import type { PageAnswer } from './page-route.ts'
 
 /** A page may not load anything from other hosts, be framed, send forms elsewhere, or contain scripts or styles. */
@@ -36,7 +36,7 @@ export function present(ctx: Context, answer: PageAnswer): void {
 /** Answers with a file to which pages refer. `body` null: there is no such file. */
 export function presentAsset(ctx: Context, name: string, body: Buffer | null): void {
   const type = TYPES[name.split('.').at(-1) ?? '']
-  if (body === null || type === undefined) throw new AppError('not_found', 'There is nothing at this address.')
+  if (body === null || type === undefined) throw noSuchAddress()
   ctx.set('Cache-Control', 'no-cache')
   ctx.set('X-Content-Type-Options', 'nosniff')
   ctx.set('ETag', `"${createHash('sha256').update(body).digest('base64url').slice(0, 16)}"`)

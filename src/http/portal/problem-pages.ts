@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Context } from 'koa'
 import { AppError, isStorageFailure } from '../../domain/errors.ts'
 import type { Log } from '../../flow/ports.ts'
-import { statusOf } from '../server/errors.ts'
+import { EdgeError, statusOf } from '../server/errors.ts'
 import { traceOf } from '../server/trace-id.ts'
 import { buttonLink } from './addresses.ts'
 import { html, type Markup } from './html.ts'
@@ -46,7 +46,7 @@ function describe(
 ): Problem {
   const again =
     ctx.method === 'GET' ? html`<p><a class="btn" href="">Try again</a></p>` : html`<p>${buttonLink(to`/`, 'Go to the start')}</p>`
-  const detail = error instanceof AppError ? error.message : ''
+  const detail = error instanceof AppError || error instanceof EdgeError ? error.message : ''
   if (status === 403) return { title: 'Not allowed', lead: detail, help: html`<p>${buttonLink(to`/`, 'Go to the start')}</p>` }
   if (status === 404) {
     const find = html`<form class="filters" role="search" action="${to`/parcels`.path}" aria-label="Parcels"><div><label for="find">Tracking number or tracking id</label><input id="find" name="query" type="search" autocomplete="off" spellcheck="false"></div><div><button class="btn" type="submit">Find</button></div></form>`

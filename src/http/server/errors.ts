@@ -6,7 +6,7 @@ import type { Log } from '../../flow/ports.ts'
 import { traceOf } from './trace-id.ts'
 
 /** Failures that exist only in HTTP. */
-type EdgeCode = 'method_not_allowed' | 'headers_too_large' | 'overloaded' | 'internal'
+type EdgeCode = 'no_such_address' | 'method_not_allowed' | 'headers_too_large' | 'overloaded' | 'internal'
 
 export type ProblemCode = ErrorCode | EdgeCode
 
@@ -25,6 +25,11 @@ export class EdgeError extends Error {
   }
 }
 
+/** The failure of a request to an address that does not exist. A client must not take it for a parcel that is not known. */
+export function noSuchAddress(): EdgeError {
+  return new EdgeError('no_such_address', 'The relay has nothing at this address. Addresses are exact, to the slash at the end.')
+}
+
 /** The status and title of each failure; nothing else maps failures to statuses. */
 export const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, title: string]>> = {
   bad_request: [400, 'The request is malformed'],
@@ -34,6 +39,8 @@ export const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, ti
   unauthorized: [401, 'Authentication failed'],
   forbidden: [403, 'Not allowed'],
   not_found: [404, 'Not found'],
+  no_entry: [404, 'The parcel has no status yet'],
+  no_such_address: [404, 'There is nothing at this address'],
   method_not_allowed: [405, 'The method is not allowed here'],
   erased: [409, 'This identifier was erased'],
   endpoint_exists: [409, 'An endpoint with this name already exists'],
@@ -77,7 +84,7 @@ export function presentProblems(log: Log, { areCounted }: { readonly areCounted:
   return async (ctx, next) => {
     try {
       await next()
-      if (ctx.status === 404 && !ctx.body) throw new AppError('not_found', 'There is nothing at this address.')
+      if (ctx.status === 404 && !ctx.body) throw noSuchAddress()
     } catch (error) {
       if (ctx.req.destroyed && !ctx.req.complete) {
         log.debug({ path: ctx.path }, 'the client disconnected before its request was complete')

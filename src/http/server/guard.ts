@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Middleware } from 'koa'
 import { AppError } from '../../domain/errors.ts'
-import { EdgeError } from './errors.ts'
+import { EdgeError, noSuchAddress } from './errors.ts'
 import { headerValues } from './header-values.ts'
 
 const HEADERS_MAX = 1000
@@ -20,7 +20,7 @@ export function guardRequests(): Middleware {
     const target = req.url ?? '/'
     if (!target.startsWith('/')) {
       const path = target.replace(ABSOLUTE_FORM, '')
-      if (path === target) throw new AppError('not_found', 'There is nothing at this address.')
+      if (path === target) throw noSuchAddress()
       req.url = path.startsWith('/') ? path : `/${path}`
     }
     return next()

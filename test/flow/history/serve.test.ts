@@ -343,7 +343,7 @@ test('3.3: for a known parcel without entries, all is an empty list and latest i
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [], trackingIds: [], distributionType: '' }))
   expect(text(await world.ask())).toBe('{"statuses":[],"trackingIds":[],"distributionType":""}')
-  await expect(world.ask({ kind: 'latest' })).rejects.toEqual(code('not_found'))
+  await expect(world.ask({ kind: 'latest' })).rejects.toEqual(code('no_entry'))
   expect(world.calls).toEqual([])
 })
 

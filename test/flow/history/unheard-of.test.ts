@@ -60,7 +60,7 @@ test('1.5, 3.3: an empty list is served only if the carrier has given it', async
   const world = createWatched()
   world.carrier = async (language) => ({ kind: 'found', observation: aPoll({ asked: NUMBER, language, statuses: [] }) })
   expect(text(await world.ask())).toContain('"statuses":[]')
-  await expect(world.ask({ kind: 'latest' })).rejects.toEqual(failure('not_found'))
+  await expect(world.ask({ kind: 'latest' })).rejects.toEqual(failure('no_entry'))
 })
 
 test.each(['rejected', 'bad_response'] as const)(

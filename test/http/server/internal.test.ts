@@ -325,6 +325,7 @@ test('H11: an unsupported method gets a 405 with Allow', async () => {
 test('R5: failures keep their status and their Retry-After', async () => {
   const failures = [
     ['not_found', 404, null],
+    ['no_entry', 404, null],
     ['upstream_unavailable', 503, '31'],
     ['storage_unavailable', 503, '31'],
     ['too_many_requests', 429, '31'],
