@@ -22,9 +22,9 @@ export interface Certificates {
    */
   renew(config: Config, listeners: Readonly<Record<ListenerName, RenewTls>>): Promise<readonly string[]>
   shown(): readonly ShownCertificate[]
-  /** Takes the source of the certificates that endpoints are shown, because endpoints are opened later. */
+  /** Sets where to read the client certificates that the relay shows to endpoints. The endpoints are opened after this is created. */
   takeClients(read: () => readonly ClientCertificate[]): void
-  /** The certificates that endpoints are shown. */
+  /** The client certificates that the relay shows to endpoints. */
   clients(): readonly ClientCertificate[]
 }
 

@@ -163,7 +163,7 @@ test('entries of lost pushes are counted as missed after missedPushGrace', async
   expect(await metricOf(relay.internalUrl, 'relay_parcels')).toBe(world.parcels.length)
 })
 
-test('in the store only polls brought the entries of lost pushes', async () => {
+test('the store shows that only polls brought the entries of lost pushes', async () => {
   await untilPollsCaughtUp()
   const bodies = await storedBodies(join(folder, 'relay.db'))
   const accepted = world.parcels.flatMap(({ pushes }) => pushes.filter(isAccepted))

@@ -27,7 +27,7 @@ interface ReplayOptions extends ClientOptions {
 export function replayCommand(): Command {
   const command = new Command('replay')
     .description(
-      'send ended deliveries again: the named ones, or those of an endpoint that did not arrive; or what an endpoint never received',
+      'send deliveries again: the ones you name, or all that failed at an endpoint; or, with --missing, events that an endpoint was never sent',
     )
     .argument('[ids...]', 'deliveries')
     .option('--to <endpoint>', 'send the deliveries named to this endpoint instead of their own')

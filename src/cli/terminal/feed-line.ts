@@ -1,7 +1,7 @@
 import { listOf, memberOf, textOf } from '../asking/ask-relay.ts'
 import { plain } from './table.ts'
 
-/** A page of the feed; null: the answer is none. */
+/** Reads a page of the feed; null: the body is not a page of the feed. */
 export function readFeed(body: unknown): { readonly events: readonly unknown[]; readonly next: number } | null {
   const next = memberOf(body, 'next')
   return typeof next === 'number' ? { events: listOf(body, 'events'), next } : null

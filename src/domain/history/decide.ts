@@ -67,8 +67,8 @@ function decideOne(batch: BatchState, incoming: Incoming, digest: string, rules:
 const ERASED: Recorded = { outcome: { kind: 'erased' }, touched: [] }
 
 /**
- * The observation without erased identifiers; null: it is about an erased parcel. Then its other identifiers are erased too, and a push
- * that was kept is dropped.
+ * The observation without erased identifiers. Null: it is about an erased parcel; this erases its other identifiers, and removes the push
+ * if the inbox holds it.
  */
 function withoutErased(batch: BatchState, incoming: Incoming, rules: RecordRules): Incoming | null {
   const look = { tombstones: batch.tombstones, rules, isLiving: (value: string) => findIdentifier(batch, value) !== undefined }
@@ -125,7 +125,7 @@ function decidePush(batch: BatchState, push: IncomingPush, digest: string, rules
   const { observation } = reading
   const eventAtMs = observation.sighting.instant.atMs
   if (eventAtMs < push.receivedAtMs - rules.historyRetentionMs) {
-    // It is stored once, but its outcome is `expired` each time, because nothing recorded equals it (DOMAIN 5.4).
+    // The inbox keeps it once. Its outcome is `expired` each time it comes, and never `duplicate`, because it is not recorded (DOMAIN 5.4).
     keepUnrecorded(batch, { push, digest, state: 'expired', reason: null })
     return { outcome: { kind: 'expired' }, touched: [] }
   }

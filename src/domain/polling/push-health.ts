@@ -10,12 +10,15 @@ import { notAhead } from '../put-back.ts'
  */
 export type PushHealth = 'unknown' | 'healthy' | 'lossy' | 'silent'
 
-/** The knowledge about the push channel, small enough to store. Counts fade, so that old verdicts weigh less. */
+/**
+ * The knowledge about the push channel, small enough to store. Each entry counts as pushed or as missed. Counts fade, so that old entries
+ * weigh less.
+ */
 export interface PushChannel {
   readonly health: PushHealth
-  /** Entries that pushes reported, among the last few hundred entries or those of the last day, whichever are more. */
+  /** How many entries pushes reported, of the last few hundred entries or those of the last day, whichever are more. */
   readonly pushed: number
-  /** Entries that only polls reported and whose grace period is over (DOMAIN 6.6). */
+  /** How many entries only polls reported although their grace period is over (DOMAIN 6.6). */
   readonly missed: number
   /** Missed entries that happened after the last push. No push contradicts them, so a silence keeps counting them. */
   readonly missedSincePush: number
@@ -25,12 +28,12 @@ export interface PushChannel {
   readonly lastSilence: PastSilence | null
   /** The time in which pushes have to prove themselves; null: they have done so, or are in trouble, or none came yet. */
   readonly trial: Trial | null
-  /** A sign for each of the newest pushes, the newest last: understood, or quarantined without being understood. */
+  /** One character for each of the newest pushes, the newest last. It tells whether the push was understood. */
   readonly newest: string
-  /** When the last of those that were not understood came, epoch milliseconds; null: there was none. */
+  /** When the last push came that was not understood, epoch milliseconds; null: there was none. */
   readonly misreadAtMs: number | null
   readonly lastPushAtMs: number | null
-  /** Earlier events fell into a silence that is over, so they prove nothing. */
+  /** Only events from this time on count, epoch milliseconds. Earlier ones fell into a silence that is over. */
   readonly evidenceFromMs: number
   /** Pushes for each hour of the day (UTC), summed over days and faded. `days` fades in the same way. */
   readonly byHour: readonly number[]
@@ -39,13 +42,13 @@ export interface PushChannel {
 }
 
 /**
- * Pushes that few contradict have to prove themselves, because a loss is known only after a poll has found the entry and the grace period
- * has passed. Times are epoch milliseconds.
+ * A time in which pushes seem to be reliable, but do not count as healthy yet. A loss would show only later: a poll has to find the entry,
+ * and then the grace period has to pass. Times are epoch milliseconds.
  */
 export interface Trial {
   /** When the first of these pushes came. */
   readonly sinceMs: number
-  /** When the first poll since then was asked that the carrier answered; null: there was none, so no loss can have been noticed. */
+  /** When the first answered poll since then was sent; null: the carrier has answered none, so no loss can have been noticed. */
   readonly polledAtMs: number | null
   readonly pushes: number
 }
@@ -88,31 +91,34 @@ export const newPushChannel: PushChannel = {
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 /**
- * The minimum of verdicts that are remembered, enough to tell a loss of one in fifty from none. At least a day's verdicts are remembered,
- * because a push counts at once and a loss only when a poll finds it. Over an hour, a night of polls would look like loss, and a day of
- * scans like no loss.
+ * The counts cover at least this many entries, enough to tell a loss of one in fifty from none. They also cover at least a day. A push
+ * counts at once, but a lost push only when a poll finds its entry, perhaps hours later. In counts of one hour, pushes and losses would
+ * belong to different scans.
  */
 const REMEMBERED_MIN = 500
-/** With fewer verdicts no loss can be estimated. Counts fade a little, so slightly fewer are enough. */
-const VERDICTS_MIN = 20
-const FADED_VERDICTS_MIN = VERDICTS_MIN * 0.9
+/** With fewer entries no loss can be estimated. Counts fade a little, so slightly fewer are enough. */
+const ENTRIES_MIN = 20
+const FADED_ENTRIES_MIN = ENTRIES_MIN * 0.9
 /** Pushes count as healthy only when at least this many have come in their trial. */
-export const TRIAL_PUSHES = VERDICTS_MIN
-/** The newest pushes show whether pushes are understood: how many are looked at, from how many in quarantine on they are too many, and how many are few. */
+export const TRIAL_PUSHES = ENTRIES_MIN
+/**
+ * `kept`: how many of the newest pushes are looked at, to see whether pushes are understood. `tooMany`: if this many are not, pushes become
+ * lossy. `few`: with no more than this, they may become healthy again.
+ */
 const NEWEST = { kept: 20, tooMany: 3, few: 1 }
 const UNDERSTOOD = '.'
 const MISREAD = 'x'
 /** Pushes become lossy above the first limit, and healthy again only below the second, so that the state does not flicker. */
 const LOSSY_ABOVE = 0.12
 const HEALTHY_BELOW = 0.08
-/** The estimate starts as if 20 verdicts were known and one of them was a loss. */
-const PRIOR = { missed: 1, verdicts: 20 }
+/** The estimate starts as if 20 entries were known and the push of one of them was lost. */
+const PRIOR = { missed: 1, entries: 20 }
 /**
  * A silence is believed if chance alone would bring such evidence less often than this. Every pause longer than the grace period is an
  * occasion for a false alarm. With some thirty a day, there is one false alarm a year.
  */
 const CHANCE_MAX = 1e-4
-/** The estimated loss is never lower, because losses may share a cause, such as a parcel or a second. */
+/** The estimated loss is never lower, because several losses may have one cause, such as a parcel that the carrier never pushes. */
 const LOSS_MIN = 0.02
 /** A single entry is never enough. */
 const FOUND_MIN = 2
@@ -127,12 +133,12 @@ const DAY_FADE = 0.8
 
 /** The estimated share of entries whose push is lost. While little is known, it is near one in twenty. */
 export function estimatePushLoss({ pushed, missed }: PushChannel): number {
-  return (missed + PRIOR.missed) / (pushed + missed + PRIOR.verdicts)
+  return (missed + PRIOR.missed) / (pushed + missed + PRIOR.entries)
 }
 
 /**
  * The number of entries since the last push that only polls have reported, for operators. In a silence, this is at least the number that
- * proved it. Those entries count as missed only after the grace period, but the verdict needs its evidence now.
+ * proved it: some of those entries may not count as missed yet, because their grace period is not over.
  */
 export function unpushedSinceLast({ missedSincePush, silence }: PushChannel): number {
   return Math.max(missedSincePush, silence?.found ?? 0)
@@ -272,19 +278,19 @@ export function afterUnpushedEntries(channel: PushChannel, unpushed: UnpushedEnt
  * happened: each overdue entry was lost by itself, and the usual pushes of this hour stayed away, by chance or because the hour is unusual.
  * Every further entry that polls find makes an unusual hour less likely.
  *
- * So the silence of a busy carrier is noticed within minutes of the grace period, and the silence of a small carrier after more losses in a
- * row than ever before. A quiet day, on which polls find nothing, is no silence.
+ * So the silence of a busy carrier is noticed within minutes after the grace period. That of a small carrier takes longer: several entries
+ * in a row have to be without a push. A quiet day, on which polls find nothing, is no silence.
  */
 function isSilence(channel: PushChannel, { found, overdue, settledToMs }: Omit<UnpushedEntries, 'nowMs'>): boolean {
   if (found < FOUND_MIN) return false
   const loss = Math.min(0.9, Math.max(LOSS_MIN, estimatePushLoss(channel)))
-  // At the full cadence polls find everything, even on an unusual day, so only the losses count.
+  // Unless pushes are healthy, polls keep their full cadence and find everything, even on an unusual day. Then only the losses count.
   const noneCame =
     channel.health === 'healthy' ? Math.exp(-expectedSinceLastPush(channel, settledToMs)) + UNUSUAL * UNUSUAL_FIND ** found : 1
   return Math.min(1, noneCame) * loss ** overdue < CHANCE_MAX
 }
 
-/** Marks the channel silent. Entries missed in a silence say nothing about the losses while pushes arrive, so they are taken out. */
+/** Marks the channel silent. Takes out the entries missed in the silence: they do not tell how many pushes are lost when pushes arrive. */
 function silenced(
   channel: PushChannel,
   { found, nowMs, loss }: Pick<SilenceEvidence, 'found' | 'loss'> & { readonly nowMs: number },
@@ -307,7 +313,7 @@ function expectedSinceLastPush(channel: PushChannel, toMs: number): number {
   return expected
 }
 
-/** Adds verdicts; each fades all earlier ones. */
+/** Adds entries to the counts; each one fades all earlier ones. */
 function weigh(channel: PushChannel, { pushed, missed }: Pick<PushChannel, 'pushed' | 'missed'>): PushChannel {
   const pushedADay = channel.days === 0 ? 0 : channel.byHour.reduce((total, count) => total + count, 0) / channel.days
   const fade = 1 - 1 / Math.max(REMEMBERED_MIN, pushedADay)
@@ -334,7 +340,7 @@ function assess(channel: PushChannel, nowMs: number): PushChannel {
   const { health, pushed, missed, lastPushAtMs, trial } = channel
   if (health === 'silent' || lastPushAtMs === null) return channel
   const loss = estimatePushLoss(channel)
-  const isLossy = pushed + missed >= FADED_VERDICTS_MIN && loss > LOSSY_ABOVE
+  const isLossy = pushed + missed >= FADED_ENTRIES_MIN && loss > LOSSY_ABOVE
   if (isLossy || areMisread(channel)) return { ...channel, health: 'lossy', trial: null }
   if (health === 'healthy') return channel
   if (health === 'lossy' && loss > HEALTHY_BELOW) return { ...channel, trial: null }

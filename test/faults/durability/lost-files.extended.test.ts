@@ -84,11 +84,11 @@ async function expectLossesSeen(relay: TracedRelay, file: string): Promise<void>
 const HARMS = [
   ['lost', (file: string) => rmSync(file)],
   ['damaged', (file: string) => writeFileSync(file, 'not a key\n')],
-  ['another', (file: string) => writeFileSync(file, `${Buffer.alloc(32, 7).toString('base64')}\n`)],
+  ['foreign', (file: string) => writeFileSync(file, `${Buffer.alloc(32, 7).toString('base64')}\n`)],
 ] as const
 
 test.each(HARMS.slice(0, byForm(1, HARMS.length)))(
-  'a key file that is %s is named at the start, stays the only one, and nothing is lost',
+  'start names a %s key file and writes no other; nothing is lost',
   async (_name, harm) => {
     await using receiver = await startWebhookReceiver()
     const folder = temporaryFolder()

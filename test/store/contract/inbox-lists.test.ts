@@ -60,7 +60,7 @@ describe.each(engines)('the inbox on $name', (engine) => {
     expect(await listed({ parcel: '30030003' })).toEqual([])
   })
 
-  test('skips the gap that a restore leaves between ids in a few pages', async () => {
+  test('needs only a few pages to skip the gap that a restore leaves between ids', async () => {
     const { reads, path, idOf } = await openInbox(engine)
     await changeStoredRows(path, 'update inbox set id = id + 3000000000 where id >= ?', idOf(3))
     const sizes: number[] = []
@@ -161,7 +161,7 @@ describe.each(engines)('a dismissed push on $name', (engine) => {
     expect((await reads.inspectPush(idOf(2)))?.state).toBe('quarantined')
   })
 
-  test('is dismissed with others of its reason, in batches, up to the newest at the start', async () => {
+  test('is dismissed in batches with older pushes of its reason, but not with later ones', async () => {
     const { reads, writes, idOf, upTo } = await openInbox(engine)
     const first = await writes.dismissHeld({ reason: 'event_time', after: 0, upTo, limit: 1 })
     expect(first).toEqual({ count: 1, next: idOf(2) })
@@ -191,7 +191,7 @@ describe.each(engines)('reprocessing by filter on $name', (engine) => {
       ids.map((id) => changeStoredRows(path, "update inbox set state = 1, reason = 'event_time', parcel_id = -id where id = ?", id)),
     )
 
-  test('takes the oldest pushes of a reason first, in batches, up to the newest at the start', async () => {
+  test('takes the oldest pushes of a reason first, in batches, and none that came later', async () => {
     const { reads, writes, record, now, path, inboxIds } = await openStore(NOON, engine)
     for (let nth = 0; nth < 5; nth++) await record(incomingPush(Buffer.from(`{"nth":${nth}`), now() + nth))
     const ids = await inboxIds()

@@ -30,7 +30,7 @@ const UNASKED_MAX_MS = 1.1 * DAY_MS + DUE_FOR_MAX_MS
 function createOracle() {
   const wrong: string[] = []
   const underWay: { readonly due: DuePoll; readonly byOrder: boolean; readonly askedAtMs: number }[] = []
-  /** The earliest time of the next poll, by identifier. It is in the time of schedules: putting the clock forward makes polls due, and putting it back moves them along. */
+  /** The earliest time of the next poll, by identifier, in the time of `scheduleMs`: it jumps forward with the clock, but never back. */
   const notBefore = new Map<string, { readonly atMs: number; readonly why: Ended }>()
   /** Until when the carrier asked to wait (`Retry-After`), by identifier, in the same time. A push or a watch does not end such a wait. */
   const waitUntil = new Map<string, number>()
@@ -93,8 +93,8 @@ function createOracle() {
       }
       const waitMs = how === 'unavailable' || how === 'unknown' || how === 'unusable' ? RETRY_MS : 0
       for (const id of due.identifiers) {
-        // An interval counts from the request to the carrier, not from its answer, which may come much later. If the clock is put forward in between,
-        // the interval has passed by that clock, as it has for a parcel whose answer had come before.
+        // An interval counts from the request to the carrier, not from its answer, which may come much later. A clock that is put forward in
+        // between shortens the interval, as it does after the answer.
         if (how === 'found') notBefore.set(id, { atMs: poll.askedAtMs + SOONEST_MS, why: how })
         else notBefore.set(id, { atMs: scheduleMs() + waitMs, why: how })
         if (retryAfterMs > 0) waitUntil.set(id, scheduleMs() + retryAfterMs)
@@ -173,7 +173,7 @@ describe.each(engines)('the poller on $name', (engine) => {
         await lookForForgotten(world, oracle)
       }
       for (let parcel = 0; parcel < PARCELS; parcel++) {
-        // That includes a parcel that the carrier did not know: watching it has it asked about within a day.
+        // Watching a parcel that the carrier did not know plans a poll within a day, too.
         if (oracle.lastPolledMs(parcel) < wellMs) oracle.say(`${trackingNumber(parcel)} was never asked about again`)
       }
       await world.relay().close()

@@ -23,7 +23,7 @@ async function openPooled() {
   return { url, ...(await openStore(NOON, postgres, `${url}?pgbouncer=true`)) }
 }
 
-testWith('pgbouncer')('behind a pooler in transaction mode racing pushes of a parcel are kept in order', async () => {
+testWith('pgbouncer')('a pooler in transaction mode does not change the order of racing pushes', async () => {
   const { writes, record, reads } = await openPooled()
   const endpoint = await addEndpoint(writes, NOON)
   const pushOf = (id: string, at: number) =>

@@ -61,7 +61,7 @@ test('S14: an interrupted backfill resumes after its last batch, and later steps
   db.close()
 })
 
-test('S14: a version that does not know a step whose backfill is unfinished refuses the store', async () => {
+test('S14: a store with an unfinished backfill is refused by a version without that step', async () => {
   const { db, left } = await openWithParcels()
   const failing = filled(() => {
     throw new Error('killed')

@@ -2,7 +2,7 @@ import { connect, createServer } from 'node:net'
 import { onTestFinished, vi } from 'vitest'
 import { listen } from './listen.ts'
 
-/** The message of a PostgreSQL server that is ready for a query: its type byte, which is `bytes` before the end of the message. */
+/** The last message of a login, by which a PostgreSQL server says that it is ready for a query: its type, and its length in bytes. */
 const READY = { type: 'Z'.charCodeAt(0), bytes: 6 }
 
 /** Imitates a PostgreSQL server that lets clients log in and then never answers. `url`: the real server, which handles the logins. */

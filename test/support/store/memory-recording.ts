@@ -83,7 +83,7 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
       contentLanguage: null,
       askedAtMs,
     })
-    if (!reading.ok) throw new Error(`an answer that was kept is none: ${reading.reason}`)
+    if (!reading.ok) throw new Error(`a kept answer cannot be read: ${reading.reason}`)
     return { answer: order, sightingIds: sightingsOf(reading.observation).map(sightingId) }
   }
 
@@ -159,7 +159,7 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
 
   function change(parcelId: number, changed: (held: HeldParcel) => Partial<HeldParcel>): void {
     const held = parcels.get(parcelId)
-    if (held === undefined) throw new Error(`a parcel is written that there is not: ${parcelId}`)
+    if (held === undefined) throw new Error(`an unknown parcel is written: ${parcelId}`)
     parcels.set(parcelId, { ...held, ...changed(held) })
   }
 
