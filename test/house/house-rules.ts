@@ -158,26 +158,5 @@ export const READS_ENVIRONMENT = ['config/']
 /** Rooms that get the time and random values as arguments. */
 export const TOLD_THE_TIME = ['domain/', 'flow/']
 
-/** Where a type may be asserted, and why the compiler cannot know it. */
-export const ASSERTS_TYPES = [
-  // Rows and stored JSON get the types with which this version or an older one wrote them.
-  'store/codec.ts',
-  'store/delivery/delivery-codec.ts',
-  // Rows come untyped from the driver, and the statement that asked for them knows their columns.
-  'store/sqlite/',
-  'store/postgres/',
-  // A statement is compiled once with parameters that are filled in later.
-  'store/statement.ts',
-  // A message between threads has no types, and both ends are compiled together.
-  'runtime/threads/thread.ts',
-  'runtime/threads/event-codec.ts',
-  'wiring/moving/mover-thread.ts',
-  'wiring/backups/backup-thread.ts',
-  'wiring/hosting/receiver-thread.ts',
-  'wiring/hosting/writer-thread.ts',
-  // The text of `encodeContent` is read where it is stored and where it crosses threads.
-  'domain/history/content.ts',
-]
-
 /** Names that say nothing about the contents. */
 export const EMPTY_NAMES = ['common', 'helper', 'helpers', 'index', 'lib', 'misc', 'shared', 'type', 'types', 'util', 'utils']

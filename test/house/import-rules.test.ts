@@ -38,219 +38,177 @@ const SOUND = {
   'domain/entry.ts': 'export type Entry = string',
   'flow/ports.ts': "import type { Entry } from '../domain/entry.ts'\nexport interface Store { readonly entries: readonly Entry[] }",
   'flow/serve.ts': "import type { Store } from './ports.ts'\nexport const createServe = (store: Store) => store",
-  'http/status.routes.ts':
-    "import Router from '@koa/router'\nimport type { createServe } from '../flow/serve.ts'\nexport const x = Router as never",
+  'http/status.routes.ts': "import Router from '@koa/router'\nimport type { createServe } from '../flow/serve.ts'\nexport const x = Router",
   'store/open.ts': "import type { Store } from '../flow/ports.ts'\nexport const openStore = (s: Store) => s",
   'sandbox/world.ts': "import { createServer } from 'node:http'\nexport const world = createServer",
 }
-/** The only type assertion in the sound house would be a fault in a route, so the tests remove it, and one plants it again. */
-const HOUSE = { ...SOUND, 'http/status.routes.ts': SOUND['http/status.routes.ts'].replace(' as never', '') }
-
 function violationsOf(planted: Readonly<Record<string, string>>): readonly string[] {
-  return checkHouse(Object.entries({ ...HOUSE, ...planted }).map(([path, source]) => parseModule(path, source))).violations
+  return checkHouse(Object.entries({ ...SOUND, ...planted }).map(([path, source]) => parseModule(path, source))).violations
 }
 
 describe('a planted fault is found', () => {
   test('and sources without a fault pass', () => expect(violationsOf({})).toEqual([]))
 
-  test.each<[name: string, planted: Record<string, string>, violation: string]>([
+  // Each row plants a source at a path. The violation begins with the path.
+  test.each([
     [
       'a room that imports another',
-      { 'domain/x.ts': "import { openStore } from '../store/open.ts'\nopenStore()" },
-      'domain/x.ts:1: domain/ may not import store/open.ts',
+      'domain/x.ts',
+      "import { openStore } from '../store/open.ts'\nopenStore()",
+      ':1: domain/ may not import store/open.ts',
     ],
     [
       'the same for its types only',
-      { 'flow/x.ts': "import type { A } from '../app.ts'\nexport type B = A" },
-      'flow/x.ts:1: flow/ may not import app.ts',
+      'flow/x.ts',
+      "import type { A } from '../app.ts'\nexport type B = A",
+      ':1: flow/ may not import app.ts',
     ],
     [
       'the same as a type within a type',
-      { 'http/x.ts': "export type B = import('../store/open.ts').A" },
-      'http/x.ts:1: http/ may not import store/open.ts',
+      'http/x.ts',
+      "export type B = import('../store/open.ts').A",
+      ':1: http/ may not import store/open.ts',
     ],
-    [
-      'the same at run time',
-      { 'flow/x.ts': "\nexport const x = () => import('../store/open.ts')" },
-      'flow/x.ts:2: flow/ may not import store/open.ts',
-    ],
+    ['the same at run time', 'flow/x.ts', "\nexport const x = () => import('../store/open.ts')", ':2: flow/ may not import store/open.ts'],
     [
       'the same for its effects only',
-      { 'carrier/x.ts': "import '../http/status.routes.ts'" },
-      'carrier/x.ts:1: carrier/ may not import http/status.routes.ts',
+      'carrier/x.ts',
+      "import '../http/status.routes.ts'",
+      ':1: carrier/ may not import http/status.routes.ts',
     ],
     [
       'the same over several lines',
-      { 'store/x.ts': "import {\n  createServe,\n} from '../flow/serve.ts'\ncreateServe()" },
-      'store/x.ts:1: store/ may not import flow/serve.ts',
+      'store/x.ts',
+      "import {\n  createServe,\n} from '../flow/serve.ts'\ncreateServe()",
+      ':1: store/ may not import flow/serve.ts',
     ],
     [
       'a loop that knows the domain',
-      { 'runtime/x.ts': "import type { Entry } from '../domain/entry.ts'\nexport type X = Entry" },
-      'runtime/x.ts:1: runtime/ may not import domain/entry.ts',
+      'runtime/x.ts',
+      "import type { Entry } from '../domain/entry.ts'\nexport type X = Entry",
+      ':1: runtime/ may not import domain/entry.ts',
     ],
     [
       'the relay in the sandbox',
-      { 'sandbox/x.ts': "import type { Entry } from '../domain/entry.ts'\nexport type X = Entry" },
-      'sandbox/x.ts:1: sandbox/ may not import domain/entry.ts',
+      'sandbox/x.ts',
+      "import type { Entry } from '../domain/entry.ts'\nexport type X = Entry",
+      ':1: sandbox/ may not import domain/entry.ts',
     ],
-    [
-      'a library in the sandbox',
-      { 'sandbox/x.ts': "import Koa from 'koa'\nexport const x = Koa" },
-      'sandbox/x.ts:1: sandbox/ may not use the library koa',
-    ],
+    ['a library in the sandbox', 'sandbox/x.ts', "import Koa from 'koa'\nexport const x = Koa", ':1: sandbox/ may not use the library koa'],
     [
       'the sandbox in the relay',
-      { 'app.ts': "import { world } from './sandbox/world.ts'\nexport const relay = world" },
-      'app.ts:1: app.ts may not import sandbox/world.ts',
+      'app.ts',
+      "import { world } from './sandbox/world.ts'\nexport const relay = world",
+      ':1: app.ts may not import sandbox/world.ts',
     ],
-    [
-      'a library in the wrong room',
-      { 'flow/x.ts': "import pRetry from 'p-retry'\npRetry()" },
-      'flow/x.ts:1: flow/ may not use the library p-retry',
-    ],
+    ['a library in the wrong room', 'flow/x.ts', "import pRetry from 'p-retry'\npRetry()", ':1: flow/ may not use the library p-retry'],
     [
       'a part of such a library',
-      { 'http/x.ts': "import { Migrator } from 'kysely/migration'\nexport const x = Migrator" },
-      'http/x.ts:1: http/ may not use the library kysely',
+      'http/x.ts',
+      "import { Migrator } from 'kysely/migration'\nexport const x = Migrator",
+      ':1: http/ may not use the library kysely',
     ],
     [
       'a scoped library in the wrong room',
-      { 'store/x.ts': "import Router from '@koa/router'\nRouter()" },
-      'store/x.ts:1: store/ may not use the library @koa/router',
+      'store/x.ts',
+      "import Router from '@koa/router'\nRouter()",
+      ':1: store/ may not use the library @koa/router',
     ],
     [
       'a driver outside its engine',
-      { 'store/x.ts': "import type { Database } from 'better-sqlite3'\nexport type X = Database" },
-      'store/x.ts:1: store/ may not use the library better-sqlite3',
+      'store/x.ts',
+      "import type { Database } from 'better-sqlite3'\nexport type X = Database",
+      ':1: store/ may not use the library better-sqlite3',
     ],
     [
       'files outside the settings',
-      { 'app.ts': "import { readFileSync } from 'node:fs'\nexport const relay = readFileSync" },
-      'app.ts:1: app.ts may not use node:fs',
+      'app.ts',
+      "import { readFileSync } from 'node:fs'\nexport const relay = readFileSync",
+      ':1: app.ts may not use node:fs',
     ],
-    [
-      'files by their older name',
-      { 'http/x.ts': "import { readFile } from 'fs/promises'\nreadFile()" },
-      'http/x.ts:1: http/ may not use fs/promises',
-    ],
-    [
-      'I/O in the domain',
-      { 'domain/x.ts': "import { request } from 'node:http'\nrequest()" },
-      'domain/x.ts:1: domain/ may not use node:http',
-    ],
-    [
-      'the environment',
-      { 'http/x.ts': 'export const x = process.env.HOME' },
-      'http/x.ts:1: reads the environment, which only the settings do',
-    ],
+    ['files by their older name', 'http/x.ts', "import { readFile } from 'fs/promises'\nreadFile()", ':1: http/ may not use fs/promises'],
+    ['I/O in the domain', 'domain/x.ts', "import { request } from 'node:http'\nrequest()", ':1: domain/ may not use node:http'],
+    ['the environment', 'http/x.ts', 'export const x = process.env.HOME', ':1: reads the environment, which only the settings do'],
     [
       'the environment in brackets',
-      { 'ops/log.ts': "export const x = process['env']" },
-      'ops/log.ts:1: reads the environment, which only the settings do',
+      'ops/log.ts',
+      "export const x = process['env']",
+      ':1: reads the environment, which only the settings do',
     ],
     [
       'the environment taken apart',
-      { 'cli/x.ts': 'const { env } = process\nexport const x = env' },
-      'cli/x.ts:1: reads the environment, which only the settings do',
+      'cli/x.ts',
+      'const { env } = process\nexport const x = env',
+      ':1: reads the environment, which only the settings do',
     ],
     [
       'the environment as a module',
-      { 'cli/x.ts': "import { env } from 'node:process'\nexport const x = env" },
-      'cli/x.ts:1: cli/ may not use node:process',
+      'cli/x.ts',
+      "import { env } from 'node:process'\nexport const x = env",
+      ':1: cli/ may not use node:process',
     ],
     [
       'a clock in the domain',
-      { 'domain/x.ts': 'export const x = () => Date.now()' },
-      'domain/x.ts:1: asks for the time or for something random; both are handed in',
+      'domain/x.ts',
+      'export const x = () => Date.now()',
+      ':1: asks for the time or for something random; both are handed in',
     ],
     [
       'chance in a flow',
-      { 'flow/x.ts': 'export const x = () => Math.random()' },
-      'flow/x.ts:1: asks for the time or for something random; both are handed in',
+      'flow/x.ts',
+      'export const x = () => Math.random()',
+      ':1: asks for the time or for something random; both are handed in',
     ],
-    [
-      'a cycle',
-      {
-        'flow/serve.ts': "import { a } from './x.ts'\nexport const createServe = a",
-        'flow/x.ts': "import { createServe } from './serve.ts'\nexport const a = createServe",
-      },
-      'cycle: flow/serve.ts -> flow/x.ts -> flow/serve.ts',
-    ],
-    [
-      'a cycle of types only',
-      { 'domain/entry.ts': "import type { derive } from './history.ts'\nexport type Entry = typeof derive" },
-      'cycle: domain/entry.ts -> domain/history.ts -> domain/entry.ts',
-    ],
-    [
-      'a module that imports itself',
-      { 'domain/x.ts': "import type { X } from './x.ts'\nexport type Y = X" },
-      'cycle: domain/x.ts -> domain/x.ts',
-    ],
-    [
-      'a longer cycle',
-      { 'domain/a.ts': "import './b.ts'", 'domain/b.ts': "import './c.ts'", 'domain/c.ts': "import './a.ts'" },
-      'cycle: domain/a.ts -> domain/b.ts -> domain/c.ts -> domain/a.ts',
-    ],
-    [
-      'a barrel',
-      { 'domain/all.ts': "export * from './history.ts'" },
-      'domain/all.ts:1: passes on what another module exports; import it from there',
-    ],
+    ['a barrel', 'domain/all.ts', "export * from './history.ts'", ':1: passes on what another module exports; import it from there'],
     [
       'a barrel of types',
-      { 'domain/all.ts': "export type { Entry } from './entry.ts'" },
-      'domain/all.ts:1: passes on what another module exports; import it from there',
+      'domain/all.ts',
+      "export type { Entry } from './entry.ts'",
+      ':1: passes on what another module exports; import it from there',
     ],
     [
       'a barrel in two steps',
-      { 'domain/all.ts': "import { derive } from './history.ts'\nexport { derive }" },
-      'domain/all.ts:1: passes on what another module exports; import it from there',
+      'domain/all.ts',
+      "import { derive } from './history.ts'\nexport { derive }",
+      ':1: passes on what another module exports; import it from there',
     ],
     [
       'a barrel of types in two steps',
-      { 'domain/all.ts': "import type { Entry } from './entry.ts'\nexport type { Entry }" },
-      'domain/all.ts:1: passes on what another module exports; import it from there',
+      'domain/all.ts',
+      "import type { Entry } from './entry.ts'\nexport type { Entry }",
+      ':1: passes on what another module exports; import it from there',
     ],
-    ['a file name that says nothing', { 'domain/utils.ts': 'export const x = 1' }, 'domain/utils.ts: "utils" names nothing that is inside'],
-    [
-      'a folder name that says nothing',
-      { 'http/helpers/x.ts': 'export const x = 1' },
-      'http/helpers/x.ts: "helpers" names nothing that is inside',
-    ],
-    ['a name in another case', { 'domain/statusEntry.ts': 'export const x = 1' }, 'domain/statusEntry.ts: "statusEntry" is not kebab-case'],
-    ['a file in no room', { 'extra.ts': 'export const x = 1' }, 'extra.ts: belongs to no room'],
-    ['a folder that is no room', { 'jobs/x.ts': 'export const x = 1' }, 'jobs/x.ts: belongs to no room'],
+    ['a file name that says nothing', 'domain/utils.ts', 'export const x = 1', ': "utils" names nothing that is inside'],
+    ['a folder name that says nothing', 'http/helpers/x.ts', 'export const x = 1', ': "helpers" names nothing that is inside'],
+    ['a file in no room', 'extra.ts', 'export const x = 1', ': belongs to no room'],
+    ['a folder that is no room', 'jobs/x.ts', 'export const x = 1', ': belongs to no room'],
     [
       'an import of nothing',
-      { 'domain/x.ts': "import { y } from './y.ts'\nexport const x = y" },
-      'domain/x.ts:1: imports ./y.ts, which is no module of the sources',
+      'domain/x.ts',
+      "import { y } from './y.ts'\nexport const x = y",
+      ':1: imports ./y.ts, which is no module of the sources',
     ],
     [
       'an import without its ending',
-      { 'domain/x.ts': "import { derive } from './history'\nexport const x = derive" },
-      'domain/x.ts:1: imports ./history, which is no module of the sources',
+      'domain/x.ts',
+      "import { derive } from './history'\nexport const x = derive",
+      ':1: imports ./history, which is no module of the sources',
     ],
     [
       'an import from outside the sources',
-      { 'flow/x.ts': "import { y } from '../../test/y.ts'\nexport const x = y" },
-      'flow/x.ts:1: imports ../../test/y.ts, which is no module of the sources',
+      'flow/x.ts',
+      "import { y } from '../../test/y.ts'\nexport const x = y",
+      ':1: imports ../../test/y.ts, which is no module of the sources',
     ],
     [
       'an import under a computed name',
-      { 'app.ts': "export const relay = (name: string) => import(name + '.ts')" },
-      'app.ts:1: imports a computed name, which nobody can check',
+      'app.ts',
+      "export const relay = (name: string) => import(name + '.ts')",
+      ':1: imports a computed name, which nobody can check',
     ],
-    ['an asserted type', { 'http/status.routes.ts': SOUND['http/status.routes.ts'] }, 'http/status.routes.ts:3: asserts a type'],
-    ['any', { 'domain/x.ts': 'export const x = (y: any) => y' }, 'domain/x.ts:1: says any'],
-    [
-      'a denied null',
-      { 'domain/x.ts': 'export const x = (y: string | null) => y!.length' },
-      'domain/x.ts:1: says !, that something is not null',
-    ],
-    ['a source that cannot be parsed', { 'domain/x.ts': 'export const = 1' }, 'domain/x.ts:1: cannot be read as a module'],
-  ])('%s', (_name, planted, violation) => {
-    expect(violationsOf(planted)).toEqual([violation])
+    ['a source that cannot be parsed', 'domain/x.ts', 'export const = 1', ':1: cannot be read as a module'],
+  ])('%s', (_name, path, source, violation) => {
+    expect(violationsOf({ [path]: source })).toEqual([path + violation])
   })
 
   test('and code that only looks like a fault passes', () => {

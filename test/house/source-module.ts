@@ -11,7 +11,7 @@ export interface ImportSite {
 
 /** Something else in a module that a house rule is about. */
 export interface Finding {
-  readonly kind: 're-export' | 'environment' | 'assertion' | 'any' | 'non-null' | 'clock' | 'syntax'
+  readonly kind: 're-export' | 'environment' | 'clock' | 'syntax'
   readonly line: number
 }
 
@@ -69,13 +69,6 @@ export function parseModule(path: string, source: string): SourceModule {
     CallExpression(node) {
       if (TIMERS.has(nameOf(node.callee) ?? '')) find('clock', node)
     },
-    TSAsExpression(node) {
-      const { typeAnnotation: type } = node
-      if (type.type !== 'TSTypeReference' || nameOf(type.typeName) !== 'const') find('assertion', node)
-    },
-    TSTypeAssertion: (node) => find('assertion', node),
-    TSAnyKeyword: (node) => find('any', node),
-    TSNonNullExpression: (node) => find('non-null', node),
   }).visit(program)
   return { path, imports, findings }
 }
