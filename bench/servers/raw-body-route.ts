@@ -4,7 +4,7 @@ import getRawBody from 'raw-body'
 import { WEBHOOK_PATH } from '../load/requests.ts'
 import { announce } from './announce.ts'
 
-/** The lower bound for pushes on Koa: a route that reads the body and ignores it. */
+/** The least that a push can cost on Koa: a route that reads the body and ignores it. */
 const router = new Router()
 router.post(WEBHOOK_PATH, async (ctx) => {
   await getRawBody(ctx.req, { limit: 262_144 })

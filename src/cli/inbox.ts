@@ -42,7 +42,7 @@ export function inboxCommand(): Command {
     .option('--refused', 'list instead the last pushes whose signature did not match, and why')
     .addOption(new Option('--reason <reason>', 'only those that are, or were, in quarantine for this').choices(QUARANTINE_REASONS))
     .option('--reprocess', 'reprocess the pushes named, or all in --state')
-    .option('--refresh', 'ask the carrier about each parcel that pushes in --state (quarantined) name; costs calls from the budget')
+    .option('--refresh', 'ask the carrier about each parcel named by a push in --state (quarantined); costs calls from the budget')
     .option('--dismiss', 'dismiss all pushes in --state quarantined; without --yes only says which parcels the relay does not know')
     .option('--yes', 'dismiss; without it nothing is changed')
     .action(async (ids: readonly string[], options: InboxOptions) => {

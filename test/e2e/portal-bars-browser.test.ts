@@ -226,7 +226,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     expect(text).toMatch(/Pushes.*silent.*for \d+ s; 6 entries were found by polls alone\./)
     // The relay reports silence as soon as the evidence is enough.
     expect(text).toMatch(
-      /Noticed.*\d\d:\d\d.*, when [4-6] entries had no push\. By chance this happens once in more than 10,000 such pauses\./,
+      /Noticed.*\d\d:\d\d.*, when [4-6] entries had no push\. The chance of this, if pushes were well, is less than 1 in 10,000\./,
     )
     expect(text).toMatch(/Missed since then ?6/)
     await goTo('Overview')

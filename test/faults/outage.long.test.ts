@@ -247,7 +247,7 @@ test('T1: a crash loop tries refused credentials at most three times in fifteen 
   const folder = temporaryFolder()
   const { url, asked } = await openCarrier({ token: (_request, response) => void response.writeHead(401).end() })
   onTestFinished(closeOpened)
-  // Three starts suffice to show it if each of them tries the credentials.
+  // If each start tried the credentials, three starts would already be too many.
   for (let at = 0; at < byForm(3, 5); at++) {
     const relay = await relayOfTest({ poll: { cron: '0 0 1 1 *' } }, { folder, carrierUrl: url })
     const token = await logIn(relay.internalUrl)

@@ -38,7 +38,7 @@ export async function sendRequest(url: string, { method, headers = {}, body, tim
     request.on('error', reject)
     request.end(body)
   })
-  if (status >= 300 && status < 400) throw new Error('what answers there redirects')
+  if (status >= 300 && status < 400) throw new Error('the server there answers with a redirect')
   return { status, body: type.includes('json') ? parse(text) : text }
 }
 
@@ -46,7 +46,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw new Error('what answers there sends no valid JSON', { cause })
+    throw new Error('the server there sends no valid JSON', { cause })
   }
 }
 

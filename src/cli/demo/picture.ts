@@ -1,7 +1,7 @@
 import type { SandboxParcel } from '../../sandbox/handle.ts'
 import type { PushCounts, ReplicaNews } from './shop.ts'
 
-/** How the relay learned of an event: its push arrived; the push was lost and a poll found it; not yet. */
+/** How the relay learned of an event: its push arrived; a poll found it, and its push is lost or late; not yet. */
 export type Mark = 'pushed' | 'polled' | 'missing'
 
 export interface EventPicture {
@@ -76,7 +76,7 @@ export function totalsOf({ parcels, replicas }: Picture): Totals {
   }
 }
 
-/** Whether a poll found an event whose push was lost. A push that is only late may come after the poll, and is no such gap. */
+/** Whether a poll filled the gap of a lost push. An event counts as `polled` also if its push is only late; that is no gap. */
 export function isFilled({ lost, mark }: EventPicture): boolean {
   return lost && mark === 'polled'
 }

@@ -6,14 +6,11 @@ import { joinKey, type Needs, onlyNeeds, type StoredSnapshot } from './snapshot.
 /** A set of parcels to be joined, while it is loaded. */
 export interface JoinLoad {
   readonly key: string
-  /**
-   * The stretches that are left to load, in order. The parcels of a stretch are loaded together. Only the last parcel of a stretch can
-   * bring the entries above the limit.
-   */
+  /** The stretches that are left to load, in order. The parcels of a stretch are loaded together. */
   readonly stretches: readonly (readonly number[])[]
   /** The maximum of entries of the joined parcel. */
   readonly entriesMax: number
-  /** Counts the entries; null: everything fits into one stretch, so counting is not needed. */
+  /** Counts the entries of the set. Null: there is only one stretch, so counting could not save the load of another. */
   readonly count: EntryCount | null
 }
 
@@ -27,6 +24,7 @@ export function startJoins(joins: readonly (readonly number[])[], { parcels }: S
   })
 }
 
+/** Ends a stretch with the parcel that brings its entries above the limit, so that hardly more is loaded than one parcel may have. */
 function stretchesOf(states: readonly ParcelState[], entriesMax: number): readonly (readonly number[])[] {
   const stretches: number[][] = []
   let room = 0
@@ -41,7 +39,7 @@ function stretchesOf(states: readonly ParcelState[], entriesMax: number): readon
   return stretches
 }
 
-/** States the next stretch of each join. */
+/** The needs of the next stretch of each join. */
 export function joinNeeds(joins: readonly JoinLoad[], { parcels }: StoredSnapshot): Needs {
   const next = joins.flatMap(({ stretches }) => stretches[0] ?? [])
   return onlyNeeds({ whole: next.filter((parcelId) => parcels.get(parcelId)?.whole === false), answers: next })

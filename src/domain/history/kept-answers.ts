@@ -43,7 +43,7 @@ export function betterOrderAnswer<A extends KeptAnswer>(a: A | null, b: A | null
   return (second.entryCount - first.entryCount || compareLastAskedAnswer(first, second)) <= 0 ? first : second
 }
 
-/** How many answers per parcel and language are kept, not counting answers that decide something. */
+/** How many of the last-asked answers are kept per parcel and language. */
 export const ANSWERS_MAX = 8
 
 /** The answers to keep of a parcel. */
@@ -55,7 +55,7 @@ export interface KeptAnswers {
 
 /**
  * Selects the answers to keep: the one that decides the order, and in each language the last-asked ones and the last one that names a
- * distribution type. Any other answer decides nothing, unless it is polled again, so it does not matter when it is dropped.
+ * distribution type. No other answer changes what is served, so it does not matter when it is dropped.
  */
 export function keepAnswers(all: readonly KeptAnswer[]): KeptAnswers {
   const answers = [

@@ -3,9 +3,9 @@ import type { DayCalls } from './carrier-memory.ts'
 const DAY_MS = 86_400_000
 /** A call is counted on its UTC day. More days than this occur only if the clock keeps jumping. */
 const DAYS_MAX = 8
-/** If it depends on another caller when calls continue, ask again after this many milliseconds. */
+/** How long to wait before asking again if another caller decides when a call is possible, milliseconds. */
 const LOOK_MS = 150
-/** The schedules of other callers wait until the waiting app may go, and this many milliseconds longer. */
+/** While an app waits at one caller, scheduled polls of all other callers wait too, and this many milliseconds longer. */
 const GRACE_MS = 500
 
 /** The whole state of the budget for calls to the carrier. Days are counted from the epoch (UTC). Other times are by the budget's clock. */
@@ -14,7 +14,7 @@ export interface BudgetRow {
   readonly seenMs: number
   /** How far the budget's clock is ahead of the clock that drives it, milliseconds. */
   readonly offsetMs: number
-  /** The time, microseconds, at which the last call would be made if all calls had an even pace. */
+  /** The time, microseconds, at which the next call would be made if all calls had an even pace. */
   readonly dueUs: number
   /** Every caller pauses until this time, milliseconds, because the carrier asked for it. */
   readonly pausedUntilMs: number
@@ -57,7 +57,7 @@ export interface BudgetRequest {
   readonly ended: readonly string[]
   /** How long the carrier asked every caller to pause, from now on; 0: it did not. */
   readonly pauseMs: number
-  /** The latest time that the budget's clock can show, computed from the caller's own clock; null: the caller cannot tell. */
+  /** A limit for the budget's clock, computed from the caller's own clock, milliseconds; null: the caller knows none. */
   readonly atMostMs: number | null
 }
 
@@ -98,7 +98,7 @@ export interface BudgetAnswer {
  * **Clock.** The budget's clock never goes back. If the clock that drives it does, the offset grows by as much. It never runs ahead of
  * `atMostMs`, so a clock that is put forward ends no pause.
  *
- * **Rate.** `dueUs` is the time of the last call at an even pace. A call may be made earlier than that by the head start.
+ * **Rate.** `dueUs` is the time of the next call at an even pace. A call may be made earlier than that by the head start.
  *
  * **Apps first.** An app that must wait leaves a mark in the row. Until its call leaves, or the mark lapses, the schedules of other callers
  * get no slot.
@@ -163,7 +163,10 @@ export function callsToday(row: Pick<BudgetRow, 'lastDay' | 'days'>, wallMs: num
   return callsOf(days, lastDay)
 }
 
-/** The row on the day of `wallMs`. Once time moves on, later days in the row were a mistake of the clock, and go. */
+/**
+ * The row on the day of `wallMs`. When a new day begins, later days are removed from the row: the clock counted them by mistake before it was
+ * put back.
+ */
 export function turnDay<R extends Pick<BudgetRow, 'lastDay' | 'days'>>(row: R, wallMs: number): R {
   const today = dayOf(wallMs)
   if (today <= row.lastDay) return today === row.lastDay ? row : { ...row, lastDay: today }

@@ -96,7 +96,8 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
   let answeredBefore: number | null = null
   return (isPoller) => {
     const { breaker, credentials, lastAnswerAtMs, lastFailure } = carrier()
-    // This replica has just become the poller, and does not know what happened to the carrier since its own last answer.
+    // While another replica polls, this one does not see the carrier's answers. Only an answer that it gets after it has become the poller
+    // shows that the carrier has recovered.
     if (!isPoller) answeredBefore = lastAnswerAtMs
     const isFailing = breaker.state !== 'closed'
     if (isFailing) failedAtMs = clock.monotonic()
@@ -121,11 +122,11 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
 }
 
 /**
- * A disk that is low is one trouble, and a disk so full that pushes are refused is another, which begins and ends within the first. Pushes
- * are taken again a little before the second one ends, so its end says from when on.
+ * A disk that is low is one trouble. A disk so full that pushes are refused is another, which begins and ends within the first. Its end is
+ * reported a little after pushes are taken again, and names the time from which they were taken.
  */
 function createDiskLook({ freeBytes, notStored, clock }: TroubleWatchPorts, { freeBytesMin }: TroubleWatchOptions) {
-  /** How many pushes could not be stored until the last look, and until the disk was last found to be full. */
+  /** How many pushes had been refused by the last look (`soFar`), and when the disk was last found to be full (`before`). */
   let [soFar, before] = [0, 0]
   let wasFull = false
   /** Since when pushes are taken; null: they are refused. */

@@ -19,9 +19,9 @@ const BATCH = 500
  * the clock is put forward nothing needs to be done, because the budget limits the polls that become due at once.
  *
  * Call it before each pass of the poller, and also regularly, because deliveries depend on the clock too. Calls at the same time share one
- * run.
+ * check.
  *
- * @param lastSeenMs the last wall-clock time that the last run saw, epoch milliseconds; null: there was none.
+ * @param lastSeenMs the last wall-clock time that the relay saw before it was restarted, epoch milliseconds; null: it never ran before.
  */
 export function createClockRollback({ write, clock, log, onShifted }: ClockRollbackPorts, lastSeenMs: number | null): () => Promise<void> {
   let seen = { wallMs: Math.max(clock.now(), lastSeenMs ?? 0), monotonicMs: clock.monotonic() }

@@ -35,7 +35,7 @@ const SILENCE = 'carrier-silence'
 /** The scan rate is learnt over weeks. It is saved this often, so that a kill loses little of it. */
 const SCAN_RATE_EVERY_MS = 3_600_000
 const PUSHES_EVERY_MS = 60_000
-/** So many of the newest pushes are searched for the last one with news. */
+/** The search for the last push with news looks at this many of the newest pushes. */
 const NEWEST_MAX = 200
 
 export interface ModelCheckpointPorts {
@@ -76,7 +76,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
   let keptSilence = encodeSilence(from.silence, clock.now())
   let isFailing = false
 
-  /** The real time of the last push. The channel counts the start of this run as that time (`resumeChannel`). */
+  /** When the last push really came. In the channel it seems to have come when this run started (`resumeChannel`). */
   const lastPushOf = ({ lastPushAtMs }: PushChannel) => (lastPushAtMs === from.channel.lastPushAtMs ? saved.lastPushAtMs : lastPushAtMs)
 
   async function keepPushes(channel: PushChannel, nowMs: number): Promise<boolean> {
@@ -162,7 +162,7 @@ function toldIn({ record }: Saved): Told {
 }
 
 /**
- * What operators have been told after a report about this channel. A trouble is reported once, and again only if pushes were reliable in between.
+ * What operators know once the state of this channel is reported. A trouble is reported once, and again only if pushes were reliable in between.
  * Pushes in quarantine have events of their own.
  */
 function tellOf({ toldSilent, toldLossy }: Told, channel: PushChannel): Told {

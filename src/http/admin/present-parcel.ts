@@ -54,7 +54,7 @@ function presentEntry(entry: Entry): object {
     location,
     displayToConsumer,
     languages: Object.keys(texts).sort(),
-    /** The sequence in the feed when the relay first learnt of the entry. */
+    /** The sequence of the event that first reported the entry. */
     sequence,
     learntAt: presentInstant(first.atMs),
     learntBy: first.source,

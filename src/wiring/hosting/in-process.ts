@@ -17,8 +17,8 @@ import { assembleWriteSide, openModel, writeRulesOf } from '../write-side.ts'
 import { openReceiveSide, type Receiver, receiveSettingsOf } from './receive-side.ts'
 
 /**
- * While one batch waits for the server, others are decided and sent. But all replicas together commit one batch at a time. So with more
- * batches at once each would be smaller, but would still cost a set of statements.
+ * While one batch waits for the server, others are decided and sent. More than this would not help, because all replicas together commit one
+ * batch at a time: the batches would only be smaller, and each costs a set of statements.
  */
 const BATCHES_AT_ONCE = 3
 

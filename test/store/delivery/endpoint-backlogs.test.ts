@@ -5,7 +5,7 @@ import { engines } from '../../support/store/engines.ts'
 import { changeStoredRows } from '../../support/store/stored-rows.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
-/** More deliveries than one query counts, both of one parcel and of many. */
+/** One query counts 20,000 deliveries. All of these need three queries, and those of one parcel need two. */
 const DELIVERIES = 45_000
 const OF_ONE_PARCEL = 25_000
 

@@ -11,8 +11,8 @@ import { runRelay } from '../../support/relay/relay-process.ts'
 import { LONG } from '../../support/runner/long-form.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 
-/** The slots for connections, and half as many connections again. `npm run faults` uses the default number of slots. */
-const PLACES = LONG ? 4096 : 1000
+/** There are one and a half times as many connections as slots. `npm run faults` uses the default number of slots. */
+const SLOTS = LONG ? 4096 : 1000
 const CONNECTIONS = LONG ? 6000 : 1500
 const PUSHES = LONG ? 1000 : 60
 /** The start of a TLS record that announces 512 bytes of handshake. */
@@ -50,7 +50,7 @@ test(`I16: signed pushes go on beside ${CONNECTIONS} half TLS handshakes`, async
   writeFileSync(certFile, certificate)
   writeFileSync(keyFile, certificateKey)
   const listen = { public: { host: '127.0.0.1', port: 0, tls: { certFile, keyFile } }, internal: { host: '127.0.0.1', port: 0 } }
-  await using relay = await runRelay(writeConfig(folder, 'http://127.0.0.1:9', { listen, limits: { connections: PLACES } }))
+  await using relay = await runRelay(writeConfig(folder, 'http://127.0.0.1:9', { listen, limits: { connections: SLOTS } }))
   await pushInTurn(relay.publicUrl)
   const control = await pushInTurn(relay.publicUrl)
   const port = Number(new URL(relay.publicUrl).port)
@@ -59,7 +59,7 @@ test(`I16: signed pushes go on beside ${CONNECTIONS} half TLS handshakes`, async
   const { connected, closed } = await flood.count()
   console.info(
     [
-      `I16: sent: ${connected} connections that stop in the middle of a TLS handshake, to ${PLACES} places, ${closed} seen closed;`,
+      `I16: sent: ${connected} connections that stop in the middle of a TLS handshake, to ${SLOTS} slots, ${closed} seen closed;`,
       `${PUSHES} signed pushes, each on a connection of its own, p99 ${Math.round(beside.p99Ms)} ms; without them ${Math.round(control.p99Ms)} ms`,
     ].join(' '),
   )

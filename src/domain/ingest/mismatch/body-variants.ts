@@ -63,7 +63,7 @@ function* recoded(text: string): Generator<BodyVariant, undefined> {
   if (/^[A-Za-z0-9+/_\s-]{8,}={0,2}\s*$/.test(text))
     yield { bytes: Buffer.from(text, 'base64'), causes: [causeOf('body_base64', 'the sender signed the decoded bytes')] }
   if (/[\u0080-\uffff]/.test(text)) {
-    // Only such texts differ in these encodings.
+    // A text of ASCII alone has the same bytes in Latin-1, and in NFC and NFD.
     if (!/[\u0100-\uffff]/.test(text)) {
       const single = Buffer.from(text, 'latin1')
       yield { bytes: single, causes: [causeOf(isUtf8(single) ? 'body_recoded' : 'body_latin1')] }
@@ -89,7 +89,7 @@ function formDecoded(text: string): string {
   }
 }
 
-/** The only item or the only member of a JSON body, or the text of a JSON string; also the body as the only item of a list. */
+/** What a JSON body may wrap: the first items of a list, members with usual names, or the text of a string. Also the body in a list. */
 function* inEnvelopes(text: string): Generator<BodyVariant, undefined> {
   const made = (next: string, ...causes: readonly MismatchCause[]): BodyVariant => ({ bytes: Buffer.from(next, 'utf8'), causes })
   const reading = readJson(Buffer.from(text, 'utf8'))

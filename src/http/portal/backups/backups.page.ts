@@ -73,7 +73,7 @@ function contents({ to, nowMs }: Visit, { settings, backups, unreadable }: Backu
   ])}
 <form class="filters" method="post" action="${to`/backups`.path}" aria-label="Back up now"><div><label for="backup-name">Name</label><input id="backup-name" name="name" required maxlength="80" autocomplete="off" spellcheck="false"></div><div><button class="btn" type="submit">Back up now</button></div></form>
 ${refusal === null ? null : html`<div class="note bad" role="alert">${refusal}</div>`}
-<p>${link(to`/jobs`, 'Jobs')} shows how far one is.</p>
+<p>${link(to`/jobs`, 'Jobs')} shows how far a backup is.</p>
 ${
   unreadable !== null
     ? html`<div class="note bad" role="alert">The folder cannot be read: ${unreadable}.</div>`

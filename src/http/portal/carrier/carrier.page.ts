@@ -181,7 +181,7 @@ function tokenEvidence(carrier: CarrierState, nowMs: number): Part {
   if (carrier.credentials === 'refused')
     return html`${refusalEvidence(carrier, nowMs)} Correct <code>upstream.password</code>, then reload: <code>parcel-relay reload</code>.`
   if (carrier.credentials === 'obtained')
-    return 'The carrier’s login took the user name and password. No answer has come with its token yet.'
+    return 'The carrier’s login took the user name and password. No call with its token has been answered yet.'
   return 'The carrier’s own login, with the user name and password of upstream.'
 }
 
@@ -196,7 +196,7 @@ function budgetMark({ budget: { callsToday, callsPerDay } }: CarrierState): Mark
 }
 
 function noticedText({ noticedAtMs, found }: SilenceEvidence, nowMs: number): Part {
-  return html`${timeInSentence(noticedAtMs, nowMs)}, when ${counted(found, 'entry', 'entries')} had no push. By chance this happens once in more than 10,000 such pauses.`
+  return html`${timeInSentence(noticedAtMs, nowMs)}, when ${counted(found, 'entry', 'entries')} had no push. The chance of this, if pushes were well, is less than 1 in 10,000.`
 }
 
 function percentText(share: number): string {
