@@ -3165,6 +3165,10 @@ export interface components {
                     from: string;
                     /** Format: date-time */
                     until: string;
+                    /** @description How many different pushes, as far as is known. Null: for another cause than `not_stored`. */
+                    pushes: number | null;
+                    /** @description How many of those are known to have come again and were taken. */
+                    again: number | null;
                 }[];
                 /** @description Up to 10 paths other than `webhook.path` to which something was posted and answered with 404, the last first, seen by this replica since its start. Anybody can post such requests. */
                 misdirected: {
@@ -6559,4 +6563,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 976712a2eed14ae6216ae866028125c75925e83730fc5589814e1a9215acce20
+// Made of docs/openapi.json with the SHA-256 63a4f41aafa4cf5908675ed3cdc972ee495cde440bec57a8ac10c432897322ad

@@ -63,6 +63,7 @@ function presentFacts(overview: unknown): string {
   const rows: readonly (readonly [name: string, state: string, evidence: string])[] = [
     ['pushes', text('pushes', 'standing')?.replaceAll('_', ' ') ?? '', text('pushes', 'evidence') ?? ''],
     ...wrongPaths(memberOf(overview, 'pushes')),
+    ...comebacks(memberOf(overview, 'pushes')),
     ['carrier', text('carrier', 'standing') ?? '', carrierEvidence(memberOf(overview, 'carrier'))],
     [
       'endpoints',
@@ -115,6 +116,16 @@ function wrongPaths(pushes: unknown): readonly (readonly [name: string, state: s
   return telling.slice(0, WRONG_PATHS_SHOWN).map((one) => {
     const times = counted(Number(memberOf(one, 'count')), 'time', 'times')
     return ['', 'wrong path', `POST ${textOf(one, 'path') ?? ''}: 404, ${times} since ${textOf(one, 'firstAt') ?? ''}`]
+  })
+}
+
+/** Pushes that were refused and have all come again: no problem, but their reader waits to hear of it. */
+function comebacks(pushes: unknown): readonly (readonly [name: string, state: string, evidence: string])[] {
+  return listOf(pushes, 'refused').flatMap((spell) => {
+    const [count, again] = [Number(memberOf(spell, 'pushes')), Number(memberOf(spell, 'again'))]
+    if (count === 0 || again < count) return []
+    const which = `${counted(count, 'push that was', 'pushes that were')} answered with 503 from ${textOf(spell, 'from') ?? ''} until ${textOf(spell, 'until') ?? ''}`
+    return [['', 'come again', `${which}: all have come again`] as const]
   })
 }
 

@@ -103,7 +103,7 @@ export function openReporting(ports: ReportingPorts) {
       pushLog.storedAgain()
     },
     /** Applies a report of the receiver's thread. */
-    received({ pushes: counts, commits: committed, refusals, refusedSenders: senders, reasons }: ReceiverNews): void {
+    received({ pushes: counts, commits: committed, refusals, refusedSenders: senders, reasons, comebacks }: ReceiverNews): void {
       for (const { outcome, keyIndex, count } of counts) {
         meter.pushReceived(outcome, keyIndex, count)
         ports.refused.note(outcome, count)
@@ -111,6 +111,7 @@ export function openReporting(ports: ReportingPorts) {
         if (outcome === 'storage_unavailable') notStored += count
         warnOfExpired(outcome, count)
       }
+      ports.refused.noteComebacks(comebacks)
       for (const refusal of refusals) {
         meter.refusalExplained(refusal.causes.map(({ code }) => code))
         write.keepRefusal(refusal).catch((err: unknown) => log.debug({ err }, 'why a push was refused cannot be kept'))

@@ -1,3 +1,5 @@
+import { renameSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { startWorld } from '../faults/world.ts'
 import { answerBody, pushBody } from '../support/history/builders.ts'
@@ -101,4 +103,27 @@ test('status says how many pushes got 503 and when, also after the disk has room
     expect.stringMatching(/^1 problem\n(?: {2}.*\n)*\nPushes were answered with 503, 3 times\n {2}3 requests from \S+Z until \S+Z\.\n/),
   ])
   expect(after.stdout).toContain('ask it to send again what got 503 between these times')
+})
+
+test('status says when the pushes that got 503 have come again', async () => {
+  const relay = await relayOfTest()
+  const run = commandsOf(relay)
+  const store = join(relay.folder, 'relay.db')
+  renameSync(store, `${store}.away`)
+  let id = 73_100_000
+  const refused: Buffer[] = []
+  // Pushes are taken until the relay notices that its store is gone.
+  while (refused.length < 2) {
+    const body = pushBody({ trackingIds: [String(id++)] })
+    if ((await push(relay.publicUrl, body)).status === 503) refused.push(body)
+  }
+  for (const body of refused) expect((await push(relay.publicUrl, body)).status).toBe(503)
+  renameSync(`${store}.away`, store)
+  const expectTaken = async (body: Buffer = Buffer.alloc(0)) => expect((await push(relay.publicUrl, body)).status).toBe(200)
+  await vi.waitFor(() => expectTaken(refused[0]), { timeout: 60_000 })
+  expect((await run('status')).stdout).toContain('2 different pushes were refused, and 1 is known to have come again.')
+  for (const body of refused) await expectTaken(body)
+  const { stdout } = await run('status')
+  expect(stdout).toMatch(/^ +come again +2 pushes that were answered with 503 from \S+Z until \S+Z: all have come again$/m)
+  expect(stdout).not.toMatch(/^Pushes were answered with 503/m)
 })

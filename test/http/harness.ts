@@ -66,6 +66,7 @@ export async function startPublic(world: PublicWorld = {}) {
       meter,
       clock: systemClock,
       refusals,
+      comebacks: { refused: () => {}, taken: () => {} },
     }),
     refusals,
     misdirected: (request) => void misdirected.push(request),

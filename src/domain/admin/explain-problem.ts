@@ -2,14 +2,14 @@ import { bytesText, counted, countText, spanText } from '../amounts.ts'
 import { typedName } from '../delivery/endpoint.ts'
 import { failureSentence, isLikelyKey, refusesAll, wordFailure } from '../delivery/failure-words.ts'
 import type { MisdirectedPath } from '../ingest/misdirected.ts'
-import type { RefusedPushes } from '../ingest/refused-pushes.ts'
+import { hasAllComeAgain, type RefusedPushes } from '../ingest/refused-pushes.ts'
 import { failureText } from '../polling/carrier-failure-words.ts'
 import type { PastSilence } from '../polling/push-health.ts'
 import { noPushSinceMs, pushEvidence } from '../polling/push-standing.ts'
 import { plainText } from '../words.ts'
 import { type DiskRoom, isDiskFull } from './disk-room.ts'
 import { NOTICED_WITHIN_MS, type OwnRefusals, ownRefusalsOf } from './own-refusals.ts'
-import { spellText, wholeSpell } from './refused-words.ts'
+import { comebackText, spellText, wholeSpell } from './refused-words.ts'
 import { areOnlyMisunderstood, misdirectedSincePush, type Problem, type Situation } from './verdict.ts'
 
 /** A problem in plain text, for a terminal or a message. */
@@ -166,7 +166,7 @@ function explainLoss({ pushes, refused, missedByHour }: Situation, nowMs: number
       'Polls find what they do not bring, but late.',
       UNHEARD_OF,
     ],
-    todo: own?.explainMost === true ? OWN_REFUSALS_TODO : [...(own === null ? [] : OWN_REFUSALS_TODO.slice(0, 1)), ...OTHERS_LOSE_TODO],
+    todo: [...(own === null ? [] : ownRefusalTodo(own)), ...(own?.explainMost === true ? [] : OTHERS_LOSE_TODO)],
   }
 }
 
@@ -175,13 +175,21 @@ function ownRefusalEvidence({ spells, missed, explained }: OwnRefusals): readonl
   return [
     `The relay itself refused pushes with 503: ${spells.slice(0, SPELLS_SHOWN).map(spellText).join(', ')}.`,
     `Of ${counted(missed, 'lost push', 'lost pushes')} noticed in the last 24 h, ${countText(explained)} ${explained === 1 ? 'was' : 'were'} noticed then or up to ${spanText(NOTICED_WITHIN_MS)} later. What came again after a poll had found it is among them.`,
+    ...listOfOne(comebackText(spells)),
   ]
 }
 
-const OWN_REFUSALS_TODO: readonly string[] = [
-  'What the relay refused is not lost by the carrier: ask it whether it sends refused pushes again. The runbook “Refused pushes” says what to do if not.',
-  'The estimate falls as further pushes come. Look at the carrier, and at the proxy in front of the relay, only if losses are still noticed when none has been refused for hours.',
-]
+function ownRefusalTodo({ spells, explainMost }: OwnRefusals): readonly string[] {
+  const ask =
+    'What the relay refused is not lost by the carrier: ask it whether it sends refused pushes again. The runbook “Refused pushes” says what to do if not.'
+  const wait =
+    'The estimate falls as further pushes come. Look at the carrier, and at the proxy in front of the relay, only if losses are still noticed when none has been refused for hours.'
+  return [...(hasAllComeAgain(spells) ? [] : [ask]), ...(explainMost ? [wait] : [])]
+}
+
+function listOfOne(text: string | null): readonly string[] {
+  return text === null ? [] : [text]
+}
 
 const OTHERS_LOSE_TODO: readonly string[] = [
   'Look in the log of the proxy in front of the relay for answers to the carrier other than 200, and mend their cause.',
@@ -208,7 +216,8 @@ function explainRefused(refused: readonly RefusedPushes[]): Explanation {
     evidence: [
       ...refused.slice(0, SPELLS_SHOWN).map((spell) => `${spellText(spell)}.`),
       ...(earlier.length === 0 ? [] : [`Before that ${spellText(wholeSpell(earlier))}, with pauses.`]),
-      'A push that was tried several times counts as often. This is shown for a day after the last one.',
+      ...listOfOne(comebackText(refused)),
+      'A push that was tried several times counts as often. This is shown for a day after the last one, unless all have come again.',
       'Polls find the entries of parcels that the relay knows. Parcels that only refused pushes named stay unknown.',
     ],
     todo: [

@@ -1,4 +1,4 @@
-import { counted } from '../amounts.ts'
+import { counted, countText } from '../amounts.ts'
 import type { RefusedPushes } from '../ingest/refused-pushes.ts'
 
 type Spell = Omit<RefusedPushes, 'cause'>
@@ -16,6 +16,16 @@ export function wholeSpell(spells: readonly Spell[]): Spell {
     fromMs: Math.min(...spells.map(({ fromMs }) => fromMs)),
     untilMs: Math.max(...spells.map(({ untilMs }) => untilMs)),
   }
+}
+
+/** How many of the refused pushes have come again; null: it is not known of all. */
+export function comebackText(spells: readonly RefusedPushes[]): string | null {
+  const comebacks = spells.flatMap(({ comeback }) => comeback ?? [])
+  const pushes = comebacks.reduce((sum, one) => sum + one.pushes, 0)
+  const again = comebacks.reduce((sum, one) => sum + one.again, 0)
+  if (pushes === 0 || comebacks.length < spells.length) return null
+  if (again >= pushes) return `${counted(pushes, 'push was', 'pushes were')} refused, and all have come again.`
+  return `${counted(pushes, 'different push was', 'different pushes were')} refused, and ${again === 0 ? 'none' : countText(again)} ${again > 1 ? 'are' : 'is'} known to have come again. After a restart, and at another replica, the relay does not recognize them.`
 }
 
 function timeText(atMs: number): string {

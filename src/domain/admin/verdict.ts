@@ -2,7 +2,7 @@ import type { EndpointBacklog, EndpointState } from '../delivery/endpoint-state.
 import type { FailureGroup } from '../delivery/failure-group.ts'
 import type { HeldGroup } from '../ingest/inbox.ts'
 import type { MisdirectedPath } from '../ingest/misdirected.ts'
-import type { RefusedPushes } from '../ingest/refused-pushes.ts'
+import { hasAllComeAgain, type RefusedPushes } from '../ingest/refused-pushes.ts'
 import type { CarrierState } from '../polling/carrier-answer.ts'
 import { type CarrierStanding, carrierStanding } from '../polling/carrier-standing.ts'
 import type { PushChannelView } from '../polling/poll.ts'
@@ -151,9 +151,10 @@ export function misdirectedSincePush({ pushes, webhook }: Pick<Situation, 'pushe
 /** What is over, and has left work behind: the carrier may never send those pushes again. */
 function ofPast({ pushes, pastSilence, refused }: Glance): readonly Problem[] {
   const notStored = refused.filter(({ cause }) => cause === 'not_stored')
+  const lacksNone = hasAllComeAgain(notStored)
   return [
     ...(pastSilence === null || pushes.health === 'silent' ? [] : [{ kind: 'silence_over', silence: pastSilence } as const]),
-    ...(notStored.length === 0 ? [] : [{ kind: 'pushes_refused', refused: notStored } as const]),
+    ...(lacksNone ? [] : [{ kind: 'pushes_refused', refused: notStored } as const]),
   ]
 }
 

@@ -14,6 +14,14 @@ export interface RefusedPushes {
   /** When the first and the last of them came. */
   readonly fromMs: number
   readonly untilMs: number
+  /** Absent for causes other than `not_stored`, for which nobody knows whose pushes these are. */
+  readonly comeback?: Comeback
+}
+
+/** How many different pushes were refused, and how many of them are known to have come again and were taken. */
+export interface Comeback {
+  readonly pushes: number
+  readonly again: number
 }
 
 const CAUSES: ReadonlyMap<string, RefusedCause> = new Map([
@@ -44,19 +52,46 @@ export function addRefused(
   const shown = spells.filter((spell) => isShown(spell, atMs))
   const last = shown.findLast((one) => one.cause === cause)
   // A pause has passed also if the clock was put back.
-  if (last === undefined || Math.abs(atMs - last.untilMs) >= PAUSE_MS) return [...shown, { cause, count, fromMs: atMs, untilMs: atMs }]
+  if (last === undefined || Math.abs(atMs - last.untilMs) >= PAUSE_MS) {
+    const comeback = cause === 'not_stored' ? { comeback: NO_COMEBACK } : {}
+    return [...shown, { cause, count, fromMs: atMs, untilMs: atMs, ...comeback }]
+  }
   return shown.map((one) => (one === last ? { ...last, count: last.count + count, untilMs: Math.max(last.untilMs, atMs) } : one))
 }
+
+/**
+ * Adds to the spells of one process the pushes that were refused for the first time, to the newest, and those that have come again, to the
+ * oldest that lack any: in the end the sum is right.
+ */
+export function addComebacks(spells: readonly RefusedPushes[], { pushes, again }: Comeback): readonly RefusedPushes[] {
+  const newest = spells.findLast(({ comeback }) => comeback !== undefined)
+  let left = again
+  return spells.map((spell) => {
+    if (spell.comeback === undefined) return spell
+    const known = spell.comeback.pushes + (spell === newest ? pushes : 0)
+    const more = Math.min(left, known - spell.comeback.again)
+    left -= more
+    return { ...spell, comeback: { pushes: known, again: spell.comeback.again + more } }
+  })
+}
+
+/** Whether every push that could not be stored has come again since. False: it is not known. */
+export function hasAllComeAgain(spells: readonly RefusedPushes[]): boolean {
+  return spells.every(({ comeback }) => comeback !== undefined && comeback.pushes > 0 && comeback.again >= comeback.pushes)
+}
+
+const NO_COMEBACK: Comeback = { pushes: 0, again: 0 }
 
 /** The spells of all processes as operators see them: those without a long pause between them are one. The newest come first. */
 export function joinRefused(spells: readonly RefusedPushes[], nowMs: number): readonly RefusedPushes[] {
   const joined: RefusedPushes[] = []
   const shown = spells.filter((spell) => isShown(spell, nowMs))
-  for (const { cause, count, fromMs, untilMs } of shown.toSorted((a, b) => a.fromMs - b.fromMs)) {
+  for (const { cause, count, fromMs, untilMs, comeback } of shown.toSorted((a, b) => a.fromMs - b.fromMs)) {
+    const spell = { cause, count, fromMs, untilMs, ...(comeback === undefined ? {} : { comeback }) }
     const at = joined.findLastIndex((one) => one.cause === cause)
     const before = joined[at]
-    if (before === undefined || fromMs - before.untilMs >= PAUSE_MS) joined.push({ cause, count, fromMs, untilMs })
-    else joined[at] = { ...before, count: before.count + count, untilMs: Math.max(before.untilMs, untilMs) }
+    if (before === undefined || fromMs - before.untilMs >= PAUSE_MS) joined.push(spell)
+    else joined[at] = { ...before, ...joinOf(before, spell) }
   }
   return joined.toSorted((a, b) => b.untilMs - a.untilMs)
 }
@@ -66,22 +101,47 @@ function isShown({ untilMs }: Pick<RefusedPushes, 'untilMs'>, nowMs: number): bo
   return Math.abs(nowMs - untilMs) < SHOWN_MS
 }
 
+function joinOf(before: RefusedPushes, spell: RefusedPushes): Omit<RefusedPushes, 'cause' | 'fromMs'> {
+  const [one, other] = [before.comeback, spell.comeback]
+  return {
+    count: before.count + spell.count,
+    untilMs: Math.max(before.untilMs, spell.untilMs),
+    ...(one === undefined || other === undefined
+      ? {}
+      : { comeback: { pushes: one.pushes + other.pushes, again: one.again + other.again } }),
+  }
+}
+
 /** The prefix of the subjects under which spells are stored. */
 export const REFUSED_SUBJECTS = 'refused '
 const SUBJECT = /^refused (\S+) (\d+) (\S+)$/
-/** A process stores some hundred spells at most. So many are kept also if it is started again and again. */
+/** A process stores some hundred rows at most. So many are kept also if it is started again and again. */
 const STORED_MAX = 1000
+/** The names of the rows with the comeback of a spell, beside the row that is named after its cause. */
+const [PUSHES, AGAIN] = ['pushes', 'again']
 
 /** A spell as it is stored. Each process has rows of its own, so that none overwrites those of another. */
-export function encodeRefused({ cause, count, fromMs, untilMs }: RefusedPushes, process: string): Trouble {
-  return { subject: `${REFUSED_SUBJECTS}${cause} ${fromMs} ${process}`, sinceMs: untilMs, count }
+export function encodeRefused({ cause, count, fromMs, untilMs, comeback }: RefusedPushes, process: string): readonly Trouble[] {
+  const row = (name: string, rowCount: number): Trouble => ({
+    subject: `${REFUSED_SUBJECTS}${name} ${fromMs} ${process}`,
+    sinceMs: untilMs,
+    count: rowCount,
+  })
+  return [row(cause, count), ...(comeback === undefined ? [] : [row(PUSHES, comeback.pushes), row(AGAIN, comeback.again)])]
 }
 
-/** Reads a stored spell, and the process that has stored it; null: it is none. */
-export function decodeRefused({ subject, sinceMs, count }: Trouble): (RefusedPushes & { readonly process: string }) | null {
-  const [, name, fromMs, process = ''] = SUBJECT.exec(subject) ?? []
-  const cause = [...CAUSES.values()].find((one) => one === name)
-  return cause === undefined ? null : { cause, count, fromMs: Number(fromMs), untilMs: sinceMs, process }
+/** Reads the stored spells, each with the process that has stored it. */
+export function decodeRefused(rows: readonly Trouble[]): readonly (RefusedPushes & { readonly process: string })[] {
+  const counts = new Map(rows.map(({ subject, count }) => [subject, count]))
+  return rows.flatMap(({ subject, sinceMs, count }) => {
+    const [, name, fromMs, process = ''] = SUBJECT.exec(subject) ?? []
+    const cause = [...CAUSES.values()].find((one) => one === name)
+    if (cause === undefined) return []
+    const pushes = counts.get(`${REFUSED_SUBJECTS}${PUSHES} ${fromMs} ${process}`)
+    const again = counts.get(`${REFUSED_SUBJECTS}${AGAIN} ${fromMs} ${process}`)
+    const comeback = cause !== 'not_stored' || pushes === undefined || again === undefined ? {} : { comeback: { pushes, again } }
+    return [{ cause, count, fromMs: Number(fromMs), untilMs: sinceMs, process, ...comeback }]
+  })
 }
 
 /** The stored spells that are to be forgotten: those that are not shown any more, and the oldest if there are too many. */

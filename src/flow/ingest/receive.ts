@@ -6,6 +6,7 @@ import { parsePush } from '../../domain/ingest/parse-push.ts'
 import type { RefusedPush } from '../../domain/ingest/refusal.ts'
 import { isSignature, type Verifier } from '../../domain/ingest/signature.ts'
 import type { Clock, Meter } from '../ports.ts'
+import type { Comebacks } from './comebacks.ts'
 import type { RefusalSamples } from './explain-refusals.ts'
 
 /** A push as it arrived: nothing has decoded, decompressed or parsed `body` (DOMAIN 5.1). */
@@ -31,6 +32,7 @@ export interface ReceivePorts {
   readonly clock: Clock
   /** Examines some of the pushes that are refused. */
   readonly refusals: Pick<RefusalSamples, 'isDue' | 'take'>
+  readonly comebacks: Comebacks
 }
 
 /** Takes one push. If it resolves, the push is durable and is answered with 2xx. */
@@ -43,13 +45,24 @@ const RETRY_AFTER_MS = 5000
  * Creates the verb behind the webhook. It verifies the exact bytes, then records them. Throws `signature_invalid` (nothing is stored) and
  * `storage_unavailable` (it is unknown whether the push is durable, so the sender must push again; a duplicate does no harm).
  */
-export function createReceive({ verifier, recorder, admit, meter, clock, refusals }: ReceivePorts): Receive {
+export function createReceive({ verifier, recorder, admit, meter, clock, refusals, comebacks }: ReceivePorts): Receive {
   const verified = ({ body, signatures, origin }: PushRequest): number => {
     const signature = onlyOne(signatures)
     const keyIndex = signature === null ? null : verifier.verify(body, signature)
     if (keyIndex !== null) return keyIndex
     if (refusals.isDue()) refusals.take({ ...origin(), body, signatures })
     throw signatureInvalid()
+  }
+
+  const record = async (incoming: IncomingPush, [signature = '']: readonly string[]): Promise<RecordOutcome> => {
+    try {
+      const outcome = await recorder.submit(incoming)
+      comebacks.taken(signature)
+      return outcome
+    } catch (error) {
+      comebacks.refused(signature)
+      throw error
+    }
   }
 
   return async (request) => {
@@ -63,7 +76,7 @@ export function createReceive({ verifier, recorder, admit, meter, clock, refusal
         return { kind: 'check' }
       }
       const { body, contentEncoding } = request
-      const outcome = await recorder.submit(parsePush({ body, contentEncoding, receivedAtMs, keyIndex }))
+      const outcome = await record(parsePush({ body, contentEncoding, receivedAtMs, keyIndex }), request.signatures)
       meter.pushReceived(outcome.kind, keyIndex)
       return outcome
     } catch (cause) {

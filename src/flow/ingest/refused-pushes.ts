@@ -1,4 +1,5 @@
 import {
+  addComebacks,
   addRefused,
   decodeRefused,
   encodeRefused,
@@ -15,6 +16,8 @@ import type { WriteSide } from '../write-side.ts'
 export interface RefusedPushesKeeper {
   /** Counts pushes with this outcome, if it is one with which they are refused. */
   note(outcome: string, count: number): void
+  /** Counts pushes that could not be stored for the first time, and those that have come again. Call it after `note`. */
+  noteComebacks(counts: { readonly first: number; readonly again: number }): void
   /** Saves what has changed since the last call. Rejects if the store fails; the next call saves it then. */
   save(): Promise<void>
   /** The spells of refused pushes, the newest first. */
@@ -37,14 +40,17 @@ export function createRefusedPushes({ write, reads, process, clock }: RefusedPus
       const cause = refusedCauseOf(outcome)
       if (cause !== null) own = addRefused(own, { cause, count }, clock.now())
     },
+    noteComebacks({ first, again }) {
+      if (first + again > 0) own = addComebacks(own, { pushes: first, again })
+    },
     async save() {
       const saving = own
       if (saving === saved) return
-      await write.saveRefused({ spells: saving.map((one) => encodeRefused(one, process)), nowMs: clock.now() })
+      await write.saveRefused({ spells: saving.flatMap((one) => encodeRefused(one, process)), nowMs: clock.now() })
       saved = saving
     },
     async list() {
-      const stored = (await reads.listTroubles(REFUSED_SUBJECTS)).flatMap((row) => decodeRefused(row) ?? [])
+      const stored = decodeRefused(await reads.listTroubles(REFUSED_SUBJECTS))
       // The own ones may not be saved yet.
       return joinRefused([...stored.filter((one) => one.process !== process), ...own], clock.now())
     },

@@ -79,6 +79,10 @@ const pushesSchema = () =>
           count: wholeNumber().describe('How many requests; a push that was sent four times counts four times.'),
           from: instant(),
           until: instant(),
+          pushes: wholeNumber()
+            .nullable()
+            .describe('How many different pushes, as far as is known. Null: for another cause than `not_stored`.'),
+          again: wholeNumber().nullable().describe('How many of those are known to have come again and were taken.'),
         }),
       )
       .describe('Pushes that were refused in the last day, in spells without a pause of an hour, the newest first.'),
@@ -188,11 +192,13 @@ function presentOverview(situation: Situation & Pick<Past, 'missing'>, nowMs: nu
         pushes.probation === null
           ? null
           : { since: presentInstant(pushes.probation.sinceMs), trustedFrom: presentInstant(pushes.probation.untilMs) },
-      refused: refused.map(({ cause, count: requests, fromMs, untilMs }) => ({
+      refused: refused.map(({ cause, count: requests, fromMs, untilMs, comeback }) => ({
         cause,
         count: requests,
         from: presentInstant(fromMs),
         until: presentInstant(untilMs),
+        pushes: comeback?.pushes ?? null,
+        again: comeback?.again ?? null,
       })),
       misdirected: webhook.misdirected.map(({ path, isSigned, count, firstAtMs, lastAtMs }) => ({
         path,

@@ -5,6 +5,7 @@ import { addMisdirected, type MisdirectedPath } from '../../domain/ingest/misdir
 import type { Refusal } from '../../domain/ingest/refusal.ts'
 import { createVerifier, type Verifier } from '../../domain/ingest/signature.ts'
 import { type CommitStats, commitStatsOf } from '../../flow/history/commit-stats.ts'
+import { createComebacks } from '../../flow/ingest/comebacks.ts'
 import { createRefusalSamples } from '../../flow/ingest/explain-refusals.ts'
 import { createReceive } from '../../flow/ingest/receive.ts'
 import { createRefusedSenders, type RefusedSender } from '../../flow/ingest/refused-senders.ts'
@@ -46,6 +47,8 @@ export interface ReceiverNews {
   readonly refusedSenders: readonly string[]
   /** Why pushes were quarantined; each reason once. */
   readonly reasons: readonly string[]
+  /** How many pushes could not be stored for the first time, and how many of those have come again and were taken. */
+  readonly comebacks: { readonly first: number; readonly again: number }
 }
 
 interface PushCount {
@@ -101,19 +104,28 @@ function verifierOf({ push }: SigningKeys): Verifier {
 const SENDERS_MAX = 5
 
 /** Collects counts, commits and refusals until the host asks for them. */
-function collectNews() {
+function collectNews(clock: Pick<Clock, 'monotonic'>) {
   const pushes = new Map<string, PushCount>()
   let commits: (CommitStats | Error)[] = []
   let explained: Refusal[] = []
   let senders: readonly string[] = []
   const reasons = new Set<string>()
+  let cameBack = { first: 0, again: 0 }
   const report = createTurnReport((): ReceiverNews => {
-    const news = { pushes: [...pushes.values()], commits, refusals: explained, refusedSenders: senders, reasons: [...reasons] }
+    const news = {
+      pushes: [...pushes.values()],
+      commits,
+      refusals: explained,
+      refusedSenders: senders,
+      reasons: [...reasons],
+      comebacks: cameBack,
+    }
     pushes.clear()
     reasons.clear()
     commits = []
     explained = []
     senders = []
+    cameBack = { first: 0, again: 0 }
     return news
   })
   const meter = {
@@ -135,13 +147,20 @@ function collectNews() {
   const addSender = (address: string) => {
     if (!senders.includes(address)) senders = [address, ...senders].slice(0, SENDERS_MAX)
   }
+  const comebacks = createComebacks({
+    tell(what) {
+      cameBack = { ...cameBack, [what]: cameBack[what] + 1 }
+      report.changed(false)
+    },
+    clock,
+  })
   const addReason = (reason: string) => void reasons.add(reason)
-  return { report, meter, addCommit, addRefusal, addSender, addReason }
+  return { report, meter, addCommit, addRefusal, addSender, addReason, comebacks }
 }
 
 export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock, log }: ReceiveSidePorts): ReceiveSide {
   const { limits, webhook } = settings
-  const { report, meter, addCommit, addRefusal, addSender, addReason } = collectNews()
+  const { report, meter, addCommit, addRefusal, addSender, addReason, comebacks } = collectNews(clock)
   const groupCommit = createGroupCommit(
     {
       queue,
@@ -170,7 +189,7 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
   const listener = createPublicListener({
     log,
     meter,
-    receive: createReceive({ verifier, recorder: observed, admit: admitOutsideTrouble(disk), meter, clock, refusals }),
+    receive: createReceive({ verifier, recorder: observed, admit: admitOutsideTrouble(disk), meter, clock, refusals, comebacks }),
     refusals,
     addressOf,
     path: webhook.path,

@@ -91,6 +91,17 @@ test('pushes that got 503 are told with how many and when, and who must do what'
   expect(todo.join(' ')).toMatch(/sends refused pushes again.*ask it to send again what got 503.*parcel-relay watch --file FILE/)
 })
 
+test('pushes that got 503 are told with how many have come again, as far as is known', () => {
+  const evidenceOf = (again: number, count = 2) => {
+    const comeback = { pushes: 120, again }
+    const refused = Array.from({ length: count }, () => ({ cause: 'not_stored' as const, count: 355, fromMs: 0, untilMs: 1000, comeback }))
+    return explainProblem({ kind: 'pushes_refused', refused }, WELL, 2000).evidence[count]
+  }
+  expect(evidenceOf(0, 1)).toMatch(/^120 different pushes were refused, and none is known to have come again\. After a restart/)
+  expect(evidenceOf(59)).toMatch(/^240 different pushes were refused, and 118 are known to have come again\./)
+  expect(evidenceOf(120)).toBe('240 pushes were refused, and all have come again.')
+})
+
 test('a silence that is over says from when until when, and what may still be missing', () => {
   const { title, evidence, todo } = explainProblem({ kind: 'silence_over', silence: { fromMs: 0, toMs: 7_620_000 } }, WELL, 8_000_000)
   expect([title, evidence[0]]).toEqual([

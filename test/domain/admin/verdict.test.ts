@@ -80,6 +80,14 @@ test('losses that are over can wait, and pushes that anybody may have sent are n
   ])
 })
 
+test('pushes that could not be stored are no problem any more when all have come again', () => {
+  const spell = (again: number) => ({ cause: 'not_stored' as const, count: 9, fromMs: 1, untilMs: 2, comeback: { pushes: 3, again } })
+  expect([kinds({ ...fine, refused: [spell(3), spell(2)] }), kinds({ ...fine, refused: [spell(3), spell(3)] })]).toEqual([
+    ['pushes_refused'],
+    [],
+  ])
+})
+
 test('a silence counts as past for a day, and not while pushes are silent again', () => {
   const lastSilence = { fromMs: 1000, toMs: 5000 }
   const pushes = { ...fine.pushes, lastSilence }

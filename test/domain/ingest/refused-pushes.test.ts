@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
 import {
+  addComebacks,
   addRefused,
   decodeRefused,
   encodeRefused,
+  hasAllComeAgain,
   joinRefused,
   type RefusedPushes,
   refusedCauseOf,
@@ -16,6 +18,7 @@ const spell = (fromMs: number, untilMs: number, count: number, cause: RefusedPus
   fromMs,
   untilMs,
 })
+const NONE = { pushes: 0, again: 0 }
 const added = (at: readonly (readonly [atMs: number, count: number])[], cause: RefusedPushes['cause'] = 'not_stored') =>
   at.reduce<readonly RefusedPushes[]>((spells, [atMs, count]) => addRefused(spells, { cause, count }, atMs), [])
 
@@ -25,7 +28,7 @@ test('pushes refused without a pause of an hour are one spell, from the first to
     [NOON + 6 * MINUTE_MS, 55],
     [NOON + 3 * HOUR_MS, 2],
   ] as const
-  expect(added(times)).toEqual([spell(NOON, NOON + 6 * MINUTE_MS, 355), spell(NOON + 3 * HOUR_MS, NOON + 3 * HOUR_MS, 2)])
+  expect(added(times)).toMatchObject([spell(NOON, NOON + 6 * MINUTE_MS, 355), spell(NOON + 3 * HOUR_MS, NOON + 3 * HOUR_MS, 2)])
 })
 
 test('a spell is shown for a day after its last push', () => {
@@ -42,13 +45,13 @@ test('a clock that is put back begins a new spell, and hides those of a time to 
     [back, 1],
     [back + MINUTE_MS, 1],
   ])
-  expect(spells).toEqual([spell(NOON, NOON, 3), spell(back, back + MINUTE_MS, 2)])
+  expect(spells).toMatchObject([spell(NOON, NOON, 3), spell(back, back + MINUTE_MS, 2)])
   expect(joinRefused(spells, back + MINUTE_MS)).toHaveLength(2)
-  expect(joinRefused(spells, NOON - DAY_MS)).toEqual([spell(back, back + MINUTE_MS, 2)])
+  expect(joinRefused(spells, NOON - DAY_MS)).toMatchObject([spell(back, back + MINUTE_MS, 2)])
 })
 
 test('stored spells are forgotten after a day, and the oldest if there are too many', () => {
-  const stored = Array.from({ length: 1003 }, (_, nth) => encodeRefused(spell(NOON, NOON + nth, 1), `process${nth}`))
+  const stored = Array.from({ length: 1003 }, (_, nth) => encodeRefused(spell(NOON, NOON + nth, 1), `process${nth}`)).flat()
   expect(staleRefused(stored, NOON + HOUR_MS).map(({ sinceMs }) => sinceMs - NOON)).toEqual([0, 1, 2])
   expect(staleRefused(stored.slice(0, 3), NOON + DAY_MS + 1).map(({ sinceMs }) => sinceMs - NOON)).toEqual([0, 1])
   expect(staleRefused(stored.slice(0, 1), NOON - DAY_MS)).toHaveLength(1)
@@ -74,10 +77,39 @@ test('outcomes with which nobody lacks a push are no refusals', () => {
   ])
 })
 
-test('a spell is stored under a name of its process, and read again', () => {
-  const one = spell(NOON, NOON + MINUTE_MS, 355)
+test('a spell is stored under names of its process, and read again', () => {
+  const one = { ...spell(NOON, NOON + MINUTE_MS, 355), comeback: { pushes: 120, again: 7 } }
   const stored = encodeRefused(one, 'a-process')
-  expect(stored).toEqual({ subject: `refused not_stored ${NOON} a-process`, sinceMs: NOON + MINUTE_MS, count: 355 })
-  expect(decodeRefused(stored)).toEqual({ ...one, process: 'a-process' })
-  expect(decodeRefused({ ...stored, subject: 'refused otherwise 1 a-process' })).toBeNull()
+  expect(stored.map(({ subject, count }) => [subject, count])).toEqual([
+    [`refused not_stored ${NOON} a-process`, 355],
+    [`refused pushes ${NOON} a-process`, 120],
+    [`refused again ${NOON} a-process`, 7],
+  ])
+  expect(stored.every(({ sinceMs }) => sinceMs === NOON + MINUTE_MS)).toBe(true)
+  const path = spell(NOON, NOON, 1, 'path')
+  const odd = { subject: 'refused otherwise 1 a-process', sinceMs: NOON, count: 1 }
+  expect(decodeRefused([...stored, ...encodeRefused(path, 'other'), odd])).toEqual([
+    { ...one, process: 'a-process' },
+    { ...path, process: 'other' },
+  ])
+})
+
+test('pushes that come again are counted for the spells that lack them, until none lacks any', () => {
+  const two = added([
+    [NOON, 3],
+    [NOON + 2 * HOUR_MS, 5],
+  ])
+  expect(two.map(({ comeback }) => comeback)).toEqual([NONE, NONE])
+  expect(hasAllComeAgain(two)).toBe(false)
+  const [early, late] = [addComebacks(two.slice(0, 1), { pushes: 2, again: 0 }), two.slice(1)]
+  const both = addComebacks([...early, ...late], { pushes: 3, again: 1 })
+  expect(both.map(({ comeback }) => comeback)).toEqual([
+    { pushes: 2, again: 1 },
+    { pushes: 3, again: 0 },
+  ])
+  const back = addComebacks(both, { pushes: 0, again: 4 })
+  expect([hasAllComeAgain(both), hasAllComeAgain(back), hasAllComeAgain([])]).toEqual([false, true, true])
+  expect(joinRefused(back, NOON + 3 * HOUR_MS).map(({ comeback }) => comeback?.again)).toEqual([3, 2])
+  // A process that was killed has left a spell of which no more is known.
+  expect(hasAllComeAgain([...back, spell(NOON, NOON, 1)])).toBe(false)
 })

@@ -6,6 +6,7 @@ import type { IncomingPush } from '../../../src/domain/ingest/inbox.ts'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import type { RefusedPush } from '../../../src/domain/ingest/refusal.ts'
 import { createVerifier, signBody } from '../../../src/domain/ingest/signature.ts'
+import { createComebacks } from '../../../src/flow/ingest/comebacks.ts'
 import { createReceive } from '../../../src/flow/ingest/receive.ts'
 
 const KEY = 'a-shared-key-of-some-length'
@@ -16,6 +17,7 @@ const origin = () => ({ address: '192.0.2.7', header: () => null })
 function createWorld(submit: (push: IncomingPush) => Promise<RecordOutcome>, admit = () => undefined) {
   const counted: (readonly [string, number | null])[] = []
   const examined: RefusedPush[] = []
+  const comebacks: string[] = []
   const receive = createReceive({
     verifier: createVerifier(['an-older-key-of-some-length', KEY]),
     recorder: { submit },
@@ -23,8 +25,9 @@ function createWorld(submit: (push: IncomingPush) => Promise<RecordOutcome>, adm
     meter: { pushReceived: (outcome, keyIndex) => void counted.push([outcome, keyIndex]) },
     clock: { now: () => 1234, monotonic: () => 0 },
     refusals: { isDue: () => examined.length < 2, take: (refused) => void examined.push(refused) },
+    comebacks: createComebacks({ tell: (what) => void comebacks.push(what), clock: { monotonic: () => 0 } }),
   })
-  return { receive, counted, examined }
+  return { receive, counted, examined, comebacks }
 }
 
 test('I1, I10: a verified push is recorded with its bytes, its time and the matching key', async () => {
@@ -58,6 +61,21 @@ test('a push that only checks is answered without being recorded, and refused wh
   })
   await expect(refusing.receive(request)).rejects.toMatchObject({ code: 'storage_unavailable' })
   expect(refusing.counted).toEqual([['storage_unavailable', 1]])
+})
+
+test('a push that could not be stored is known when it comes again, and is counted once', async () => {
+  let isDown = true
+  const { receive, comebacks } = createWorld(async () => {
+    if (isDown) throw new Error('SQLITE_FULL')
+    return { kind: 'duplicate' }
+  })
+  const send = (sent: Buffer) => receive({ body: sent, signatures: [signBody(sent, KEY)], contentEncoding: null, origin })
+  const other = Buffer.from('{}')
+  for (const sent of [body, body, other]) await expect(send(sent)).rejects.toMatchObject({ code: 'storage_unavailable' })
+  expect(comebacks).toEqual(['first', 'first'])
+  isDown = false
+  for (const sent of [body, body, Buffer.from('{"new":1}')]) await send(sent)
+  expect(comebacks).toEqual(['first', 'first', 'again'])
 })
 
 test('5.2: receiving resolves only after the recorder has resolved', async () => {

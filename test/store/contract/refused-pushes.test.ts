@@ -11,13 +11,17 @@ describe.each(engines)('refused pushes on $name', (engine) => {
     const [one, two] = [open('one'), open('two')]
     one.note('storage_unavailable', 300)
     two.note('storage_unavailable', 50)
+    one.noteComebacks({ first: 120, again: 0 })
+    two.noteComebacks({ first: 40, again: 3 })
     two.note('duplicate', 9)
-    expect(await one.list()).toEqual([{ cause: 'not_stored', count: 300, fromMs: NOON, untilMs: NOON }])
+    expect(await one.list()).toMatchObject([{ count: 300, untilMs: NOON, comeback: { pushes: 120, again: 0 } }])
     for (let times = 0; times < 2; times++) for (const each of [one, two]) await each.save()
     pass(1000)
     one.note('storage_unavailable', 5)
+    one.noteComebacks({ first: 0, again: 120 })
     await one.save()
-    const all = [{ cause: 'not_stored', count: 355, fromMs: NOON, untilMs: NOON + 1000 }]
+    const comeback = { pushes: 160, again: 123 }
+    const all = [{ cause: 'not_stored', count: 355, fromMs: NOON, untilMs: NOON + 1000, comeback }]
     expect([await one.list(), await two.list(), await open('three').list()]).toEqual([all, all, all])
   })
 
@@ -44,6 +48,6 @@ describe.each(engines)('refused pushes on $name', (engine) => {
     await expect(refused.save()).rejects.toThrow('the disk is full')
     isDown = false
     await refused.save()
-    expect((await reads.listTroubles('refused ')).map(({ count }) => count)).toEqual([4])
+    expect(await createRefusedPushes({ write: writes, reads, process: 'two', clock: { now } }).list()).toMatchObject([{ count: 4 }])
   })
 })

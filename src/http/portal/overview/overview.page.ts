@@ -1,8 +1,10 @@
 import { isDiskFull, isDiskLow } from '../../../domain/admin/disk-room.ts'
 import { headlineOf } from '../../../domain/admin/headline.ts'
+import { comebackText, spellText, wholeSpell } from '../../../domain/admin/refused-words.ts'
 import { doPollsReplacePushes, isNew, type Problem, problemsOf, type Situation } from '../../../domain/admin/verdict.ts'
 import { bytesText, counted, countText } from '../../../domain/amounts.ts'
 import type { MissingSummary, Resend } from '../../../domain/delivery/missing.ts'
+import { hasAllComeAgain } from '../../../domain/ingest/refused-pushes.ts'
 import { lastPushWords, pushEvidence } from '../../../domain/polling/push-standing.ts'
 import type { Past } from '../../../flow/admin/overview/overview.ts'
 import { link, withQuery } from '../addresses.ts'
@@ -76,6 +78,7 @@ function checks({ to, person, nowMs }: Visit, situation: Situation & Pick<Past, 
     columns: [{ title: 'Check' }, { title: 'State' }, { title: 'Evidence' }],
     rows: [
       ['Pushes', pushMark(situation), wordsOnPage(pushEvidence(pushes, nowMs), nowMs)],
+      ...comebackRow(situation),
       ['Carrier', answerMark(situation), html`${leftText(carrier)}.${isAdmin ? html` ${link(to`/carrier`, 'Carrier')}` : null}`],
       [
         'Webhooks',
@@ -109,6 +112,15 @@ function checks({ to, person, nowMs }: Visit, situation: Situation & Pick<Past, 
       ['Replicas', stateMark('ok', countText(replicas.length)), replicas.map(({ name }) => name).join(', ')],
     ].map((row) => [...row]),
   })
+}
+
+/** Pushes that were refused and have all come again: no problem, but their reader waits to hear of it. */
+function comebackRow({ refused }: Situation): readonly (readonly Part[])[] {
+  const notStored = refused.filter(({ cause }) => cause === 'not_stored')
+  const words = comebackText(notStored)
+  return words === null || !hasAllComeAgain(notStored)
+    ? []
+    : [['Refused pushes', stateMark('ok', 'came again'), `${spellText(wholeSpell(notStored))} got 503. ${words}`]]
 }
 
 /** What was recorded lately and webhooks never received. It is no problem: a webhook may not want what happened earlier. */

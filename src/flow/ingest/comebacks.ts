@@ -1,0 +1,47 @@
+import type { Clock } from '../ports.ts'
+
+/** Knows which of the pushes that could not be stored have come again since. */
+export interface Comebacks {
+  /** A push with this signature could not be stored. */
+  refused(signature: string): void
+  /** A push with this signature was taken. */
+  taken(signature: string): void
+}
+
+/** Enough for hours of refused pushes. A signature takes some hundred bytes. */
+const KEPT_MAX = 20_000
+/** What comes later is not told any more. */
+const KEPT_MS = 24 * 3_600_000
+
+export interface ComebackPorts {
+  /** Called for a push when it is refused for the first time, and when it has come again. */
+  readonly tell: (what: 'first' | 'again') => void
+  readonly clock: Pick<Clock, 'monotonic'>
+}
+
+/** Creates the memory of this process. It knows a push by its signature, which is the same whenever the same bytes are sent. */
+export function createComebacks({ tell, clock }: ComebackPorts): Comebacks {
+  /** When each was refused first, the oldest first. */
+  const waiting = new Map<string, number>()
+
+  function forgetOld(): void {
+    for (const [signature, atMs] of waiting) {
+      if (waiting.size < KEPT_MAX && clock.monotonic() - atMs < KEPT_MS) return
+      waiting.delete(signature)
+    }
+  }
+
+  return {
+    refused(signature) {
+      if (waiting.has(signature)) return
+      forgetOld()
+      waiting.set(signature, clock.monotonic())
+      tell('first')
+    },
+    taken(signature) {
+      if (waiting.size === 0) return
+      const atMs = waiting.get(signature)
+      if (atMs !== undefined && waiting.delete(signature) && clock.monotonic() - atMs < KEPT_MS) tell('again')
+    },
+  }
+}
