@@ -1,9 +1,9 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { delimiter, dirname, join } from 'node:path'
-import { describe, expect, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { freePort } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { signBody } from '../../src/domain/ingest/signature.ts'
 import { pushBody } from '../support/history/builders.ts'
@@ -105,6 +105,13 @@ async function startEndpoint(url: string) {
       }),
   }
 }
+
+test('the receiver for Node says which Node it needs if that has no database', () => {
+  const file = join(temporaryFolder(), 'receiver.mjs')
+  writeFileSync(file, blockUnder(PAGE, 'Node', 'js'))
+  const { status, stderr } = spawnSync(process.execPath, ['--no-experimental-sqlite', file], { encoding: 'utf8' })
+  expect([status, stderr]).toEqual([1, `receiver.mjs needs Node 22.13 or later, and this is Node ${process.versions.node}.\n`])
+})
 
 describe.each(RECEIVERS)('the receiver for $heading in docs/integrating.md', (receiver) => {
   testWith('bash', ...receiver.tools)('stores each event once and in order, with either key, if it is signed', async () => {
