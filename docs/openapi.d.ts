@@ -4609,6 +4609,8 @@ export interface operations {
                         parcels: number;
                         oldestQueuedAt: string | null;
                         oldestRecordedAt: string | null;
+                        /** @description Why there are none, for people; absent: there are some. */
+                        because?: string;
                         /** @constant */
                         dryRun: true;
                     };
@@ -4623,6 +4625,8 @@ export interface operations {
                 content: {
                     "application/json": {
                         count: number;
+                        /** @description Why there are none, for people; absent: there are some. */
+                        because?: string;
                         /** @constant */
                         dryRun: false;
                     } | components["schemas"]["Job"];
@@ -6563,4 +6567,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 63a4f41aafa4cf5908675ed3cdc972ee495cde440bec57a8ac10c432897322ad
+// Made of docs/openapi.json with the SHA-256 d653cd122ebf912693d0ee69fd97995285f0accf031f4ed7850bf55b85e2cb71

@@ -124,8 +124,10 @@ async function replayMany(
   const listed = dryRun && missing === true ? await listMissing(ask, id, options.limit, query) : null
   if (json === true) return void process.stdout.write(`${JSON.stringify({ ...Object(answer.body), events: listed?.items })}\n`)
   const count = Number(memberOf(answer.body, 'count'))
-  if (!dryRun) return void process.stdout.write(`${counted(count, ...to.unit)}${to.about} queued for ${name}${to.again}.\n`)
-  process.stdout.write(`${presentCount(answer.body, to)} Nothing was sent.\n`)
+  const because = textOf(answer.body, 'because')
+  const why = because === null ? '' : ` ${because}`
+  if (!dryRun) return void process.stdout.write(`${counted(count, ...to.unit)}${to.about} queued for ${name}${to.again}.${why}\n`)
+  process.stdout.write(`${presentCount(answer.body, to)} Nothing was sent.${why}\n`)
   if (listed === null || listed.items.length === 0) return
   process.stdout.write(`\n${presentMissing(listed.items)}`)
   sayWhetherMore(listed)

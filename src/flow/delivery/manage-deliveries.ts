@@ -25,6 +25,7 @@ import { readIdentifier } from '../read-identifier.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { OperatorMessageOf } from './dispatching/send-delivery.ts'
+import { explainNone } from './explain-none.ts'
 import { createMissingEvents } from './missing-events.ts'
 import { createReplays } from './replays.ts'
 import type { Resends } from './resends.ts'
@@ -33,7 +34,15 @@ export interface ManageDeliveriesPorts {
   readonly write: Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'retryDelivery' | 'skipDelivery'>
   readonly reads: Pick<
     ReadSide,
-    'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'countReplayable' | 'readBackfill' | 'ageMarks' | 'findParcel'
+    | 'listEndpoints'
+    | 'listDeliveries'
+    | 'findDelivery'
+    | 'countReplayable'
+    | 'findQueued'
+    | 'readBackfill'
+    | 'readFeed'
+    | 'ageMarks'
+    | 'findParcel'
   >
   readonly clock: Clock
   /** Call it when deliveries may have become due, or their order may have changed. */
@@ -145,6 +154,8 @@ export interface ShownMissing extends MissingEvent {
   readonly webhookId: string
 }
 
+type ReplayedOrder = Omit<ReplayOrder, 'parcel' | 'dryRun'>
+
 interface Planned<Task> {
   readonly task: Task
   readonly counted: ReplayCount & { readonly more: boolean }
@@ -160,11 +171,16 @@ export interface ReplayAsker {
   readonly untilMs?: number
 }
 
+/** `because`: why there are none; absent: there are some. */
+interface None {
+  readonly because?: string
+}
+
 /** The result of a replay: the deliveries were only counted, are replayed, or became a job. */
 export type ReplayAnswer =
   /** `more`: it stopped counting, so there may be more. */
-  | ({ readonly kind: 'counted'; readonly more: boolean; readonly isMissing: boolean } & ReplayCount)
-  | { readonly kind: 'replayed'; readonly count: number }
+  | ({ readonly kind: 'counted'; readonly more: boolean; readonly isMissing: boolean } & ReplayCount & None)
+  | ({ readonly kind: 'replayed'; readonly count: number } & None)
   | { readonly kind: 'job'; readonly job: Job }
 
 /** Up to this many deliveries are replayed while the asker waits. More become a job. */
@@ -252,14 +268,15 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
         ? await sought(state, order, parcelId, asker)
         : await ended(endpointId, order, parcelId, asker)
       const { count, more } = counted
-      if (dryRun) return { kind: 'counted', ...counted, isMissing: order.missing }
+      const none = count > 0 ? {} : { because: await whyNone(state, order, task) }
+      if (dryRun) return { kind: 'counted', ...counted, ...none, isMissing: order.missing }
       const { fromSequence, fromMs, toSequence, toMs, sequence, states } = order
       const what = 'missing' in task ? { missing: true, toSequence, toMs } : { states, of: task.selection.endpointId }
       const detail = { fromSequence, fromMs, sequence, parcel, ...what, count }
       const action = { ...orderOf(asker.by, 'deliveries.replayed', { kind: 'endpoint', id: endpointId }), detail }
       if (!more) {
         if ('selection' in task && task.selection.endpointId !== endpointId) await settleRemoved(asker.left)
-        return { kind: 'replayed', count: await replayAll(task, asker.left, action) }
+        return { kind: 'replayed', count: await replayAll(task, asker.left, action), ...none }
       }
       const job = await write.startJob({ task: { kind: 'replay', ...task }, by: asker.by.name, nowMs: clock.now(), action })
       if (job === null) throw new AppError('too_many_jobs', 'A hundred jobs have not ended yet. Cancel one, or ask again later.')
@@ -281,10 +298,16 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
     return state
   }
 
+  function whyNone(state: EndpointState, order: ReplayedOrder, task: EndedReplay | MissingReplay): Promise<string> {
+    const ofId = 'selection' in task ? (task.selection.endpointId ?? task.to) : task.to
+    const [selection, untilMs] = 'selection' in task ? [task.selection, task.untilMs] : [{ ...anyOf(ofId), ...task.missing }, clock.now()]
+    return explainNone(reads, { ofId, state, order, selection, untilMs })
+  }
+
   /** The deliveries that have ended and that an order selects. */
   async function ended(
     to: string,
-    { of, fromSequence, fromMs, sequence, states }: Omit<ReplayOrder, 'parcel' | 'dryRun'>,
+    { of, fromSequence, fromMs, sequence, states }: ReplayedOrder,
     parcelId: number | null,
     { untilMs = Number.MAX_SAFE_INTEGER }: ReplayAsker,
   ): Promise<Planned<EndedReplay>> {
@@ -297,7 +320,7 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
   /** The events that an endpoint never received and that an order selects. */
   async function sought(
     state: EndpointState,
-    order: Omit<ReplayOrder, 'parcel' | 'dryRun'>,
+    order: ReplayedOrder,
     parcelId: number | null,
     { untilMs = Number.MAX_SAFE_INTEGER - 1 }: ReplayAsker,
   ): Promise<Planned<MissingReplay>> {

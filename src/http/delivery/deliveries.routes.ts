@@ -25,6 +25,8 @@ export interface DeliveriesRoutePorts {
 
 const PLACE = 'must be a sequence or a time such as 2026-03-01T10:00:00Z'
 
+const because = () => z.string().optional().describe('Why there are none, for people; absent: there are some.')
+
 const one = { scope: 'admin', params: { id: idOf('delivery') }, query: NO_QUERY } as const
 
 /** Deliveries, their retries and replays. */
@@ -175,12 +177,13 @@ export const DELIVERIES_ROUTES = [
           parcels: wholeNumber(),
           oldestQueuedAt: instantOf().nullable(),
           oldestRecordedAt: instantOf().nullable(),
+          because: because(),
           dryRun: z.literal(true),
         }),
       ),
       202: jsonAnswer(
         'They are queued, or a job queues them',
-        z.union([z.strictObject({ count: wholeNumber(), dryRun: z.literal(false) }), jobSchema()]),
+        z.union([z.strictObject({ count: wholeNumber(), because: because(), dryRun: z.literal(false) }), jobSchema()]),
         location().partial(),
       ),
     }),
@@ -194,13 +197,13 @@ export const DELIVERIES_ROUTES = [
           ctx.set('Location', pathOfJob(answer.job))
           presentJson(ctx, 202, presentJob(answer.job))
         } else if (answer.kind === 'counted') {
-          const { count, more, parcels, oldestAtMs, isMissing } = answer
+          const { count, more, parcels, oldestAtMs, isMissing, because } = answer
           const oldest = {
             oldestQueuedAt: presentInstant(isMissing ? null : oldestAtMs),
             oldestRecordedAt: presentInstant(isMissing ? oldestAtMs : null),
           }
-          presentJson(ctx, 200, { count, more, parcels, ...oldest, dryRun: true })
-        } else presentJson(ctx, 202, { count: answer.count, dryRun: false })
+          presentJson(ctx, 200, { count, more, parcels, ...oldest, because, dryRun: true })
+        } else presentJson(ctx, 202, { count: answer.count, because: answer.because, dryRun: false })
       },
   }),
 ]

@@ -144,7 +144,7 @@ export function isByTime({ fromMs, sequence, parcelId, deliveryId }: DeliverySel
 function rangeOf({ selection, after, limit, untilMs }: EndedQuery): Omit<Range, 'state'> {
   const { endpointId, fromSequence, fromMs, sequence } = selection
   const timed = isByTime(selection)
-  const from = timed ? fromMs : (sequence ?? fromSequence)
+  const from = timed ? fromMs : Math.max(sequence ?? 0, fromSequence)
   const to = timed ? untilMs : (sequence ?? Number.MAX_SAFE_INTEGER)
   return { endpointId: Number(endpointId), from: after?.at ?? from, to, afterId: after?.id ?? 0, limit }
 }

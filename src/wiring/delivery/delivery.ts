@@ -52,6 +52,8 @@ export interface DeliveryPorts {
     | 'listDeliveries'
     | 'findDelivery'
     | 'countReplayable'
+    | 'findQueued'
+    | 'readFeed'
     | 'readBackfill'
     | 'ageMarks'
     | 'findParcel'

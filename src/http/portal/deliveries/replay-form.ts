@@ -29,6 +29,8 @@ export type ReplaySaid =
       readonly more: boolean
       readonly parcels: number
       readonly oldestAtMs: number | null
+      /** Why there are none; absent: there are some. */
+      readonly because?: string
     }
   | { readonly kind: 'replayed'; readonly count: number }
   | { readonly kind: 'job'; readonly jobId: number }
@@ -96,7 +98,7 @@ function answerOf(
       : html`<div class="note ok" role="status">${icon('ok', 'ok')} <strong>${counted(said.count, one, many)} queued${isMissing ? '' : ' again'}</strong> for ${target}.</div>`
   }
   if (said.count === 0)
-    return html`<div class="note" role="status"><strong>There are none.</strong> Choose another state or an earlier time.</div>`
+    return html`<div class="note" role="status"><strong>There are none.</strong> ${said.because ?? 'Choose another state or an earlier time.'}</div>`
   const [one, many] = said.isMissing ? (['event', 'events'] as const) : (['delivery', 'deliveries'] as const)
   // A count of deliveries ends one above what is replayed at once, a count of events at it.
   const atLeast = said.isMissing ? said.count : said.count - 1
