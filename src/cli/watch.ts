@@ -67,6 +67,10 @@ async function describeWatched(ask: AskRelay, watched: unknown): Promise<string>
     : ''
 }
 
+/** Carriers push tracking ids and list tracking numbers, so all numbers of a list may be new although their parcels are known. */
+const MAY_BE_KNOWN =
+  'A number counts as new until its first poll, a minute or two from now: then parcel-relay parcels NUMBER shows the parcel with all its identifiers, also if the relay knew it by another one.\n'
+
 async function watchFile(ask: AskRelay, file: string, { json, column }: WatchOptions): Promise<void> {
   const total = { lines: 0, watched: 0, created: 0, failed: 0, erased: 0 }
   const errors: { readonly line: number; readonly reason: string }[] = []
@@ -81,7 +85,7 @@ async function watchFile(ask: AskRelay, file: string, { json, column }: WatchOpt
   if (json === true) process.stdout.write(`${JSON.stringify({ ...total, errors })}\n`)
   else
     process.stdout.write(
-      `${countText(total.watched)} watched (${countText(total.created)} new to the relay), ${countText(total.failed)} bad of ${counted(total.lines, 'line', 'lines')}\n${total.created > 0 ? await noteEarlierEvents(ask) : ''}`,
+      `${countText(total.watched)} watched (${countText(total.created)} new to the relay), ${countText(total.failed)} bad of ${counted(total.lines, 'line', 'lines')}\n${total.created > 0 ? `${MAY_BE_KNOWN}${await noteEarlierEvents(ask)}` : ''}`,
     )
   if (total.failed > 0) fail(errors.map(({ line, reason }) => `${file}:${line} ${reason}`).join('\n'))
 }
