@@ -21,7 +21,7 @@ export interface YearReport {
   readonly deliveries: number
   /** The size of the store at each check, in bytes. */
   readonly sizes: readonly (readonly [day: number, bytes: number])[]
-  /** The size when the last parcel is added, relative to the size after the first full retention period. */
+  /** The largest size in the last third of the time between the first full retention period and the last new parcel, relative to the first third. */
   readonly growth: number
   /** Real milliseconds by kind of work. */
   readonly spent: Readonly<Record<string, number>>
@@ -89,9 +89,10 @@ export async function liveThroughYear(options: YearOptions): Promise<YearReport>
 }
 
 function growthOf(sizes: readonly (readonly [number, number])[], { days, quietDays, historyDays, staleAfterDays }: Lengths): number {
-  const [, first = Number.NaN] = sizes.find(([day]) => day > historyDays + staleAfterDays) ?? []
-  const [, last = Number.NaN] = sizes.findLast(([day]) => day < days - quietDays) ?? []
-  return last / first
+  // Compacting makes the file smaller for a while, so single sizes cannot be compared.
+  const full = sizes.filter(([day]) => day > historyDays + staleAfterDays && day < days - quietDays).map(([, bytes]) => bytes)
+  const third = Math.ceil(full.length / 3)
+  return Math.max(...full.slice(-third)) / Math.max(...full.slice(0, third))
 }
 
 async function liveThroughDay(world: World, isQuiet: boolean, act: () => Promise<void>): Promise<void> {
