@@ -1,4 +1,4 @@
-import type { PushRecord } from './pusher.ts'
+import type { PushAttempt, PushRecord } from './pusher.ts'
 import type { Tally } from './tally.ts'
 
 export interface PushStats {
@@ -15,6 +15,8 @@ export interface PushStats {
   /** Pushes that were answered 2xx. */
   readonly accepted: number
   readonly failed: number
+  /** Pushes that no receiver answered with 2xx, and that are not retried any more. */
+  readonly givenUp: number
   /** Requests by the receiver's status, or by the error if there was none. */
   readonly answers: Readonly<Record<string, number>>
 }
@@ -50,7 +52,8 @@ export function createCallCounter(): CallCounter {
 export function pushStats(records: readonly PushRecord[]): PushStats {
   const attempts = records.flatMap((record) => record.attempts)
   const count = (is: (record: PushRecord) => boolean): number => records.filter(is).length
-  const accepted = attempts.filter(({ status }) => status !== null && status >= 200 && status < 300).length
+  const isAccepted = ({ status }: PushAttempt) => status !== null && status >= 200 && status < 300
+  const accepted = attempts.filter(isAccepted).length
   const answers = new Map<string, number>()
   for (const { status, error } of attempts) {
     const name = String(status ?? error)
@@ -66,6 +69,7 @@ export function pushStats(records: readonly PushRecord[]): PushStats {
     sent: attempts.length,
     accepted,
     failed: attempts.length - accepted,
+    givenUp: count((record) => record.fate === 'sent' && !record.attempts.some(isAccepted)),
     answers: Object.fromEntries(answers),
   }
 }

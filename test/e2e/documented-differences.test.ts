@@ -70,7 +70,8 @@ test('the nearest language is served, and an address must be exact', async () =>
   expect(await languageOf('')).toBe('en')
   expect(await languageOf('?language=sv-SE')).toBe('sv')
   expect(await languageOf('?language=fi')).toBe('en')
-  expect((await get('/v1/status/75000001/all?language=no%20tag')).status).toBe(400)
+  for (const query of ['?language=no%20tag', '?language=', '?language=en&language=sv'])
+    expect([query, (await get(`/v1/status/75000001/all${query}`)).status]).toEqual([query, 400])
   for (const path of ['/v1/status/75000001/all/', '/V1/status/75000001/all', '/v1/status/75000001/All'])
     expect([path, (await get(path)).status]).toEqual([path, 404])
 })
@@ -93,4 +94,14 @@ test('an event that only a poll found is pushed in the carrier’s form, with th
     location: null,
     detailedStatusDescription: [{ languageCode: 'en', value: 'At the door' }],
   })
+})
+
+test('a number that cannot be one is a 400, and so is a login that is not complete', async () => {
+  const { internalUrl, get } = await start()
+  for (const number of ['a!b', 'AB1', 'A'.repeat(41)])
+    expect([number, (await get(`/v1/status/${number}/all`)).status]).toEqual([number, 400])
+  for (const body of ['{', '{"username":"shop"}']) {
+    const login = await fetch(`${internalUrl}/auth/token`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+    expect([body, login.status]).toEqual([body, 400])
+  }
 })

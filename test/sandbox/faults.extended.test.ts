@@ -159,7 +159,11 @@ test('an unreachable receiver is reported with its error, and a redirect is not 
   const { events, answers } = sandbox.stats().pushes
   expect(answers).toEqual({ ECONNREFUSED: events })
   await using run = await pushed({}, { parcels: 1 }, () => 302)
-  expect(run.sandbox.stats().pushes).toMatchObject({ accepted: 0, answers: { 302: run.receiver.pushes.length } })
+  expect(run.sandbox.stats().pushes).toMatchObject({
+    accepted: 0,
+    givenUp: run.sandbox.stats().pushes.events,
+    answers: { 302: run.receiver.pushes.length },
+  })
 })
 
 test('every configured webhook gets every push', async () => {
