@@ -87,6 +87,9 @@ async function listRefused(ask: AskRelay, { limit, json }: InboxOptions): Promis
   if (json === true) return void process.stdout.write(`${JSON.stringify({ refusals: items, next })}\n`)
   if (items.length === 0) return void process.stdout.write('No push was refused for its signature.\n')
   process.stdout.write(table(['received', 'from', 'bytes', 'why'], items.map(refusedRowOf)))
+  process.stdout.write(
+    'Of refused pushes that come within a second only one is examined and listed; parcel-relay status counts them all.\n',
+  )
   sayWhetherMore(listed)
 }
 

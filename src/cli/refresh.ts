@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { counted } from '../domain/amounts.ts'
 import {
   type AskRelay,
   addRelayOptions,
@@ -30,18 +31,26 @@ export function refreshCommand(): Command {
       const ask = await openRelay(options)
       const named = options.all === true ? await everyParcel(ask) : identifiers
       const missing = createMissingTotal()
+      let unknown = 0
       const refresh = async (identifier: string, at: number): Promise<StepEnd> => {
         const answer = await ask('POST', `/relay/parcels/${typedIdentifier(identifier)}/refresh`)
         if (answer.status !== 200) return { failure: `${identifier}: ${describeProblem(answer)}` }
         missing.add(answer.body)
         const outcome = textOf(answer.body, 'outcome') ?? ''
+        unknown += outcome === 'unknown' ? 1 : 0
         const line = options.json === true ? JSON.stringify(answer.body) : `${identifier}: ${outcome} (${at + 1} of ${named.length})`
         return { outcome, line }
       }
       await takeSteps(named, refresh, { step: 'refreshing', unit: 'parcels', isForProgram: options.json === true })
-      if (options.json !== true) process.stdout.write(missing.text())
+      if (options.json !== true) process.stdout.write(`${aboutUnknown(unknown)}${missing.text()}`)
     })
   return addRelayOptions(command)
+}
+
+function aboutUnknown(count: number): string {
+  return count === 0
+    ? ''
+    : `${counted(count, 'parcel is', 'parcels are')} unknown: the carrier knows none of the identifiers that the relay has. If you have the tracking number, refresh by that.\n`
 }
 
 /** Lists all parcels before the first refresh, because a refresh changes the order of the list. */

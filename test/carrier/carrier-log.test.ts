@@ -14,6 +14,9 @@ function openNews() {
     fail: (reason: UnavailableReason, detail = 'ECONNREFUSED', conclusive = true) =>
       news.record({ kind: 'unavailable', reason, detail, conclusive }),
     answer: () => news.record({ kind: 'not_found' }),
+    loginFailed: () => news.loginFailed({ reason: 'network', detail: 'ECONNREFUSED', conclusive: true }),
+    loggedIn: news.loggedIn,
+    latest: news.latest,
     flush: news.flush,
     told: () => lines.filter(({ level }) => level !== 'debug').map(({ level, message, fields }) => ({ level, message, ...fields })),
   }
@@ -88,4 +91,16 @@ test('a carrier that fails on and off causes at most ten lines a minute, and its
   expect(told().at(-1)).toMatchObject({ message: 'calls to the carrier failed', reason: 'server_error', count: 995 })
   fail('network')
   expect(told().at(-1)?.message).toContain('is down')
+})
+
+test('a login that works ends the trouble of a failed login, but not that of a failed question', () => {
+  const { fail, loginFailed, loggedIn, latest, told } = openNews()
+  loginFailed()
+  loggedIn()
+  expect(latest()).toEqual({ lastAnswerAtMs: null, lastFailure: null })
+  expect(told().map(({ message }) => message)).toEqual([expect.stringMatching(/^the carrier is down/), 'the carrier answers again'])
+  loginFailed()
+  fail('timeout')
+  loggedIn()
+  expect(latest().lastFailure).toMatchObject({ reason: 'timeout' })
 })

@@ -141,9 +141,9 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
       const deadline = deadlines.open()
       try {
         const login = await tokens.logIn(deadline.signal)
-        if (login.kind !== 'none') return null
-        if (!deadlines.closed()) carrierLog.record({ ...login, kind: 'unavailable' })
-        return { reason: login.reason, detail: login.detail }
+        if (login.kind !== 'none') carrierLog.loggedIn()
+        else if (!deadlines.closed()) carrierLog.loginFailed(login)
+        return login.kind === 'none' ? { reason: login.reason, detail: login.detail } : null
       } finally {
         deadline.end()
       }

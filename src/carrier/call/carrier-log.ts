@@ -7,6 +7,10 @@ import type { StatusOutcome } from './status-call.ts'
 export interface CarrierLog {
   /** Notes the outcome of a call, and returns it as the use cases take it (`CarrierAnswer`). */
   record(outcome: StatusOutcome): CarrierAnswer
+  /** Notes that a login by itself, without a question, has failed. */
+  loginFailed(failure: Omit<Failure, 'kind'>): void
+  /** Notes that such a login has worked. The trouble is over if the last failure was a login. */
+  loggedIn(): void
   /** Logs how many calls have failed since the last line about the outage, if that is a minute old. Call it every few seconds. */
   flush(): void
   latest(): Pick<CarrierState, 'lastAnswerAtMs' | 'lastFailure'>
@@ -69,6 +73,7 @@ interface FailureFields extends Pick<Failure, 'reason' | 'detail'> {
 export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
   let lastAnswerAtMs: CarrierState['lastAnswerAtMs'] = null
   let lastFailure: CarrierState['lastFailure'] = null
+  let isLoginFailing = false
   let outage: Outage | null = null
   let uncounted: Uncounted | null = null
   let lastLineAtMs = Number.NEGATIVE_INFINITY
@@ -96,21 +101,35 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
     log[levelOf(trouble)](fields, messageOf(trouble, fields))
   }
 
+  const endOutage = (): void => {
+    if (outage === null || !mayLog()) return
+    const { trouble: after, failures, fromMs } = outage
+    log.info({ after, failures, seconds: secondsSince(fromMs, clock) }, 'the carrier answers again')
+    outage = null
+    uncounted = null
+  }
+
   return {
     record(outcome) {
+      isLoginFailing = false
       if (outcome.kind === 'unavailable') {
         const { reason, retryAfterMs } = outcome
         logTrouble(outcome)
         return { kind: 'unavailable', reason, ...(retryAfterMs === undefined ? {} : { retryAfterMs: clampRetryAfterMs(retryAfterMs) }) }
       }
-      if (outage !== null && mayLog()) {
-        const { trouble: after, failures, fromMs } = outage
-        log.info({ after, failures, seconds: secondsSince(fromMs, clock) }, 'the carrier answers again')
-        outage = null
-        uncounted = null
-      }
+      endOutage()
       lastAnswerAtMs = clock.now()
       return outcome
+    },
+    loginFailed(failure) {
+      logTrouble({ kind: 'unavailable', ...failure })
+      isLoginFailing = true
+    },
+    loggedIn() {
+      if (!isLoginFailing) return
+      isLoginFailing = false
+      lastFailure = null
+      endOutage()
     },
     flush() {
       if (uncounted === null || clock.monotonic() - lastLineAtMs < LINES_EVERY_MS) return

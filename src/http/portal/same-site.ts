@@ -30,5 +30,8 @@ function onlyValue(ctx: Context, name: string): string | null {
 }
 
 function refused(): AppError {
-  return new AppError('forbidden', 'This form was not sent from the portal. Open the page there, and try again.')
+  return new AppError(
+    'forbidden',
+    'This form was not sent from the portal: the Origin header names another page, or none. Open the page in the portal, and try again.',
+  )
 }
