@@ -51,18 +51,8 @@ describe('a planted fault is found', () => {
 
   // Each row plants a source at a path. The violation begins with the path.
   test.each([
-    [
-      'a room that imports another',
-      'domain/x.ts',
-      "import { openStore } from '../store/open.ts'\nopenStore()",
-      ':1: domain/ may not import store/open.ts',
-    ],
-    [
-      'the same for its types only',
-      'flow/x.ts',
-      "import type { A } from '../app.ts'\nexport type B = A",
-      ':1: flow/ may not import app.ts',
-    ],
+    ['a room that imports another', 'domain/x.ts', "import { x } from '../store/open.ts'", ':1: domain/ may not import store/open.ts'],
+    ['the same for its types only', 'flow/x.ts', "import type { A } from '../app.ts'", ':1: flow/ may not import app.ts'],
     [
       'the same as a type within a type',
       'http/x.ts',
@@ -85,49 +75,29 @@ describe('a planted fault is found', () => {
     [
       'a loop that knows the domain',
       'runtime/x.ts',
-      "import type { Entry } from '../domain/entry.ts'\nexport type X = Entry",
+      "import type { Entry } from '../domain/entry.ts'",
       ':1: runtime/ may not import domain/entry.ts',
     ],
     [
       'the relay in the sandbox',
       'sandbox/x.ts',
-      "import type { Entry } from '../domain/entry.ts'\nexport type X = Entry",
+      "import type { Entry } from '../domain/entry.ts'",
       ':1: sandbox/ may not import domain/entry.ts',
     ],
-    ['a library in the sandbox', 'sandbox/x.ts', "import Koa from 'koa'\nexport const x = Koa", ':1: sandbox/ may not use the library koa'],
-    [
-      'the sandbox in the relay',
-      'app.ts',
-      "import { world } from './sandbox/world.ts'\nexport const relay = world",
-      ':1: app.ts may not import sandbox/world.ts',
-    ],
-    ['a library in the wrong room', 'flow/x.ts', "import pRetry from 'p-retry'\npRetry()", ':1: flow/ may not use the library p-retry'],
-    [
-      'a part of such a library',
-      'http/x.ts',
-      "import { Migrator } from 'kysely/migration'\nexport const x = Migrator",
-      ':1: http/ may not use the library kysely',
-    ],
-    [
-      'a scoped library in the wrong room',
-      'store/x.ts',
-      "import Router from '@koa/router'\nRouter()",
-      ':1: store/ may not use the library @koa/router',
-    ],
+    ['a library in the sandbox', 'sandbox/x.ts', "import x from 'koa'", ':1: sandbox/ may not use the library koa'],
+    ['the sandbox in the relay', 'app.ts', "import { x } from './sandbox/world.ts'", ':1: app.ts may not import sandbox/world.ts'],
+    ['a library in the wrong room', 'flow/x.ts', "import x from 'p-retry'", ':1: flow/ may not use the library p-retry'],
+    ['a part of such a library', 'http/x.ts', "import { x } from 'kysely/migration'", ':1: http/ may not use the library kysely'],
+    ['a scoped library in the wrong room', 'store/x.ts', "import x from '@koa/router'", ':1: store/ may not use the library @koa/router'],
     [
       'a driver outside its engine',
       'store/x.ts',
-      "import type { Database } from 'better-sqlite3'\nexport type X = Database",
+      "import type { Database } from 'better-sqlite3'",
       ':1: store/ may not use the library better-sqlite3',
     ],
-    [
-      'files outside the settings',
-      'app.ts',
-      "import { readFileSync } from 'node:fs'\nexport const relay = readFileSync",
-      ':1: app.ts may not use node:fs',
-    ],
-    ['files by their older name', 'http/x.ts', "import { readFile } from 'fs/promises'\nreadFile()", ':1: http/ may not use fs/promises'],
-    ['I/O in the domain', 'domain/x.ts', "import { request } from 'node:http'\nrequest()", ':1: domain/ may not use node:http'],
+    ['files outside the settings', 'app.ts', "import { x } from 'node:fs'", ':1: app.ts may not use node:fs'],
+    ['files by their older name', 'http/x.ts', "import { x } from 'fs/promises'", ':1: http/ may not use fs/promises'],
+    ['I/O in the domain', 'domain/x.ts', "import { x } from 'node:http'", ':1: domain/ may not use node:http'],
     ['the environment', 'http/x.ts', 'export const x = process.env.HOME', ':1: reads the environment, which only the settings do'],
     [
       'the environment in brackets',
@@ -141,12 +111,7 @@ describe('a planted fault is found', () => {
       'const { env } = process\nexport const x = env',
       ':1: reads the environment, which only the settings do',
     ],
-    [
-      'the environment as a module',
-      'cli/x.ts',
-      "import { env } from 'node:process'\nexport const x = env",
-      ':1: cli/ may not use node:process',
-    ],
+    ['the environment as a module', 'cli/x.ts', "import { x } from 'node:process'", ':1: cli/ may not use node:process'],
     [
       'a clock in the domain',
       'domain/x.ts',
@@ -182,22 +147,17 @@ describe('a planted fault is found', () => {
     ['a folder name that says nothing', 'http/helpers/x.ts', 'export const x = 1', ': "helpers" names nothing that is inside'],
     ['a file in no room', 'extra.ts', 'export const x = 1', ': belongs to no room'],
     ['a folder that is no room', 'jobs/x.ts', 'export const x = 1', ': belongs to no room'],
-    [
-      'an import of nothing',
-      'domain/x.ts',
-      "import { y } from './y.ts'\nexport const x = y",
-      ':1: imports ./y.ts, which is no module of the sources',
-    ],
+    ['an import of nothing', 'domain/x.ts', "import { y } from './y.ts'", ':1: imports ./y.ts, which is no module of the sources'],
     [
       'an import without its ending',
       'domain/x.ts',
-      "import { derive } from './history'\nexport const x = derive",
+      "import { x } from './history'",
       ':1: imports ./history, which is no module of the sources',
     ],
     [
       'an import from outside the sources',
       'flow/x.ts',
-      "import { y } from '../../test/y.ts'\nexport const x = y",
+      "import { y } from '../../test/y.ts'",
       ':1: imports ../../test/y.ts, which is no module of the sources',
     ],
     [
