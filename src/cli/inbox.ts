@@ -35,7 +35,9 @@ interface InboxOptions extends ClientOptions, LimitOptions {
 /** `inbox`: lists and shows the pushes of a running relay, and settles the ones that were not recorded. */
 export function inboxCommand(): Command {
   const command = new Command('inbox')
-    .description('list received pushes, the newest first, show some by id, or settle pushes that were not recorded')
+    .description(
+      'list received pushes, the newest first, show some by id, or settle pushes that were not recorded. A push that comes again with the same bytes is one row',
+    )
     .argument('[ids...]')
     .addOption(new Option('--state <state>', 'only those in this state').choices(['recorded', 'quarantined', 'expired', 'dismissed']))
     .option('--parcel <identifier>', 'only those about this parcel')

@@ -35,15 +35,15 @@ function isWarning(problem: unknown): boolean {
 
 function present(overview: unknown, url: string): string {
   const problems = listOf(overview, 'problems')
-  return [headlineOf(overview, problems), ...problems.map((problem) => presentProblem(problem, url)), presentFacts(overview)]
-    .join('\n\n')
-    .concat('\n')
+  const caveats = listOf(overview, 'caveats').map((sentence) => plain(String(sentence)))
+  const [below, after] = problems.length === 0 ? [caveats.map((one) => `  ${one}`), []] : [[], caveats.map((one) => `Also: ${one}`)]
+  const headline = [headlineOf(overview, problems, caveats.length), ...below].join('\n')
+  return [headline, ...problems.map((problem) => presentProblem(problem, url)), ...after, presentFacts(overview)].join('\n\n').concat('\n')
 }
 
-function headlineOf(overview: unknown, problems: readonly unknown[]): string {
-  const caveats = listOf(overview, 'caveats')
-  const tone = !problems.every(isWarning) ? 'bad' : problems.length + caveats.length > 0 ? 'warn' : 'good'
-  return [paint(plain(textOf(overview, 'headline') ?? ''), tone), ...caveats.map((sentence) => `  ${plain(String(sentence))}`)].join('\n')
+function headlineOf(overview: unknown, problems: readonly unknown[], caveatCount: number): string {
+  const tone = !problems.every(isWarning) ? 'bad' : problems.length + caveatCount > 0 ? 'warn' : 'good'
+  return paint(plain(textOf(overview, 'headline') ?? ''), tone)
 }
 
 function presentProblem(problem: unknown, url: string): string {

@@ -5,7 +5,8 @@ type Spell = Omit<RefusedPushes, 'cause'>
 
 /** How many requests came in a spell, and when: `355 requests from TIME until TIME`. */
 export function spellText({ count, fromMs, untilMs }: Spell): string {
-  const when = fromMs === untilMs ? `at ${timeText(fromMs)}` : `from ${timeText(fromMs)} until ${timeText(untilMs)}`
+  const [from, until] = [Math.floor(fromMs / 1000), Math.ceil(untilMs / 1000)]
+  const when = fromMs === untilMs ? `at ${timeText(from)}` : `from ${timeText(from)} until ${timeText(until)}`
   return `${counted(count, 'request', 'requests')} ${when}`
 }
 
@@ -28,6 +29,6 @@ export function comebackText(spells: readonly RefusedPushes[]): string | null {
   return `${counted(pushes, 'different push was', 'different pushes were')} refused, and ${again === 0 ? 'none' : countText(again)} ${again > 1 ? 'are' : 'is'} known to have come again. After a restart, and at another replica, the relay does not recognize them.`
 }
 
-function timeText(atMs: number): string {
-  return new Date(atMs).toISOString()
+function timeText(seconds: number): string {
+  return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z')
 }

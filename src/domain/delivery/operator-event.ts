@@ -17,7 +17,7 @@ export const WAITED_COUNTED_MAX = 10_000
 export interface ToldFailure {
   readonly status: number | null
   readonly reason: string | null
-  /** The first line of the answer, without words that have a digit; empty: there was none. */
+  /** The first line of the answer, with `…` for each word that has a digit; empty: there was none. */
   readonly answer: string
 }
 
@@ -27,7 +27,7 @@ const WORDS_WITH_DIGITS = /[^\s"'(),;:=]*\d[^\s"'(),;:=]*/g
 /** Tells a failure to operators. Null: the attempt was accepted, or the relay itself made it fail. */
 export function tellFailure(result: AttemptResult): ToldFailure | null {
   if (result.kind === 'accepted' || isOwnFailure(result)) return null
-  const answer = firstLine(result.answerStart).replace(WORDS_WITH_DIGITS, '#')
+  const answer = firstLine(result.answerStart).replace(WORDS_WITH_DIGITS, '…')
   return result.kind === 'failed' ? { status: null, reason: result.reason, answer: '' } : { status: result.status, reason: null, answer }
 }
 

@@ -86,8 +86,8 @@ test('refused pushes that anybody may have sent are no problem, and are told bes
     'Everything works, but pushes were refused for their signature, and pushes came to a wrong path, and pushes were too large',
   ])
   expect(caveats.map((sentence) => sentence.split('. ')[0])).toEqual([
-    '12 requests from 1970-01-01T00:00:01.000Z until 1970-01-01T00:01:01.000Z were refused with 401, because their signature does not match',
-    '1 request at 1970-01-01T00:00:01.000Z came with a signature to another path than webhook.path, and got 404',
-    '13 requests from 1970-01-01T00:00:00.000Z until 1970-01-01T00:01:01.000Z were larger than webhook.bodyBytesMax, and got 413',
+    '12 requests from 1970-01-01T00:00:01Z until 1970-01-01T00:01:01Z were refused with 401, because their signature does not match',
+    '1 request at 1970-01-01T00:00:01Z came with a signature to another path than webhook.path, and got 404',
+    '13 requests from 1970-01-01T00:00:00Z until 1970-01-01T00:01:01Z were larger than webhook.bodyBytesMax, and got 413',
   ])
 })

@@ -10,7 +10,7 @@ test('operators are told the first line of an answer, without the words that may
     reason: null,
     answer: 'signature does not match',
   })
-  expect(rejected(422, 'parcel AB123456789SE (order "A-77") is unknown\u0007')?.answer).toBe('parcel # (order "#") is unknown\ufffd')
+  expect(rejected(422, 'parcel AB123456789SE (order "A-77") is unknown\u0007')?.answer).toBe('parcel … (order "…") is unknown\ufffd')
   expect(rejected(500, 'x'.repeat(10_000))?.answer).toHaveLength(121)
 })
 

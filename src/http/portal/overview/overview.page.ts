@@ -33,8 +33,9 @@ export function overviewPage(visit: Visit, situation: Situation & Past): string 
         : verdict === 'new'
           ? icon('none')
           : icon('ok', 'ok')
-  const main = html`${headline({ title: html`${mark}${title}`, lead: html`${caveats.map((sentence) => html`${sentence} `)}${leadOf(situation, problems, nowMs)}`, asOf: asOfLine(nowMs, to`/`, true), isLive: true })}
-${island('problems', problemSections(visit, situation, problems))}
+  const also = caveats.map((sentence) => html`${sentence} `)
+  const main = html`${headline({ title: html`${mark}${title}`, lead: problems.length > 0 ? leadOf(situation, problems, nowMs) : html`${also}${leadOf(situation, problems, nowMs)}`, asOf: asOfLine(nowMs, to`/`, true), isLive: true })}
+${island('problems', html`${problemSections(visit, situation, problems)}${problems.length === 0 || caveats.length === 0 ? null : html`<p>Also: ${also}</p>`}`)}
 ${island(
   'checks',
   html`<h2>${problems.length === 0 ? 'Checks' : 'What works, and what can wait'}</h2>

@@ -34,6 +34,7 @@ export function trafficSection({ hours, days }: Traffic): Markup {
   const names = ({ fromMs }: TrafficSeries, text: (atMs: number) => string, last: string) =>
     axis([0, 1, 2].map((third) => text(fromMs[Math.floor((fromMs.length * third) / 3)] ?? 0)).concat(last))
   return html`<h2 id="traffic">Traffic</h2>
+<p>Counts are written every 10 seconds. A kill loses those of the last seconds, but no push that was answered with 200.</p>
 ${table({
   label: 'Traffic',
   kind: 'traffic cards',
