@@ -38,10 +38,10 @@ function checkName(path: string): readonly string[] {
 
 function checkImport(path: string, room: Room, { specifier, line }: SourceModule['imports'][number], modules: readonly SourceModule[]) {
   const at = `${path}:${line}`
-  if (specifier === null) return [`${at}: imports a computed name, which nobody can check`]
+  if (specifier === null) return [`${at}: imports a computed name`]
   if (specifier.startsWith('.')) {
     const target = resolve(path, specifier)
-    if (!modules.some((other) => other.path === target)) return [`${at}: imports ${specifier}, which is no module of the sources`]
+    if (!modules.some((other) => other.path === target)) return [`${at}: imports ${specifier}, which is no module`]
     return isWithin(target, [...room.imports, homeOf(path)]) ? [] : [`${at}: ${room.place} may not import ${target}`]
   }
   const isPlatform = specifier.startsWith('node:') || builtinModules.includes(specifier)
@@ -53,11 +53,11 @@ function checkFinding(path: string, { kind, line }: Finding): readonly string[] 
   const at = `${path}:${line}`
   switch (kind) {
     case 're-export':
-      return [`${at}: passes on what another module exports; import it from there`]
+      return [`${at}: re-exports from another module`]
     case 'environment':
-      return isWithin(path, READS_ENVIRONMENT) ? [] : [`${at}: reads the environment, which only the settings do`]
+      return isWithin(path, READS_ENVIRONMENT) ? [] : [`${at}: reads the environment: only config/ may`]
     case 'clock':
-      return isWithin(path, TOLD_THE_TIME) ? [`${at}: asks for the time or for something random; both are handed in`] : []
+      return isWithin(path, TOLD_THE_TIME) ? [`${at}: asks for time or chance, which are handed in`] : []
     case 'syntax':
       return [`${at}: cannot be read as a module`]
   }
