@@ -114,7 +114,7 @@ const RETRY_AFTER_MS = 5000
 const MOVING_RETRY_AFTER_MS = 2000
 const REFUSALS: Readonly<Record<DiskTrouble, string>> = {
   short: 'The disk of the store is nearly full. Try again later.',
-  lost: 'A file of the store was deleted or replaced. Try again later.',
+  lost: 'A file of the store was deleted or replaced. It has to be put back, or a backup restored.',
   moving: 'The store is being moved. Try again in a moment.',
 }
 
