@@ -100,6 +100,11 @@ test('a login that works ends the trouble of a failed login, but not that of a f
   expect(latest()).toEqual({ lastAnswerAtMs: null, lastFailure: null })
   expect(told().map(({ message }) => message)).toEqual([expect.stringMatching(/^the carrier is down/), 'the carrier answers again'])
   loginFailed()
+  // The relay's own limit is no answer of the carrier.
+  fail('resting')
+  loggedIn()
+  expect(latest().lastFailure).toBeNull()
+  loginFailed()
   fail('timeout')
   loggedIn()
   expect(latest().lastFailure).toMatchObject({ reason: 'timeout' })

@@ -73,7 +73,8 @@ interface FailureFields extends Pick<Failure, 'reason' | 'detail'> {
 export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
   let lastAnswerAtMs: CarrierState['lastAnswerAtMs'] = null
   let lastFailure: CarrierState['lastFailure'] = null
-  let isLoginFailing = false
+  /** The last failure of a login by itself. It lasts until another failure or a login follows. */
+  let loginFailure: CarrierState['lastFailure'] = null
   let outage: Outage | null = null
   let uncounted: Uncounted | null = null
   let lastLineAtMs = Number.NEGATIVE_INFINITY
@@ -111,7 +112,6 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
 
   return {
     record(outcome) {
-      isLoginFailing = false
       if (outcome.kind === 'unavailable') {
         const { reason, retryAfterMs } = outcome
         logTrouble(outcome)
@@ -122,12 +122,12 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
       return outcome
     },
     loginFailed(failure) {
+      const before = lastFailure
       logTrouble({ kind: 'unavailable', ...failure })
-      isLoginFailing = true
+      if (lastFailure !== before) loginFailure = lastFailure
     },
     loggedIn() {
-      if (!isLoginFailing) return
-      isLoginFailing = false
+      if (loginFailure === null || lastFailure !== loginFailure) return
       lastFailure = null
       endOutage()
     },

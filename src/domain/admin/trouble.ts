@@ -44,7 +44,7 @@ export const QUARANTINE_SUBJECTS = 'quarantine '
 export const TOLD_SUBJECTS = 'told of quarantine '
 
 const HOUR_MS = 3_600_000
-/** Operators are told again at once when their number has grown by this factor since the last report. */
+/** A new report goes out at once when there are this many times as many quarantined pushes as in the last one. */
 const GROWTH = 10
 
 export interface QuarantineCount {

@@ -1,6 +1,7 @@
 import type { QuarantineReason } from '../history/observation.ts'
 import { parseIdentifier, TRACKING_IDS_MAX } from '../identifiers.ts'
 import { isObject, member, nestsDeeperAt, readJson } from '../json-body.ts'
+import { EVENT_MEMBERS } from './event-members.ts'
 import { type JsonOutline, outlineJson, type Span } from './json-outline.ts'
 
 /** The position of an error in a body. */
@@ -18,18 +19,6 @@ export interface BodyFault {
   readonly unknown: readonly string[]
 }
 
-/** The members of an event (spec, "Webhook event payload"). */
-const KNOWN = [
-  'status',
-  'detailedStatus',
-  'eventTime',
-  'location',
-  'trackingIds',
-  'distributionType',
-  'displayToConsumer',
-  'consumerDescription',
-  'detailedStatusDescription',
-]
 const UNKNOWN_MAX = 3
 
 /** The parts of a body that can be read, whether or not it is a valid event. */
@@ -76,7 +65,7 @@ export function findFault(body: Uint8Array, reason: string | null): BodyFault | 
 
 function unknownIn(text: string): readonly string[] {
   return [...outlineJson(text).members.keys()]
-    .filter((name) => !KNOWN.includes(name))
+    .filter((name) => !EVENT_MEMBERS.some((known) => known === name))
     .slice(0, UNKNOWN_MAX)
     .map((name) => shortened(name))
 }

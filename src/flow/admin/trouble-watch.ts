@@ -126,7 +126,7 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
  * reported a little after pushes are taken again, and names the time from which they were taken.
  */
 function createDiskLook({ freeBytes, notStored, clock }: TroubleWatchPorts, { freeBytesMin }: TroubleWatchOptions) {
-  /** How many pushes had been refused by the last look (`soFar`), and when the disk was last found to be full (`before`). */
+  /** How many pushes had been refused at the last look (`soFar`), and at the look that found the disk full (`before`). */
   let [soFar, before] = [0, 0]
   let wasFull = false
   /** Since when pushes are taken; null: they are refused. */

@@ -1,4 +1,5 @@
 import { isObject } from '../../json-body.ts'
+import { EVENT_MEMBERS } from '../event-members.ts'
 
 /** Another JSON text with the same meaning, and how it is written. */
 export interface JsonSpelling {
@@ -52,20 +53,7 @@ const ESCAPINGS: readonly Escaping[] = [
   },
 ]
 
-/** The members in the order in which the carrier's documentation lists them. */
-const DOCUMENTED = [
-  'status',
-  'detailedStatus',
-  'eventTime',
-  'location',
-  'trackingIds',
-  'distributionType',
-  'displayToConsumer',
-  'consumerDescription',
-  'detailedStatusDescription',
-  'value',
-  'languageCode',
-]
+const DOCUMENTED: readonly string[] = [...EVENT_MEMBERS, 'value', 'languageCode']
 const rankOf = (name: string) => (DOCUMENTED.includes(name) ? DOCUMENTED.indexOf(name) : DOCUMENTED.length)
 
 interface Order {

@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 
-/** Collects everything that an operator must still provide, so that one error names it all: whoever restores a backup is in a hurry. */
+/** Collects everything that an operator must still provide, so that one error names it all. A restore is usually urgent. */
 export interface Lacks {
   note(lack: string): void
   /** Adds the message of an error, if something is lacking already; otherwise throws the error as it is. */
