@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
-import { createManageDeliveries } from '../../../src/flow/delivery/manage-deliveries.ts'
-import { createResends } from '../../../src/flow/delivery/resends.ts'
 import type { Engine } from '../../../src/store/contract.ts'
+import { manageDeliveriesAt } from '../../support/delivery/manage-deliveries-at.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
 import { retention } from '../../support/history/policy.ts'
 import { OPERATOR } from '../../support/relay/operator.ts'
@@ -12,22 +11,7 @@ import { openStore } from '../../support/store/write-side.ts'
 
 async function openReplays(engine: Engine) {
   const { writes, reads, push, poll, now } = await openStore(NOON, engine)
-  const manage = createManageDeliveries(
-    {
-      write: writes,
-      reads,
-      clock: { now, monotonic: now },
-      review: () => {},
-      reviewed: async () => {},
-      work: () => {},
-      inTurn: (work) => work(),
-      retention: () => retention,
-      yieldToIo: async () => {},
-      stopping: new AbortController().signal,
-      resends: createResends(),
-    },
-    { relayId: 'relay', userAgent: 'parcel-relay/test' },
-  )
+  const manage = manageDeliveriesAt({ write: writes, reads, clock: { now, monotonic: now }, retention: () => retention })
   return {
     push,
     poll,

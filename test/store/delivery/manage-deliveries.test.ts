@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { KEPT_FOREVER } from '../../../src/domain/admin/retention.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
-import { createManageDeliveries } from '../../../src/flow/delivery/manage-deliveries.ts'
-import { createResends } from '../../../src/flow/delivery/resends.ts'
 import type { Engine } from '../../../src/store/contract.ts'
+import { manageDeliveriesAt } from '../../support/delivery/manage-deliveries-at.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
 import { OPERATOR } from '../../support/relay/operator.ts'
 import { NOON } from '../../support/runner/constants.ts'
@@ -19,33 +17,23 @@ async function openReplays(engine: Engine, selected: number) {
   const leaving = new AbortController()
   let stretches = 0
   let afterStretch = (): void => {}
-  const manage = createManageDeliveries(
-    {
-      write: {
-        ...store.writes,
-        replayDeliveries: async () => {
-          stretches += 1
-          afterStretch()
-          return { count: 100, next: { at: stretches, id: stretches } }
-        },
+  const manage = manageDeliveriesAt({
+    write: {
+      ...store.writes,
+      replayDeliveries: async () => {
+        stretches += 1
+        afterStretch()
+        return { count: 100, next: { at: stretches, id: stretches } }
       },
-      reads: {
-        ...store.reads,
-        listEndpoints: async () => endpoints,
-        countReplayable: async ({ limit }) => ({ count: Math.min(limit, selected), parcels: 1, oldestAtMs: 1 }),
-      },
-      clock: { now: store.now, monotonic: store.now },
-      review: () => {},
-      reviewed: async () => {},
-      work: () => {},
-      inTurn: (work) => work(),
-      retention: () => KEPT_FOREVER,
-      yieldToIo: async () => {},
-      stopping: stopping.signal,
-      resends: createResends(),
     },
-    { relayId: 'relay', userAgent: 'parcel-relay/test' },
-  )
+    reads: {
+      ...store.reads,
+      listEndpoints: async () => endpoints,
+      countReplayable: async ({ limit }) => ({ count: Math.min(limit, selected), parcels: 1, oldestAtMs: 1 }),
+    },
+    clock: { now: store.now, monotonic: store.now },
+    stopping: stopping.signal,
+  })
   return {
     replay: (body: object) => manage.replayMany(id, body, { by: OPERATOR, left: leaving.signal }),
     stretches: () => stretches,

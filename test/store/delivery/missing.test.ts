@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { type EndpointSettings, noFilters } from '../../../src/domain/delivery/endpoint.ts'
 import { boundsOf, selectMissing } from '../../../src/domain/delivery/missing.ts'
-import { createManageDeliveries } from '../../../src/flow/delivery/manage-deliveries.ts'
 import { createMissingSummary } from '../../../src/flow/delivery/missing-summary.ts'
 import { createResends } from '../../../src/flow/delivery/resends.ts'
 import type { Engine } from '../../../src/store/contract.ts'
+import { manageDeliveriesAt } from '../../support/delivery/manage-deliveries-at.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
 import { retention } from '../../support/history/policy.ts'
 import { OPERATOR } from '../../support/relay/operator.ts'
@@ -20,25 +20,17 @@ async function openMissing(engine: Engine, beforeBatch: () => Promise<void> = as
   const store = await openStore(NOON, engine)
   const { writes, reads, push, poll, now } = store
   const resends = createResends()
-  const manage = createManageDeliveries(
-    {
-      write: writes,
-      reads,
-      clock: { now, monotonic: now },
-      review: () => {},
-      reviewed: async () => {},
-      work: () => {},
-      inTurn: async (work) => {
-        await beforeBatch()
-        return await work()
-      },
-      retention: () => retention,
-      yieldToIo: async () => {},
-      stopping: new AbortController().signal,
-      resends,
+  const manage = manageDeliveriesAt({
+    write: writes,
+    reads,
+    clock: { now, monotonic: now },
+    inTurn: async (work) => {
+      await beforeBatch()
+      return await work()
     },
-    { relayId: 'relay', userAgent: 'parcel-relay/test' },
-  )
+    retention: () => retention,
+    resends,
+  })
   const left = new AbortController().signal
   const everything = { parcel: null, since: null, until: null, sequence: null, cursor: null, limit: 100 }
   return {

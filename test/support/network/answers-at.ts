@@ -1,15 +1,12 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
-import { KEPT_FOREVER } from '../../../src/domain/admin/retention.ts'
 import { createManageInbox } from '../../../src/flow/admin/inbox/manage-inbox.ts'
 import { createOperationQueries } from '../../../src/flow/admin/overview/operation-queries.ts'
 import { createParcelQueries } from '../../../src/flow/admin/parcels/parcel-queries.ts'
 import { type Authenticate, createAuthenticate, type Visitor } from '../../../src/flow/admin/tokens/authenticate.ts'
 import { createFeedTail } from '../../../src/flow/delivery/feed-tail.ts'
 import { createFollowFeed } from '../../../src/flow/delivery/follow-feed.ts'
-import { createManageDeliveries } from '../../../src/flow/delivery/manage-deliveries.ts'
 import type { FeedSignal } from '../../../src/flow/delivery/ports.ts'
-import { createResends } from '../../../src/flow/delivery/resends.ts'
 import { createServe, type ServeOptions } from '../../../src/flow/history/serve.ts'
 import type { Clock, Log, Meter } from '../../../src/flow/ports.ts'
 import type { ReadSide } from '../../../src/flow/read-side.ts'
@@ -20,6 +17,7 @@ import { createAnswerCache } from '../../../src/runtime/answer-cache.ts'
 import { createFeedSignal } from '../../../src/runtime/feed-signal.ts'
 import { createMemory } from '../../../src/runtime/memory.ts'
 import { createChangeTable } from '../../../src/runtime/threads/change-table.ts'
+import { manageDeliveriesAt } from '../delivery/manage-deliveries-at.ts'
 import { nothingServed } from '../relay/nothing-served.ts'
 import { listen } from './listen.ts'
 import { keyringOf } from './token-keyring.ts'
@@ -97,25 +95,6 @@ function serveAt({ reads, writes, clock, serving, cacheBytes = 1_000_000, served
   )
 }
 
-function deliveriesAt({ reads, writes, clock }: StoreAt, relayId: string) {
-  return createManageDeliveries(
-    {
-      write: writes,
-      reads,
-      clock,
-      review: () => {},
-      reviewed: async () => {},
-      work: () => {},
-      inTurn: (work) => work(),
-      retention: () => KEPT_FOREVER,
-      yieldToIo: async () => {},
-      stopping: new AbortController().signal,
-      resends: createResends(),
-    },
-    { relayId, userAgent: 'parcel-relay/test' },
-  )
-}
-
 async function listenerAt(store: StoreAt, authenticate: Authenticate, signal: FeedSignal): Promise<RequestListener> {
   const { reads, writes, clock } = store
   return createInternalListener({
@@ -127,7 +106,7 @@ async function listenerAt(store: StoreAt, authenticate: Authenticate, signal: Fe
     feedFollowersMax: 10,
     manageInbox: createManageInbox({ write: writes, reads, clock, onCommitted: () => {}, work: () => {}, refusedSenders: async () => [] }),
     lookAtParcels: createParcelQueries({ reads, write: writes, clock }),
-    manageDeliveries: deliveriesAt(store, await writes.relayId()),
+    manageDeliveries: manageDeliveriesAt({ write: writes, reads, clock }, await writes.relayId()),
     operations: createOperationQueries({ reads }),
     addressOf: () => '192.0.2.7',
     visitorOf: () => somebody,

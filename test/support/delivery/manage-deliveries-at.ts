@@ -1,0 +1,23 @@
+import { KEPT_FOREVER } from '../../../src/domain/admin/retention.ts'
+import { createManageDeliveries, type ManageDeliveries } from '../../../src/flow/delivery/manage-deliveries.ts'
+import { createResends } from '../../../src/flow/delivery/resends.ts'
+
+type Ports = Parameters<typeof createManageDeliveries>[0]
+
+/** Manages the deliveries of a store, with no dispatcher to wake and everything kept forever unless `ports` says otherwise. */
+export function manageDeliveriesAt(ports: Pick<Ports, 'write' | 'reads' | 'clock'> & Partial<Ports>, relayId = 'relay'): ManageDeliveries {
+  return createManageDeliveries(
+    {
+      review: () => {},
+      reviewed: async () => {},
+      work: () => {},
+      inTurn: (work) => work(),
+      retention: () => KEPT_FOREVER,
+      yieldToIo: async () => {},
+      stopping: new AbortController().signal,
+      resends: createResends(),
+      ...ports,
+    },
+    { relayId, userAgent: 'parcel-relay/test' },
+  )
+}
