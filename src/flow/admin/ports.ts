@@ -15,15 +15,15 @@ import type { AgedReads, RetentionTx } from './retention/retention-ports.ts'
 
 /** The verbs of admin that write; see `WriteSide`. Times are epoch milliseconds. */
 export interface AdminWrites {
-  /** The keys that sign the relay's tokens. The first key is made when it is first needed. */
+  /** Returns the keys that sign the relay's tokens. Makes the first key if there is none yet. */
   tokenKeys(): Promise<TokenKeys>
   /** Replaces the key that signs tokens. Returns the new keys. */
   rotateTokenKeys(request: TokenKeyRotation & Audited): Promise<TokenKeys>
   /** Queues a job; null: too many have not ended. */
   startJob(request: Audited & { readonly task: JobTask; readonly by: string; readonly nowMs: number }): Promise<Job | null>
   /**
-   * Does a batch of the oldest job that has not ended. `hasWorked`: there was such a job. `isDone`: none is left. The store keeps the
-   * progress, so a restart continues there.
+   * Does a batch of the oldest job that has not ended. `hasWorked`: there was such a job. `isDone`: all jobs have ended. The store keeps
+   * the progress, so the work continues after a restart.
    */
   workOnJobs(request: { readonly limit: number; readonly nowMs: number }): Promise<{
     readonly hasWorked: boolean
@@ -35,16 +35,16 @@ export interface AdminWrites {
     /** The results of a stretch of a rebuild; null: the job was of another kind. */
     readonly rebuilt: RebuildNews | null
   }>
-  /** Saves the progress of a move or a backup, which are done elsewhere. `isWanted` false: the job was cancelled. */
+  /** Saves the progress of a move or a backup, which `workOnJobs` does not do. `isWanted` false: the job was cancelled. */
   noteProgress(request: { readonly jobId: number; readonly done: number; readonly nowMs: number }): Promise<{ readonly isWanted: boolean }>
   /**
    * Copies the store to a file while others write to it. The copy has the state of the store at the end of the copying. `sequence`: the
-   * last sequence of the feed when it began. Rejects if it is stopped or fails. Throws `not_backed_up` if the store is on a server.
+   * last sequence of the feed when copying began. Rejects if copying is stopped or fails. Throws `not_backed_up` for a store on a server.
    */
   copyStore(request: { readonly file: string }): Promise<{ readonly sequence: number }>
   /** How many pages of the store were copied; null: no copy is being made. */
   copyProgress(): Promise<{ readonly done: number; readonly total: number } | null>
-  /** Ends the copying, which then rejects. */
+  /** Stops the copying. The call of `copyStore` then rejects. */
   stopCopy(): Promise<void>
   /** The stored state of the backups. */
   backupState(): Promise<BackupState>
@@ -63,15 +63,15 @@ export interface AdminWrites {
    * Stores an operator event, and the order that led to it, if any. Queues the event if the config names an endpoint for operator events.
    */
   recordOperatorEvent(event: OperatorEvent, nowMs: number, action?: OperatorAction): Promise<void>
-  /** Notifies operators that a trouble has begun, unless they know. True: they were notified. */
+  /** Notifies operators that a trouble has begun, unless they know of it. Returns whether it notified them. */
   beginTrouble(begun: TroubleBegun & OfRole): Promise<boolean>
-  /** Notifies operators that a trouble is over, if they know of it. True: they were notified. */
+  /** Notifies operators that a trouble is over, if they know of it. Returns whether it notified them. */
   endTrouble(ended: TroubleEnded & OfRole): Promise<boolean>
   /** Notifies operators of jobs that have ended and of pushes that were quarantined. Resolves with the number of events. */
   tellOperators(request: { readonly nowMs: number }): Promise<number>
-  /** Adds an order to the audit trail that was carried out outside the store. */
+  /** Adds an order that was carried out outside the store to the audit trail. */
   recordAction(action: OperatorAction): Promise<void>
-  /** Adds counts to their hours and days. If a flush was stored but the answer got lost, it is not added twice. */
+  /** Adds counts to their hours and days. A flush that was stored already, but whose answer got lost, is not added again. */
   addTallies(flush: TallyFlush): Promise<void>
   /** Does a batch of the retention pass that is under way or due. `isDone`: there is nothing to do now. */
   prune(request: { readonly nowMs: number }): Promise<PruneResult>
@@ -96,7 +96,7 @@ export interface PruneResult {
   readonly isDone: boolean
   /** Whether parcels were retired, which adds events to the feed. */
   readonly hasRetired: boolean
-  /** Whether deliveries were cancelled, so that the next deliveries of their parcels may go. */
+  /** Whether deliveries were cancelled, so that the next deliveries of their parcels may be sent. */
   readonly hasReordered: boolean
 }
 
@@ -147,15 +147,15 @@ export interface AdminTx extends RetentionTx {
   addTallies(additions: readonly TallyAddition[]): void
   /** Notes that a flush is being stored; false: it is stored already. */
   noteFlush(flush: TallyFlush): Promise<boolean>
-  /** Finds the hour or day with counts that has exactly `newer` newer ones, and returns its beginning; null: there are fewer. */
+  /** Among the hours or days with counts, finds the one with exactly `newer` later ones. Returns its beginning; null: there are too few. */
   findCounted(span: TallySpan, newer: number): Promise<number | null>
   /** Deletes up to `limit` tallies of hours or days before a time. Returns how many. */
   pruneTallies(span: TallySpan, beforeMs: number, limit: number): Promise<number>
   /** Deletes up to `limit` events and actions that are older than a time. Returns how many. */
   pruneOperations(beforeMs: number, limit: number): Promise<number>
-  /** A stored value by name; null: there is none. */
+  /** Returns the value that is stored under a name; null: there is none. */
   loadSetting(name: string): Promise<Uint8Array | null>
-  /** Stores a value under a name, unless the name has one. Returns the value that is stored then. */
+  /** Stores a value under a name, unless the name already has a value. Returns the stored value, new or old. */
   makeSetting(name: string, value: Uint8Array): Promise<Uint8Array>
   /** Stores a value by name. */
   saveSetting(name: string, value: Uint8Array): Promise<void>
@@ -173,13 +173,13 @@ export interface AdminReads extends AgedReads {
   counts(nowMs: number): Promise<StoreCounts>
   /** Counts the pushes in quarantine, which is cheaper than all of `counts`. */
   countQuarantined(): Promise<number>
-  /** A page of parcels. While there is a `next`, it may hold fewer than asked for, even none. */
+  /** A page of parcels. A page with a `next` may hold fewer parcels than asked for, even none. */
   listParcels(query: ParcelQuery): Promise<ParcelPage>
   /** Everything that is known about one parcel, found by any of its identifiers; null: there is none. */
   inspectParcel(identifier: string): Promise<InspectedParcel | null>
-  /** The first identifier of each of these parcels. A parcel that is gone is absent. */
+  /** The first identifier of each of these parcels. Deleted parcels are absent. */
   nameParcels(parcelIds: readonly number[]): Promise<ReadonlyMap<number, string>>
-  /** Every status that was the latest of any parcel, up to a thousand. */
+  /** Every status that was ever the latest of a parcel, up to a thousand. */
   listStatuses(): Promise<readonly string[]>
   /** Lists jobs with ids below `before`, the newest first; null: from the newest. */
   listJobs(query: { readonly before: number | null; readonly limit: number }): Promise<readonly Job[]>
@@ -220,7 +220,7 @@ export interface Watermarks {
   readonly endpoints: number
   /** How often replicas or roles have changed. */
   readonly roles: number
-  /** How often an operator, a job or a join has changed what waits for an endpoint. */
+  /** How often an operator, a job or a join has changed which deliveries wait for an endpoint. */
   readonly orders: number
   /** Whether the store was moved or is about to be, so that nobody may write. */
   readonly isMoving: boolean
@@ -240,27 +240,27 @@ export interface NewReplica extends ReplicaConfig {
   readonly name: string
   readonly version: string
   readonly ttlMs: number
-  /** If the replica joined before under another number: when its config took effect. Null: now. */
+  /** When its config took effect, if the replica joined before under another id; null: now. */
   readonly configuredAtMs: number | null
 }
 
 /** The replicas that share a store, and the roles they hold. Times are epoch milliseconds of the store's clock. */
 export interface ReplicaTable {
   /**
-   * Adds a replica and its lease. Resolves with its number and the time. Rejects if this replica and another live one could not decrypt
-   * each other's secrets.
+   * Adds a replica and its lease. Resolves with its id and the time. Rejects if this replica and another live one could not decrypt each
+   * other's secrets.
    */
   register(replica: NewReplica): Promise<{ readonly id: number; readonly nowMs: number }>
   /**
    * Renews the lease of a replica. `nowMs`: the time of the renewal. `lapsed`: how many leases of others have run out. Null: this replica
-   * was declared dead, or the server has lost commits of it.
+   * was declared dead, or the server has lost its commits.
    */
   renew(id: number, ttlMs: number): Promise<{ readonly nowMs: number; readonly lapsed: number } | null>
   /** Reads the counters that rise with the commits of all replicas. */
   look(): Promise<Watermarks>
   /**
-   * Declares replicas dead whose lease has run out. Then changes the roles of a replica, while nobody else changes roles. Resolves with its
-   * new roles.
+   * Declares every replica dead whose lease has run out. Then changes the roles of one replica, while nobody else can change roles.
+   * Resolves with the new roles of that replica.
    */
   changeRoles(id: number, decide: (assignment: Assignment) => RoleChange): Promise<readonly Role[]>
   /**

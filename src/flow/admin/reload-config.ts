@@ -6,7 +6,7 @@ export interface Reloaded {
   readonly changed: readonly string[]
   /** Settings that have changed since the start and need a restart. */
   readonly needsRestart: readonly string[]
-  /** Files that could not be used; what they held before stays in use. */
+  /** Files that could not be used. Their previous content stays in use. */
   readonly problems: readonly string[]
 }
 

@@ -25,7 +25,7 @@ type TellTx = QuarantineTx & Pick<WriteTx, 'addAction' | 'addTallies' | 'beginTr
 const TOLD_AT_ONCE = 500
 
 /**
- * Creates the verbs that notify operators and keep their orders. Operators are notified of each change of state once. This happens in the
+ * Creates the verbs that notify operators and store their orders. Operators are notified of each change of state once. This happens in the
  * transaction that stores the change, or in a later one that finds a change that operators do not know of.
  */
 export function createTellOperators(store: Transactions<TellTx>): TellOperators {
@@ -85,7 +85,7 @@ async function tellOfQuarantine(tx: QuarantineTx, nowMs: number): Promise<number
   return events.length + (await tellWhetherUnderstood(tx, counts.length > 0, nowMs))
 }
 
-/** Looks only if pushes were quarantined, or if operators know that no push is understood. */
+/** Looks at the pushes only if some were quarantined, or if operators know that no push is understood. */
 async function tellWhetherUnderstood(tx: QuarantineTx, hasQuarantined: boolean, nowMs: number): Promise<number> {
   const [known] = await tx.listTroubles(NOT_UNDERSTOOD)
   if (known === undefined && !hasQuarantined) return 0

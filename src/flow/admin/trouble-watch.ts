@@ -57,7 +57,7 @@ interface Finding {
 /**
  * Creates a function that looks for troubles that begin and end outside transactions: of the carrier, its credentials, the disk, and
  * certificates. The store keeps the troubles that last. So operators are notified once, whichever replica sees a trouble, even over
- * restarts. Never rejects: the next call finds a change again that could not be reported.
+ * restarts. Never rejects. If a change could not be reported, the next call finds it again.
  */
 export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWatchOptions): () => Promise<void> {
   const { write, clock, log, wake } = ports
@@ -122,14 +122,14 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
 }
 
 /**
- * A disk that is low is one trouble. A disk so full that pushes are refused is another, which begins and ends within the first. Its end is
- * reported a little after pushes are taken again, and names the time from which they were taken.
+ * A disk that is low is one trouble. A disk so full that pushes are refused is a second trouble, which begins and ends within the first.
+ * The end of the second is reported a little after pushes are taken again, and names the time from which they were taken.
  */
 function createDiskLook({ freeBytes, notStored, clock }: TroubleWatchPorts, { freeBytesMin }: TroubleWatchOptions) {
   /** How many pushes had been refused at the last look (`soFar`), and at the look that found the disk full (`before`). */
   let [soFar, before] = [0, 0]
   let wasFull = false
-  /** Since when pushes are taken; null: they are refused. */
+  /** The time since which pushes are taken; null: they are refused. */
   let takenFromMs: number | null = clock.now()
   return async (): Promise<readonly Finding[]> => {
     const free = freeBytes()

@@ -48,9 +48,7 @@ export interface DeliveryTx {
    * endpoint.
    */
   queueFeed(events: QueuedFeed): Promise<void>
-  /**
-   * Reads events that were told as backfill. Nobody changes their parcels before the transaction ends.
-   */
+  /** Reads events that the feed calls backfill. Nobody changes their parcels before the transaction ends. */
   readBackfill(query: BackfillQuery): Promise<BackfillEvents>
   /**
    * Queues events from `readBackfill` for the endpoint, each before the later deliveries of its parcel that have not ended. Returns how many
@@ -58,15 +56,15 @@ export interface DeliveryTx {
    */
   queueMissing(request: QueuedMissing): Promise<number>
   /**
-   * Saves how far the feed is queued for an endpoint. Returns whether the endpoint has caught up; also false if that is known only when the
-   * transaction ends.
+   * Saves how far the feed is queued for an endpoint. Returns whether the endpoint has caught up. Also returns false if that becomes known
+   * only when the transaction ends.
    */
   saveQueuedTo(state: CatchingUp, to: { readonly next: number; readonly ended: boolean }): Promise<boolean>
-  /** The deliveries that are gone, because their parcels were erased. */
+  /** Returns which of these deliveries no longer exist, because their parcels were erased. */
   findGone(deliveryIds: readonly number[]): Promise<readonly number[]>
   /**
-   * The claims that must not start: they have ended or were skipped, they are not the only claim of their parcel, or a join has put another
-   * delivery before them.
+   * Returns which of these claimed deliveries must not be sent: they have ended or were skipped, they are not the only claim of their
+   * parcel, or a join has put another delivery before them.
    */
   findOvertaken(deliveryIds: readonly number[]): Promise<readonly number[]>
   /** The next deliveries of an endpoint, the most overdue first, at most one for each parcel. */
@@ -100,7 +98,7 @@ export interface DeliveryTx {
   cancelRemoved(limit: number): Promise<{ readonly isDone: boolean }>
   /**
    * Saves attempts and the new states of their deliveries. Ends the deliveries in `skipped` that are still marked. When a delivery ends,
-   * the next one of its parcel may go. A marked delivery that is in both lists is dead as skipped, unless it was accepted.
+   * the next one of its parcel may be sent. A marked delivery in both lists becomes dead as skipped, unless it was accepted.
    */
   saveSettlements(settled: readonly Settled[], skipped: readonly ClaimRef[], nowMs: number): void
   /** Adds failures to the groups of their endpoints. */

@@ -90,7 +90,7 @@ export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints 
       edit(async (tx): Promise<EndpointEdit> => {
         const state = await find(tx, id)
         if (state === undefined) return { kind: 'unknown' }
-        // An endpoint that a config names would come back with the next start.
+        // Refuse, because the next start would add an endpoint again that a config names.
         if (state.origin !== 'managed' && state.disabled !== 'unnamed') return { kind: 'read_only' }
         await tx.removeEndpoint(id, nowMs)
         audit(tx, order)
@@ -99,7 +99,7 @@ export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints 
   }
 }
 
-/** Runs edits one after the other. Each reads the list that it changes. If many ran at once, most would begin again until they gave up. */
+/** Runs edits one after the other, because each edit reads the list that it changes. Of many edits at once, most would conflict and give up. */
 function inSequence(store: Transactions<EditTx>): <T>(work: (tx: EditTx) => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {
@@ -119,7 +119,7 @@ function onlyEnablesAgain(state: EndpointState, { change, key, headers = {} }: E
   return state.disabled !== 'operator' && state.disabled !== 'unnamed' && key === null && given.length === 1 && change.enabled === true
 }
 
-/** The endpoint after a change. If it was enabled again, its earlier failures no longer count. */
+/** Returns the endpoint after a change. If it was enabled again, its earlier failures no longer count. */
 function changed(state: EndpointState, request: EndpointChangeRequest & Audited, next: number): EndpointState {
   const { change, key, headers = {}, nowMs, action } = request
   const endpoint = changeEndpoint(state.endpoint, change)
@@ -134,7 +134,7 @@ function changed(state: EndpointState, request: EndpointChangeRequest & Audited,
   }
 }
 
-/** An endpoint with these keys, whose settings name the fixed headers that are kept with them. */
+/** Returns the endpoint with these keys, and with the names of the fixed headers that are sealed with the keys. */
 function withKeys(state: EndpointState, keys: SealedKeys | null): EndpointState {
   return { ...state, endpoint: { ...state.endpoint, headers: Object.keys(keys?.headers ?? {}) }, keys }
 }

@@ -2,7 +2,7 @@ import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 
-/** The gauges of one endpoint, or of several together. */
+/** The gauges of one endpoint, or the sums of the gauges of several. */
 export interface EndpointGauge {
   readonly name: string
   readonly waiting: number
@@ -20,7 +20,7 @@ export interface GaugeNames {
   readonly others: string
 }
 
-/** Reads the gauges of the first endpoints, and the sum of all others, so that everything that waits is counted. */
+/** Reads the gauges of the first endpoints, and the sums of all others, so that every waiting delivery is counted. */
 export async function readEndpointGauges(
   { reads, clock }: { readonly reads: Pick<ReadSide, 'listEndpoints' | 'countBacklog'>; readonly clock: Pick<Clock, 'now'> },
   { max, others }: GaugeNames,

@@ -20,8 +20,8 @@ export interface EndpointKeysOptions {
 /** Watches over the key that encrypts the keys of endpoints. Without it those keys are lost. */
 export interface EndpointKeys {
   /**
-   * The vault. With a key file, it seals only while the key in that file opens the earlier keys. Otherwise it throws `storage_unavailable`,
-   * and no second key file is made.
+   * The vault. With a key file, it seals only while the key in that file opens the keys that were sealed before. Otherwise it throws
+   * `storage_unavailable`, and no second key file is made.
    */
   readonly vault: Vault
   /** Tries to open every sealed key; null: all of them open. */

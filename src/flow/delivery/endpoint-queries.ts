@@ -17,14 +17,14 @@ export interface EndpointQueriesPorts {
 /** A page of the endpoints that a search found. */
 export interface FoundEndpoints {
   readonly endpoints: readonly EndpointView[]
-  /** How many were found on all pages. */
+  /** How many endpoints were found in all, on all pages. */
   readonly found: number
   /** All endpoints, whether or not they were found. */
   readonly all: readonly EndpointState[]
 }
 
 export interface EndpointLists {
-  /** Lists endpoints in the order in which they were added: those with ids above `cursor`, up to `limit`; with `name`, only the one with that name. */
+  /** Lists up to `limit` endpoints with ids above `cursor`, in the order in which they were added. With `name`, only the endpoint of that name. */
   list(page: { readonly cursor: number; readonly limit: number; readonly name: string | null }): Promise<{
     readonly endpoints: readonly EndpointView[]
     /** The cursor of the next page; null: this is the last. */
@@ -32,7 +32,7 @@ export interface EndpointLists {
   }>
   /** Looks for endpoints. Endpoints in trouble come first. Returns up to `limit` after the first `skip`. */
   search(question: EndpointSearch & { readonly skip: number; readonly limit: number }): Promise<FoundEndpoints>
-  /** All endpoints, without counts of what waits. */
+  /** All endpoints, without counts of waiting deliveries. */
   states(): Promise<readonly EndpointState[]>
   find(id: string): Promise<InspectedEndpoint>
 }
@@ -46,7 +46,7 @@ export interface EndpointQueries extends EndpointLists {
 
 /** The questions of operators about endpoints. */
 export function createEndpointQueries({ reads, signerOf, keyOriginOf, clock }: EndpointQueriesPorts): EndpointQueries {
-  /** The operators' endpoint is a setting, so it cannot be managed here. */
+  /** The endpoint for operator events is a setting, so it cannot be managed here. */
   const all = async () => (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator').map(asItStands)
 
   function asItStands(state: EndpointState): EndpointState {

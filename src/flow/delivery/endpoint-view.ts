@@ -7,9 +7,9 @@ import type { ReadSide } from '../read-side.ts'
 
 /** When a failing endpoint is attempted next. Epoch milliseconds. */
 export interface NextProbe {
-  /** By what waits for it now; null: nothing waits. */
+  /** The next attempt of a delivery that waits now; null: no delivery waits. */
   readonly atMs: number | null
-  /** If an event of a parcel came now for which nothing waits: when that would be attempted. */
+  /** When an event that arrived now would be attempted, if no other delivery of its parcel waits. */
   readonly ofNewMs: number
 }
 
@@ -33,7 +33,7 @@ export interface InspectedEndpoint extends EndpointView {
 
 type ViewReads = Pick<ReadSide, 'countBacklog' | 'hasProbe' | 'lastFailures'>
 
-/** Adds what operators see to endpoints. The cost grows with the number of waiting and dead deliveries, see `countBacklog`. */
+/** Adds to endpoints what operators see of them. The cost grows with the number of waiting and dead deliveries, see `countBacklog`. */
 export async function viewEndpoints(reads: ViewReads, states: readonly EndpointState[], nowMs: number): Promise<readonly EndpointView[]> {
   const failures = await reads.lastFailures(states.map(({ endpoint }) => endpoint.id))
   const views: EndpointView[] = []

@@ -12,7 +12,7 @@ interface NoneFound {
   /** The endpoint to send to. */
   readonly state: EndpointState
   readonly order: Pick<ReplayOrder, 'missing' | 'sequence' | 'states'>
-  /** What was selected, and nothing was found. */
+  /** The selection that has found nothing. */
   readonly selection: DeliverySelection
   readonly untilMs: number
 }

@@ -9,7 +9,7 @@ export interface FeedPage {
   readonly events: readonly EncodedEvent[]
   /** The sequence after which the next page starts. */
   readonly next: number
-  /** Whether the feed ended here at the time of reading. */
+  /** Whether the feed had no later event when this page was read. */
   readonly ended: boolean
 }
 
@@ -22,12 +22,12 @@ export interface EncodedEvent {
 /** Which page to read: the events after a sequence. */
 export interface PageRequest {
   readonly after: number
-  /** The maximum of events. */
+  /** The maximum number of events. */
   readonly limit: number
   /** The page ends with the event that exceeds this number of characters. */
   readonly charsMax: number
   /**
-   * Whether the page may end early, at a sequence where other readers' pages end too. So readers who started at different sequences soon
+   * Whether the page may end early, at a sequence where other readers' pages end too. Then readers who started at different sequences soon
    * share pages.
    */
   readonly inStep: boolean
@@ -42,8 +42,8 @@ export interface FeedPagePorts {
 }
 
 /**
- * How many events are read at once, before others get their turn. The first read is smaller, because the size of the events is unknown and
- * they may not fit on the page.
+ * How many events are read at once, before other work gets its turn. The first read is smaller, because the size of the events is unknown,
+ * and many events may not fit on the page.
  */
 export const EVENTS_PER_READ = { most: 25, first: 5 }
 
@@ -57,7 +57,7 @@ export function encodeItem(item: FeedSlice['items'][number]): EncodedEvent {
   return { sequence: item.sequence, json: encodeFeedItem(item) }
 }
 
-/** The number of characters of some events. */
+/** Counts the characters of some events. */
 export function charsOf(events: readonly EncodedEvent[]): number {
   return events.reduce((sum, { json }) => sum + json.length, 0)
 }

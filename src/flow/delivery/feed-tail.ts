@@ -24,12 +24,12 @@ export interface FeedTail {
   forget(): void
 }
 
-/** The tail advances by at most this many reads of the store at once. Readers who want more ask again. */
+/** The tail advances by at most this many reads of the store at a time. Readers who want more events ask again. */
 const READS_MAX = 20
-/** This much of the end of the feed is kept encoded: some seconds at the carrier's peak. */
+/** The end of the feed is kept in memory as JSON, up to this many characters: some seconds at the carrier's peak. */
 const KEPT_CHARS_MAX = 8 * 1024 * 1024
 const KEPT_PAGES_MAX = 16
-/** The encoded events above `from` and up to `to`. */
+/** The encoded events with sequences above `from` and up to `to`. */
 interface Kept {
   readonly from: number
   readonly to: number
@@ -48,7 +48,7 @@ export function createFeedTail(ports: FeedPagePorts): FeedTail {
   return {
     read: (request) => tail.read(request),
     forget() {
-      // Running reads fill the old cache, which nobody uses any more.
+      // Start with a new cache. Running reads still fill the old cache, which nobody uses any more.
       tail = createReads(ports)
     },
   }
@@ -71,8 +71,8 @@ function createReads(ports: FeedPagePorts): Pick<FeedTail, 'read'> {
   }
 
   /**
-   * Extends the tail by later commits. It does not join a read that is running, because that read may miss a commit that the caller knows
-   * of.
+   * Extends the tail by later commits. It does not wait for a read that is running, but for the next one, because the running read may miss
+   * a commit that the caller knows of.
    */
   function moveOn(): Promise<void> {
     if (moving !== null) {
@@ -94,7 +94,7 @@ function createReads(ports: FeedPagePorts): Pick<FeedTail, 'read'> {
     for (let go = 0; go < READS_MAX && kept !== null; go++) {
       const before: Kept = kept
       const reading = await readFeedSlice(reads, { after: before.to, limit: EVENTS_PER_READ.most })
-      // The tail was moved meanwhile, perhaps by an earlier read.
+      // The tail has changed during this read, perhaps by an earlier read.
       if (kept !== before) continue
       const after = movedOn(before, reading)
       if (after === null) kept = null
@@ -123,7 +123,7 @@ function createReads(ports: FeedPagePorts): Pick<FeedTail, 'read'> {
       const another = stored.underWay(request)
       if (another === undefined) return await stored.find(request)
       const found = await another
-      // A read that found the end may have missed later commits, but now the end is kept.
+      // A read that found the end of the feed may have missed later commits. Now the end is in memory, so look there.
       return found.ended ? ((await fromTail(request)) ?? (await stored.find(request))) : found
     },
   }
@@ -133,7 +133,7 @@ function holds(kept: Kept | null, after: number): kept is Kept {
   return kept !== null && after >= kept.from && after <= kept.to
 }
 
-/** The tail with the events that were read; null: some of its events were deleted. */
+/** Returns the tail with the events that were read; null: some events of the tail were deleted. */
 function movedOn(before: Kept, { prunedTo, last, next, items }: FeedSlice): Kept | null {
   if (prunedTo > before.to || last < before.to) return null
   // The kept events may be about the erased parcel.
@@ -143,7 +143,7 @@ function movedOn(before: Kept, { prunedTo, last, next, items }: FeedSlice): Kept
   return { from: Math.max(before.from, prunedTo), to: next, events: [...before.events, ...more], chars: before.chars + charsOf(more) }
 }
 
-/** Drops the older half, so that events need not be dropped one by one. */
+/** Drops the older half of the events, so that they need not be dropped one by one. */
 function newerHalf({ to, events }: Kept): Kept {
   const gone = Math.ceil(events.length / 2)
   const newer = events.slice(gone)

@@ -3,16 +3,16 @@ import { DOCUMENTED_DETAILED_STATUSES, DOCUMENTED_STATUSES } from '../../domain/
 import { nearestName } from '../../domain/near-name.ts'
 import type { ReadSide } from '../read-side.ts'
 
-/** If events have had more values than this, the carrier makes them up. Then any value may come, so no warning is given. */
+/** If events have had more different values than this, the carrier seems to invent new ones. Any value may come, so no warning is given. */
 const VALUES_MAX = 500
 
-/** The filters that compare the values that a carrier chooses freely. */
+/** The filters on values that the carrier chooses freely. */
 type ValueFilters = Pick<EndpointFilters, 'status' | 'detailedStatus' | 'distributionType'>
 
 /** A setting that is valid but probably a mistake. */
 export interface FilterWarning {
   readonly filter: keyof ValueFilters
-  /** A clause without its full stop. */
+  /** A clause without a full stop. */
   readonly message: string
 }
 
@@ -23,8 +23,8 @@ const UNSEEN: Readonly<Record<keyof ValueFilters, string>> = {
 }
 
 /**
- * Warns about each value of a filter that no event has had so far, with the nearest one. The carrier may use any value, so the filter is
- * accepted; but an unknown value is probably a typing error, and the endpoint would get nothing.
+ * Warns about each value of a filter that no event has had so far, and names the most similar known value. The carrier may use any value,
+ * so the filter is accepted; but an unknown value is probably a typing error, and the endpoint would get nothing.
  */
 export function createFilterWarnings(
   reads: Pick<ReadSide, 'listStatuses' | 'listEventValues'>,
@@ -41,14 +41,14 @@ export function createFilterWarnings(
   }
 }
 
-/** The warning as a line of the API, the log and commands. */
+/** Returns the warning as a line for the API, the log and commands. */
 export function describeWarning({ filter, message }: FilterWarning): string {
   return `filters.${filter}: ${message}`
 }
 
 function warningsAbout(filter: keyof ValueFilters, wanted: readonly string[] | null, seen: readonly string[]): readonly FilterWarning[] {
   const known = [...new Set(seen)]
-  // Before the first event with such a value, every value is as good as another.
+  // While no value is known, nothing can tell that a value is a typing error.
   if (wanted === null || known.length === 0 || known.length > VALUES_MAX) return []
   return wanted.flatMap((value) => {
     if (known.includes(value)) return []

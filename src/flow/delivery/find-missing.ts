@@ -16,7 +16,7 @@ export interface MissingSource {
 
 export interface MissingRequest {
   readonly selection: MissingSelection
-  /** Begins behind this sequence; null: at the beginning. */
+  /** The search begins after this sequence; null: at the beginning. */
   readonly after: number | null
   /** How many events to look at. */
   readonly limit: number
@@ -25,15 +25,15 @@ export interface MissingRequest {
 }
 
 export interface MissingPart {
-  /** In the order of their sequences. */
+  /** The events that were found, in the order of their sequences. */
   readonly events: readonly MissingEvent[]
-  /** The sequence behind which to go on; null: that is all. */
+  /** The sequence after which the search continues; null: it has ended. */
   readonly next: number | null
 }
 
 /**
- * Finds a part of the events that an endpoint never received. Older deliveries are no longer kept, so it leaves out events that were
- * recorded before: they may have been sent.
+ * Finds a part of the events that an endpoint never received. It leaves out events that are so old that their deliveries are no longer
+ * kept, because such an event may have been sent.
  */
 export async function findMissing(
   source: MissingSource,
@@ -41,7 +41,7 @@ export async function findMissing(
   { selection, after, limit, retention, nowMs }: MissingRequest,
 ): Promise<MissingPart> {
   const fromMs = Math.max(selection.fromMs, nowMs - retention.deliveriesMs)
-  // A parcel has few events, so finding the first by its age would cost more than it saves.
+  // A parcel has few events, so skipping the old ones would cost more than it saves.
   const older = after === null && selection.parcelId === null ? givenBefore(await source.ageMarks(), fromMs).sequence : 0
   const behind = Math.max(after ?? 0, selection.fromSequence - 1, older)
   const stretch = withoutBackfill(state.backfilled, state.firstSequence).find(([, to]) => to > behind)

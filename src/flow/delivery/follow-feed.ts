@@ -7,7 +7,7 @@ export interface FollowFeedPorts {
   readonly tail: FeedTail
   readonly signal: FeedSignal
   readonly clock: Pick<Clock, 'monotonic'>
-  /** If many readers wake at once, lets only some continue at a time. */
+  /** Resolves when the reader may continue. If many readers wake at once, only some may continue at a time. */
   readonly spread: () => Promise<void>
 }
 
@@ -36,8 +36,8 @@ export function createFollowFeed({ tail, signal, clock, spread }: FollowFeedPort
   return {
     follow({ left, ...request }) {
       let from = request.after
-      // The signal's count when the reader last reached the end; null: there may be more. At the end, a reader waits for the next signal
-      // before it reads again. Otherwise many readers would read all the time.
+      // The signal's count when the reader last reached the end; null: there may be more events. At the end, a reader waits for the next
+      // signal before it reads again. Otherwise many readers would read all the time.
       let seen: number | null = null
       return async (waitMs) => {
         const untilMs = clock.monotonic() + waitMs

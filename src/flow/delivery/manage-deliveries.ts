@@ -47,19 +47,19 @@ export interface ManageDeliveriesPorts {
   readonly clock: Clock
   /** Call it when deliveries may have become due, or their order may have changed. */
   readonly review: () => void
-  /** Like `review`, and resolves when this relay has run a dispatch round. */
+  /** Does the same as `review`. Resolves when this relay has run a dispatch round. */
   readonly reviewed: () => Promise<void>
   /** Call it when a job was queued. */
   readonly work: () => void
-  /** Runs work that delays pushes one piece at a time, with rests between. */
+  /** Runs a piece of work that delays pushes. Only one piece runs at a time, with rests between. */
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
   /** How long ended deliveries are kept. */
   readonly retention: () => Pick<Retention, 'deliveriesMs'>
   readonly yieldToIo: () => Promise<unknown>
-  /** Aborted when the relay stops. Requests then end where they are. */
+  /** Aborted when the relay stops. Running requests then stop early. */
   readonly stopping: AbortSignal
   readonly resends: Pick<Resends, 'begin'>
-  /** How operator events are sent; absent: as they are. */
+  /** Turns operator events into messages for people; absent: they are sent unchanged. */
   readonly operatorMessage?: OperatorMessageOf
 }
 
@@ -122,18 +122,18 @@ export interface ManageDeliveries {
   /** Makes a waiting delivery due now. Throws `not_found` and `not_retryable`. */
   retry(id: string, by: Actor): Promise<ShownDelivery>
   /**
-   * Gives up a waiting delivery, so that the next one of its parcel goes. If the delivery is under way, or another replica delivers to its
+   * Gives up a waiting delivery, so that the next one of its parcel is sent. If it is under way, or another replica delivers to its
    * endpoint, it ends a little later, and is returned in its present state with reason `skipped`. Throws `not_found` and `not_skippable`.
    */
   skip(id: string, by: Actor): Promise<ShownDelivery>
   /**
-   * Queues many deliveries of an endpoint again, or for it the events of another endpoint's deliveries, or with `missing` the events that it
-   * never received. `dryRun`: only counts them, up to 10,001. More than 10,000 become a job. Stops early when the asker has `left`.
+   * Queues for an endpoint: many of its own deliveries again, or the events of another endpoint's deliveries, or with `missing` the events
+   * that it never received. `dryRun`: only counts them, up to 10,001. More than 10,000 become a job. Stops early when the asker has `left`.
    */
   replayMany(endpointId: string, body: unknown, asker: ReplayAsker): Promise<ReplayAnswer>
   /**
-   * Lists the events that an endpoint never received, the oldest first; see `replayMany`. A page that is not full may have a next one.
-   * Throws `not_found`, `bad_tracking_number` and `not_replayable`.
+   * Lists the events that an endpoint never received, the oldest first; see `replayMany`. A page that is not full may still have a next
+   * one. Throws `not_found`, `bad_tracking_number` and `not_replayable`.
    */
   listMissing(
     endpointId: string,
@@ -171,7 +171,7 @@ export interface ReplayAsker {
   readonly untilMs?: number
 }
 
-/** `because`: why there are none; absent: there are some. */
+/** `because`: why the order selects nothing; absent: it selects something. */
 interface None {
   readonly because?: string
 }
@@ -185,7 +185,7 @@ export type ReplayAnswer =
 
 /** Up to this many deliveries are replayed while the asker waits. More become a job. */
 const AT_ONCE_MAX = 10_000
-/** How many events one search may read for events that an endpoint never received: to count them, and to fill a page of the list. */
+/** One search for events that an endpoint never received reads up to this many events: to count them, or to fill a page of the list. */
 const COUNTED_LOOKS = 20_000
 const LISTED_LOOKS = 1000
 const ENDED = ['delivered', 'dead', 'cancelled'] as const
@@ -304,7 +304,7 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
     return explainNone(reads, { ofId, state, order, selection, untilMs })
   }
 
-  /** The deliveries that have ended and that an order selects. */
+  /** Selects the ended deliveries that an order asks for. */
   async function ended(
     to: string,
     { of, fromSequence, fromMs, sequence, states }: ReplayedOrder,
@@ -317,7 +317,7 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
     return { task, counted: { ...counted, more: counted.count > AT_ONCE_MAX } }
   }
 
-  /** The events that an endpoint never received and that an order selects. */
+  /** Selects the events that an endpoint never received and that an order asks for. */
   async function sought(
     state: EndpointState,
     order: ReplayedOrder,

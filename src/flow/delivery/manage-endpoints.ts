@@ -62,7 +62,7 @@ export interface ManageEndpoints extends EndpointLists {
    * `endpoint_read_only` and, if no key is being replaced, `not_rotating`.
    */
   rotate(id: string, body: unknown, by: Actor): Promise<KeyedEndpoint>
-  /** Makes everything that waits for the endpoint due now. Throws `not_retryable`. */
+  /** Makes all deliveries that wait for the endpoint due now. Throws `not_retryable`. */
   retry(id: string, by: Actor): Promise<EndpointView>
   remove(id: string, by: Actor): Promise<void>
   /** Makes one attempt with a test event. It is not recorded, and does not count for the endpoint's health. */
@@ -146,7 +146,7 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
   }
 }
 
-/** An order for the audit trail. It contains the name of the endpoint, which may be removed or renamed later. */
+/** Returns an order for the audit trail. It contains the name of the endpoint, because the endpoint may be removed or renamed later. */
 function auditedOrder(
   order: Pick<OperatorAction, 'by' | 'action' | 'atMs'>,
   { id, name }: Pick<Endpoint, 'id' | 'name'>,
@@ -156,7 +156,7 @@ function auditedOrder(
 }
 
 interface SecretEdit {
-  /** Values of fixed headers to set; null removes one. */
+  /** Values of fixed headers to set. A header with the value null is removed. */
   readonly headers?: Readonly<Record<string, string | null>>
   /** Null: generate a new key; undefined: there is no new key. */
   readonly sharedKey: string | null | undefined

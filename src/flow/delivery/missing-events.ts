@@ -24,11 +24,11 @@ export interface MissingCount {
 
 export interface MissingPage {
   readonly events: readonly MissingEvent[]
-  /** The sequence behind which the next page begins; null: that is all. A page that is not full may have a next one. */
+  /** The sequence after which the next page begins; null: this is the last page. A page that is not full may have a next one. */
   readonly next: number | null
 }
 
-/** Limits of a search: the numbers of events found and read at which it stops. */
+/** Limits of a search. It stops when it has found or read this many events. */
 export interface MissingBounds {
   readonly found: number
   readonly lookedAt: number
@@ -39,7 +39,7 @@ const STEP = 50
 
 /** Finds events that an endpoint never received, without queueing them. */
 export function createMissingEvents({ reads, retention, clock, yieldToIo }: MissingEventsPorts) {
-  /** Passes on what is found. Returns the sequence behind which the search continues; null: it has ended. */
+  /** Passes the events that it finds on. Returns the sequence after which the search continues; null: it has ended. */
   async function search(
     state: EndpointState,
     { selection, from, bounds }: { readonly selection: MissingSelection; readonly from: number | null; readonly bounds: MissingBounds },

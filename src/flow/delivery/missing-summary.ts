@@ -25,7 +25,7 @@ export interface MissingSummaryPorts {
 
 const RECENT_MS = 24 * 3_600_000
 const STEP = 50
-/** How many events a search looks at. Each may be of another parcel, which is read as a whole. */
+/** A search looks at up to this many events. It is a small number because each may be of another parcel, which is read as a whole. */
 const LOOKED_AT_MAX = 1000
 /** A count is kept for a minute if the search read this many events or more. */
 const LARGE = 200
@@ -33,7 +33,7 @@ const KEPT_MS = 60_000
 
 /** Counts the events that endpoints never received, for all endpoints at once. */
 export function createMissingSummary({ reads, resends, retention, clock, yieldToIo }: MissingSummaryPorts) {
-  /** `after`: the resends that had ended when it was counted. */
+  /** The last summary. `after`: the resends that had ended when it was counted. */
   let known: { readonly summary: Counted; readonly untilMs: number; readonly after: string } | null = null
 
   /** Counts for these endpoints. `lookedAt`: how many events were looked at. */
@@ -60,7 +60,7 @@ export function createMissingSummary({ reads, resends, retention, clock, yieldTo
     return { summary: { sinceMs, endpoints: missing, more: after !== null }, lookedAt }
   }
 
-  /** The endpoints that may miss something. One that is catching up with the feed still gets what it misses. */
+  /** Lists the endpoints that may miss events. An endpoint that is catching up with the feed is left out, because it still gets them. */
   async function candidates(): Promise<readonly EndpointState[]> {
     const states = await reads.listEndpoints()
     return states.filter(
@@ -81,7 +81,7 @@ export function createMissingSummary({ reads, resends, retention, clock, yieldTo
   }
 
   return {
-    /** What was recorded in the last day. */
+    /** Counts events that were recorded in the last day. */
     async recent(): Promise<MissingSummary> {
       const states = await candidates()
       const fromMs = clock.now() - RECENT_MS
@@ -89,14 +89,14 @@ export function createMissingSummary({ reads, resends, retention, clock, yieldTo
       const jobs = (await reads.listJobs({ before: null, limit: UNENDED_MAX })).filter(isResend)
       const running = resendsOf(states, jobs)
       const after = `${resends.ended()} ${jobs.find(({ endedAtMs }) => endedAtMs !== null)?.jobId}`
-      // What a resend has queued is not missing any more, so its reader would be told to order it again.
+      // Count again during and after a resend, because the events that it has queued are no longer missing.
       const isKnown = known !== null && clock.monotonic() < known.untilMs && known.after === after && running.length === 0
       if (known !== null && isKnown) return { ...known.summary, resends: running }
       const { summary, lookedAt } = await count(states, selectMissing({ ...boundsOf({ atMs: fromMs }, null), sequence: null }, null))
       known = lookedAt < LARGE || running.length > 0 ? null : { summary, untilMs: clock.monotonic() + KEPT_MS, after }
       return { ...summary, resends: running }
     },
-    /** What is missing of the parcel with this identifier. */
+    /** Counts the events of the parcel with this identifier that endpoints never received. */
     async ofParcel(identifier: string): Promise<MissingSummary['endpoints']> {
       const states = await candidates()
       const view = states.length === 0 ? null : await reads.findParcel(identifier)

@@ -1,28 +1,28 @@
 import { digestOfRows, keyTextOf, type MoveProgress, type MoveStep, type StoredRow } from '../../../domain/admin/store-move.ts'
 import type { CopiedTable, MoveSource, MoveTarget } from './move-ports.ts'
 
-/** The maximum of rows per statement. There are fewer if rows are large. */
+/** At most this many rows are read or written at a time. A page has fewer if its rows are large. */
 const ROWS_MAX = 500
 const BYTES_PER_PAGE = 4 * 1024 * 1024
-/** This many keys of changed rows are read, and then dropped, at a time. Each drop waits for its turn among all writers. */
+/** This many changed rows of a table are copied before their recorded keys are dropped, because each drop has to wait for other writers. */
 const CHANGES_MAX = 2000
 /**
- * If copying the remaining changes takes no longer than this, the switch copies them while others pause. `TAIL_MIN` and `TAIL_MAX` limit
- * the number of changes.
+ * The switch copies the last changes while nobody can write, which should take at most this long. The move estimates how many changes that
+ * is. The number lies between `TAIL_MIN` and `TAIL_MAX`.
  */
 const TAIL_MS = 1000
 const TAIL_MIN = 1000
 const TAIL_MAX = 20_000
-/** The keys of rows to compare again are kept in memory, so at this number they are compared. */
+/** The keys of rows that must be compared again are kept in memory. As soon as there are this many, the rows are compared. */
 const SUSPECTS_MAX = 20_000
 /**
- * A page of the copy may have this many rows too many. With more, either rows of the source were deleted meanwhile, or somebody has added
- * rows to the copy.
+ * If a page of the copy has this many more rows than the page of the source, either rows of the source were deleted meanwhile, or somebody
+ * has added rows to the copy.
  */
 const SURPLUS_MAX = 1000
-/** A page is read this often to find out which of the two has happened. */
+/** Such a page is read this many times. If it then still has too many rows, somebody has added rows to the copy. */
 const SURPLUS_TRIES = 20
-/** If too much is left for the switch after this many rounds, others have to wait while the move copies. */
+/** If too many changes are left for the switch after this many rounds, other writers have to wait while the move copies. */
 const ROUNDS_MAX = 3
 /** One call of `advance` works for about this long. */
 const TURN_MS = 200
@@ -36,7 +36,7 @@ export interface StoreMovePorts {
 
 /** Copies a store while others write to it. */
 export interface StoreMove {
-  /** Works for a moment. In step `waiting` little enough is left for the switch. Keep calling it, so that this stays so. */
+  /** Works for a moment. In step `waiting`, few enough changes are left for the switch. Keep calling it, so that they stay few. */
   advance(): Promise<MoveProgress>
   /** Asks all others that use the store to stop writing. */
   pause(): Promise<void>
@@ -54,15 +54,15 @@ interface Suspect {
 
 /** The state of a running move. */
 interface State extends StoreMovePorts {
-  /** Rows that differed, or have changed since they were compared, by table and key. They are compared again. */
+  /** Rows that must be compared again, by table and key: they differed, or have changed since they were compared. */
   readonly suspects: Map<string, Suspect>
-  /** Suspects are compared when there are this many. */
+  /** As soon as there are this many suspects, they are compared. */
   compareAt: number
   readonly counted: { copied: number; total: number }
   isVerifying: boolean
   /** Whether others write faster than the move copies, so that they have to wait while it copies. */
   isOutrun: boolean
-  /** Up to this many changes may be left to the switch. */
+  /** The switch may begin when at most this many changes are left. */
   tail: number
 }
 
@@ -101,7 +101,7 @@ export function createStoreMove(ports: StoreMovePorts): StoreMove {
   }
 }
 
-/** Yields all steps but the switch, a batch at a time. It never ends, because the source keeps changing. */
+/** Does all steps before the switch, and yields the progress after each batch. It never ends, because the source keeps changing. */
 async function* work(state: State): AsyncGenerator<MoveProgress, never> {
   const { source, suspects, counted } = state
   const pages = createPageSizes()
@@ -122,7 +122,7 @@ async function* work(state: State): AsyncGenerator<MoveProgress, never> {
     if (!isPrepared) await source.prepareSwitch()
     isPrepared = true
     const left = suspects.size + (await source.countChanges())
-    // Comparing takes time too, so the number of changes may not fall.
+    // The source also changes while rows are compared, so too many changes may be left after every round.
     state.isOutrun ||= left > state.tail && round > ROUNDS_MAX
     yield { step: left <= state.tail ? 'waiting' : 'catching_up', done: 0, total: left }
   }
@@ -142,7 +142,7 @@ async function* copyTable({ source, target, counted }: State, table: CopiedTable
   }
 }
 
-/** Copies changes in rounds, until the rest may be left to the switch. */
+/** Copies changes in rounds, until few enough are left for the switch. */
 async function* catchUp(state: State): AsyncGenerator<MoveProgress> {
   const { source, monotonic } = state
   for (let before = await source.countChanges(), left = Number.POSITIVE_INFINITY; left > state.tail; before = left) {
@@ -229,7 +229,7 @@ async function* compareSuspects(state: State): AsyncGenerator<MoveProgress> {
   state.compareAt = Math.max(SUSPECTS_MAX, 2 * suspects.size)
 }
 
-/** Takes all steps. Shows the progress of the longer step that they are a part of. */
+/** Takes all steps, but yields the progress of the longer step that they are a part of. */
 async function* showing(steps: AsyncGenerator<unknown>, shown: () => MoveProgress): AsyncGenerator<MoveProgress> {
   while (!(await steps.next()).done) yield shown()
 }
@@ -242,7 +242,7 @@ function inParts(keys: readonly StoredRow[]): readonly (readonly StoredRow[])[] 
   return Array.from({ length: Math.ceil(keys.length / ROWS_MAX) }, (_, nth) => keys.slice(nth * ROWS_MAX, (nth + 1) * ROWS_MAX))
 }
 
-/** The keys of rows that differ between the two stores. */
+/** Returns the keys of rows that differ between the two stores. */
 function differing(table: CopiedTable, rows: readonly StoredRow[], copies: readonly StoredRow[]): readonly StoredRow[] {
   if (digestOfRows(rows) === digestOfRows(copies)) return []
   const named = (all: readonly StoredRow[]) => new Map(all.map((row) => [keyTextOf(keyOfRow(table, row)), row]))
@@ -274,7 +274,7 @@ interface PageSizes {
   saw(table: CopiedTable, rows: readonly StoredRow[]): void
 }
 
-/** Limits memory. A page has only as many rows as make up a few megabytes, judged by the size of the rows before. */
+/** Limits the memory that a page needs to a few megabytes, judged by the size of the rows in the page before. */
 function createPageSizes(): PageSizes {
   const sizes = new Map<string, number>()
   return {

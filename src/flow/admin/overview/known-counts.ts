@@ -2,7 +2,7 @@ import type { StoreCounts } from '../../../domain/admin/parcel-list.ts'
 import type { Clock } from '../../ports.ts'
 import type { ReadSide } from '../../read-side.ts'
 
-/** Counting this many parcels takes a good part of a second. A store with as many keeps its counts for a minute. */
+/** Counting this many parcels takes a good part of a second. So the counts of a store with at least as many are used for a minute. */
 const LARGE = 500_000
 const KEPT_MS = 60_000
 

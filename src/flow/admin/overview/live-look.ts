@@ -39,14 +39,14 @@ export interface LiveLook {
 /** One look reads at most this many pages of the feed. If there are more, any parcel may have changed. */
 const PAGES_MAX = 20
 const PAGE = { limit: 500, charsMax: 256 * 1024, inStep: true }
-/** How many jobs are looked at, the newest ones. The running jobs are among them. */
+/** A look reads only this many of the newest jobs. The running jobs are among them. */
 const JOBS_MAX = 20
 /** Times such as `lastPushAtMs` change all the time. So they are rounded, and a page may show them some seconds late. */
 const COARSE_MS = 30_000
 
-/** Creates a look. It costs a few small reads, however many pages are open. For parcels it also reads the events since the last look. */
+/** Each look makes a few small reads, however many pages are open. While a parcel is shown, it also reads the events since the last look. */
 export function createLiveLook({ overview, tail, reads, clock }: LiveLookPorts): LiveLook {
-  /** How far the feed was read; null: no parcel is shown. */
+  /** The sequence up to which the feed was read; null: no page shows a parcel. */
   let readTo: number | null = null
   /** How often each shown parcel has changed since it was first shown. */
   const changes = new Map<string, number>()
@@ -64,7 +64,7 @@ export function createLiveLook({ overview, tail, reads, clock }: LiveLookPorts):
       if (changed === null || changed.has(identifier)) changes.set(identifier, (changes.get(identifier) ?? 0) + 1)
   }
 
-  /** The identifiers in the events after a sequence; null: there are too many events for one look. */
+  /** Returns the identifiers in the events after a sequence; null: there are too many events for one look. */
   async function changedSince(sequence: number): Promise<ReadonlySet<string> | null> {
     const named = new Set<string>()
     let after = sequence
@@ -116,7 +116,7 @@ function coarse(atMs: number | null): number | null {
   return atMs === null ? null : Math.floor(atMs / COARSE_MS)
 }
 
-/** The stamp of the side bar, which every page shows. */
+/** Returns the stamp of the side bar, which every page shows. */
 function generalStamp(glance: Glance): string {
   const { counts, carrier, pushes, endpoints } = glance
   const problems = problemsOf(glance).map((problem) => [problem.kind, 'state' in problem ? problem.state.endpoint.id : null])

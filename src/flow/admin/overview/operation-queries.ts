@@ -3,7 +3,7 @@ import type { Tally, TallyKind, TallySpan } from '../../../domain/admin/tally.ts
 import type { OperatorEventQuery, TimeCursor, ToldEvent } from '../../../domain/delivery/operator-event.ts'
 import type { ReadSide } from '../../read-side.ts'
 
-/** Lists the events that operators were notified of, and their orders (CONTRACT, `/relay/operator-events`, `/relay/audit`). */
+/** Lists the events that operators were notified of, and the orders that they gave (CONTRACT, `/relay/operator-events`, `/relay/audit`). */
 export interface OperationQueries {
   /** Lists events, the newest first. Null: no restriction; `cursor` null: the first page. */
   events(

@@ -33,7 +33,7 @@ export interface OverviewPorts {
   readonly missing: () => Promise<MissingSummary>
 }
 
-/** Recent operator events, counts of traffic, and what was recorded lately and endpoints never received. */
+/** Recent operator events, counts of traffic, and recently recorded events that endpoints never received. */
 export interface Past {
   readonly happened: readonly ToldEvent[]
   readonly traffic: Traffic
@@ -56,7 +56,7 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
     const pushes = await write.pushChannel()
     return {
       endpoints: (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator'),
-      // This also waits for the counts of all pushes so far.
+      // This also waits until this process knows the outcomes of all pushes so far.
       notReady: (await readiness()).reasons,
       disk: disk(),
       carrier: carrier.state(),

@@ -37,7 +37,7 @@ export interface ReadinessPorts {
     readonly state: () => { readonly lost: LostFile | null }
   }
   readonly pushHealth: () => PushHealth
-  /** The wrong paths to which something was posted, the last first. */
+  /** The wrong paths to which something was posted, the most recent first. */
   readonly misdirected: () => Promise<readonly MisdirectedPath[]>
   /** The keys of endpoints that cannot be opened; null: all can. */
   readonly lostKeys: () => Promise<LostKeys | null>

@@ -9,36 +9,36 @@ import {
 import type { Clock, Meter } from '../../ports.ts'
 import type { WriteSide } from '../../write-side.ts'
 
-/** Keeps a history, by the hour, of the numbers that the meter counts since the start of the process. */
+/** Counts by the hour. The meter counts the same things, but only in total since the start of the process. */
 export interface Tallies {
-  /** Wraps a meter, so that each report is also counted here. */
+  /** Returns a meter that also adds each report to the tallies. */
   over(meter: Meter): Meter
   /** Counts a call to the carrier. */
   callMade(spender: CallSpender): void
-  /** Adds the counts since the last call to the store. If the store fails, it rejects and keeps the counts for the next call. */
+  /** Stores the counts since the last call. If the store fails, it rejects and keeps the counts for the next call. */
   flush(): Promise<void>
 }
 
 export interface TalliesPorts {
   readonly write: Pick<WriteSide, 'addTallies'>
-  /** The name of this process. No other process ever has it. */
+  /** A name for this process that no other process ever has. */
   readonly process: string
   /** Free bytes on the disk of the store; infinite: the store is on a server, which watches its own disk. */
   readonly freeBytes: () => number
   readonly clock: Pick<Clock, 'now'>
 }
 
-/** At most this many names of one kind are counted. The others share one count. */
+/** Each kind counts up to this many names separately. All further names share one count. */
 const NAMES_MAX = 100
 const OTHERS = 'others'
-/** While the store cannot be written, this many hours are kept. Then the oldest is dropped. */
+/** While the store cannot be written, the counts of this many hours are kept in memory. Older counts are dropped. */
 const HOURS_MAX = 48
 
 /** Creates the tallies of a relay. Counting costs two look-ups in memory. Only `flush` writes. */
 export function createTallies({ write, process, freeBytes, clock }: TalliesPorts): Tallies {
   /** Counts by the beginning of the hour, then by kind and name. */
   let pending = new Map<number, Map<TallyKind, Map<string, number>>>()
-  /** The last flush that was sent. It stays unchanged until the store has answered, because the store may have it already. */
+  /** The last flush that was sent. Until the store has answered, it is sent again unchanged. So the store can tell if it has it already. */
   let flushed: TallyFlush = { by: process, number: 0, additions: [] }
   let before: Promise<void> = Promise.resolve()
 

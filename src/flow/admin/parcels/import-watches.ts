@@ -9,7 +9,6 @@ export interface ImportWatchesPorts {
   readonly clock: Clock
 }
 
-/** A list to import. */
 export interface WatchListRequest {
   readonly format: WatchListFormat
   /** The column of a CSV list to read, by its name or its number from 1; null: the column with a known name. */
@@ -20,7 +19,6 @@ export interface WatchListRequest {
   readonly by: Actor
 }
 
-/** The result of an import. */
 export interface WatchListReport {
   /** The number of lines, including empty ones. */
   readonly lines: number
@@ -56,8 +54,9 @@ const RETRY_AFTER_MS = 5000
  * Creates the import of watch lists, many identifiers per transaction. By default valid lines are watched, and invalid ones are reported by
  * number.
  *
- * Throws `bad_request` (no column to read; or atomic, and a line is invalid), `body_too_large` (too many lines) and `storage_unavailable`.
- * The error's fact `watched` says how many identifiers from the start of the list are watched already. Sending the same list again is safe.
+ * Throws `bad_request` (no column to read; or atomic, and a line is invalid), `erased` (if atomic), `body_too_large` (too many lines) and
+ * `storage_unavailable`. The error's fact `watched` tells how many identifiers from the start of the list are watched. The same list may be
+ * sent again.
  */
 export function createImportWatches(ports: ImportWatchesPorts): (request: WatchListRequest) => Promise<WatchListReport> {
   return async ({ format, column, atomic, lines, by }) => {
@@ -82,7 +81,7 @@ export function createImportWatches(ports: ImportWatchesPorts): (request: WatchL
     const size = atomic && identifiers.length <= ATOMIC_MAX ? ATOMIC_MAX : BATCH
     const detail = { lines: tally.lines, identifiers: identifiers.length, failed: tally.failed }
     for (let at = 0; at < identifiers.length; at += size) {
-      // The whole list is one order, so only its first part is audited.
+      // The whole list is one order, so only its first part adds an action to the audit trail.
       const order: Audited = at > 0 ? {} : { action: { atMs: ports.clock.now(), by, action: 'parcels.watched', target: null, detail } }
       await watchBatch(ports, { named: identifiers.slice(at, at + size), isAtomic: atomic, ...order }, tally)
     }

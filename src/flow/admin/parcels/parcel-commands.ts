@@ -10,13 +10,13 @@ import type { WriteSide } from '../../write-side.ts'
 export interface ParcelCommandsPorts {
   readonly write: Pick<WriteSide, 'watch' | 'unwatch' | 'claimPoll' | 'recordAction'>
   readonly refresh: { refreshNow(due: DuePoll): Promise<'recorded' | 'unknown' | 'unusable' | 'unavailable'> }
-  /** Asks the carrier about an identifier without a parcel. Throws `erased`. */
+  /** Asks the carrier about an identifier that no parcel has. Throws `erased`. */
   readonly fetchUnknown: (identifier: string, operator: string) => Promise<'recorded' | 'unknown' | 'unavailable'>
   /** Marks a parcel as being polled while `work` runs. */
   readonly underWay: { during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value> }
-  /** Absent: not known. */
+  /** Absent: it is not known whether the day's calls to the carrier are used up. */
   readonly spentUntilMs?: SpentUntil
-  /** What endpoints never received of the parcel with an identifier. */
+  /** Lists the events of the parcel with an identifier that endpoints never received. */
   readonly missingOf: (identifier: string) => Promise<readonly MissingAt[]>
   readonly clock: Clock
 }
@@ -40,12 +40,12 @@ export interface ParcelCommands {
   ): Promise<{
     readonly identifier: string
     readonly outcome: 'recorded' | 'unknown'
-    /** What endpoints never received of the parcel. */
+    /** The events of the parcel that endpoints never received. */
     readonly missing: readonly MissingAt[]
   }>
 }
 
-/** No scheduled poll takes the parcel for this long, and for as long as `underWay` lists it. */
+/** A refreshed parcel gets no scheduled poll for this long, and for as long as `underWay` lists it. */
 const LEASE_MS = 60_000
 const RETRY_AFTER_MS = 30_000
 
@@ -90,7 +90,7 @@ export function createParcelCommands({
           retryAfterMs: RETRY_AFTER_MS,
         })
       }
-      // The API has one word for an unknown parcel and for an answer that cannot be used.
+      // The API reports an unknown parcel and an answer that cannot be used in the same way.
       return outcome === 'recorded'
         ? { identifier, outcome, missing: await missingOf(identifier) }
         : { identifier, outcome: 'unknown', missing: [] }

@@ -65,8 +65,8 @@ export function createParcelQueries({
   }
 
   /**
-   * Refuses a status that never occurred. The carrier may use any status, but this is probably a typing error, which an empty list would
-   * hide.
+   * Refuses a status that never occurred. The carrier may use any status, but this one is probably a typing error. An empty list would hide
+   * it.
    */
   async function refuseUnknown(status: string): Promise<void> {
     const known = [...new Set([...DOCUMENTED_STATUSES, ...(await reads.listStatuses())])]

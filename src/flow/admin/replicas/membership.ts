@@ -34,7 +34,7 @@ export interface Membership {
   configure(config: ReplicaConfig): Promise<void>
 }
 
-/** A membership with the verbs that drive it. Call each only after its last call has ended. */
+/** A membership with the verbs that drive it. Before you call a verb again, wait until its last call has ended. */
 export interface DrivenMembership extends Membership, Pick<ReplicaLease, 'renew' | 'check' | 'isValid'> {
   /** Begins to take roles. */
   start(duties: Duties): void
@@ -81,7 +81,7 @@ interface HeldRoles {
   replicas(): number
   start(duties: Duties): void
   share(seen: Watermarks | null, id: number): Promise<void>
-  /** Call it when the share of this replica may have changed. */
+  /** Makes the next `share` look at the roles, because other replicas may have come or gone. */
   changed(): void
   lapsed(why: LapseReason): void
   lost(): void
@@ -119,7 +119,7 @@ function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'c
       return { take: wanted.take, giveUp: ended }
     })
     if (losses !== asOf) return
-    // If the lease has run out since the last look, the work of all roles has ended, so treat every role as new.
+    // If the lease has run out since the last change, the work of all roles has ended, so treat every role as new.
     const before: ReadonlySet<Role> = resumed === lapsesBefore ? held : new Set()
     resumed = lapsesBefore
     held = new Set(roles)

@@ -28,7 +28,7 @@ export async function removePredecessors({ table, clock, isRunning }: RemovePred
   for (const { id, name, startedAtMs } of await table.list()) {
     const [host, pid] = name.split('/')
     if (host !== self.host || pid === undefined) continue
-    // In a container every start has the same process number.
+    // In a container every start may have the same process id. Then only the time of the start tells them apart.
     if (Number(pid) === self.pid ? startedAtMs < beganMs : !isRunning(Number(pid))) await table.remove(id)
   }
 }

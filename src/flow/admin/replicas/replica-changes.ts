@@ -11,7 +11,7 @@ export interface ReplicaChangeListener {
   replicasChanged(): void
   /** Another replica is moving the store. */
   moving(): void
-  /** The server may have lost data that was read from it. */
+  /** The server may have lost data that this replica has already read. */
   setBack(): void
 }
 
@@ -22,8 +22,8 @@ export interface ReplicaChangesPorts {
 }
 
 /**
- * Creates a function that looks at the store and notifies the listener of changes since its last call. It does not wait for the sharing of
- * roles, which may wait for another replica.
+ * Creates a function that looks at the store and notifies the listener of changes since its last call. It also begins to share the roles,
+ * but does not wait for that, because that may take until another replica gives up a role.
  */
 export function createReplicaChanges({ table, membership, listener }: ReplicaChangesPorts): () => Promise<void> {
   let before: Watermarks | null = null

@@ -3,10 +3,10 @@ import type { ReplicaConfig, ReplicaTable, TimeSample } from '../ports.ts'
 
 const DECLARED_DEAD = 'this replica counts as dead, because it was not seen for a while or the database has lost commits; it joins again'
 
-/** Why a lease has run out, for the log: this process stood still for this long, or the last renewal failed. */
+/** Why a lease has run out, for the log: this process stood still for so many milliseconds, or the last renewal failed with this error. */
 export type LapseReason = { readonly stoodStillMs: number } | { readonly err: unknown }
 
-/** The lease of this replica. While it lasts, the other replicas take this one for alive. */
+/** The lease of this replica. While it lasts, the other replicas treat this one as alive. */
 export interface ReplicaLease {
   /** The id of this replica in the store. */
   id(): number
@@ -35,7 +35,7 @@ export interface ReplicaLeasePorts {
   readonly onOthersLapsed: () => void
   /** Called when the lease has run out. */
   readonly onLapsed: (why: LapseReason) => void
-  /** Called when this replica was declared dead, before it joins again: under its new number it may write, but it holds no roles yet. */
+  /** Called when this replica was declared dead, before it joins again. Under its new id it may write, but it holds no roles yet. */
   readonly onLost: () => void
 }
 
@@ -90,7 +90,7 @@ export async function openReplicaLease(
     id: () => id,
     term: () => term,
     async renew() {
-      // Check before the answer, which may be late.
+      // Check now, because the answer of the store may come late.
       validity.check()
       try {
         const renewed = await timed(() => table.renew(id, ttlMs))
@@ -127,14 +127,14 @@ function momentOf(clock: Clock): Moment {
 }
 
 /**
- * Uses the clock that has gone further. The monotonic clock stands still while the machine is suspended, and the wall clock may be put
- * back. If the wall clock is put forward, the lease ends until the next renewal.
+ * Returns the time between two moments, by the clock that has gone further. The monotonic clock stands still while the machine is
+ * suspended, and the wall clock may be put back. If the wall clock is put forward, the lease ends until the next renewal.
  */
 function elapsedMs(from: Moment, to: Moment): number {
   return Math.max(to.monotonicMs - from.monotonicMs, to.wallMs - from.wallMs)
 }
 
-/** Keeps how long the lease lasts. */
+/** Keeps how long the lease lasts. `onLapsed` gets the time since the last check, in milliseconds. */
 function createValidity(clock: Clock, onLapsed: (uncheckedMs: number) => void) {
   let checkedAt = momentOf(clock)
   let since = checkedAt

@@ -20,7 +20,7 @@ import type { ReadSide } from '../../read-side.ts'
 import type { WriteSide } from '../../write-side.ts'
 import type { AgedReads } from './retention-ports.ts'
 
-/** How much of one kind a pass would remove now. `isMore`: it would remove more, but only a part was looked at. */
+/** How many rows of one kind a pass would remove now. `isMore`: there may be more, because only a part of the rows was looked at. */
 export interface WouldGo {
   readonly count: number
   readonly isMore: boolean
@@ -40,7 +40,7 @@ export interface RetentionView extends RetentionState {
 /** Shows operators what retention keeps, and takes their orders. */
 export interface ManageRetention {
   view(): Promise<RetentionView>
-  /** Counts what is past its time, up to a limit, and changes nothing. */
+  /** Counts the data that is kept too long, up to a limit. Changes nothing. */
   wouldGo(): Promise<WouldGoByStage>
   /** Starts a pass as a job, or continues the one that is under way. Throws `too_many_jobs`. */
   start(by: Actor): Promise<Job>
@@ -58,7 +58,7 @@ export interface ManageRetentionPorts {
   readonly yieldToOthers: () => Promise<unknown>
 }
 
-/** How many rows of a kind are looked at, and how many of them at once. */
+/** A preview looks at up to this many rows of a kind, and reads `PAGE` of them at a time. */
 const LOOKED_AT_MAX = 5000
 const PAGE = 250
 
@@ -126,7 +126,7 @@ interface Looking<Row> {
   readonly count: (rows: readonly Row[]) => number | Promise<number>
 }
 
-/** Goes through pages of rows, up to the limit, and counts the rows that would go. */
+/** Reads pages of rows, up to `LOOKED_AT_MAX` rows, and counts the rows that a pass would remove. */
 async function look<Row>(
   { yieldToOthers }: Pick<ManageRetentionPorts, 'yieldToOthers'>,
   read: (cursor: TimeCursor | null) => Promise<readonly Row[]>,

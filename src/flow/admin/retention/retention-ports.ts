@@ -23,7 +23,7 @@ export interface EndedDelivery {
   readonly attempts: number
 }
 
-/** An answer of the carrier's whose bytes are kept. */
+/** An answer of the carrier whose bytes are still stored. */
 export interface AgedAnswer {
   readonly parcelId: number
   readonly language: string
@@ -39,17 +39,17 @@ export interface UnusedText {
   readonly isUsed: boolean
 }
 
-/** The reads of a retention pass. It uses them inside its transaction, and a preview of a pass outside of one. */
+/** The reads of a retention pass, inside its transaction. A preview of a pass uses them without a transaction. */
 export interface AgedReads {
   /** Deliveries by the time they were queued. */
   agedDeliveries(page: AgePage): Promise<readonly AgedDelivery[]>
   /** Deliveries that have ended, in the order of their end, except the newest one. */
   endedDeliveries(page: AgePage): Promise<readonly EndedDelivery[]>
-  /** Pushes whose bytes are kept. */
+  /** Pushes whose bytes are still stored. */
   agedPushes(page: AgePage): Promise<readonly AgedPush[]>
   /** Pushes without a parcel, except the newest push. */
   unrecordedPushes(page: AgePage): Promise<readonly UnrecordedPush[]>
-  /** Polled answers whose bytes are kept, in the order of their questions. */
+  /** Polled answers whose bytes are still stored, in the order in which they were asked for. */
   agedAnswers(page: { readonly beforeMs: number; readonly limit: number }): Promise<readonly AgedAnswer[]>
   /** Parcels by id. */
   parcelAges(page: NumberPage): Promise<readonly ParcelAge[]>
@@ -65,7 +65,7 @@ export interface AgedReads {
   agedFeed(page: NumberPage): Promise<readonly number[]>
   /** Composed events by sequence. `isNamed`: a delivery still refers to it. */
   composedEvents(page: NumberPage): Promise<readonly { readonly sequence: number; readonly isNamed: boolean }[]>
-  /** All marks, the oldest first. */
+  /** All marks, the oldest first. A mark notes the highest sequence and parcel id that were in use at a time. */
   ageMarks(): Promise<readonly AgeMark[]>
   /** The last deleted sequence of the feed; 0: none was deleted. */
   feedPrunedTo(): Promise<number>
@@ -80,7 +80,7 @@ export interface RetentionTx extends AgedReads {
   keepMark(mark: AgeMark): void
   /** Deletes marks that are older than one time or newer than another. */
   dropMarks(outside: { readonly beforeMs: number; readonly afterMs: number }): void
-  /** Cancels deliveries that have not ended. Then the next deliveries of their parcels may go. */
+  /** Cancels deliveries that have not ended. Then the next deliveries of their parcels may be sent. */
   cancelDeliveries(deliveries: readonly AgedDelivery[], nowMs: number): void
   /** Deletes deliveries with their attempts, unless they have been queued again. */
   removeDeliveries(deliveryIds: readonly number[]): Promise<void>
@@ -97,7 +97,7 @@ export interface RetentionTx extends AgedReads {
   retireParcels(parcelIds: readonly number[], limit: number): Promise<{ readonly isDone: boolean }>
   /** Texts, by id, that nothing used any more when a parcel was retired or corrected. */
   unusedTexts(page: Omit<NumberPage, 'upTo'>): Promise<readonly UnusedText[]>
-  /** Deletes texts that nothing uses. `unusedTexts` no longer lists the ones that are used again. */
+  /** Deletes the texts in `unused`. Afterwards `unusedTexts` no longer lists the texts in `used`. */
   removeTexts(texts: { readonly unused: readonly UnusedText[]; readonly used: readonly UnusedText[] }): void
   /** Deletes pushes without a parcel. */
   removePushes(inboxIds: readonly number[]): void

@@ -30,7 +30,7 @@ import type { WriteSide } from '../../write-side.ts'
 import type { Transactions, WriteTx } from '../../write-store.ts'
 import type { RetentionTx } from './retention-ports.ts'
 
-/** The verbs of a transaction that a pass uses. */
+/** The verbs of a transaction that a retention pass uses. */
 export type PruneTx = AuditTx &
   OperatorEventTx &
   RetentionTx &
@@ -43,7 +43,7 @@ export type PruneTx = AuditTx &
 const ROWS_AT_ONCE = 100
 const BYTES_AT_ONCE = 1024 * 1024
 const ATTEMPTS_AT_ONCE = 300
-/** One batch looks at up to this many old deliveries, and cancels at most `ROWS_AT_ONCE` of them. Many may have ended only lately. */
+/** One batch looks at up to this many old deliveries, of which at most `ROWS_AT_ONCE` still wait. It cancels only waiting ones. */
 const DELIVERIES_LOOKED_AT = 1000
 /**
  * One batch looks at up to this many parcels. It retires at most `PARCELS_AT_ONCE` of them, with at most `ENTRIES_AT_ONCE` entries in all.
@@ -57,7 +57,7 @@ const FEED_AT_ONCE = 300
 /** On PostgreSQL each batch of texts makes other replicas decide again what they are about to record, so a batch takes many texts. */
 const TEXTS_AT_ONCE = 500
 
-/** The subject of the trouble that data could not be removed for long. */
+/** The subject of a trouble: data could not be removed for a long time. */
 const HELD_SUBJECT = 'retention'
 
 export interface PassBatch {
@@ -74,14 +74,14 @@ export interface PruneRequest {
   readonly nowMs: number
   /** Whether an operator has ordered the pass, and so confirms that the clock is right. */
   readonly isOrdered: boolean
-  /** When the pass began that the caller works on; null or absent: it begins one, or works on any. */
+  /** When the pass began that the caller works on; null or absent: the caller works on any pass, or begins one. */
   readonly ofPassMs?: number | null
 }
 
 /** Does a batch of the pass that is under way, or begins a pass, within a transaction. */
 export async function pruneIn(tx: PruneTx, { retention, nowMs, isOrdered, ofPassMs = null }: PruneRequest): Promise<PassBatch> {
   const { pass: underWay, last } = await tx.loadRetention()
-  // An ordered pass is also worked on as the hourly one, and may have ended as that.
+  // The hourly work also continues an ordered pass, and may have ended it meanwhile.
   if (ofPassMs !== null && underWay?.startedAtMs !== ofPassMs)
     return { ...NOTHING_DONE, removedByPass: last?.startedAtMs === ofPassMs ? sumOf(last.removed) : 0 }
   const pass = underWay ?? (await begin(tx, retention, { nowMs, isOrdered }))
@@ -155,8 +155,8 @@ async function begin(
 }
 
 /**
- * Notifies operators of data that was given up, and once of data that could not be removed for long. It does so in the transaction that
- * ends a pass.
+ * Notifies operators of data that was given up, and once of data that could not be removed for a long time. It is called in the transaction
+ * that ends a pass.
  */
 async function tell(tx: PruneTx, report: RetentionReport, nowMs: number): Promise<void> {
   const { givenUp, endpoints, held, heldSinceMs } = report
@@ -305,7 +305,7 @@ function isLastPage(rows: readonly unknown[], page: readonly unknown[], limit = 
   return rows.length === page.length && page.length < limit
 }
 
-/** For how many parcels one batch may look up waiting deliveries, if there are this many endpoints. */
+/** Returns for how many parcels one batch may look up waiting deliveries, if there are this many endpoints. */
 function looksFor(endpoints: number): number {
   return Math.max(1, Math.floor(LOOKS_AT_ONCE / Math.max(1, endpoints)))
 }

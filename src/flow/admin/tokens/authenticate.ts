@@ -57,7 +57,7 @@ export interface AuthenticateOptions {
   readonly tokenLifetimeMs: number
   /** A session may be renewed until this long after its login; null: the tokens are not sessions. */
   readonly sessionMaxMs: number | null
-  /** A hash that matches no password. It is verified for an unknown user, so that a refusal takes equally long. */
+  /** A hash that matches no password. It is verified for an unknown user, so that the refusal takes as long as for a known user. */
   readonly dummyHash: string
 }
 
@@ -68,7 +68,7 @@ export interface Credentials {
 
 /** Who asks for a token. */
 export interface Visitor {
-  /** The address, or its network where one client has many. */
+  /** The address of the visitor, or its network where one client has many addresses. */
   readonly network: string
   /**
    * Counts a try. Throws `too_many_requests` after too many wrong passwords. Otherwise resolves with a function to call if the password is
@@ -133,8 +133,8 @@ const AHEAD_MAX_MS = 30_000
 const RENEWED_AFTER = 0.1
 
 /**
- * Whether a token is valid now. A token from the future is not valid: the clock was put back since, so the token would be valid for too
- * long.
+ * Whether a token is valid now. A token from the future is not valid: the clock was put back after it was issued, so the token would be
+ * valid for too long.
  */
 function isValidAt({ issuedAtMs, expiresAtMs }: VerifiedToken, nowMs: number): boolean {
   return nowMs < expiresAtMs && issuedAtMs <= nowMs + AHEAD_MAX_MS
@@ -175,8 +175,8 @@ export function createAuthenticate(
   }
 
   /**
-   * Makes the same number of verifications for every refusal. So the time does not show which users there are, nor whose password is being
-   * replaced.
+   * Makes the same number of verifications for every refusal. So the time that it takes does not show which users exist, or whose password
+   * is being replaced.
    */
   const verifyAny = async (hashes: readonly string[], password: string, visitor: Visitor): Promise<string | null> => {
     const decoys = Array.from({ length: Math.max(1, known.hashesMax) - hashes.length }, () => options.dummyHash)
@@ -252,7 +252,7 @@ interface Login {
 
 interface EnrolledApps {
   readonly apps: ReadonlyMap<string, App>
-  /** The maximum of hashes that any app has. */
+  /** The highest number of hashes that any app has. */
   readonly hashesMax: number
   readonly fingerprintsOf: (app: App) => readonly string[]
 }

@@ -42,7 +42,7 @@ export async function claimDeliveries(
 
 interface FoundClaims {
   readonly found: readonly NextDelivery[]
-  /** Whether more is due than there is room for. */
+  /** Whether more deliveries are due than the endpoint has room for. */
   readonly isMoreDue: boolean
   /** When to look again, epoch milliseconds; null: no time is known. */
   readonly nextAtMs: number | null

@@ -15,7 +15,7 @@ export interface DeliveryAttemptsPorts {
   readonly endpointLog: EndpointLog
   /** Whether attempts to an endpoint may start now. */
   readonly mayBegin: (endpointId: string) => boolean
-  /** Whether the states of the endpoints are known, with every change made through this replica. */
+  /** Whether this replica knows the states of the endpoints, including every change that was made through it. */
   readonly areEndpointsKnown: () => boolean
   /** Called when a claim was released, so that another delivery may go instead. */
   readonly onReleased: () => void
@@ -65,7 +65,7 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts) {
     if (underWay === 0) whenIdle()
   }
 
-  /** Ends an attempt that sent nothing. Another one begins with the endpoint's new settings, if the endpoint may be sent anything now. */
+  /** Ends an attempt that sent nothing. The delivery is attempted again, with the new settings of its endpoint, if anything may be sent there. */
   function withdraw(delivery: ClaimedDelivery, queue: EndpointQueue): void {
     if (!queue.putBack(delivery)) ports.onReleased()
     underWay -= 1

@@ -12,7 +12,7 @@ import type { RoundTimes } from './round-times.ts'
 export interface HeldEndpoints {
   /** Their ids; null: all. */
   endpoints(): readonly string[] | null
-  /** Whether an attempt may begin now. */
+  /** Whether an attempt to this endpoint may begin now. */
   delivers(endpointId: string): boolean
   /**
    * Rises whenever this replica loses all its endpoints. Another replica may then send the deliveries that this one has claimed, so this
@@ -36,7 +36,7 @@ export interface DispatchRoundsPorts {
 
 /** Settles ended attempts and claims the next deliveries, in one transaction of the writer. */
 export interface DispatchRounds {
-  /** Keeps an ended attempt for the next round. Returns whether it is the first. */
+  /** Keeps an ended attempt for the next round. Returns whether no other ended attempt waits for that round. */
   add(attempt: SettledAttempt): boolean
   hasEnded(): boolean
   /** Call it when the order of waiting deliveries, or also the endpoints, may have changed. */
@@ -45,7 +45,7 @@ export interface DispatchRounds {
   isReviewed(): boolean
   /** Resolves when a round that began after the last call of `review` has ended, even if it has failed. */
   whenReviewed(): Promise<void>
-  /** Whether a caller of `whenReviewed` still waits. */
+  /** Whether the promise of any `whenReviewed` call is still pending. */
   isAwaited(): boolean
   /** Whether a round has reported since the endpoints last changed. */
   areEndpointsKnown(): boolean
@@ -61,8 +61,8 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   let endpoints: readonly EndpointState[] = []
   const ended = createEndedAttempts(ports)
   /**
-   * `reviews`: the number of changes. `reviewed`: that number when the last round began. `changed`: that number at the last change of
-   * endpoints.
+   * `reviews`: the number of calls of `review`. `reviewed`: that number when the last successful round began. `changed`: that number at the
+   * last change of endpoints.
    */
   let reviews = 0
   let reviewed = 0
@@ -73,7 +73,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   const failures = createRoundFailures(ports)
 
   function takeBack(settled: readonly SettledAttempt[]): void {
-    // Attempts whose results are not stored before the relay dies are made again.
+    // Keep the results for the next round. If the relay dies before they are stored, the attempts are made again.
     queues.notSettled(settled)
     ended.putBack(settled)
     // No attempt should start whose result cannot be stored.
@@ -81,11 +81,11 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
     times.retryLater()
   }
 
-  /** The next round; null: there is nothing to settle, and nothing may be claimed. */
+  /** Returns the request of the next round; null: there is nothing to settle, and nothing may be claimed. */
   function nextRound(claimsMax: number): DispatchRound | null {
     const endpointIds = held.endpoints()
     const settled = ended.take()
-    // A replica without endpoints runs a round after a change too, because the change may concern an endpoint to which no replica delivers.
+    // After a change a replica without endpoints runs a round too: the change may concern an endpoint to which no replica delivers.
     if (endpointIds?.length === 0 && settled.length === 0 && reviewed === reviews) return null
     queues.settling()
     const allowance = rates.allowance(
@@ -106,7 +106,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
     try {
       const report = await failures.run(round.settled.length, () => write.dispatchRound(round))
       queues.settled(round.settled)
-      // This replica has lost the endpoints meanwhile, and with them the claims.
+      // This replica has lost its endpoints during the round, and with them the new claims.
       if (term !== held.term()) return []
       if (report.isBusy === true) times.spaceOut(beganMs)
       endpoints = report.endpoints
@@ -149,13 +149,13 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   }
 }
 
-/** Keeps ended attempts until their results are stored. It drops the ones that ended before this replica lost its endpoints. */
+/** Keeps ended attempts until their results are stored. If this replica loses its endpoints, it drops the attempts that ended before that. */
 function createEndedAttempts({ held, queues, times }: Pick<DispatchRoundsPorts, 'held' | 'queues' | 'times'>) {
   let attempts: SettledAttempt[] = []
   let term = held.term()
   return {
     count: () => attempts.length,
-    /** Adds an attempt. Returns whether it is the first. */
+    /** Adds an attempt. Returns whether no other attempt was kept. */
     add(attempt: SettledAttempt): boolean {
       const isFirst = attempts.length === 0
       if (isFirst) times.beginWait()
@@ -214,7 +214,7 @@ function createAwaited() {
   }
 }
 
-/** Queues the claims, and plans when to look next. */
+/** Queues the claims, and plans when the next round looks for due deliveries. */
 function queueClaims(report: DispatchRoundReport, { clock, queues, rates, endpointLog, times }: DispatchRoundsPorts): void {
   queues.update(report.endpoints, report.more)
   for (const { endpointId } of report.claimed) rates.started(endpointId)
@@ -231,7 +231,7 @@ const UNWRITTEN = 'the results of deliveries could not be written down; retrying
 const UNCLAIMED = 'the next deliveries could not be read; retrying'
 const LOST = 'this replica lost its endpoints before it had written down results: a replica that takes over sends these deliveries again'
 
-/** Logs rounds that failed. If a round fails because other replicas take over, that is no error: they make its deliveries again. */
+/** Logs rounds that failed. A round that fails because other replicas take over is no error, because they send its deliveries again. */
 export function createRoundFailures({
   log,
   clock,

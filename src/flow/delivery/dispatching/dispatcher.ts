@@ -20,14 +20,14 @@ export interface DispatcherPorts extends SendDeliveryPorts {
   readonly held: HeldEndpoints
   /** Asks for another pass: at once (null), or at a wall-clock time, epoch milliseconds. */
   readonly wake: (atMs: number | null) => void
-  /** Handles the replies of a writer on a thread at once, because the writer is idle until the next round is requested. */
+  /** Handles the replies of the writer's thread at once, because the writer is idle until the next round is requested. */
   readonly threads?: { readonly drainReplies: () => void } | null
   /** Resolves when pending network events have been handled. */
   readonly yieldToIo: () => Promise<void>
 }
 
 export interface DispatcherOptions extends SendDeliveryOptions {
-  /** The maximum of deliveries claimed for one endpoint per round. */
+  /** One round claims at most this many deliveries for one endpoint. */
   readonly claimsMax: number
   /** How many attempts may run at once to an endpoint whose settings give no limit. */
   readonly perEndpoint: () => number
@@ -41,7 +41,7 @@ export interface Dispatcher {
   look(): void
   /** Call it when the order of waiting deliveries may have changed. None of them is sent until a round has reported. */
   review(): void
-  /** Does the same as `review`, and resolves when that round has ended. */
+  /** Does the same as `review`. Resolves when a round that began after this call has ended. */
   reviewed(): Promise<void>
   /**
    * Call it when the endpoints have changed. Does the same as `review`. Until the round has reported, attempts that wait for a connection
@@ -49,7 +49,8 @@ export interface Dispatcher {
    */
   reviewEndpoints(): void
   /**
-   * Settles ended attempts, claims due deliveries and starts attempts without waiting for them. Each asks for the next pass when it ends.
+   * Settles ended attempts, claims due deliveries and starts attempts, but does not wait for their ends. An attempt asks for a pass when it
+   * ends.
    */
   pass(): Promise<'idle'>
   /** Resolves when nothing is under way at an endpoint that this replica no longer holds, and all its results are stored. */
@@ -60,7 +61,7 @@ export interface Dispatcher {
   stop(): Promise<void>
 }
 
-/** After starting this many attempts, network events are handled, so that these attempts leave while the others are being signed. */
+/** After starting this many attempts, network events are handled, so that these requests leave while the next ones are being signed. */
 const SENT_AT_ONCE = 4
 
 /**
@@ -72,7 +73,7 @@ const SENT_AT_ONCE = 4
  * arrive twice.
  */
 export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, ...limits }: DispatcherOptions): Dispatcher {
-  /** The next round, if it began before the claims of the last one were sent. */
+  /** The next round, if it began before the claims of the round before were sent; else null. */
   let asked: Promise<readonly ClaimedDelivery[]> | null = null
   let isStopping = false
   const endpointLog = createEndpointLog(ports)
@@ -140,14 +141,14 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
     async stop() {
       isStopping = true
       await attempts.ended()
-      // The claims that this round reports are not sent.
+      // A round that was started in advance must end too. The claims that it reports are not sent.
       await asked
       if (rounds.hasEnded() || rounds.isAwaited()) await ask()
     },
   }
 }
 
-/** Whether a round is due. If not, asks for a pass at the time when it is. */
+/** Whether a round is due. If not, asks for a pass at the time at which a round will be due. */
 function isRoundDue(rounds: DispatchRounds, times: RoundTimes, { wake, clock }: Pick<DispatcherPorts, 'wake' | 'clock'>): boolean {
   const restMs = times.restMs()
   if (restMs > 0) {

@@ -17,7 +17,7 @@ const MESSAGES: Readonly<Record<Exclude<Standing, 'active'>, string>> = {
   unnamed: 'no config names an endpoint any more: everything for it waits, and it is removed if none names it for delivery.removeAfter',
 }
 
-/** Before the first look. */
+/** The list before the first update. */
 const NONE: readonly EndpointState[] = []
 
 const STILL_FAILING = 'an endpoint has been failing since before this start: it is sent one delivery at a time until one succeeds'

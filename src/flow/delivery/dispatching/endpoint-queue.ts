@@ -16,15 +16,15 @@ export class EndpointQueue {
   readonly endpointId: string
   readonly #options: EndpointQueueOptions
   #state: EndpointState | null = null
-  /** Claims that were not attempted yet. The next one starts when an attempt ends, not a round later. */
+  /** Claims that were not attempted yet. When an attempt ends, the next one starts at once, without waiting for a round. */
   readonly #waiting: ClaimedDelivery[] = []
   /** The ids of all claims that have not ended, waiting or attempted. */
   readonly #held = new Set<number>()
-  /** Claims that must not be attempted again, by the last round, because another delivery goes first or they were skipped. */
+  /** Claims that, according to the last round, must not be attempted again, because another delivery goes first or they were skipped. */
   readonly #overtaken = new Set<number>()
-  /** How many attempts have ended whose results are not being stored yet. */
+  /** The number of ended attempts whose results are not being stored yet. */
   #ended = 0
-  /** How many attempts were answered 410 whose results are not stored. While there are any, the endpoint is sent nothing. */
+  /** The number of attempts that were answered 410 and whose results are not stored yet. While there are any, the endpoint is sent nothing. */
   #gone = 0
   #isMoreDue = false
   #isBeginning = false
@@ -48,7 +48,7 @@ export class EndpointQueue {
     return this.#waiting.length > 0
   }
 
-  /** Whether there are no waiting claims, no running attempts, and no ended ones without a stored result. */
+  /** Whether no claim waits, no attempt runs, and the results of all ended attempts are being stored. */
   get isIdle(): boolean {
     return this.#open === 0
   }
@@ -58,7 +58,7 @@ export class EndpointQueue {
     return [...this.#held]
   }
 
-  /** Whether more is due, and enough attempts have ended to make a round worth its fixed cost: as many as may run at once. */
+  /** Whether a round is worth its fixed cost: more deliveries are due, and as many attempts have ended as may run at once. */
   get isRoundWorthwhile(): boolean {
     return this.#isMoreDue && this.#ended > 0 && this.#ended >= Math.min(this.#open, this.#attemptsMax)
   }
@@ -68,7 +68,7 @@ export class EndpointQueue {
     this.#state = state
   }
 
-  /** Notes whether more is due than there was room for. */
+  /** Notes whether more deliveries are due than there was room for. */
   setMoreDue(isMoreDue: boolean): void {
     this.#isMoreDue = isMoreDue
   }
@@ -85,9 +85,7 @@ export class EndpointQueue {
     return hasRoom ? (this.#waiting.shift() ?? null) : null
   }
 
-  /**
-   * Begins attempts until `begin` returns false. An attempt that ends at once calls this again. That call does nothing, to avoid recursion.
-   */
+  /** Begins attempts until `begin` returns false. To avoid recursion, a call from an attempt that ends at once does nothing. */
   beginWhile(begin: (queue: EndpointQueue) => boolean): void {
     if (this.#isBeginning) return
     this.#isBeginning = true
@@ -103,9 +101,7 @@ export class EndpointQueue {
     return this.#forget(this.#waiting.splice(0))
   }
 
-  /**
-   * Releases waiting claims above the limit of the endpoint, the last first; or all, if the endpoint is sent nothing now. Returns how many.
-   */
+  /** Releases waiting claims above the limit of the endpoint, the last first. Releases all if the endpoint is sent nothing now. Returns how many. */
   releaseSurplus(): number {
     const { delivers, claimsPerAttempt } = this.#options
     if (!delivers(this.endpointId) || this.#isClosed) return this.releaseAll()
@@ -126,8 +122,8 @@ export class EndpointQueue {
   }
 
   /**
-   * Takes back a delivery that was not sent. It waits again, before the others. If its endpoint is sent nothing now, or it was overtaken,
-   * it is released instead. Returns whether it waits.
+   * Takes back a delivery that was not sent, to wait before all others. Releases it instead if its endpoint is sent nothing now, or if
+   * another delivery goes first. Returns whether it waits.
    */
   putBack(delivery: ClaimedDelivery): boolean {
     const isKept = !this.#isClosed && !this.#overtaken.has(delivery.deliveryId)
@@ -136,7 +132,7 @@ export class EndpointQueue {
     return isKept
   }
 
-  /** Ends a claim without a result. */
+  /** Removes a claim whose attempt has ended without a result. */
   dropped(deliveryId: number): void {
     this.#held.delete(deliveryId)
   }
@@ -176,7 +172,7 @@ export class EndpointQueue {
     return this.#isProbed ? 1 : (this.#state?.endpoint.concurrency ?? this.#options.perEndpoint())
   }
 
-  /** How many claims there are whose results are not being stored yet. */
+  /** The number of claims, plus the number of ended attempts whose results are not being stored yet. */
   get #open(): number {
     return this.#held.size + this.#ended
   }

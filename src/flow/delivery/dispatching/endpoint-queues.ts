@@ -36,7 +36,7 @@ export function createEndpointQueues(options: EndpointQueueOptions) {
   return {
     of,
     all: (): Iterable<EndpointQueue> => queues.values(),
-    /** Sets the states of the endpoints. `more`: the ids of endpoints for which more is due than there was room for. */
+    /** Sets the states of the endpoints. `more`: the ids of endpoints for which more deliveries are due than there was room for. */
     update(states: readonly EndpointState[], more: readonly string[]): void {
       if (states !== known) updateStates(states)
       known = states
@@ -66,7 +66,7 @@ export function createEndpointQueues(options: EndpointQueueOptions) {
     settled(attempts: readonly SettledAttempt[]): void {
       for (const { endpointId, result } of attempts) of(endpointId).settled(result)
     },
-    /** Notes that these results could not be stored. So it is unknown whether more is due. */
+    /** Notes that these results could not be stored. The round has failed, so it is unknown whether more deliveries are due. */
     notSettled(attempts: readonly SettledAttempt[]): void {
       for (const queue of queues.values()) queue.setMoreDue(false)
       for (const { endpointId } of attempts) of(endpointId).notSettled()

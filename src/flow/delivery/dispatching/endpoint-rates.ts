@@ -1,6 +1,6 @@
 import type { Endpoint } from '../../../domain/delivery/endpoint.ts'
 
-/** Keeps each endpoint within its `rate` with a token bucket, which holds the tokens of one second. */
+/** Keeps each endpoint within its rate. Each attempt takes a token from a bucket, which fills with the rate and holds the tokens of one second. */
 export type EndpointRates = ReturnType<typeof createEndpointRates>
 
 interface Bucket {
@@ -36,7 +36,7 @@ export function createEndpointRates() {
       const bucket = buckets.get(endpointId)
       if (bucket !== undefined) bucket.tokens -= 1
     },
-    /** How long until an exhausted bucket has a token again, in milliseconds; null: none is exhausted. */
+    /** The milliseconds until the first exhausted bucket has a token again; null: no bucket is exhausted. */
     waitMs(): number | null {
       const waits = [...buckets.values()]
         .filter(({ tokens }) => tokens < 1)

@@ -46,7 +46,7 @@ export function createEndpointSigners({ vault, configured, userAgent, made, log 
     for (const [name, value] of await Promise.all(
       Object.entries(sealedHeaders).map(async ([name, sealed]) => [name, await open(sealed)] as const),
     )) {
-      // Without one of its headers the receiver would refuse the event.
+      // If a header cannot be opened, send nothing: without it the receiver would refuse the event.
       if (value === null) return null
       headers[name] = value
     }

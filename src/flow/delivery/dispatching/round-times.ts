@@ -11,7 +11,7 @@ export type RoundTimes = ReturnType<typeof createRoundTimes>
 
 /** How long to wait after a failure of the store. */
 const RETRY_MS = 1000
-/** How long an ended attempt may wait so that others are settled with it. */
+/** How long an ended attempt waits for other attempts to end, so that one round settles them all. */
 const WAIT_MS = 5
 /**
  * The minimum time between two rounds while pushes arrive as fast as they can be recorded. Fewer and larger rounds delay the senders less.
@@ -21,7 +21,7 @@ const BUSY_ROUND_MS = 10
 export function createRoundTimes({ clock, wake }: RoundTimesPorts) {
   /** Epoch milliseconds. */
   let lookAtMs = Number.NEGATIVE_INFINITY
-  /** This time and the next are monotonic milliseconds. */
+  /** Monotonic milliseconds, like `restUntilMs`. */
   let waitUntilMs = 0
   let restUntilMs = Number.NEGATIVE_INFINITY
 
@@ -41,16 +41,13 @@ export function createRoundTimes({ clock, wake }: RoundTimesPorts) {
     clear(): void {
       lookAtMs = Number.POSITIVE_INFINITY
     },
-    /**
-     * Call it when the first attempt since the last round has ended. That attempt waits a moment, so that others are settled together with
-     * it.
-     */
+    /** Call it when the first attempt since the last round has ended. It waits a moment, so that one round settles several attempts. */
     beginWait(): void {
       waitUntilMs = clock.monotonic() + WAIT_MS
     },
-    /** Asks for a pass when that wait is over. */
+    /** Asks for a pass when the wait that `beginWait` has begun is over. */
     wakeAfterWait: () => wake(clock.now() + Math.max(0, waitUntilMs - clock.monotonic())),
-    /** Call it when the store has failed. Ended attempts wait for another try. */
+    /** Call it when the store has failed. The next round comes after a pause. */
     retryLater(): void {
       waitUntilMs = clock.monotonic() + RETRY_MS
       lookAt(clock.now() + RETRY_MS)

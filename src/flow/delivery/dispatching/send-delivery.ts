@@ -8,15 +8,15 @@ import type { Clock } from '../../ports.ts'
 import type { DeliverySender } from '../ports.ts'
 
 /**
- * Finds the signer of an endpoint. While the key is being replaced, it signs with both keys. Returns at once if the signer is cached; null:
- * the key cannot be opened.
+ * Finds the signer of an endpoint; null: the key cannot be opened. While the key is being replaced, the signer signs with both keys. If the
+ * signer is cached, it is returned without a promise.
  */
 export type SignerOf = (state: EndpointState, nowMs: number) => DeliverySigner | null | Promise<DeliverySigner | null>
 
 /** Finds how to reach an endpoint. */
 export type RouteOf = (state: EndpointState) => Route
 
-/** Writes an operator event as a message for people; null: it is sent as it is, and signed. */
+/** Writes an operator event as a message for people; null: the event itself is sent, with a signature. */
 export type OperatorMessageOf = (event: Uint8Array) => OperatorMessage | null
 
 export interface SendDeliveryPorts {
@@ -24,7 +24,7 @@ export interface SendDeliveryPorts {
   /** See `SignerOf`; null: nothing can be sent to the endpoint. */
   readonly signerOf: SignerOf
   readonly routeOf: RouteOf
-  /** Absent: operator events are sent as they are. */
+  /** Absent: operator events are not turned into messages for people. */
   readonly operatorMessage?: OperatorMessageOf | undefined
   readonly clock: Pick<Clock, 'now'>
 }
@@ -113,7 +113,7 @@ function isRefusedSignature(result: AttemptResult): boolean {
   return result.kind === 'rejected' && (result.status === 401 || result.status === 403)
 }
 
-/** The result of an attempt that was sent twice: the second outcome, with the duration of both. */
+/** Returns the result of an attempt that was sent twice: the second outcome, with the duration of both. */
 function secondOf(first: AttemptResult, second: AttemptResult, byNextKey: string): AttemptResult {
   const durationMs = first.durationMs + second.durationMs
   return second.kind === 'accepted' ? { ...second, durationMs, byNextKey } : { ...second, durationMs }

@@ -42,7 +42,7 @@ type SettleTx = OperatorEventTx &
     | 'waitsForOthers'
   >
 
-/** Read again for every round. */
+/** The settings of a round. They are read again for every round. */
 export type DispatchRoundOptions = DeliveryRules
 
 /** The verbs that settle attempts and claim the next deliveries (DOMAIN 7). */
@@ -109,7 +109,7 @@ async function settleAll(
     if (after !== state) notices.push(...noticesOf(state, after, attempt.result))
   }
   const told = await operatorEvents(tx, { notices, states, nowMs: request.nowMs })
-  // The deliveries of a removed endpoint are cancelled, so none of them is skipped.
+  // Leave out the deliveries of removed endpoints, because these are cancelled instead.
   const skipped = marked.filter((one) => indexes.has(one.endpointId) && !isUnderWay(one, request))
   tx.saveSettlements(settled, skipped, request.nowMs)
   tx.noteFailures(groupFailures(await stillStanding(tx, settled)), request.nowMs)
@@ -123,14 +123,14 @@ async function settleAll(
   return { states, notices }
 }
 
-/** Leaves out the answers of deliveries that were erased during the attempt, because an answer may name its parcel. */
+/** Leaves out the answers to deliveries that were erased during their attempts, because an answer may name the erased parcel. */
 async function stillStanding(tx: Pick<WriteTx, 'findGone'>, settled: readonly Settled[]): Promise<readonly Settled[]> {
   const telling = settled.filter(({ result }) => result.kind !== 'accepted' && result.answerStart.byteLength > 0)
   const gone = new Set(await tx.findGone(telling.map(({ deliveryId }) => deliveryId)))
   return gone.size === 0 ? settled : settled.filter(({ deliveryId }) => !gone.has(deliveryId))
 }
 
-/** Counts deliveries that are not attempted any more, by their endpoints. */
+/** Counts deliveries that are not attempted any more, for each endpoint. */
 function tallyGivenUp(ended: readonly Pick<ClaimRef, 'endpointId'>[], nowMs: number): readonly TallyAddition[] {
   const fromMs = spanStart('hour', nowMs)
   return [...Map.groupBy(ended, ({ endpointId }) => endpointId)].map(([id, ofEndpoint]) => ({
@@ -140,7 +140,7 @@ function tallyGivenUp(ended: readonly Pick<ClaimRef, 'endpointId'>[], nowMs: num
   }))
 }
 
-/** The endpoints to which this replica delivers, including the ones that it is giving up; null: all. */
+/** Returns the endpoints to which this replica delivers, including the ones that it is giving up; null: all. */
 function deliveredTo({ held, settled }: DispatchRound): readonly string[] | null {
   return held === undefined ? null : [...new Set([...held, ...settled.map(({ endpointId }) => endpointId)])]
 }
@@ -155,7 +155,7 @@ function seenFailing(state: EndpointState, { endpointId, result }: SettledAttemp
   return health === state.health ? state : { ...state, health }
 }
 
-/** Settles one attempt. A probe, or an attempt before its time, does not count towards the schedule. */
+/** Settles one attempt. A probe, or an attempt that came before its planned time, does not use up a step of the retry schedule. */
 function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number, options: DispatchRoundOptions): Omit<Settled, 'round'> {
   const { result, random, plannedAtMs, atMs } = attempt
   const { probing } = state.health
@@ -169,7 +169,7 @@ function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number,
   return { ...attempt, ...counted, settlement }
 }
 
-/** The health of the endpoint after an attempt. */
+/** Returns the health of the endpoint after an attempt. */
 async function healthOf(
   tx: Pick<SettleTx, 'waitsForOthers'>,
   state: EndpointState,
@@ -183,7 +183,7 @@ async function healthOf(
   return startProbing(health, outcome, nowMs)
 }
 
-/** The state of the endpoint after an attempt. */
+/** Returns the state of the endpoint after an attempt. */
 function stateAfter(
   state: EndpointState,
   { result, settlement }: Omit<Settled, 'round'>,
@@ -219,7 +219,7 @@ interface Notices {
   readonly nowMs: number
 }
 
-/** The operator events of a round. Call it before the attempts are saved, because it counts the deliveries that wait until then. */
+/** Composes the operator events of a round. Call it before the attempts are saved, because it counts the deliveries that wait until then. */
 async function operatorEvents(tx: Pick<SettleTx, 'countWaiting'>, { notices, states, nowMs }: Notices): Promise<readonly OperatorEvent[]> {
   // Trouble of the operators' own endpoint is only logged, because an event about it could not arrive.
   const isOperator = ({ endpointId }: EndpointNotice) =>
@@ -292,7 +292,7 @@ async function saveConfigured(
   await tx.saveEndpoint(withDisabled(stood, disabled, { atMs: nowMs, by: null }))
 }
 
-/** Notes which endpoints fail in one dispatch round. */
+/** Notes, for one dispatch round, which endpoints have failed. */
 type FailureLook = ReturnType<ReturnType<typeof createFailureWatch>['look']>
 
 /**
@@ -314,7 +314,7 @@ function createFailureWatch(monotonic: () => number) {
           seen.add(endpointId)
           return nowMs - (lastMs.get(endpointId) ?? nowMs)
         },
-        /** Call it when the results of this round were committed. They count from now on. */
+        /** Call it when the results of this round were committed. Later looks then know of its failures. */
         keep(): void {
           for (const endpointId of seen) lastMs.set(endpointId, nowMs)
         },
