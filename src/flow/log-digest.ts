@@ -1,15 +1,13 @@
 import type { Clock, Log } from './ports.ts'
 
-/**
- * Limits log lines that may come in any number: the first of a kind is logged at once, further ones are counted and logged once a minute.
- */
+/** Limits log lines that may come in any number. The first line of a kind is logged at once. The next ones are counted, and logged once a minute. */
 export interface LogDigest {
   /**
    * Logs or counts events. `message` is the logged sentence and also names their kind; `count` becomes a field of the line. `causes`: who or
    * what caused them, by the name of a field; a line names the last few.
    */
   add(message: string, count: number, causes?: Causes): void
-  /** Logs what was counted under a message, if anything was. Call it when that is over, so that its last count does not come later. */
+  /** Logs what was counted under a message, if anything was. Call it when the trouble is over, so that the last count comes at once. */
   report(message: string): void
   /** Logs every count that is a minute old. Call it every few seconds. */
   flush(): void

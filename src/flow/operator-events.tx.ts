@@ -3,12 +3,12 @@ import type { WriteTx } from './write-store.ts'
 
 export type OperatorEventTx = Pick<WriteTx, 'addOperatorEvent' | 'listEndpoints' | 'queueComposed'>
 
-/** Operator events belong to no parcel. As parcel 0 they are delivered in their order. */
+/** Operator events belong to no parcel. They all get parcel id 0, so that they are delivered in their order. */
 const NO_PARCEL = 0
 
 /**
  * Stores an operator event, and queues it for the endpoint that the setting `operator` creates, if there is one. So the event survives a
- * restart and is retried. Both happen in the transaction of the change that the event reports.
+ * restart, and its delivery is retried. Call it in the transaction of the change that the event reports.
  */
 export async function recordOperatorEvent(tx: OperatorEventTx, event: OperatorEvent, nowMs: number): Promise<void> {
   tx.addOperatorEvent(event, nowMs)

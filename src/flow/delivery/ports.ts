@@ -30,7 +30,7 @@ import type { UnnamedRequest } from '../../domain/delivery/unnamed-endpoint.ts'
 export interface DeliverySender {
   /** Posts once and resolves with the result. Never rejects. */
   send(request: PostRequest): Promise<AttemptResult>
-  /** Posts once, cheaply enough for thousands per second. `onEnd` is called once, never before this returns. */
+  /** Posts once, cheaply enough for thousands of posts per second. `onEnd` is called once, and never before `post` returns. */
   post(request: PostRequest, onEnd: (result: AttemptResult) => void): void
 }
 
@@ -38,7 +38,7 @@ export interface DeliverySender {
 export interface FeedSignal {
   /** The number of signals so far. Read it before looking at the feed. */
   seen(): number
-  /** Resolves when there are more signals than `seen`, the time is over, the signal is closed, or the reader has left. */
+  /** Resolves when there are more signals than `seen`, the time is over, no more signals come, or the reader has left. */
   wait(seen: number, timeoutMs: number, left: AbortSignal): Promise<void>
   /** Whether the relay is stopping, so that no more signals come. */
   isClosed(): boolean
@@ -52,15 +52,15 @@ export interface DeliveryWrites {
   adjustDelivery(rules: DeliveryRules): Promise<void>
   /**
    * Makes the stored endpoints of the config file, and the one for operator events, match the config. Pauses endpoints that no replica's
-   * config names. `isStarting` false: the config was in effect before.
+   * config names. `isStarting` false: this config was in effect before the call.
    */
   syncEndpoints(configured: readonly ConfiguredEndpoint[], nowMs: number, operatorUrl: string | null, isStarting?: boolean): Promise<void>
   /**
    * Pauses the endpoints of config files that no replica's config names any more, and removes them after a while. Resolves with the names
-   * of removed ones.
+   * of the removed endpoints.
    */
   removeUnnamedEndpoints(request: Omit<UnnamedRequest, 'isStarting'>): Promise<readonly string[]>
-  /** Reserves the id of an endpoint before it is added, because its key is sealed for this id. */
+  /** Reserves the id of an endpoint before the endpoint is added, because its key is sealed for this id. */
   reserveEndpoint(nowMs: number): Promise<string>
   /** Adds a managed endpoint under a reserved id. It gets the feed from sequence `from` on; null: from now on. */
   addEndpoint(added: AddedEndpoint & Audited): Promise<EndpointEdit>
@@ -74,13 +74,11 @@ export interface DeliveryWrites {
   }): Promise<{ readonly hasAdvanced: boolean; readonly queued: number; readonly isDone: boolean }>
   /** Changes a managed endpoint. An endpoint of the config file can only be enabled again, after its own answers have disabled it. */
   changeEndpoint(request: EndpointChangeRequest & Audited): Promise<EndpointEdit>
-  /**
-   * Replaces sealed keys of an endpoint by the same keys, sealed again. Keys that were changed meanwhile stay. False: nothing was replaced.
-   */
+  /** Replaces sealed keys of an endpoint by the same keys, sealed again. Keys that were changed meanwhile stay. Returns whether any was replaced. */
   resealEndpoint(request: { readonly id: string; readonly replacements: ReadonlyMap<string, string> }): Promise<boolean>
   /** Removes a managed endpoint. Its waiting deliveries are cancelled, see `cancelRemoved`. */
   removeEndpoint(request: Audited & { readonly id: string; readonly nowMs: number }): Promise<EndpointEdit>
-  /** Queues a batch of ended deliveries again, under the same event ids. Null: nothing can be queued for that endpoint now. */
+  /** Queues a batch of ended deliveries again, under the same event ids. Null: nothing can be queued for the endpoint now. */
   replayDeliveries(request: ReplayRequest & Audited): Promise<ReplayedBatch | null>
   /** Marks a batch of deliveries of removed endpoints as cancelled. `isDone`: none is left. */
   cancelRemoved(request: { readonly limit: number }): Promise<{ readonly isDone: boolean }>
@@ -93,7 +91,7 @@ export interface DeliveryWrites {
   retryDelivery(request: Audited & { readonly deliveryId: number; readonly nowMs: number }): Promise<RetryOutcome>
   /**
    * Marks a waiting delivery as skipped. The replica that delivers to its endpoint ends it (`dead`, reason `skipped`) in its next dispatch
-   * round, or when the running attempt ends. Then the parcel's next delivery goes. `done`: it is marked. `unknown`: there is no such
+   * round, or when the running attempt ends. Then the parcel's next delivery is sent. `done`: it is marked. `unknown`: there is no such
    * delivery. `ended`: it has ended already.
    */
   skipDelivery(request: Audited & { readonly deliveryId: number }): Promise<'done' | 'unknown' | 'ended'>
@@ -103,9 +101,9 @@ export interface DeliveryWrites {
 
 /** The reads of delivery; see `ReadSide`. */
 export interface DeliveryReads {
-  /** Events of the feed after a sequence, with their content at the time of this read. */
+  /** Events of the feed after a sequence, with the content that they have now. */
   readFeed(request: { readonly after: number; readonly limit: number }): Promise<FeedSlice>
-  /** Values that events have had, up to a thousand of each member. */
+  /** The values that members of events have had, up to a thousand for each member. */
   listEventValues(): Promise<readonly EventValue[]>
   /** All endpoints that are not removed, in the order in which they were added. */
   listEndpoints(): Promise<readonly EndpointState[]>
@@ -113,7 +111,7 @@ export interface DeliveryReads {
   listFailures(request: { readonly endpointId: string; readonly sinceMs: number }): Promise<readonly FailureGroup[]>
   /** The last failures of several endpoints, by id. */
   lastFailures(endpointIds: readonly string[]): Promise<ReadonlyMap<string, FailureGroup>>
-  /** Counts the waiting and the dead deliveries of an endpoint. It counts in parts, so that other reads run in between. */
+  /** Counts the waiting and the dead deliveries of an endpoint, in parts, so that other reads run in between. */
   countBacklog(endpointId: string): Promise<EndpointBacklog>
   /** Whether a failing endpoint has a delivery for a probe, see `DeliveryTx.findProbe`. */
   hasProbe(request: Omit<ProbeRequest, 'nowMs'>): Promise<boolean>
@@ -121,9 +119,9 @@ export interface DeliveryReads {
   listDeliveries(query: DeliveryQuery): Promise<DeliveryPage>
   /** A delivery by id; null: there is none. */
   findDelivery(id: number): Promise<InspectedDelivery | null>
-  /** Reads events that were told as backfill. */
+  /** Reads events that the feed calls backfill. */
   readBackfill(query: BackfillQuery): Promise<BackfillEvents>
-  /** The sequences of the events of which an endpoint has a delivery, whatever its state. */
+  /** Returns the sequences of those events for which an endpoint has a delivery, whatever the delivery's state. */
   findQueued(request: {
     readonly endpointId: string
     readonly events: readonly { readonly parcelId: number; readonly sequence: number }[]

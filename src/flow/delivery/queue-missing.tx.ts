@@ -20,7 +20,7 @@ export async function queueMissing(
   return { count, next: next === null ? null : { at: next, id: 0 } }
 }
 
-/** Only polls bring backfill, so the body is composed. */
+/** Only polls bring backfill, so the relay composes the body: no push has these bytes. */
 function queued({ parcelId, sequence, entry, payload }: MissingEvent) {
   return payload.kind === 'composed' ? [{ parcelId, sequence, body: encodeEvent({ entry, ...payload }) }] : []
 }

@@ -6,15 +6,15 @@ import type { Transactions, WriteTx } from '../write-store.ts'
 type ReplayTx = Pick<WriteTx, 'listEndpoints' | 'queueFeed' | 'readFeedEntries' | 'saveQueuedTo'>
 
 /**
- * Queues the feed for endpoints that start further back, a part at a time. Until such an endpoint has caught up, new events also come to it
- * from the feed, after the older ones. Its position is in the store, so a restart continues there.
+ * Queues older events of the feed for endpoints that start with them, a part at a time. Until such an endpoint has caught up, it also gets
+ * new events from the feed, after the older ones. Its position is in the store, so the work continues there after a restart.
  */
 export function createReplayFeed(store: Transactions<ReplayTx>): Pick<WriteSide, 'replayFeed'> {
   return {
     replayFeed: ({ limit, nowMs }) =>
       store.transaction(
         async (tx) => {
-          // Take the endpoint that is furthest behind first, so that none waits for another to finish.
+          // Take the endpoint that is furthest behind first. Then no endpoint has to wait until another has caught up.
           const [behind, ...others] = (await tx.listEndpoints()).filter(isBehind).sort((a, b) => a.queuedTo - b.queuedTo)
           if (behind === undefined) return { hasAdvanced: false, queued: 0, isDone: true }
           const { entries, next, ended } = await tx.readFeedEntries({ after: behind.queuedTo, limit })

@@ -16,9 +16,9 @@ export interface ReplaysPorts {
   readonly clock: Pick<Clock, 'now'>
   /** Call it when the order of waiting deliveries may have changed. */
   readonly review: () => void
-  /** Runs work that delays pushes one piece at a time, with rests between. */
+  /** Runs a piece of work that delays pushes. Only one piece runs at a time, with rests between. */
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
-  /** Aborted when the relay stops. Requests then end where they are. */
+  /** Aborted when the relay stops. Running requests then stop early. */
   readonly stopping: AbortSignal
   readonly resends: Pick<Resends, 'begin'>
 }
@@ -70,7 +70,7 @@ export function createReplays(ports: ReplaysPorts) {
     return count
   }
 
-  /** Marks all deliveries of removed endpoints as cancelled, because a replay selects only ended ones. */
+  /** Marks all deliveries of removed endpoints as cancelled, because a replay selects only deliveries that have ended. */
   async function settleRemoved(left: AbortSignal): Promise<void> {
     while (!left.aborted && !(await ports.inTurn(() => ports.write.cancelRemoved({ limit: REPLAY_BATCH_SIZE }))).isDone) {
       if (ports.stopping.aborted) throw stopped(0)

@@ -12,11 +12,11 @@ export interface ResealEndpointsPorts {
 
 /** The result of sealing the keys of endpoints again. */
 export interface Resealed {
-  /** How many keys another at-rest key had sealed, and the first one has sealed now. */
+  /** How many keys were sealed with another at-rest key, and are now sealed with the first one. */
   readonly resealed: number
-  /** How many keys the first at-rest key had sealed already. */
+  /** How many keys were sealed with the first at-rest key already. */
   readonly upToDate: number
-  /** Names of secrets that no key opens. */
+  /** Descriptions of the sealed keys that no at-rest key opens. */
   readonly unreadable: readonly string[]
 }
 
@@ -27,7 +27,7 @@ export interface CountSealedPorts {
   readonly tombstoneKey: () => Promise<string | null>
 }
 
-/** Counts the sealed keys of endpoints and of the tombstones by whether the first at-rest key has sealed them. */
+/** Counts the sealed keys of endpoints and of the tombstones. `upToDate`: the first at-rest key has sealed them. */
 export async function countSealed({ vault, reads, tombstoneKey }: CountSealedPorts): Promise<{
   readonly upToDate: number
   readonly outdated: number

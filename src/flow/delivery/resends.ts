@@ -5,12 +5,12 @@ interface Resending {
   readonly queued: number
 }
 
-/** The resends that somebody waits for at this process. Larger ones are jobs, which the store knows. */
+/** The resends of this process whose results somebody waits for. Larger resends are jobs, which are in the store. */
 export interface Resends {
-  /** Says that a resend begins. Call `queued` for each batch, and `end` in any case. */
+  /** Notes that a resend begins. Call `queued` after each batch, and `end` even if the resend fails. */
   begin(endpointId: string): { queued(count: number): void; end(): void }
   running(): readonly Resending[]
-  /** How many have ended since the start of the process. */
+  /** How many resends have ended since the start of the process. */
   ended(): number
 }
 

@@ -12,7 +12,7 @@ export interface SendTestPorts {
   readonly clock: Pick<Clock, 'now'>
 }
 
-/** Makes one attempt to send these bytes to an endpoint by its current settings, marked as a test. Nothing is stored. */
+/** Makes one attempt to send these bytes to an endpoint, marked as a test, with the endpoint's current settings. Stores nothing. */
 export async function sendTest(state: EndpointState, body: Uint8Array, ports: SendTestPorts): Promise<AttemptResult> {
   const { sender, signerOf, routeOf, operatorMessage, clock } = ports
   const nowMs = clock.now()

@@ -13,22 +13,22 @@ import {
   readFeedSlice,
 } from './feed-page.ts'
 
-/** Reads pages of the feed from the store. Callers who ask for the same page meanwhile share one read. */
+/** Reads pages of the feed from the store. Callers who ask for the same page at the same time share one read. */
 export interface StoredPages {
   /** The page, if it is being read for another reader. */
   underWay(request: PageRequest): Promise<FeedPage> | undefined
-  /** The page, if it was read a short while ago and was not the last one. */
+  /** The page, if it was read a short while ago and did not reach the end of the feed. */
   recall(request: PageRequest): FeedPage | undefined
   /** Reads the page. Throws `feed_gone`, `feed_rewound` and `storage_unavailable`. */
   find(request: PageRequest): Promise<FeedPage>
 }
 
-/** Recently read pages are kept, up to this many characters. When many readers return at once, the later ones need the same pages. */
+/** Recently read pages are kept, up to this many characters. When many readers return at once, they read the same pages one after another. */
 const RECENT_CHARS_MAX = 4 * 1024 * 1024
 /** Shared pages end at multiples of this sequence. A stream is sent about this many events at once. */
 const STEP = 128
 
-/** @param onEnd called with a page that reaches the end of the feed, before the next reader asks. */
+/** @param onEnd called with each page that reaches the end of the feed, before the next reader asks. */
 export function createStoredPages(ports: FeedPagePorts, onEnd: (request: PageRequest, page: FeedPage) => void): StoredPages {
   const underWay = new Map<string, Promise<FeedPage>>()
   const recent = new Map<string, FeedPage>()
@@ -87,7 +87,7 @@ async function readPage({ reads, yieldToOthers }: FeedPagePorts, { after, limit,
   return { events, next, ended: false }
 }
 
-/** Throws if a reader has read events of a store that a restore has replaced. */
+/** Throws if a reader has read events of a store that a restore has since replaced. */
 export function refuseSkipped(gaps: readonly FeedGap[], after: number): void {
   const gap = gapAt(gaps, after)
   if (gap === null) return
@@ -103,8 +103,8 @@ function stepOf(sequence: number): number {
 }
 
 /**
- * Throws if the requested events were deleted, or if the reader is ahead of the feed. Neither missing events nor an older store may look as
- * if nothing had happened.
+ * Throws if the requested events were deleted, or if the reader is ahead of the feed. Neither deleted events nor an older store may look
+ * like a feed without news.
  */
 function refuseOutside({ prunedTo, last }: FeedSlice, after: number): void {
   if (after > last) {

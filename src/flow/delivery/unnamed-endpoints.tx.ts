@@ -9,7 +9,7 @@ export type UnnamedTx = OperatorEventTx &
 /** The setting that keeps the unnamed endpoints. */
 const UNNAMED = 'unnamed-endpoints'
 
-/** Which of the paused endpoints were disabled before, and why, by id; null: the endpoint was not disabled. */
+/** Returns why paused endpoints were disabled before the pause, by id; null: the endpoint was not disabled. */
 export async function disabledBefore(
   tx: Pick<UnnamedTx, 'loadSetting'>,
   states: readonly EndpointState[],
@@ -35,8 +35,7 @@ export async function pauseUnnamed(tx: UnnamedTx, request: UnnamedRequest): Prom
   for (const state of notMine) {
     const before = isPaused(state) ? (known.get(state.endpoint.id) ?? null) : null
     const seen = lookAtUnnamed(state, before, { ...request, latestAtMs: configured.latestAtMs })
-    // A config names it again, but its replica has not resumed it yet. If no config names it later, the time until its removal starts
-    // again.
+    // A config names the endpoint again, but its replica has not resumed it yet. The time until the removal starts again.
     if (!isNamedNowhere(state)) kept.push(...(isPaused(state) ? [{ ...seen, sinceMs: request.nowMs, forMs: 0 }] : []))
     else if (isToBeRemoved(seen, configured.latestAtMs, request.removeAfterMs)) {
       await tx.removeEndpoint(state.endpoint.id, request.nowMs)
@@ -53,7 +52,7 @@ export async function pauseUnnamed(tx: UnnamedTx, request: UnnamedRequest): Prom
   return removed
 }
 
-/** Operators get no event about their own endpoint, because the event would have to go there. */
+/** Operators get no event about the endpoint for operator events, because the event would have to go to that endpoint. */
 async function recordEvent(
   tx: OperatorEventTx,
   event: 'endpoint_removed' | 'endpoint_disabled',

@@ -24,7 +24,7 @@ export interface Question {
 export interface ParsedQuestion {
   readonly app: string
   readonly identifier: string
-  /** Null: not given, so the first configured language applies. */
+  /** Null: no language was given, so the first configured language applies. */
   readonly language: string | null
   readonly kind: QuestionKind
 }
@@ -49,8 +49,8 @@ export interface Served {
 
 /**
  * The values of `Cache-Status`. `hit`: from the store. `fwd=miss; stored`: the carrier was asked because the relay lacked the parcel or the
- * language. `fwd=stale; stored`: it was asked because the stored answer was too old. `hit; detail=stale`: it should have been asked but
- * could not.
+ * language. `fwd=stale; stored`: it was asked because the stored answer was too old. `hit; detail=stale`: from the store, because the
+ * carrier could not be asked.
  */
 const CACHE_STATUS: Readonly<Record<Freshness, string>> = {
   hit: 'parcel-relay; hit',
@@ -89,8 +89,8 @@ export function encodeAnswer(view: ParcelView, { language, kind }: ParsedQuestio
 }
 
 /**
- * Copies a text into a buffer outside of the platform's shared pool. A slice of the pool would keep the whole pool in memory for as long as
- * the answer is cached.
+ * Copies a text into a buffer of its own. A slice of the shared pool of Node.js would keep the whole pool in memory for as long as the
+ * answer is cached.
  */
 function ownBytes(text: string): Buffer {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text))
@@ -98,7 +98,7 @@ function ownBytes(text: string): Buffer {
   return bytes
 }
 
-/** The answer as it is sent at `nowMs`. */
+/** Returns the answer as it is sent at `nowMs`. */
 export function presentServed(answer: CachedAnswer, freshness: Freshness, nowMs: number): Served {
   const { body, etag, contentLanguage, lastSeenAtMs } = answer
   const ageSeconds = lastSeenAtMs === null ? null : Math.max(0, Math.floor((nowMs - lastSeenAtMs) / 1000))

@@ -9,8 +9,8 @@ import type { Freshness, ParsedQuestion } from './answer.ts'
 import type { FetchOnce, FetchOutcome } from './fetch-once.ts'
 
 /**
- * A pause in asking the carrier about a known parcel: when it ends, in monotonic milliseconds, and the freshness of stored answers
- * meanwhile.
+ * A pause in asking the carrier about a known parcel: when it ends, in monotonic milliseconds, and the freshness of answers from the store
+ * until then.
  */
 export interface Pause {
   readonly untilMs: number
@@ -19,21 +19,21 @@ export interface Pause {
 
 export interface FetchOnMissPorts {
   /**
-   * Identifiers that the carrier does not know, and until when the relay believes so. The times are monotonic milliseconds, because a wall
-   * clock may be put back.
+   * Identifiers that the carrier does not know, and until when the relay does not ask about them again. The times are monotonic
+   * milliseconds, because a wall clock may be put back.
    */
   readonly notFound: Memory<number>
   readonly pauses: Memory<Pause>
   /** Identifiers to which the carrier gave answers that could not be used. The relay does not ask about them for a while. */
   readonly rests: Memory<Rest>
   /**
-   * Counts an app's question about an unknown identifier against `limits.unknownPerMinute`. Null: it is admitted. Otherwise how long to
-   * wait, in milliseconds.
+   * Counts an app's question about an unknown identifier against `limits.unknownPerMinute`. Resolves with null if it is admitted, otherwise
+   * with the time to wait, in milliseconds.
    */
   readonly admitUnknown: (app: string) => Promise<number | null>
   /** Whether an identifier belongs to an erased parcel. */
   readonly isErased: (identifier: string) => Promise<boolean>
-  /** Absent: not known. */
+  /** Absent: it is not known whether the day's calls to the carrier are used up. */
   readonly spentUntilMs?: SpentUntil
   readonly log: Log
   readonly clock: Clock
@@ -46,17 +46,17 @@ export interface FetchOnMissOptions {
   readonly fetchUnknown: boolean
 }
 
-/** Says that asking the carrier about an identifier brought nothing. */
+/** The carrier was asked about an identifier, and its answer brought nothing. */
 export interface Refusal {
   readonly error: AppError
   readonly freshness: Freshness
-  /** Delays the next question. Call it if a push has created a parcel for the identifier while the carrier was asked. */
+  /** Delays the next question to the carrier. Call it if a push has created a parcel for the identifier while the carrier was asked. */
   readonly pause: () => void
 }
 
 /**
- * Asks the carrier about an identifier without a parcel. Resolves with null if the answer was recorded, so that there is a parcel now.
- * Resolves with a `Refusal` if it was not, or if `fetchUnknown` is off.
+ * Asks the carrier about an identifier that no parcel has. Resolves with null if the answer was recorded, so that there is a parcel now.
+ * Resolves with a `Refusal` if no answer was recorded, or if `fetchUnknown` is off.
  *
  * Throws without asking: `not_found` while a 404 is remembered, `upstream_unavailable` while the identifier rests, `too_many_requests` if
  * the app asks about too many unknown identifiers.
@@ -70,7 +70,7 @@ export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMiss
     const retryAfterMs = await ports.admitUnknown(question.app)
     if (retryAfterMs !== null)
       throw new AppError('too_many_requests', 'Too many unknown tracking numbers. Ask again later.', { retryAfterMs })
-    // Do not tell an app that the parcel was erased, because that says that it existed.
+    // Do not tell an app that the parcel was erased, because that would reveal that it existed.
     if (await ports.isErased(question.identifier)) throw notFoundError(options.fetchUnknown)
     const language = fetchableLanguage(question.language ?? defaultLanguage, options.languages) ?? defaultLanguage
     const asked: FetchOutcome = options.fetchUnknown
@@ -97,12 +97,12 @@ export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMiss
     if (untilMs !== undefined && untilMs > clock.monotonic()) throw notFoundError(options.fetchUnknown)
     const restMs = rests.left(question.identifier)
     if (restMs > 0) throw unavailableError(restMs, ports.spentUntilMs)
-    // Count once per app and flight: a thousand questions about one new parcel concern one unknown identifier.
+    // Share one question among all that an app asks at once about an identifier. So they count only once against the limit.
     return await admissions(`${question.app} ${question.identifier}`, () => ask(question))
   }
 }
 
-/** The result of asking about a known parcel. Asking again within `retryAfterMs` brings nothing more. */
+/** The result of asking about a known parcel. Within `retryAfterMs`, asking again brings nothing new. */
 export interface Asked {
   readonly freshness: Freshness
   readonly retryAfterMs: number
@@ -112,9 +112,9 @@ export interface Asked {
 export interface Wanted {
   /** The language to ask in. */
   readonly language: string
-  /** True: its entries lack the language. False: it lacks news. */
+  /** True: the parcel's entries lack the language. False: its stored answer is missing or too old. */
   readonly isMissing: boolean
-  /** Whether the parcel still lacks it. */
+  /** Whether the parcel, read again, still lacks it. */
   readonly isLacking: (view: ParcelView) => boolean
 }
 
@@ -154,16 +154,13 @@ export function createFetchKnown(ports: FetchOnMissPorts, options: FetchOnMissOp
   }
 }
 
-/**
- * The key contains the identifier and not the parcel's number. A database server that has lost commits may give that number to another
- * parcel.
- */
+/** Uses the identifier in the key, and not the parcel's id, because a database server that has lost commits may give that id to another parcel. */
 const pauseKey = (identifier: string, language: string) => `${identifier} ${language}`
 
 /** Remembers how long the carrier is not asked about identifiers whose answers cannot be used. An operator's refresh ignores this. */
 function createRests({ rests, clock }: Pick<FetchOnMissPorts, 'rests' | 'clock'>) {
   return {
-    /** For how many milliseconds the carrier is not asked about an identifier; 0: it may be asked now. */
+    /** Returns for how many milliseconds the carrier is not asked about an identifier; 0: it may be asked now. */
     left: (identifier: string): number => Math.max(0, (rests.get(identifier)?.untilMs ?? 0) - clock.monotonic()),
     /** Notes how a question ended. Returns for how many milliseconds its identifier rests now. */
     after(identifier: string, asked: FetchOutcome): number {

@@ -16,8 +16,8 @@ export type FetchOutcome =
   | { readonly kind: 'not_found' }
   | { readonly kind: 'unavailable'; readonly retryAfterMs: number }
   /**
-   * The carrier's answer is neither a report nor "unknown", or it cannot be recorded. `retryAfterMs`: the least wait that the carrier asked
-   * for.
+   * The carrier's answer neither reports on the parcel nor says that it is unknown, or it cannot be recorded. `retryAfterMs`: how long the
+   * carrier asked to wait; 0: it did not.
    */
   | { readonly kind: 'unusable'; readonly retryAfterMs: number }
 
@@ -26,15 +26,16 @@ export interface FetchOncePorts {
   readonly recorder: { submit(incoming: IncomingPoll): Promise<RecordOutcome> }
   readonly reads: Pick<ReadSide, 'findParcel'>
   readonly write: Pick<WriteSide, 'noteLanguageAsked' | 'noteNotPollable'>
-  /** Makes one call for all replicas that want the same; absent: there are no other replicas. */
+  /** Makes one call for all replicas that ask the same question; absent: there are no other replicas. */
   readonly together?: SharedFlight
 }
 
 /**
- * Makes one call to the carrier for all who ask meanwhile, and records its answer before anyone gets it. Throws only `storage_unavailable`.
+ * Makes one call to the carrier for all who ask the same question meanwhile. Records its answer before anyone gets it. Throws only
+ * `storage_unavailable`.
  */
 export interface FetchOnce {
-  /** Asks about an identifier without a parcel, with one call for all apps and languages (DOMAIN 1.5). */
+  /** Asks about an identifier that no parcel has, with one call for all apps and languages (DOMAIN 1.5). */
   aboutUnknown(question: Question): Promise<FetchOutcome>
   /** Asks about a known parcel, with one call for each language (DOMAIN 4.2). */
   aboutKnown(question: KnownQuestion): Promise<FetchOutcome>
@@ -49,7 +50,7 @@ interface Question {
 
 interface KnownQuestion extends Question {
   readonly parcelId: number
-  /** Whether the carrier could still add something to what is known. */
+  /** Whether the carrier could still add something to the stored parcel. */
   readonly isLacking: (view: ParcelView) => boolean
 }
 
@@ -82,8 +83,7 @@ export function createFetchOnce(
     if (outcome.kind === 'expired' || outcome.kind === 'erased') return { kind: 'not_found' }
     if (outcome.kind === 'quarantined') return { kind: 'unusable', retryAfterMs: 0 }
     const parcelId = outcome.kind === 'recorded' ? outcome.parcelId : (known?.parcelId ?? null)
-    // If the answer has another language tag than requested, the language would still be missing, and the next question would fetch it
-    // again.
+    // Note the language that was asked for. If the answer has another language tag, the next question would otherwise fetch it again.
     if (parcelId !== null && (known !== null || observation.language !== language)) {
       const answer = { language: observation.language, askedAtMs: observation.askedAtMs }
       await write.noteLanguageAsked({ parcelId, language, knownTo: known?.knownTo ?? 0, answer })
@@ -104,11 +104,11 @@ export function createFetchOnce(
         if ((await reads.findParcel(question.identifier)) !== null) return { kind: 'recorded' }
         return ask(question, null)
       }),
-    // Wait for the flight that made the parcel known, because it notes the language of its request at its end.
+    // Wait for a running flight about the unknown identifier, because it notes the language of its request at its end.
     aboutKnown: (question) => {
       const { parcelId, identifier, language, isLacking } = question
       const start = async (): Promise<FetchOutcome> => {
-        // Another flight, of this or of another replica, may have fetched it since the caller read the store.
+        // Another flight, of this or of another replica, may have fetched the answer since the caller read the store.
         const view = await reads.findParcel(identifier)
         if (view !== null && !isLacking(view)) return { kind: 'recorded' }
         const known = view === null ? { parcelId, knownTo: 0 } : { parcelId: view.parcelId, knownTo: lastSequenceOf(view.entries) }

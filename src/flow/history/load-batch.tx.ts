@@ -14,7 +14,8 @@ export type LoadTx = Pick<HistoryTx, 'beginBatch' | 'loadNeeds' | 'findTombstone
  */
 export async function loadBatch(tx: LoadTx, batch: RecordBatch, key: Uint8Array | null): Promise<StoredSnapshot> {
   const names = namesOf(batch.observations)
-  // Read the tombstones after the identifiers are locked. So an erased parcel is seen either as a parcel or by its tombstones.
+  // Read the tombstones after the identifiers are locked. Then a parcel that is being erased is seen either as a parcel or by its
+  // tombstones.
   const [start, tombstones] = await Promise.all([
     tx.beginBatch(names, batch.observations.length),
     key === null ? new Map<string, Tombstone>() : findTombstones(tx, key, names),

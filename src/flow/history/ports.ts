@@ -8,23 +8,23 @@ import type { KeptSighting } from '../../domain/history/sightings.ts'
 import type { BatchStart, Loaded, Needs } from '../../domain/history/snapshot.ts'
 import type { FlightEnd } from '../../domain/polling/flight-end.ts'
 
-/** An encoded answer. It is cached until its parcel changes: the facts about it, or whether it is polled. */
+/** An encoded answer. It is cached until the facts about its parcel change, or the parcel starts or stops being polled. */
 export interface CachedAnswer {
   readonly parcelId: number
-  /** The parcel's version when it was read. */
+  /** The parcel's version when the answer was read from the store. */
   readonly version: number
   readonly body: Buffer
   readonly etag: string
   readonly contentLanguage: string
-  /** When a push or poll last reported on the parcel. It is not part of the body, because `Age` keeps growing. */
+  /** When a push or poll last reported on the parcel. The header `Age` is computed from it whenever the answer is sent. */
   readonly lastSeenAtMs: number | null
 }
 
 /** A cache of encoded answers by question. */
 export interface AnswerCache {
-  /** Returns the cached answer; undefined: there is none, or this process has changed its parcel since. */
+  /** Returns the cached answer; undefined: there is none, or this process has since changed its parcel. */
   get(key: string): CachedAnswer | undefined
-  /** The present position in the sequence of commits. Take it before the store is read for an answer. */
+  /** Returns the present position in the sequence of commits. Call it before you read the store for an answer. */
   mark(): bigint
   /** Caches an answer that contains everything committed before `mark`. */
   set(key: string, answer: CachedAnswer, mark: bigint): void
@@ -36,7 +36,7 @@ export interface Recorder {
   submit(incoming: Incoming): Promise<RecordOutcome>
   /** The number of observations not committed yet. */
   pending(): number
-  /** Resolves when nothing waits and no commit is running. From then on failed commits are not tried again. */
+  /** Resolves when no observation waits and no commit is running. After this call, failed commits are not tried again. */
   drained(): Promise<void>
 }
 
@@ -67,9 +67,9 @@ export interface HistoryTx extends RebuildTx {
   saveParcel(state: ParcelState): void
   /** Saves the states of several parcels at once. */
   saveParcels(states: readonly ParcelState[]): void
-  /** All sightings of parcels, by parcel. A parcel without any may be absent. */
+  /** All sightings of parcels, by parcel. A parcel without sightings may be absent. */
   loadSightings(parcelIds: readonly number[]): Promise<ReadonlyMap<number, readonly KeptSighting[]>>
-  /** The tombstones under these marks. */
+  /** The tombstones with these marks. A mark is the keyed digest of an erased identifier. */
   findTombstones(marks: readonly string[]): Promise<readonly MarkedTombstone[]>
   /** Saves tombstones. Each replaces an earlier one with the same mark. */
   addTombstones(tombstones: readonly MarkedTombstone[]): void
@@ -79,11 +79,11 @@ export interface HistoryTx extends RebuildTx {
    * Loads parts of a snapshot, on PostgreSQL in one round trip. Parcels whose states are loaded cannot change until the transaction ends.
    */
   loadNeeds(needs: Needs): Promise<Loaded>
-  /** Writes everything that a batch changes. On PostgreSQL it replaces the provisional numbers, from `Snapshot.next` on, by real ones. */
+  /** Writes everything that a batch changes. On PostgreSQL it replaces provisional ids, from `Snapshot.next` on, by real ones. */
   applyChanges(changes: ChangeSet): Promise<void>
 }
 
-/** How much there is to read of a parcel. */
+/** How many rows a rebuild has to read for a parcel. */
 export interface RebuildableParcel {
   readonly parcelId: number
   readonly pushes: number
@@ -94,13 +94,13 @@ export interface RebuildableParcel {
 export interface RebuildTx {
   /** Parcels with ids above `after`, ascending. */
   listRebuildable(page: { readonly after: number; readonly limit: number }): Promise<readonly RebuildableParcel[]>
-  /** Everything stored about the parcels that exist. Nobody else can change them until the transaction ends. */
+  /** Loads everything that is stored about these parcels, if they exist. Nobody else can change them until the transaction ends. */
   loadStoredParcels(parcelIds: readonly number[]): Promise<readonly StoredParcel[]>
   /** All recorded pushes of parcels. */
   listStoredPushes(parcelIds: readonly number[]): Promise<readonly StoredPush[]>
   /** A page of a parcel's recorded pushes by digest; `after` '': from the first. */
   pagePushes(page: { readonly parcelId: number; readonly after: string; readonly limit: number }): Promise<readonly StoredPush[]>
-  /** Deletes the rows that corrections replace, and corrects answers. `applyChanges` writes the rest, in the same transaction. */
+  /** Deletes the rows that corrections replace, and corrects answers. `applyChanges` writes the new rows, in the same transaction. */
   correctParcels(corrections: readonly ParcelCorrection[]): Promise<void>
 }
 
@@ -109,16 +109,16 @@ export interface HistoryReads {
   /** The parcel with this identifier; null: there is none. */
   findParcel(identifier: string): Promise<ParcelView | null>
   /**
-   * Reads a parcel's present version from the store; null: the parcel no longer exists. Absent: every commit passes this process, so the
+   * Reads a parcel's present version from the store; null: the parcel no longer exists. Absent: this process makes every commit, so its
    * cache knows what has changed.
    */
   readonly parcelVersion?: (parcelId: number) => Promise<number | null>
 }
 
-/** The flights of all replicas. A flight is a question to the carrier that one replica asks for all that want the same answer at once. */
+/** The flights of all replicas. A flight is a call to the carrier that one replica makes for all replicas that ask the same question meanwhile. */
 export interface SharedFlights {
   /**
-   * Takes the flight for `leaseMs`. `taken`: the caller holds it and asks the carrier. `held`: another caller holds it; ask again later,
+   * Takes the flight for `leaseMs`. `taken`: the caller holds it and asks the carrier. `held`: another caller holds it; call again later,
    * with `waited` true. `ended`: the flight is over, with this end. A caller with `waited` false gets an end only if it was `not_found`
    * within the last `notFoundForMs`, some seconds at most.
    */

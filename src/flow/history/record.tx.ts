@@ -18,26 +18,26 @@ export interface RecordPorts {
   readonly store: Transactions<RecordTx> & Pick<WriteStore, 'isStorageFailure'>
   readonly clock: { now(): number; monotonic(): number }
   readonly log: Pick<Log, 'error'>
-  /** The present model, by which next polls are scheduled. */
+  /** The present model of the carrier, by which the next polls are scheduled. */
   readonly model: () => CadenceModel
-  /** Takes a sample of the carrier's scan rate from an observation. */
+  /** Adds a sample of the carrier's scan rate, which an observation gave, to the model. */
   readonly learn: (sample: ScanSample) => void
   /** The key of the tombstones; null: nothing was ever erased. */
   readonly tombstoneKey: () => Uint8Array | null
-  /** Takes the event time, epoch milliseconds, of an entry that a poll reported first. */
+  /** Called with the event time, epoch milliseconds, of each entry that a poll reported before any push. */
   readonly foundByPoll: (eventAtMs: number) => void
 }
 
-/** The result of a transaction. The model learns from it once the transaction is durable. */
+/** The result of a transaction. After the commit, the model of the carrier learns from it. */
 type Done = Pick<ChangeSet, 'recorded' | 'scanSamples' | 'foundByPoll'>
 
 /**
  * Records pushes and polls, one transaction per batch (DOMAIN 5.2). It loads what the batch needs, decides what the batch changes, and
  * applies the changes.
  *
- * The decision refuses an observation that cannot be recorded, and records the others. If a working store fails to apply the changes, which
- * would be a bug, the batch is rolled back. Then each observation is recorded in its own transaction, so that only the failing one is
- * quarantined. If the store itself fails, the whole batch fails.
+ * An observation that cannot be recorded is refused, and all others are recorded. If a working store cannot apply the changes, which is a
+ * bug, the batch is rolled back. Then each observation is recorded in its own transaction, so that only the failing one is quarantined. If
+ * the store itself fails, the whole batch fails.
  */
 export function createRecord(ports: RecordPorts, rules: RecordRules): (batch: readonly Incoming[]) => Promise<BatchReport> {
   const { store, clock } = ports
@@ -62,7 +62,7 @@ export function learn({ scanSamples, foundByPoll }: Done, ports: Pick<RecordPort
   for (const eventAtMs of foundByPoll) ports.foundByPoll(eventAtMs)
 }
 
-/** The report of a batch. */
+/** Composes the report of a batch. */
 export function reportOf(recorded: readonly Recorded[], durationMs: number): BatchReport {
   const outcomes: RecordOutcome[] = []
   const touchedParcels = new Set<number>()
@@ -74,7 +74,7 @@ export function reportOf(recorded: readonly Recorded[], durationMs: number): Bat
   return recorded.some(({ touched }) => touched.length > 1) ? { ...report, joined: true } : report
 }
 
-/** How often a decision may ask for more data. */
+/** How often the decision about a batch may ask for more data. */
 const NEEDS_MAX = 2
 
 export async function recordTogether(
@@ -110,7 +110,7 @@ function newlyQuarantined({ recorded, writes }: ChangeSet): ReadonlyMap<string, 
 const REFUSED = 'an observation could not be recorded; it is quarantined'
 
 /**
- * Records each observation in its own transaction, and quarantines one that cannot be applied. If the store fails midway, the earlier
+ * Records each observation in its own transaction, and quarantines each one that cannot be applied. If the store fails midway, the earlier
  * observations stay recorded. When they are sent again, they are duplicates.
  */
 export async function recordEach(observations: readonly Incoming[], ports: RecordPorts, rules: RecordRules): Promise<Done> {
@@ -126,7 +126,7 @@ export async function recordEach(observations: readonly Incoming[], ports: Recor
   }
 }
 
-/** Records. If that fails although the store works, quarantines instead. */
+/** Runs `record`. If it fails although the store works, quarantines the observation instead. */
 export async function orQuarantined<T>(
   { store, log }: Pick<RecordPorts, 'store' | 'log'>,
   record: () => Promise<T>,
@@ -150,7 +150,7 @@ function refused(incoming: Incoming, record: (one: Incoming) => Promise<Done>): 
   })
 }
 
-/** The push as it is quarantined after it could not be recorded. */
+/** Returns the push in the form in which it is quarantined after it could not be recorded. */
 export function failedPush<Push extends IncomingPush>(push: Push): Push {
   return { ...push, reading: { ok: false, reason: 'failed' } }
 }

@@ -20,7 +20,7 @@ export interface ServePorts extends FetchOncePorts, FetchOnMissPorts {
 
 export interface ServeOptions extends FetchOnMissOptions {
   readonly fetchMissingLanguage: boolean
-  /** Null: never. */
+  /** Null: an old answer is never refreshed for a question. */
   readonly refreshOlderThanMs: number | null
 }
 
@@ -31,13 +31,11 @@ export interface Serve {
    * parcel is unknown and the carrier cannot be asked) and `storage_unavailable`. Trouble is never reported as `not_found` (DOMAIN 1.5).
    */
   ask(question: Question): Promise<Served>
-  /**
-   * Answers at once if the answer is cached and no query is needed; null: call `ask`. Throws only `bad_tracking_number` and `bad_language`.
-   */
+  /** Returns the answer at once if it is cached and no query is needed; null: call `ask`. Throws only `bad_tracking_number` and `bad_language`. */
   fromCache(question: Question): Served | null
   /**
-   * Asks the carrier about an identifier without a parcel, by an operator's order. Earlier answers and the limits for apps do not prevent
-   * this call. `unknown`: the carrier does not know it, or its answer could not be used. Throws `erased` and `storage_unavailable`.
+   * Asks the carrier, by an operator's order, about an identifier that no parcel has. It ignores earlier answers and the limits for apps.
+   * `unknown`: the carrier does not know it, or its answer could not be used. Throws `erased` and `storage_unavailable`.
    */
   fetchUnknown(identifier: string, operator: string): Promise<'recorded' | 'unknown' | 'unavailable'>
 }
@@ -56,7 +54,7 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
   const answerFromStore = async (question: ParsedQuestion, key: string): Promise<Served> => {
     try {
       const { encoded, freshness, settled, mark } = await answer(question)
-      // A cached answer neither asks the carrier nor revives the parcel. So cache an answer only if a repeated question need not do either.
+      // A cached answer neither asks the carrier nor watches the parcel again. So cache it only if a repeated question needs neither.
       if (settled) cache.set(key, encoded, mark)
       meter.served(freshness === 'refreshed' ? 'fetched' : freshness)
       return presentServed(encoded, freshness, clock.now())
@@ -70,7 +68,7 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
     const kept = cache.get(key)
     if (kept === undefined) return null
     const nowMs = clock.now()
-    // If the clock was put back since the answer was cached, the store has the corrected time.
+    // If the clock was put back after the answer was cached, this time lies in the future. The store has the corrected time.
     const isAhead = kept.lastSeenAtMs !== null && kept.lastSeenAtMs > nowMs
     return isAhead || isOlder(kept.lastSeenAtMs, nowMs, options) ? null : kept
   }
@@ -107,7 +105,7 @@ function keyOf({ kind, identifier, language }: ParsedQuestion): string {
 interface Answer {
   readonly encoded: CachedAnswer
   readonly freshness: Freshness
-  /** Whether a repeated question would change nothing and need no call to the carrier, so that the answer may be cached. */
+  /** Whether the answer may be cached, because a repeated question would change nothing and need no call to the carrier. */
   readonly settled: boolean
   /** The position of the cache before the store was read. */
   readonly mark: bigint
@@ -161,12 +159,12 @@ function createAnswer(ports: ServePorts, options: ServeOptions, carrier: FetchOn
   }
 }
 
-/** Something that the carrier could add to a parcel: a first answer, a language, or a newer answer. */
+/** Something that the carrier could add to a parcel: a first answer, a missing language, or a newer answer. */
 type Lack = 'answer' | 'language' | 'freshness'
 
-/** `language`: the configured language in which to serve; null: there is none, so no language is lacking. */
+/** Returns what a parcel lacks; null: nothing. `language`: the configured language in which to serve; null: none is, so no language is missing. */
 function lackOf(view: ParcelView, language: string | null, nowMs: number, options: ServeOptions): Lack | null {
-  // An app's question need not wait for the scheduled poll.
+  // Ask the carrier now, so that the app need not wait for the scheduled poll.
   if (options.fetchUnknown && hasNoReport(view)) return 'answer'
   if (view.watched && language !== null && lacksLanguage(view, language, options)) return 'language'
   return isOlder(view.lastSeenAtMs, nowMs, options) ? 'freshness' : null
@@ -188,7 +186,7 @@ function noReportError({ unknownToCarrier }: ParcelView, asked: Asked | null, sp
   })
 }
 
-/** The schedule asks about a watched parcel within about a minute. */
+/** A newly watched parcel is polled within about a minute. */
 const NOT_ASKED_YET_MS = 60_000
 
 function isOlder(lastSeenAtMs: number | null, nowMs: number, { refreshOlderThanMs }: ServeOptions): boolean {
@@ -200,8 +198,8 @@ function lacksLanguage(view: ParcelView, language: string, { fetchMissingLanguag
 }
 
 /**
- * Watches a parcel again because an app has asked (DOMAIN 6.1). False: it was erased meanwhile, or could not be watched. A store that cannot
- * write must still answer.
+ * Watches a parcel again because an app has asked (DOMAIN 6.1). False: it was erased meanwhile, or could not be watched. A store that
+ * cannot be written must not prevent the answer.
  */
 async function revive({ write, log, clock }: ServePorts, identifier: string): Promise<boolean> {
   try {

@@ -1,6 +1,6 @@
 import type { Clock } from '../ports.ts'
 
-/** Knows which of the pushes that could not be stored have come again since. */
+/** Remembers the pushes that could not be stored, and notices when they come again. */
 export interface Comebacks {
   /** A push with this signature could not be stored. */
   refused(signature: string): void
@@ -10,18 +10,18 @@ export interface Comebacks {
 
 /** Enough for hours of refused pushes. A signature takes some hundred bytes. */
 const KEPT_MAX = 20_000
-/** What comes later is not told any more. */
+/** A push that comes again later than this is no longer noticed. */
 const KEPT_MS = 24 * 3_600_000
 
 export interface ComebackPorts {
-  /** Called for a push when it is refused for the first time, and when it has come again. */
+  /** Called when a push is refused for the first time, and when a refused push has come again and was stored. */
   readonly tell: (what: 'first' | 'again') => void
   readonly clock: Pick<Clock, 'monotonic'>
 }
 
 /** Creates the memory of this process. It knows a push by its signature, which is the same whenever the same bytes are sent. */
 export function createComebacks({ tell, clock }: ComebackPorts): Comebacks {
-  /** When each was refused first, the oldest first. */
+  /** The time of the first refusal by signature, the oldest first. */
   const waiting = new Map<string, number>()
 
   function forgetOld(): void {

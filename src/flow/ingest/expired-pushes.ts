@@ -6,7 +6,7 @@ export interface ExpiredPushesPorts {
   readonly monotonic: () => number
 }
 
-/** The outcomes of pushes that are authentic and stored. */
+/** The outcomes of authentic pushes that are kept in the store. */
 const KEPT = ['recorded', 'duplicate', 'quarantined', 'expired']
 const MINUTE_MS = 60_000
 

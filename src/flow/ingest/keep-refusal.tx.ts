@@ -4,7 +4,7 @@ import type { Transactions, WriteTx } from '../write-store.ts'
 
 type KeepTx = Pick<WriteTx, 'addRefusal' | 'endTrouble' | 'listTroubles' | 'saveTrouble'>
 
-/** Keeps refusals, explained and counted, so that a restart loses none and every replica shows all. */
+/** Stores the explanations and counts of refused pushes, so that a restart loses none and every replica shows all. */
 export function createKeepRefusal(store: Transactions<KeepTx>): Pick<WriteSide, 'keepRefusal' | 'saveRefused'> {
   return {
     keepRefusal: (refusal) => store.transaction(async (tx) => tx.addRefusal(refusal)),

@@ -24,15 +24,15 @@ export interface IngestWrites {
   /** Reprocesses up to `limit` selected pushes in the same way, the oldest first, with inbox ids above `after` and up to `upTo`. */
   reprocessHeld(request: ReprocessRequest): Promise<ReprocessedBatch>
   /**
-   * Dismisses a quarantined push, which then stays unrecorded. `done`: it is dismissed. `settled`: it was not in quarantine. `unknown`:
+   * Dismisses a quarantined push, which is then never recorded. `done`: it is dismissed. `settled`: it was not in quarantine. `unknown`:
    * there is no such push.
    */
   dismissPush(request: Audited & { readonly inboxId: number }): Promise<'done' | 'settled' | 'unknown'>
   /** Dismisses up to `limit` quarantined pushes of a reason, the oldest first, with inbox ids above `after` and up to `upTo`. */
   dismissHeld(request: Audited & Pick<HeldSelection, 'reason'> & HeldRange): Promise<DismissedHeld>
-  /** Keeps an explained refusal, and forgets the oldest beyond `REFUSALS_KEPT`. */
+  /** Stores an explained refusal, and deletes the oldest ones beyond `REFUSALS_KEPT`. */
   keepRefusal(refusal: Refusal): Promise<void>
-  /** Saves spells of refused pushes (`encodeRefused`) in place of earlier states of the same spells, and forgets those of long ago. */
+  /** Saves spells of refused pushes (`encodeRefused`) over earlier states of the same spells, and deletes spells of long ago. */
   saveRefused(request: { readonly spells: readonly Trouble[]; readonly nowMs: number }): Promise<void>
 }
 
@@ -59,7 +59,7 @@ export interface IngestTx {
   dismissPush(inboxId: number): Promise<boolean>
   /** Dismisses quarantined pushes of a reason, the oldest first. Reason null: any. */
   dismissHeld(request: Pick<HeldSelection, 'reason'> & HeldRange): Promise<DismissedHeld>
-  /** Adds a refusal, and removes the oldest beyond `REFUSALS_KEPT`. */
+  /** Adds a refusal, and deletes the oldest ones beyond `REFUSALS_KEPT`. */
   addRefusal(refusal: Refusal): void
 }
 

@@ -2,7 +2,7 @@ import type { LogDigest } from '../log-digest.ts'
 
 const NOT_STORED = 'pushes were answered 503: they could not be stored'
 
-/** The outcomes that operators should know about; others are only counted. */
+/** The log messages for outcomes that operators should know about. Other outcomes are only counted. */
 const MESSAGES: ReadonlyMap<string, string> = new Map(
   Object.entries({
     signature_invalid: 'pushes were refused: the signature does not match; somebody else sends them, or the key has changed',

@@ -26,11 +26,11 @@ export interface ReceivePorts {
    * trouble with the disk.
    */
   readonly recorder: { submit(incoming: IncomingPush): Promise<RecordOutcome> }
-  /** Throws `storage_unavailable` while the recorder would refuse every push. A check must find that, although it records nothing. */
+  /** Throws `storage_unavailable` while the recorder would refuse every push. A check records nothing, so it calls this to find out. */
   readonly admit: () => void
   readonly meter: Pick<Meter, 'pushReceived'>
   readonly clock: Clock
-  /** Examines some of the pushes that are refused. */
+  /** Examines some of the refused pushes. */
   readonly refusals: Pick<RefusalSamples, 'isDue' | 'take'>
   readonly comebacks: Comebacks
 }
@@ -38,7 +38,7 @@ export interface ReceivePorts {
 /** Takes one push. If it resolves, the push is durable and is answered with 2xx. */
 export type Receive = (request: PushRequest) => Promise<RecordOutcome | { readonly kind: 'check' }>
 
-/** If the store does not say how long to wait, a sender is asked to wait this long. */
+/** How long a sender is asked to wait if the store does not say how long. */
 const RETRY_AFTER_MS = 5000
 
 /**

@@ -14,11 +14,11 @@ import type { WriteSide } from '../write-side.ts'
 
 /** Remembers which pushes were refused in the last day, over all replicas and restarts, because the carrier may have given them up. */
 export interface RefusedPushesKeeper {
-  /** Counts pushes with this outcome, if it is one with which they are refused. */
+  /** Counts pushes with this outcome, if the outcome is a refusal. */
   note(outcome: string, count: number): void
-  /** Counts pushes that could not be stored for the first time, and those that have come again. Call it after `note`. */
+  /** Counts pushes that could not be stored: `first` for the first time, or `again` if they have come again. Call it after `note`. */
   noteComebacks(counts: { readonly first: number; readonly again: number }): void
-  /** Saves what has changed since the last call. Rejects if the store fails; the next call saves it then. */
+  /** Saves what has changed since the last call. Rejects if the store fails. Then the next call saves it. */
   save(): Promise<void>
   /** The spells of refused pushes, the newest first. */
   list(): Promise<readonly RefusedPushes[]>
@@ -27,7 +27,7 @@ export interface RefusedPushesKeeper {
 export interface RefusedPushesPorts {
   readonly write: Pick<WriteSide, 'saveRefused'>
   readonly reads: Pick<ReadSide, 'listTroubles'>
-  /** The name of this process. No other process ever has it. */
+  /** A name for this process that no other process ever has. */
   readonly process: string
   readonly clock: Pick<Clock, 'now'>
 }
@@ -51,7 +51,7 @@ export function createRefusedPushes({ write, reads, process, clock }: RefusedPus
     },
     async list() {
       const stored = decodeRefused(await reads.listTroubles(REFUSED_SUBJECTS))
-      // The own ones may not be saved yet.
+      // Take the spells of this process from memory, because they may not be saved yet.
       return joinRefused([...stored.filter((one) => one.process !== process), ...own], clock.now())
     },
   }

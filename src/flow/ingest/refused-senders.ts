@@ -15,7 +15,7 @@ export interface RefusedSenders {
   list(): readonly RefusedSender[]
 }
 
-/** An attacker may have any number of addresses, so only the last refused ones are remembered. */
+/** An attacker may have any number of addresses, so only the addresses that were refused last are remembered. */
 const SENDERS_MAX = 50
 
 export function createRefusedSenders(clock: { now(): number }): RefusedSenders {
@@ -24,7 +24,7 @@ export function createRefusedSenders(clock: { now(): number }): RefusedSenders {
     add(address) {
       const lastAtMs = clock.now()
       const { count, firstAtMs } = senders.get(address) ?? { count: 0, firstAtMs: lastAtMs }
-      // Move it to the end, because the map is in the order of the last refusals.
+      // Move the address to the end, because the map is in the order of the last refusals.
       senders.delete(address)
       senders.set(address, { address, count: count + 1, firstAtMs, lastAtMs })
       const [oldest] = senders.keys()

@@ -42,18 +42,18 @@ export interface CarrierModelKeeper {
   /** Checks whether entries that polls found have waited for their push for longer than the grace period, and whether pushes are proven. */
   review(graceMs: number): void
   learnt(): CarrierModel
-  /** Continues with another model. Samples that still wait are dropped. */
+  /** Continues with another model. Samples that were not learnt yet are dropped. */
   replace(model: CarrierModel): void
-  /** Learns the samples that still wait. */
+  /** Learns the samples that were not learnt yet. */
   settle(): void
 }
 
-/** Learning computes all estimates again, which delays pushes by some milliseconds. So the samples of this time are learnt together. */
+/** Learning computes all estimates again, which delays pushes by some milliseconds. So all samples from this much time are learnt together. */
 const LEARN_EVERY_MS = 15 * 60_000
-/** If this many samples wait, they are learnt sooner, but at most every `LEARN_MANY_EVERY_MS`. Until then more samples are dropped. */
+/** If this many samples wait, they are learnt sooner, but at most every `LEARN_MANY_EVERY_MS`. Until then, further samples are dropped. */
 const WAITING_MAX = 5000
 const LEARN_MANY_EVERY_MS = 60_000
-/** More entries would not change the conclusion. */
+/** At most this many entries without a push are kept, because more would not change the conclusion about the push channel. */
 const UNPUSHED_MAX = 1000
 
 /** Keeps the model on which the cadence depends. */
@@ -63,7 +63,7 @@ export function createCarrierModelKeeper(
 ): CarrierModelKeeper {
   let { scanRate, channel, silence } = from
   let scanSamples: ScanSample[] = []
-  /** The event times of entries after the last push that polls found and no push has reported. */
+  /** The event times of entries that polls have found since the last push, and that no push has reported. */
   let unpushed: number[] = []
   let learntAtMs = Number.NEGATIVE_INFINITY
 
@@ -75,7 +75,7 @@ export function createCarrierModelKeeper(
     scanSamples = []
   }
 
-  /** If the clock was put back, times that lie in the future now become the present. */
+  /** If the clock was put back, replaces times that now lie in the future by the present time. */
   function clampToClock(): void {
     const nowMs = clock.now()
     channel = clampChannelToClock(channel, nowMs)

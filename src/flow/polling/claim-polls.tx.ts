@@ -10,7 +10,7 @@ import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 const SCARCE_AFTER_MS = 10 * 60_000
 /** One transaction looks at this many parcels, so that pushes wait for a few milliseconds at most. */
 const LOOKED_AT_ONCE = 256
-/** When every identifier may be asked about. */
+/** A time at which the carrier may be asked about every identifier. */
 const EVER_MS = Number.MAX_SAFE_INTEGER
 
 type CheckTx = Pick<WriteTx, 'findParcels' | 'pollableFrom' | 'saveParcels'>
@@ -20,13 +20,13 @@ type ClaimRequest = Parameters<WriteSide['claimDuePolls']>[0]
 
 interface Turn {
   readonly polls: readonly DuePoll[]
-  /** Nothing more is due. */
+  /** Whether nothing more is due. */
   readonly ended: boolean
 }
 
 /**
  * Claims due polls: the most overdue first if there are enough calls, otherwise the most valuable first. A parcel's stored time is the
- * earliest at which it can be due. Pushes since the last poll may have postponed it. That is computed here, once, and not at every push.
+ * earliest at which it can be due. Pushes since the last poll may have postponed the poll. The postponed time is computed here, once, and not at every push.
  *
  * @param random from 0 (inclusive) to 1 (exclusive).
  */
@@ -45,7 +45,7 @@ export function createClaimDuePolls(
     return (await tx.duePolls({ nowMs, limit, after: null })).map(({ parcelId }) => parcelId)
   }
 
-  /** Picks a poll from a random due time on, because the most overdue parcels may be the ones that always fail. */
+  /** Picks a due poll at random, because the most overdue parcels may be the ones whose polls always fail. */
   async function pickProbe(tx: PickTx, nowMs: number): Promise<readonly number[]> {
     const [longest] = await tx.duePolls({ nowMs, limit: 1, after: null })
     if (longest === undefined) return []
@@ -62,7 +62,7 @@ export function createClaimDuePolls(
   async function takeTurn(tx: ClaimTx, { nowMs, probe = false }: ClaimRequest, limit: number, leaseUntilMs: number): Promise<Turn> {
     const parcelIds = await (probe ? pickProbe(tx, nowMs) : pick(tx, nowMs, Math.min(limit, LOOKED_AT_ONCE)))
     const candidates = await tx.pollCandidates({ parcelIds, nowMs })
-    // After our clock was put back, a poll may be due before the carrier may be asked again about an identifier that it did not know.
+    // A poll may lack identifiers: after our clock was put back, it may be due before the carrier may be asked about them again.
     const isDoubtful = ({ pushedSince, identifiers }: PollCandidate) => pushedSince || identifiers.length === 0
     const doubtful = candidates.filter(isDoubtful).map(({ parcelId }) => parcelId)
     const stillDue = await dueIfPlannedNow(tx, doubtful, nowMs)
@@ -81,7 +81,7 @@ export function createClaimDuePolls(
   async function dueIfPlannedNow(tx: CheckTx, parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>> {
     if (parcelIds.length === 0) return new Set()
     const parcels = await tx.findParcels(parcelIds)
-    // The clock was put back, so the newest entry lies in the future. A time computed from it would be too late.
+    // If the newest entry lies in the future, the clock was put back. A time computed from that entry would be too late.
     const isAhead = ({ latest }: ParcelState) => latest !== null && countsFromMs(latest) > nowMs
     const isDueAnyway = (parcel: ParcelState) => isAhead(parcel) || isUnaskedSinceRestore(parcel)
     const next = await schedulePolls(
@@ -95,7 +95,7 @@ export function createClaimDuePolls(
     return new Set([...parcels.filter(isDueAnyway), ...next.filter(isDue)].map(({ parcelId }) => parcelId))
   }
 
-  /** What was pushed between the backup and the restore is missing here, so earlier pushes may not postpone the poll (DOMAIN 6.1). */
+  /** Pushes from between the backup and the restore are missing here, so earlier pushes may not postpone the poll (DOMAIN 6.1). */
   function isUnaskedSinceRestore({ checkedAtMs, watchedAtMs }: ParcelState): boolean {
     const { restoredAtMs = null } = options
     const lastMs = checkedAtMs ?? watchedAtMs
@@ -110,7 +110,7 @@ export function createClaimDuePolls(
       const wanted = limit - claimed.length
       const { polls, ended } = await ports.store.transaction(
         (tx) => {
-          // Keep them out of this claim only (see `polls-under-way`).
+          // Keep the polls that are under way out of this claim only (see `polls-under-way`).
           tx.leasePolls(underWay, nowMs + 1)
           return takeTurn(tx, request, wanted, leaseUntilMs)
         },
@@ -133,7 +133,7 @@ export function createClaimPoll(
       const { parcelId } = known
       tx.leasePolls([parcelId], nowMs + leaseMs)
       const identifiers = await tx.pollableIdentifiers(parcelId, nowMs)
-      // The carrier did not know any of them lately, but an operator's order asks again.
+      // If the carrier knew none of the identifiers lately, ask about all of them anyway, because an operator has ordered this poll.
       return { parcelId, identifiers: identifiers.length > 0 ? identifiers : await tx.pollableIdentifiers(parcelId, EVER_MS) }
     })
 }

@@ -55,8 +55,8 @@ const RETRY_AFTER_MS = 5000
  * number.
  *
  * Throws `bad_request` (no column to read; or atomic, and a line is invalid), `erased` (if atomic), `body_too_large` (too many lines) and
- * `storage_unavailable`. The error's fact `watched` tells how many identifiers from the start of the list are watched. The same list may be
- * sent again.
+ * `storage_unavailable`. The error's fact `watched` tells how many identifiers from the start of the list are watched. It is safe to send
+ * it again.
  */
 export function createImportWatches(ports: ImportWatchesPorts): (request: WatchListRequest) => Promise<WatchListReport> {
   return async ({ format, column, atomic, lines, by }) => {

@@ -48,10 +48,7 @@ export interface Dispatcher {
    * send nothing either (DOMAIN 7.4).
    */
   reviewEndpoints(): void
-  /**
-   * Settles ended attempts, claims due deliveries and starts attempts, but does not wait for their ends. An attempt asks for a pass when it
-   * ends.
-   */
+  /** Settles ended attempts, claims due deliveries and starts attempts. Does not wait for the attempts: each asks for a pass when it ends. */
   pass(): Promise<'idle'>
   /** Resolves when nothing is under way at an endpoint that this replica no longer holds, and all its results are stored. */
   drained(endpointId: string): Promise<void>
