@@ -17,7 +17,7 @@ test('a figure that could not be measured counts as a miss', () => {
   expect(judge(figure('time', [], { unit: 's', better: 'lower', must: 2 }))).toBe('MISS')
 })
 
-test('the table is aligned and names unit, spread and bounds', () => {
+test('the table of figures is aligned, and shows unit, spread and bounds', () => {
   const bounds = { unit: 's', better: 'lower', must: 2, aim: 0.5 } as const
   const table = figuresTable([figure('kill -9 to ready', [1.234], bounds), figure('stop', [0.4, 120.3, 0.2], bounds)])
   expect(table.split('\n')).toEqual([
@@ -28,14 +28,14 @@ test('the table is aligned and names unit, spread and bounds', () => {
   ])
 })
 
-test('percentiles are measured values', () => {
+test('a percentile is one of the measured values', () => {
   const hundred = Float64Array.from({ length: 100 }, (_, at) => 100 - at)
   expect(percentiles(hundred)).toEqual({ p50: 50, p90: 90, p99: 99, max: 100 })
   expect(percentiles(Float64Array.of(7))).toEqual({ p50: 7, p90: 7, p99: 7, max: 7 })
   expect(median([4, 1, 3, 2])).toBe(2.5)
 })
 
-test('settings name suites, and refuse anything but numbers', () => {
+test('the arguments name the suites, and --rounds refuses text that is not a number', () => {
   expect(parseSettings(['ingest', '--rounds', '7', '--seconds', '2'])).toMatchObject({ suites: ['ingest'], rounds: 7, durationMs: 2000 })
   expect(() => parseSettings(['--rounds', 'many'])).toThrow('--rounds must be a number above 0')
 })

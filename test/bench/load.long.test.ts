@@ -22,7 +22,7 @@ function startLoad() {
   return load
 }
 
-test('events are about 450 bytes, understood, and seven different ones for each parcel', () => {
+test('each parcel gets seven different events of about 450 bytes, which the relay understands', () => {
   const bodies = Array.from({ length: 2000 * EVENTS_PER_PARCEL }, (_, at) => eventAt(at, 500)).map(({ parcel, nth }) =>
     eventBody(parcel, nth, Date.UTC(2026, 2, 1)),
   )
@@ -40,7 +40,7 @@ test('events are about 450 bytes, understood, and seven different ones for each 
   expect(counts.has(trackingId(500))).toBe(true)
 })
 
-test('a closed loop sends each signed push once, ends with the last, and counts every answer', async () => {
+test('a closed loop sends each signed push once, ends after the last, and counts all answers', async () => {
   const seen = new Set<string>()
   const port = await serve(
     withBody((request, body, response) => {
@@ -56,7 +56,7 @@ test('a closed loop sends each signed push once, ends with the last, and counts 
   expect(seen.size).toBe(500)
 })
 
-test('a run with any answer but 200 fails, unless every answer is wanted', async () => {
+test('run fails if an answer is not 200, and runWhatever counts such answers instead', async () => {
   let answered = 0
   const port = await serve((request, response) => {
     request.resume()
@@ -71,7 +71,7 @@ test('a run with any answer but 200 fails, unless every answer is wanted', async
   await expect(load.run(options)).rejects.toThrow('{"200":90,"503":10}')
 })
 
-test('a run ends when the server goes away, and open requests are counted', async () => {
+test('a run ends when the server drops its connections, and counts the unanswered requests', async () => {
   let answered = 0
   const port = await serve((request, response) => {
     answered += 1
@@ -85,7 +85,7 @@ test('a run ends when the server goes away, and open requests are counted', asyn
   expect((outcomes.broken ?? 0) + (outcomes.failedOutcome ?? 0)).toBeGreaterThan(0)
 })
 
-test('in an open loop a stall delays all requests due during it, even on one connection', async () => {
+test('an open loop measures a stall in every request due during it, even on one connection', async () => {
   const stallMs = 300
   let stalled = false
   const port = await serve((request, response) => {
@@ -98,7 +98,7 @@ test('in an open loop a stall delays all requests due during it, even on one con
   await load.prepare(pushes(200))
   const { latencyMs, outcomes } = await load.run({ port, connections: 1, pace: { kind: 'open', ratePerSecond: 400, durationMs: 500 } })
   expect(outcomes).toEqual({ 200: 200 })
-  // Measured from when it was sent, one request would be slow. Measured from when they were due, more than half are.
+  // Latency counts from when a request was due, so more than half are slow. Counted from sending, only one would be slow.
   expect(latencyMs.p50).toBeGreaterThan(stallMs / 10)
   expect(latencyMs.max).toBeGreaterThanOrEqual(stallMs)
 })

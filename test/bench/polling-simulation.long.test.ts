@@ -2,11 +2,11 @@ import { expect, test } from 'vitest'
 import { runScenario, silenceFound } from '../../bench/polling/scenarios.ts'
 import { byForm } from '../support/runner/long-form.ts'
 
-/** A small part of `npm run bench -- polling`, so that a change that spoils its result is noticed at once. */
+/** The number of parcels. This is a small part of `npm run bench -- polling`: it shows at once if a change spoils the results. */
 const PARCELS = 150
 const SILENT = byForm(60, PARCELS)
 
-test('lost entries are found sooner than by a fixed poller with as many calls', async () => {
+test('the relay finds lost entries sooner than a fixed poller that makes as many calls', async () => {
   const { relay, fixed, oracleMs } = await runScenario({ name: 'loss', scanRate: 'daily', loss: 0.05 }, PARCELS)
   expect(relay.staleness.lost.count).toBeGreaterThan(30)
   expect(relay.staleness.lost.meanMs).toBeLessThan(0.8 * fixed.staleness.lost.meanMs)
@@ -14,7 +14,7 @@ test('lost entries are found sooner than by a fixed poller with as many calls', 
   expect(Math.abs(fixed.calls - relay.calls)).toBeLessThan(0.01 * relay.calls)
 })
 
-test('a silence of the pushes is noticed while it lasts, and forgotten when it is over', async () => {
+test('a silence of the pushes is noticed while it lasts, and pushes are trusted again after it', async () => {
   const silence = { fromMs: Date.UTC(2026, 9, 7, 17), toMs: Date.UTC(2026, 9, 7, 23) }
   const { relay } = await runScenario({ name: 'silence', scanRate: 'daily', loss: 0, silence }, SILENT)
   const found = silenceFound(relay, silence)

@@ -4,7 +4,7 @@ import { years } from '../../bench/suites/years.ts'
 import { shipped } from '../support/runner/shipped.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
-test('the suite of years measures every figure on a small store, and finds stores equal', async () => {
+test('the benchmark suite "years" measures every figure on a small store', async () => {
   const settings = { ...parseSettings(['--quick', '--events', '2800', '--rounds', '1']), keep: `${temporaryFolder()}/kept.db` }
   const said: string[] = []
   const { figures } = await years({

@@ -5,11 +5,11 @@ afterEach(closeOpened)
 
 const many = (count: number, ask: (at: number) => Promise<unknown>) => Promise.all(Array.from({ length: count }, (_, at) => ask(at)))
 
-test('requests that time out while they wait for a Retry-After are no failures of the carrier', async () => {
+test('a timeout after a wait for a Retry-After does not count as a failure of the carrier', async () => {
   const { url, asked } = await openCarrier({
     status: (_, response, count) => {
       if (count === 1) return json(response, 429, '', { 'retry-after': '1' })
-      // The answer comes within the time of a request, but not within the time left after the wait.
+      // The answer takes less than the whole time of a request, but more than the time that is left after the wait.
       return void setTimeout(() => json(response, 200, goodBody), 300)
     },
   })
@@ -22,14 +22,14 @@ test('requests that time out while they wait for a Retry-After are no failures o
   expect((await fetchAll()).kind).toBe('found')
 })
 
-test('requests that time out after half of their time count as failures of the carrier', async () => {
+test('requests that the carrier leaves unanswered count as its failures', async () => {
   const { url } = await openCarrier({ status: () => null })
   const { carrier, fetchAll } = connect(url, { timeoutMs: 3000, concurrency: 10 })
   await many(8, (at) => fetchAll('app', `PD1000${at}`))
   expect(carrier.state().breaker).toMatchObject({ state: 'open', failures: 8 })
 })
 
-test('however many requests wait for one token, its failure counts once', async () => {
+test('a failed token request counts once, however many requests wait for the token', async () => {
   const { url, asked } = await openCarrier({ token: (_, response) => json(response, 500, '') })
   const { carrier, fetchAll } = connect(url)
   await many(20, () => fetchAll())
@@ -38,7 +38,7 @@ test('however many requests wait for one token, its failure counts once', async 
   expect(carrier.state()).toMatchObject({ breaker: { state: 'closed', failures: 1 }, lastFailure: { reason: 'server_error' } })
 })
 
-test('requests that time out while they wait for a token are no failures of the carrier', async () => {
+test('requests that time out while they wait for a token are not failures of the carrier', async () => {
   const { url, asked } = await openCarrier({ token: () => null })
   const { carrier, fetchAll } = connect(url, { timeoutMs: 200 })
   const waiting = many(6, () => fetchAll())
@@ -47,7 +47,7 @@ test('requests that time out while they wait for a token are no failures of the 
   expect(carrier.state().breaker).toMatchObject({ state: 'closed', failures: 0 })
 })
 
-test.each([500, 502])('DOMAIN 6.1: failures of a parcel that always gets %i do not count once others get answers', async (code) => {
+test.each([500, 502])('DOMAIN 6.1: a parcel that always gets %i stops counting once another gets an answer', async (code) => {
   const { url } = await openCarrier({
     status: (request, response) => (request.url?.includes('OK') === true ? json(response, 200, goodBody) : json(response, code, '')),
   })
@@ -59,10 +59,10 @@ test.each([500, 502])('DOMAIN 6.1: failures of a parcel that always gets %i do n
   expect(carrier.state().breaker).toMatchObject({ state: 'closed', failures: 0 })
 })
 
-test('refused connections are failures of the carrier, whichever parcel is asked for', async () => {
+test('refused connections all count as failures of the carrier, even for a single parcel', async () => {
   const { url, close } = await openCarrier()
   const { carrier, fetchAll } = connect(url, { concurrency: 1 })
-  // The relay already has a token, so it does not ask for one.
+  // The first request gets the token, so the later requests ask only for the status.
   await fetchAll('schedule', 'PD10001')
   await close()
   for (let at = 0; at < 6; at++) await fetchAll('schedule', 'PD10001')

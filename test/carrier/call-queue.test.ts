@@ -45,7 +45,7 @@ describe('the queue for calls', () => {
     expect(order).toEqual(['first', 'a1', 'a2', 's1', 's2'])
   })
 
-  test('keeps to rate and concurrency, lets apps go first, and forgets no caller', async () => {
+  test('keeps to the rate and the concurrency, admits apps first, and forgets no caller', async () => {
     const calls = fc.array(
       fc.record({ app: fc.boolean(), gapMs: fc.integer({ min: 0, max: 300 }), lastsMs: fc.integer({ min: 0, max: 2_000 }) }),
       { minLength: 1, maxLength: 40 },
@@ -94,7 +94,7 @@ describe('the queue for calls', () => {
     expect(order).toEqual(['1', '2', '9:budget', '7', '8', '3', '4', '5', '6'])
   })
 
-  test('P5: calls of any priority are refused in a long pause, and wait out a short one', async () => {
+  test('P5: refuses calls of any priority in a long pause, and lets them wait in a short one', async () => {
     const { ask, order, pass, queue } = aQueue({ concurrency: 1 })
     const held = await ask('held', 'schedule')
     void ask('waiting', 'schedule')
@@ -122,7 +122,7 @@ describe('the queue for calls', () => {
     expect(await ask('5', 'app', 60_000)).toEqual({ kind: 'refused', reason: 'budget', retryAfterMs: 3_600_000 })
   })
 
-  test('while calls cannot be saved, none is made, and waiting callers are refused at once', async () => {
+  test('makes no call while calls cannot be saved, and refuses waiting callers at once', async () => {
     const { ask, order, store, pass } = aQueue()
     store.isWell = false
     void ask('1', 'schedule')
@@ -145,7 +145,7 @@ describe('the queue for calls', () => {
     expect([queue.waiting(), timers()]).toEqual([0, 0])
   })
 
-  test('refuses calls beyond its capacity, and the schedule cannot use the capacity of apps', async () => {
+  test('refuses calls beyond its capacity, and has a separate capacity for apps', async () => {
     const { ask, queue } = aQueue({ concurrency: 1, waitingMax: 2 })
     await ask('held', 'schedule')
     void ask('1', 'schedule')
@@ -155,7 +155,7 @@ describe('the queue for calls', () => {
     expect(queue.waiting()).toBe(3)
   })
 
-  test('a permit released twice frees one slot', async () => {
+  test('frees only one slot if a permit is released twice', async () => {
     const { ask, budget } = aQueue({ concurrency: 2 })
     const first = await ask('1', 'schedule')
     await ask('2', 'schedule')

@@ -9,7 +9,7 @@ afterEach(closeOpened)
 
 const tokenAnswer = 'HTTP/1.1 200 OK\r\ncontent-length: 13\r\n\r\n{"token":"t"}'
 
-/** Opens a carrier that gives valid tokens, answers status requests with these bytes, and then calls `then`. */
+/** Opens a carrier that gives valid tokens, answers each status request with `bytes`, and then calls `then`. */
 function openRawStatus(bytes: string, then: (socket: Socket) => void) {
   return openRaw((socket) => {
     socket.on('data', (data) => {
@@ -21,7 +21,7 @@ function openRawStatus(bytes: string, then: (socket: Socket) => void) {
 }
 
 describe('a request to the carrier', () => {
-  test('asks for `all` in the language, with the token, uncompressed, and reads the answer', async () => {
+  test('asks for /all in a language, uncompressed and with the token, and reads the answer', async () => {
     const seen: unknown[] = []
     const { url, asked } = await openCarrier({
       status: (request, response) => {
@@ -53,7 +53,7 @@ describe('a request to the carrier', () => {
     expect(answer.observation.askedAtMs).toBeLessThanOrEqual(Date.now())
   })
 
-  test('P13: is dated later than the one before, even if the clock is put back', async () => {
+  test('P13: is dated later than the request before it, even if the clock is put back', async () => {
     const { url } = await openCarrier()
     let nowMs = Date.now()
     const { fetchAll } = connect(url, { clock: { now: () => nowMs, monotonic: () => performance.now() } })
@@ -70,20 +70,20 @@ describe('a request to the carrier', () => {
     expect(await askedAt()).toBe(nowMs)
   })
 
-  test.each([404, 410])('P6: %i means not found, and a later 200 is found', async (status) => {
+  test.each([404, 410])('P6: %i means that the parcel is not found, and a later 200 that it is found', async (status) => {
     const { url } = await openCarrier({ status: (_, response, count) => json(response, count === 1 ? status : 200, goodBody) })
     const { fetchAll } = connect(url)
     expect(await fetchAll()).toEqual({ kind: 'not_found' })
     expect((await fetchAll()).kind).toBe('found')
   })
 
-  test.each([400, 403, 405, 418, 422])('a %i is rejected, never not found', async (status) => {
+  test.each([400, 403, 405, 418, 422])('a %i counts as rejected, not as not found', async (status) => {
     const { url, asked } = await openCarrier({ status: (_, response) => json(response, status, '{}') })
     expect(await connect(url).fetchAll()).toEqual({ kind: 'unavailable', reason: 'rejected' })
     expect(asked.status).toBe(1)
   })
 
-  test('is unavailable and no failure if it is aborted or comes after closing', async () => {
+  test('is unavailable, but not a failure, if it is aborted or the client is closed', async () => {
     const { url, asked } = await openCarrier({ status: () => null })
     const { carrier, fetchAll } = connect(url)
     const taken = new AbortController()
@@ -112,7 +112,7 @@ describe('a request to the carrier', () => {
 })
 
 describe('problems of the carrier', () => {
-  test.each([502, 503, 504])('P1: a %i is retried at most twice, and each try is a call of the budget', async (status) => {
+  test.each([502, 503, 504])('P1: a %i is retried at most twice, and each try counts as a call', async (status) => {
     const { url, asked } = await openCarrier({ status: (_, response) => json(response, status, '') })
     const { carrier, fetchAll } = connect(url)
     expect(await fetchAll('schedule')).toEqual({ kind: 'unavailable', reason: 'server_error' })
@@ -150,7 +150,7 @@ describe('problems of the carrier', () => {
     expect(asked.status).toBe(2)
   })
 
-  test('P1: an untrusted certificate, or one of another name, is a network failure before sending', async () => {
+  test('P1: a certificate that is untrusted, or for another host, fails before anything is sent', async () => {
     let requests = 0
     const url = await openTls((_request, response) => {
       requests += 1
@@ -167,7 +167,7 @@ describe('problems of the carrier', () => {
     expect((await connect(url, { ca: certificate }).fetchAll()).kind).toBe('found')
   })
 
-  test('P2: a deadline ends an answer that never comes or drips, and frees the slot', async () => {
+  test('P2: the deadline ends a request whose answer never comes or drips, and frees its slot', async () => {
     const drip = (part: string) => (socket: Socket) => {
       const timer = setInterval(() => socket.write(part), 20)
       socket.once('close', () => clearInterval(timer))
@@ -184,7 +184,7 @@ describe('problems of the carrier', () => {
     }
   })
 
-  test('P2: one parcel that hangs delays no other', async () => {
+  test('P2: a request that hangs does not delay requests for other parcels', async () => {
     const { url } = await openCarrier({
       status: (request, response) => (request.url?.includes('HANGS') ? null : json(response, 200, goodBody)),
     })
@@ -255,20 +255,23 @@ describe('problems of the carrier', () => {
     }
   })
 
-  test.each([301, 302, 303, 307, 308])('P4: a %i is not followed, its target gets no token, and it is logged once', async (status) => {
-    let strangers = 0
-    const elsewhere = await openHttp((_request, response) => {
-      strangers += 1
-      json(response, 200, goodBody)
-    })
-    const { url, asked } = await openCarrier({
-      status: (_, response) => response.writeHead(status, { location: `${elsewhere}/v1/status/AB123456789SE/all` }).end(),
-    })
-    const { fetchAll, lines } = connect(url)
-    for (let n = 0; n < 3; n++) expect(await fetchAll()).toEqual({ kind: 'unavailable', reason: 'redirect' })
-    expect([asked.status, strangers]).toEqual([3, 0])
-    expect(lines.filter((line) => line.includes('"level":"error"') && line.includes('redirects'))).toHaveLength(1)
-  })
+  test.each([301, 302, 303, 307, 308])(
+    'P4: a redirect %i is not followed, its target gets no token, and it is logged once',
+    async (status) => {
+      let strangers = 0
+      const elsewhere = await openHttp((_request, response) => {
+        strangers += 1
+        json(response, 200, goodBody)
+      })
+      const { url, asked } = await openCarrier({
+        status: (_, response) => response.writeHead(status, { location: `${elsewhere}/v1/status/AB123456789SE/all` }).end(),
+      })
+      const { fetchAll, lines } = connect(url)
+      for (let n = 0; n < 3; n++) expect(await fetchAll()).toEqual({ kind: 'unavailable', reason: 'redirect' })
+      expect([asked.status, strangers]).toEqual([3, 0])
+      expect(lines.filter((line) => line.includes('"level":"error"') && line.includes('redirects'))).toHaveLength(1)
+    },
+  )
 
   test('P4: the credentials are not sent to a redirect’s target either', async () => {
     let strangers = 0
@@ -301,7 +304,7 @@ describe('problems of the carrier', () => {
     expect((await fetchAll()).kind).toBe('found')
   })
 
-  test('P5: an HTTP-date is read by the wall clock', async () => {
+  test('P5: an HTTP date in Retry-After is compared with the wall clock', async () => {
     const { url } = await openCarrier({
       status: (_, response) => json(response, 429, '', { 'retry-after': new Date(Date.now() + 60_000).toUTCString() }),
     })
@@ -337,7 +340,7 @@ const aMemory = (fields: Partial<CarrierMemory> = {}): CarrierMemory => ({
 })
 
 describe('the budget of calls', () => {
-  test('answers without a call once the day’s calls, including token requests, are used up', async () => {
+  test('allows no call once the day’s calls, including token requests, are used up', async () => {
     const { url, asked } = await openCarrier()
     const { fetchAll, carrier } = connect(url, {
       callsPerDay: 10,
@@ -354,7 +357,7 @@ describe('the budget of calls', () => {
     expect(carrier.state().budget).toMatchObject({ callsToday: 10, callsPerDay: 10 })
   })
 
-  test('saves each call before it is made, and a requested pause before the caller hears of it', async () => {
+  test('saves each call before it is made, and a requested pause before it returns the answer', async () => {
     const kept: CarrierMemory[] = []
     const { url, asked } = await openCarrier({
       status: (_, response, count) => json(response, count > 2 ? 429 : 404, '', { 'retry-after': '60' }),
@@ -390,7 +393,7 @@ describe('the budget of calls', () => {
     expect(Math.abs(retryAfterMs - (waitMs ?? 0))).toBeLessThan(10_000)
   })
 
-  test('never has more requests in flight than the concurrency', async () => {
+  test('has at most as many requests in flight as the concurrency allows', async () => {
     let inFlight = 0
     let most = 0
     const { url } = await openCarrier({
@@ -408,7 +411,7 @@ describe('the budget of calls', () => {
     expect(most).toBe(3)
   })
 
-  test('an app whose turn would come after its deadline is told at once', async () => {
+  test('refuses an app at once if its turn would come after its deadline', async () => {
     const { url, asked } = await openCarrier()
     const { fetchAll } = connect(url, { ratePerSecond: 0.1, timeoutMs: 5_000 })
     const answer = await fetchAll('app')

@@ -9,7 +9,7 @@ import { listen } from '../support/network/listen.ts'
 
 /** Functions that close what a test opened, called in reverse order. */
 const opened: (() => Promise<unknown>)[] = []
-/** Functions that close one of them, by its address. */
+/** The function that closes a server, by the URL of the server. */
 const closers = new Map<string, () => Promise<unknown>>()
 
 export async function closeOpened(): Promise<void> {
@@ -36,10 +36,10 @@ async function listening(server: TcpServer, scheme: string): Promise<string> {
 export const openHttp = (listener: RequestListener): Promise<string> => listening(createServer(listener), 'http')
 export const openTls = (listener: RequestListener): Promise<string> =>
   listening(createTlsServer({ cert: certificate, key: certificateKey }, listener), 'https')
-/** Answers every connection by hand, with what no HTTP server would send. */
+/** Opens a TCP server. `onSocket` writes the raw bytes of each answer, even ones that no HTTP server would send. */
 export const openRaw = (onSocket: (socket: Socket) => void): Promise<string> => listening(createTcpServer(onSocket), 'http')
 
-/** Returns the URL of a port without a listener. */
+/** Returns the URL of a port on which nothing listens. */
 export async function refusingUrl(): Promise<string> {
   const server = createTcpServer()
   const url = await listening(server, 'http')
@@ -98,7 +98,7 @@ export async function openCarrier(handlers: { readonly token?: Handler; readonly
   return { url, asked, close: async () => void (await closers.get(url)?.()) }
 }
 
-/** Makes a clock that runs as usual, but can be moved on. */
+/** Makes a clock that runs as usual, and that `move` puts forward. */
 function createMovableClock() {
   let movedMs = 0
   const clock: Clock = { now: () => Date.now() + movedMs, monotonic: () => performance.now() + movedMs }
@@ -119,7 +119,7 @@ function createRecordingLog() {
 
 export const password = 'canary-password-Zq8'
 
-/** Opens a client of the carrier at `url`, with a clock to move and log lines to read. */
+/** Opens a client of the carrier at `url`, and records its log in `lines`. `move` puts its clock forward. */
 export function connect(url: string, options: Partial<CarrierOptions> = {}) {
   const { clock, move } = createMovableClock()
   const { log, lines } = createRecordingLog()
@@ -142,7 +142,7 @@ export function connect(url: string, options: Partial<CarrierOptions> = {}) {
   return { carrier, fetchAll, move, lines }
 }
 
-/** Waits until the condition holds. The test's own timeout ends a wait in vain. */
+/** Waits until the condition holds. If it never does, the timeout of the test ends the wait. */
 export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve))
 }

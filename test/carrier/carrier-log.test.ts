@@ -58,7 +58,7 @@ test('a lasting outage is logged at its start, once a minute with a count, and a
   ])
 })
 
-test('a minute of an outage without a call is not logged', () => {
+test('during an outage, a minute without a call is not logged', () => {
   const { fail, flush, pass, told } = openNews()
   fail('network')
   for (let minute = 0; minute < 10; minute++) {
@@ -68,7 +68,7 @@ test('a minute of an outage without a call is not logged', () => {
   expect(told()).toHaveLength(1)
 })
 
-test('an outage and a later request for fewer calls are logged in one line each', () => {
+test('an outage and a later 429 are logged in one line each', () => {
   const { fail, told } = openNews()
   fail('network')
   fail('rate_limited', 'status 429')
@@ -79,7 +79,7 @@ test('an outage and a later request for fewer calls are logged in one line each'
   ])
 })
 
-test('a carrier that fails on and off causes at most ten lines a minute, and its recovery one', () => {
+test('a carrier that fails on and off causes at most ten lines a minute, and then a count', () => {
   const { fail, answer, told, pass, flush } = openNews()
   for (let at = 0; at < 1000; at++) {
     fail('server_error')
@@ -93,14 +93,14 @@ test('a carrier that fails on and off causes at most ten lines a minute, and its
   expect(told().at(-1)?.message).toContain('is down')
 })
 
-test('a login that works ends the trouble of a failed login, but not that of a failed question', () => {
+test('a successful login ends the failure of a login, but not that of a status request', () => {
   const { fail, loginFailed, loggedIn, latest, told } = openNews()
   loginFailed()
   loggedIn()
   expect(latest()).toEqual({ lastAnswerAtMs: null, lastFailure: null })
   expect(told().map(({ message }) => message)).toEqual([expect.stringMatching(/^the carrier is down/), 'the carrier answers again'])
   loginFailed()
-  // The relay's own limit is no answer of the carrier.
+  // A call that the relay itself held back says nothing about the carrier.
   fail('resting')
   loggedIn()
   expect(latest().lastFailure).toBeNull()

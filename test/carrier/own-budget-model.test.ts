@@ -11,7 +11,7 @@ const WRITE_MS = 5
 const START_MS = Date.parse('2026-03-01T23:55:00Z')
 const log = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** Returns the same numbers from 0 to 1 for the same seed. */
+/** Returns a source of random numbers from 0 to 1. The same seed gives the same numbers. */
 function createRandom(seed: number): () => number {
   let state = seed
   return () => {
@@ -20,7 +20,7 @@ function createRandom(seed: number): () => number {
   }
 }
 
-/** Simulates a relay's calls to the carrier. The relay is killed and paused, and its clock jumps at random. */
+/** Simulates a relay and a carrier that sometimes asks for a pause. `start` restarts the relay, and `jump` moves its clock. */
 function openModel(seed: number) {
   const random = createRandom(seed)
   const pick = (least: number, most: number) => Math.floor(least + random() * (most - least + 1))
@@ -90,7 +90,7 @@ function openModel(seed: number) {
   return { random, pick, pass, start, limits, calls, jump, answered: () => answered }
 }
 
-test('P12, P13: no limit of the budget is exceeded over kills, pauses, hang-ups and clock jumps', async () => {
+test('P12, P13: no limit of the budget is exceeded despite kills, pauses, hangs and clock jumps', async () => {
   for (let seed = 1; seed <= 40; seed++) {
     const model = openModel(seed * 7919)
     const { random, pick, pass, limits, calls } = model
@@ -99,7 +99,7 @@ test('P12, P13: no limit of the budget is exceeded over kills, pauses, hang-ups 
       for (let asked = pick(0, 8); asked > 0; asked--) relay.ask()
       await pass(pick(50, 6000))
       if (random() < 0.15) {
-        // By now the last wait that the carrier asked for has been saved.
+        // First let the relay save the last wait that the carrier asked for.
         await pass(3 * WRITE_MS)
         relay = model.start()
       }

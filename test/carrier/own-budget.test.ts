@@ -5,7 +5,7 @@ import { DAY_MS } from '../support/runner/constants.ts'
 
 const noon = Date.parse('2026-03-01T12:00:00Z')
 
-/** Makes a budget whose calls are saved whenever that is needed. */
+/** Makes a budget that saves calls by itself whenever `takeSlot` needs saved calls. */
 function aBudget(options: Partial<OwnBudgetOptions> = {}) {
   const budget = createOwnBudget({ ratePerSecond: 5, callsPerDay: 1_000_000, concurrency: 1_000_000, ...options })
   let writes = 0
@@ -31,7 +31,7 @@ const earlier = (fields: Partial<EarlierCalls> = {}): EarlierCalls => ({
 })
 const onDay = (wallMs: number, calls: number) => ({ day: Math.floor(wallMs / DAY_MS), calls })
 
-/** Returns the largest number of these times within any second, its end included. */
+/** Returns the largest number of these times in any second. Both ends of the second count. */
 function mostInASecond(times: readonly number[]): number {
   return Math.max(0, ...times.map((from) => times.filter((at) => at >= from && at <= from + 1000).length))
 }
@@ -53,7 +53,7 @@ describe('the budget of a single process', () => {
     )
   })
 
-  test('allows the whole rate while a caller always waits', () => {
+  test('allows at least 97 % of the rate while calls are always waiting', () => {
     for (const ratePerSecond of [1, 2, 3, 5, 20]) {
       const budget = aBudget({ ratePerSecond })
       let left = 0
@@ -76,7 +76,7 @@ describe('the budget of a single process', () => {
     expect(budget.takeSlot(250, noon).kind).toBe('taken')
   })
 
-  test('holds at most as many slots as the concurrency, and reuses released ones', () => {
+  test('gives out at most as many slots as the concurrency, and reuses released slots', () => {
     const budget = aBudget({ ratePerSecond: 100, concurrency: 2 })
     expect([1, 2, 3].map(() => budget.takeSlot(0, noon).kind)).toEqual(['taken', 'taken', 'busy'])
     budget.release()
@@ -92,7 +92,7 @@ describe('the budget of a single process', () => {
     expect(budget.takeSlot(5_000, noon).kind).toBe('taken')
   })
 
-  test('is used up after the calls of the day, including an earlier run’s, until UTC midnight', () => {
+  test('is used up until UTC midnight after the day’s calls, including those of an earlier run', () => {
     const late = Date.parse('2026-03-01T23:30:00Z')
     const midnight = Date.parse('2026-03-02T00:00:00Z')
     const budget = aBudget({ ratePerSecond: 100, callsPerDay: 5, earlier: earlier({ days: [onDay(noon, 3)] }) })
@@ -107,7 +107,7 @@ describe('the budget of a single process', () => {
     expect([budget.callsToday(noon), budget.takeSlot(0, noon).kind]).toEqual([0, 'taken'])
   })
 
-  test('allows only saved calls, and saves several at once', () => {
+  test('allows only calls that were saved, and asks to save several at once', () => {
     const budget = createOwnBudget({ ratePerSecond: 1000, callsPerDay: 50_000, concurrency: 100 })
     expect(budget.takeSlot(0, noon)).toEqual({ kind: 'unwritten' })
     budget.writtenDown(budget.toWriteDown(noon, true))
@@ -120,7 +120,7 @@ describe('the budget of a single process', () => {
     expect(small.writes()).toBe(10)
   })
 
-  test('does not take back saved calls while calls may still use them', () => {
+  test('does not take back the saved calls of a past day while calls may still use them', () => {
     const budget = createOwnBudget({ ratePerSecond: 1000, callsPerDay: 50_000, concurrency: 100 })
     budget.writtenDown(budget.toWriteDown(noon, true))
     for (let call = 0; call < 10; call++) budget.takeSlot(0, noon)
@@ -130,7 +130,7 @@ describe('the budget of a single process', () => {
     expect(budget.takeSlot(0, tomorrow)).toEqual({ kind: 'unwritten' })
   })
 
-  test('P13: a clock put forward to another day and back again allows no more calls', () => {
+  test('P13: a clock put forward to another day and back again allows no additional calls', () => {
     const budget = aBudget({ ratePerSecond: 1000, callsPerDay: 100 })
     const takeMost = (wallMs: number, most = 1000) => {
       let taken = 0
@@ -147,7 +147,7 @@ describe('the budget of a single process', () => {
     expect(takeMost(noon + 2 * DAY_MS)).toBe(100)
   })
 
-  test('P13: calls under a clock ten years ahead count on the day it is corrected, and no later', () => {
+  test('P13: calls under a clock ten years ahead count only on the day it is corrected', () => {
     const ahead = noon + 3650 * DAY_MS
     const budget = aBudget({ ratePerSecond: 1000, callsPerDay: 100, earlier: earlier({ days: [onDay(ahead, 100)], atMs: ahead }) })
     expect(budget.takeSlot(0, noon).kind).toBe('spent')
@@ -155,7 +155,7 @@ describe('the budget of a single process', () => {
     expect(budget.callsToday(noon + DAY_MS)).toBe(1)
   })
 
-  test('after a restart the burst counts as used', () => {
+  test('allows no burst of calls right after a restart', () => {
     const budget = aBudget({ ratePerSecond: 8, earlier: earlier({ endedMs: 0 }) })
     const left: number[] = []
     for (let nowMs = 0; nowMs <= 1000; nowMs += 5) if (budget.takeSlot(nowMs, noon).kind === 'taken') left.push(nowMs)

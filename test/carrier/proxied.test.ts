@@ -23,7 +23,7 @@ const hidden = () => authority.sign(HIDDEN)
 
 const test = testWith('openssl')
 
-/** Starts an endpoint that keeps the headers of its requests. */
+/** Starts an endpoint that records the URL and the headers of its requests. */
 async function startEndpoint(tls: { readonly cert: string; readonly key: string } | null) {
   const seen: (readonly [url: string, headers: object])[] = []
   const listener: RequestListener = (request, response) => {
@@ -39,7 +39,7 @@ async function post(url: string, route: Route, timeoutMs = 5000) {
   return await world.sender.send({ url, headers: { 'x-a': '1' }, body: Buffer.from('{"status":"Created"}'), route })
 }
 
-test('an endpoint behind a proxy gets its events, and the relay does not look up its name', async () => {
+test('an endpoint behind a proxy gets its events, and only the proxy looks up its name', async () => {
   const proxy = await startForwardProxy()
   const [plain, secure] = [await startEndpoint(null), await startEndpoint(hidden())]
   expect(await post(plain.url, { proxy: proxy.url })).toMatchObject({ kind: 'accepted', status: 200 })
@@ -59,7 +59,7 @@ test('a certificate of another authority or name is refused through a proxy too'
   expect([known.seen, other.seen]).toEqual([[], []])
 })
 
-test('a private authority is trusted besides the public ones, also without a proxy', async () => {
+test('a configured private certificate authority is trusted, also without a proxy', async () => {
   const endpoint = await startEndpoint(authority.sign('localhost'))
   const url = endpoint.url.replace(HIDDEN, 'localhost')
   expect(await post(url, {})).toMatchObject({ kind: 'failed', reason: 'tls' })

@@ -10,7 +10,7 @@ import { createTimeline } from './timeline.ts'
 const TIMEOUT_MS = 10_000
 /** Shortly before midnight, so that the day changes during a run. */
 const START_MS = Date.parse('2026-03-01T23:55:00Z')
-/** How long a slot that was granted before a pause was saved may still be used. */
+/** After a pause is saved, a slot that was granted earlier may still be used for this long. */
 const USED_WITHIN_MS = 250
 /** A pause is saved within this time, except after several failures in a row. */
 const SAVED_WITHIN_MS = 5000
@@ -21,7 +21,7 @@ interface Call {
   endMs: number
 }
 
-/** Simulates replicas that share a row. Each way to the server and back takes time, and the row is locked for one round trip. */
+/** Simulates replicas that share one database row. Each way to the server and back takes time, and a change locks the row for one round trip. */
 function openModel(seed: number, { troubles = 1, wayMs = null as number | null } = {}) {
   const random = seeded(seed)
   const pick = (least: number, most: number) => Math.floor(least + random() * (most - least + 1))
@@ -109,7 +109,7 @@ function openModel(seed: number, { troubles = 1, wayMs = null as number | null }
       },
       kill() {
         isAlive = false
-        // The carrier sees the connections of a killed replica end.
+        // A killed replica loses its connections, so the carrier sees its calls end.
         for (const one of own) one.endMs = Math.min(one.endMs, trueMs())
       },
     }
@@ -121,7 +121,7 @@ function openModel(seed: number, { troubles = 1, wayMs = null as number | null }
   return { random, pick, pass, start, limits, calls, pauses, jump, answered: () => answered }
 }
 
-test('P12, P13: three replicas exceed no limit over kills, pauses and clocks put back', async () => {
+test('P12, P13: three replicas exceed no limit despite kills, pauses and clocks put back', async () => {
   let total = 0
   for (let seed = 1; seed <= casesOf(24, 8); seed++) {
     const model = openModel(seed * 7919)
@@ -132,7 +132,7 @@ test('P12, P13: three replicas exceed no limit over kills, pauses and clocks put
       for (let asked = pick(0, 60); asked > 0; asked--) void replicas[pick(0, 2)]?.ask()
       await pass(pick(50, 6000))
       if (random() < 0.15) {
-        // The last pause that the carrier asked for is saved first.
+        // First let the replicas save the last pause that the carrier asked for.
         await pass(SAVED_WITHIN_MS)
         const at = pick(0, 2)
         replicas[at]?.kill()
@@ -152,7 +152,7 @@ test('P12, P13: three replicas exceed no limit over kills, pauses and clocks put
     // The budget still works: on a new day without pauses every caller is answered.
     model.jump(100 * DAY_MS + HOUR_MS)
     const before = model.answered()
-    // Try several times, because the carrier may ask for a pause even then.
+    // Try several times, because the simulated carrier may still ask for a pause.
     for (let minute = 0; minute < 4; minute++) {
       await pass(60_000)
       for (const replica of replicas) void replica.ask()
@@ -163,7 +163,7 @@ test('P12, P13: three replicas exceed no limit over kills, pauses and clocks put
   expect(total).toBeGreaterThan(casesOf(15_000, 3_000))
 })
 
-test('three replicas that always have calls to make use the whole rate, whatever it is', async () => {
+test('three replicas whose calls are always waiting use at least 90 % of any rate', async () => {
   for (const ratePerSecond of [2, 5, 20, 100]) {
     const model = openModel(ratePerSecond, { troubles: 0 })
     Object.assign(model.limits, { ratePerSecond, callsPerDay: 1_000_000, concurrency: 1000 })
@@ -176,7 +176,7 @@ test('three replicas that always have calls to make use the whole rate, whatever
   }
 })
 
-test('three replicas 10 ms away make 50 calls a second together, and at most 1.5 times that', async () => {
+test('three replicas 10 ms from the server make 50 calls a second in all, and never over 75', async () => {
   const model = openModel(50, { troubles: 0, wayMs: 5 })
   Object.assign(model.limits, { ratePerSecond: 50, callsPerDay: 1_000_000, concurrency: 1000 })
   const replicas = ['a', 'b', 'c'].map((name) => model.start(name))

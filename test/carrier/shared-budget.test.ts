@@ -5,7 +5,7 @@ import { createTimeline } from './timeline.ts'
 
 const GRANTED: BudgetAnswer = { granted: 1, hold: null, retryMs: 0, nextMs: 0, atMs: 1000, callsToday: 1, dayLeftMs: 60_000 }
 
-/** Opens one replica's part of the budget. The test decides what the row in the database answers. */
+/** Opens one replica's part of the shared budget. The test decides what the database answers. */
 function open() {
   const { clock, startTimer, pass } = createTimeline()
   const requests: BudgetRequest[] = []
@@ -33,7 +33,7 @@ function open() {
   return { ...calls, requests, answer, fail, take, reserve, pass }
 }
 
-test('a call uses a granted slot, and the next statement or one of its own reports its end', async () => {
+test('a call uses a granted slot, and its end is reported even if no other statement follows', async () => {
   const { take, reserve, release, requests, pass, inFlight } = open()
   expect(take()).toEqual({ kind: 'unwritten' })
   await reserve(0, 1)
@@ -63,7 +63,7 @@ test('an unused slot is given back, and three late answers in a row count as a f
   expect([await reserve(0, 1, 10), take().kind]).toEqual([true, 'taken'])
 })
 
-test('an answer holds until its time, but an app that begins to wait leads to a new question', async () => {
+test('an answer to wait holds for its time, but an app that begins to wait asks again', async () => {
   const { take, reserve, answer, pass } = open()
   answer({ granted: 0, hold: 'wait', retryMs: 200 })
   await reserve(0, 1)
@@ -77,7 +77,7 @@ test('an answer holds until its time, but an app that begins to wait leads to a 
   expect(take('app')).toEqual({ kind: 'spent', retryAfterMs: 60_000 })
 })
 
-test('if all slots were taken, the end of a call here makes the replica ask again', async () => {
+test('if all slots were taken, the replica asks again when one of its calls ends', async () => {
   const { take, reserve, release, answer } = open()
   answer({ granted: 1, hold: 'busy', retryMs: 150 })
   await reserve(0, 2)
@@ -86,7 +86,7 @@ test('if all slots were taken, the end of a call here makes the replica ask agai
   expect(take()).toEqual({ kind: 'unwritten' })
 })
 
-test('P5: a pause stops this replica at once, and is sent until it is saved', async () => {
+test('P5: a pause stops this replica at once, and is sent again until it is saved', async () => {
   const { take, reserve, requests, pauseUntil, settle, fail, answer, pass } = open()
   await reserve(0, 1)
   pauseUntil(5000)
@@ -101,7 +101,7 @@ test('P5: a pause stops this replica at once, and is sent until it is saved', as
   expect(requests.at(-1)?.pauseMs).toBe(0)
 })
 
-test('slots of a statement whose answer was lost are given back', async () => {
+test('slots are given back if the answer of their statement was lost', async () => {
   const { take, reserve, requests, fail, answer } = open()
   fail()
   await expect(reserve(0, 2)).rejects.toThrow('away')

@@ -4,7 +4,7 @@ import type { StartTimer } from '../../src/outbound/deadline.ts'
 export interface Timeline {
   readonly clock: Clock
   readonly startTimer: StartTimer
-  /** Lets time pass, and runs the timers due in that time in order, with what follows from each. */
+  /** Moves the clock on by `ms`. Runs the timers due by then in order, and lets promises settle before each. */
   readonly pass: (ms: number) => Promise<void>
   readonly timers: () => number
 }

@@ -10,7 +10,7 @@ const expiringIn = (seconds: number, id = 0) => jwt(JSON.stringify({ exp: Math.f
 const tokenAnswer = (token: unknown) => JSON.stringify({ token })
 
 describe('refused credentials', () => {
-  test.each([400, 401, 403])('T1: a %i is tried 3 times in 15 minutes, then after 15 minutes and up to an hour', async (status) => {
+  test.each([400, 401, 403])('T1: after a %i, tries 3 times in 15 minutes, then after 15, 30 and 60 minutes', async (status) => {
     const { url, asked } = await openCarrier({ token: (_, response) => json(response, status, '{}') })
     const { carrier, fetchAll, move } = connect(url)
     const triesAtMs: number[] = []
@@ -54,7 +54,7 @@ describe('refused credentials', () => {
     expect(lines.some((line) => line.includes('accepts the credentials'))).toBe(true)
   })
 
-  test('a new password that gets a token ends the refusal, even if a 429 follows', async () => {
+  test('a new password that gets a token ends the refusal, even if the status request gets a 429', async () => {
     const passwords = ['wrong']
     const { url } = await openCarrier({
       token: (_, response) => json(response, passwords.at(-1) === 'right' ? 200 : 401, tokenAnswer('t')),
@@ -155,7 +155,7 @@ describe('a refused token', () => {
     expect(asked.token).toBe(2)
   })
 
-  test('T2: the new token is fetched even if there is only one slot', async () => {
+  test('T2: a new token is fetched even if only one request may be in flight', async () => {
     const { url } = await openCarrier({ status: (_, response, count) => json(response, count === 1 ? 401 : 200, goodBody) })
     expect((await connect(url, { concurrency: 1 }).fetchAll()).kind).toBe('found')
   })
@@ -172,14 +172,14 @@ describe('a refused token', () => {
     await fetchAll()
     revoked = true
     await Promise.all(Array.from({ length: 10 }, () => fetchAll('schedule')))
-    // Some requests leave between the 401 and the new token, and the others use the new one.
+    // A few requests leave before the new token arrives. All later requests use the new token.
     expect(asked.bearers.filter((bearer) => bearer === 'Bearer token-1').length).toBeLessThan(6)
     expect(asked.token).toBe(2)
   })
 })
 
 describe('logging in before the first request', () => {
-  test('6.4: one token is requested and counted, and a refusal is shown', async () => {
+  test('6.4: a login sends one token request, which counts as a call, and shows a refusal', async () => {
     const { url, asked } = await openCarrier({ token: (_, response) => json(response, 403, '{}') })
     const { carrier } = connect(url)
     await carrier.logIn()
@@ -193,7 +193,7 @@ describe('logging in before the first request', () => {
     })
   })
 
-  test('6.4: a run that follows a refusal waits as long as the earlier run would have', async () => {
+  test('6.4: after a restart, the relay still waits out the refusal of the earlier run', async () => {
     const { url, asked } = await openCarrier({ token: (_, response) => json(response, 401, '{}') })
     let memory: CarrierMemory | null = null
     const remember = async (kept: CarrierMemory) => {
@@ -217,7 +217,7 @@ describe('logging in before the first request', () => {
     expect([asked.token, carrier.state().credentials]).toEqual([1, 'accepted'])
   })
 
-  test('a new password that is refused is shown, while the present token is still used', async () => {
+  test('the refusal of a new password is shown, while the present token is still used', async () => {
     const passwords = ['right']
     const { url } = await openCarrier({ token: (_, response, count) => json(response, count === 1 ? 200 : 401, tokenAnswer('t')) })
     const { carrier, fetchAll } = connect(url, { password: () => passwords.at(-1) ?? '' })
@@ -254,7 +254,7 @@ describe('getting a token', () => {
     ['1 MB', tokenAnswer('a'.repeat(1_000_000))],
     ['HTML', '<!doctype html><title>sign in</title>'],
     ['nothing', ''],
-  ])('T4: an answer with %s is refused as a token', async (_name, body) => {
+  ])('T4: an answer with %s gives no token', async (_name, body) => {
     const { url, asked } = await openCarrier({ token: (_, response) => json(response, 200, body) })
     const { fetchAll, carrier } = connect(url)
     expect(await fetchAll()).toEqual({ kind: 'unavailable', reason: 'token_bad_response', retryAfterMs: 1_000 })
@@ -262,7 +262,7 @@ describe('getting a token', () => {
     expect(carrier.state()).toMatchObject({ credentials: 'unknown', budget: { inFlight: 0 } })
   })
 
-  test('T4: a token of 8192 characters is accepted, with any status of success', async () => {
+  test('T4: a token of 8192 characters in a 201 answer is accepted', async () => {
     const token = '~'.repeat(8_192)
     const { url, asked } = await openCarrier({ token: (_, response) => json(response, 201, tokenAnswer(token)) })
     expect((await connect(url).fetchAll()).kind).toBe('found')
@@ -285,7 +285,7 @@ describe('getting a token', () => {
     expect((await fetchAll()).kind).toBe('found')
   })
 
-  test('an address that gives no token is named once in the log, without its query', async () => {
+  test('a token endpoint that gives no token is named once in the log, without its query', async () => {
     const { url } = await openCarrier()
     const { fetchAll, lines, move } = connect(url, { authUrl: `${url}/oauth/tokens?key=canary` })
     for (let at = 0; at < 3; at++) {
@@ -320,7 +320,7 @@ describe('getting a token', () => {
 
 describe('the lifetime of a token', () => {
   test.each([
-    ['no JWT', 'opaque'],
+    ['no JWT in it', 'opaque'],
     ['no JSON in it', 'a.b.c'],
     ['an exp that is text', jwt('{"exp":"tomorrow"}')],
     ['an exp beyond all numbers', jwt('{"exp":1e400}')],
@@ -365,7 +365,7 @@ describe('the lifetime of a token', () => {
     expect(asked.token).toBeLessThanOrEqual(3)
   })
 
-  test('T6: an auth host that hangs is given up at the deadline', async () => {
+  test('T6: a token request to a host that hangs ends at the deadline', async () => {
     const hanging = await openHttp(() => null)
     const { url, asked } = await openCarrier()
     const { fetchAll, carrier } = connect(url, { authUrl: `${hanging}/auth/token`, timeoutMs: 150 })
@@ -392,7 +392,7 @@ describe('the lifetime of a token', () => {
       await until(() => asked.token >= 2)
       move(100_000)
       expect((await fetchAll('schedule')).kind).toBe('found')
-      // If an old token works, this does not end a later refusal of the credentials.
+      // A request that works with the older token does not end the refusal of the credentials.
       if (trouble === 'refuses') await until(() => carrier.state().credentials === 'refused' && asked.token === 3)
       expect((await fetchAll('schedule')).kind).toBe('found')
       expect(carrier.state().credentials).toBe(trouble === 'refuses' ? 'refused' : 'accepted')
@@ -400,7 +400,7 @@ describe('the lifetime of a token', () => {
   })
 })
 
-test('T7: no log line, answer or state contains the password or token, whatever is echoed', async () => {
+test('T7: no log line, answer or state contains the password or token, even if they are echoed', async () => {
   const secret = 'canary-token-7Xw'
   const everything: string[] = []
   const echo = `${password} ${secret}`

@@ -9,13 +9,13 @@ import { testWith } from '../support/runner/test-with.ts'
 
 const LOGIN = { RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password }
 
-test('an address without a scheme, or with a slash at its end, finds the relay', async () => {
+test('a command finds the relay by an address without a scheme, or with a slash at its end', async () => {
   const relay = await relayOfTest()
   const { host } = new URL(relay.internalUrl)
   for (const url of [host, `${relay.internalUrl}/`]) expect((await runCommand(['endpoints', '--url', url], LOGIN)).code).toBe(0)
 })
 
-test('an error says if the public listener, another server or nothing answers, and what to do', async () => {
+test('an error says what answers at a wrong address, and what to do', async () => {
   const relay = await relayOfTest()
   const stderrAt = async (url: string) => (await runCommand(['endpoints', '--url', url], LOGIN)).stderr
   expect(await stderrAt(relay.publicUrl)).toMatch(/is the public listener of a relay.*internal listener/)
@@ -30,7 +30,7 @@ test('an error says if the public listener, another server or nothing answers, a
   expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('the relay refuses the login')])
 })
 
-testWith('openssl')('a certificate that is not trusted is named, and --ca or RELAY_CA makes commands trust it', async () => {
+testWith('openssl')('commands report an untrusted certificate, and --ca or RELAY_CA makes them trust it', async () => {
   const folder = temporaryFolder()
   const authority = createAuthority(folder)
   authority.sign('localhost')

@@ -34,12 +34,12 @@ test('check lists the mistakes of a config that serve would refuse, and exits wi
   expect(stdout).toMatch(/^- +relay +No relay answers at http:\/\/127\.0\.0\.1:9\.\nFAIL +config +.*relay\.yaml:\d+:\d+ unknwon/m)
 })
 
-test('messages about a config have its whole path', async () => {
+test('messages about a config file show its full path', async () => {
   const { code, stdout } = await check(['--config', 'config/nothing.yaml', '--url', 'http://127.0.0.1:9'])
   expect([code, stdout]).toEqual([1, expect.stringContaining(`  ${resolve('config/nothing.yaml')}:1:1 the config file cannot be read`)])
 })
 
-test('check of a config that cannot be used says at which address it looked for a relay', async () => {
+test('check says at which address it looked for a relay if the config cannot be used', async () => {
   const config = fileOf(withLines('unknwon: 1', 'listen: { internal: { port: 9 } }'))
   const looked = `It was looked for at http://127.0.0.1:8081, the default address, because what ${config} sets is not known.`
   const { RELAY_URL: _, ...env } = process.env
@@ -47,7 +47,7 @@ test('check of a config that cannot be used says at which address it looked for 
   expect((await check(['--config', config, '--url', 'http://127.0.0.1:9'])).stdout).not.toContain('It was looked for')
 })
 
-test('check prints JSON, and a config on PostgreSQL without at-rest keys is red', async () => {
+test('check prints JSON, and fails for a config on PostgreSQL without at-rest keys', async () => {
   const config = fileOf(withLines('store: postgres://relay:secret@127.0.0.1:9/relay', 'listen: { internal: { port: 9 } }'))
   const { code, stdout } = await check(['--config', config, '--json'])
   expect(code).toBe(1)
@@ -75,7 +75,7 @@ test('check asks the running relay, and shows what fails there', async () => {
   expect(stdout).toMatch(/\n1 of \d+ fail/)
 })
 
-test('check of a relay at an address shows that relay’s check of its config', async () => {
+test('check without --config shows the running relay’s check of its own config', async () => {
   const relay = await startRelay()
   const { stdout } = await check([], { ...LOGIN, RELAY_URL: relay.internalUrl })
   expect(stdout).not.toMatch(/cannot be read/)
@@ -92,7 +92,7 @@ test('check without a login says that a relay runs, and does not disturb it', as
   expect([wrong.code, wrong.stdout]).toEqual([1, expect.stringMatching(/^FAIL +relay +the relay refuses the login/m)])
 })
 
-test('check in a shell without the relay’s variables says so, and asks a running relay', async () => {
+test('check says which variable the shell lacks, and asks a running relay', async () => {
   const relay = await startRelay()
   const ofVariables = readFileSync(relay.config, 'utf8').replace('a-shared-key-for-tests-only', '{ env: KEY_OF_TEST }')
   const config = join(temporaryFolder(), 'relay.yaml')
@@ -115,7 +115,7 @@ test('check in a shell without the relay’s variables says so, and asks a runni
   expect(wrong.stdout).toMatch(/^FAIL +config +.*unknwon/m)
 })
 
-test('check warns of endpoints whose keys in the file are not those of the running relay', async () => {
+test('check warns of an endpoint whose key in the file differs from the running relay’s', async () => {
   const endpoints = ['shop', 'lab'].map((name) => ({ name, url: 'http://127.0.0.1:9/', sharedKey: `the-key-of-${name}-for-tests` }))
   const relay = await startRelay({ endpoints })
   const run = async () => (await check(['--config', relay.config], { ...LOGIN, RELAY_URL: relay.internalUrl })).stdout
@@ -128,7 +128,7 @@ test('check warns of endpoints whose keys in the file are not those of the runni
   expect(changed).not.toMatch(/endpoints\.lab|another-key/)
 })
 
-testWith('openssl')('check trusts a private authority of RELAY_CA, and nobody without it', async () => {
+testWith('openssl')('check trusts the authority in RELAY_CA, or the certificate that the config names', async () => {
   const folder = temporaryFolder()
   const authority = createAuthority(folder)
   authority.sign('localhost')
@@ -139,7 +139,7 @@ testWith('openssl')('check trusts a private authority of RELAY_CA, and nobody wi
   expect(trusting.stdout).toMatch(/^WARN +certificate internal +It is valid for 1 more day/m)
   const doubting = await check(['--config', relay.config], { ...LOGIN, RELAY_URL })
   expect(doubting.stdout).toMatch(/^- +relay +No relay answers/m)
-  // At the address in the config, the relay is recognised by its certificate, whatever its name.
+  // At the address in the config, check accepts the certificate that the config names, whatever the host name.
   const config = readFileSync(relay.config, 'utf8').replace(
     /(internal:\s+host: 127\.0\.0\.1\s+port: )0/,
     `$1${new URL(relay.internalUrl).port}`,

@@ -12,7 +12,7 @@ export const minimal = `webhook: { sharedKeys: [${CANARY}] }
 upstream: { baseUrl: https://carrier.example, username: acme, password: ${CANARY} }
 `
 
-/** Use one object, because the schema is built once for each environment. */
+/** One object for all tests, because the schema is built once for each environment object. */
 const NO_ENVIRONMENT = {}
 
 export function fileOf(text: string | Uint8Array, name = 'relay.yaml'): string {
@@ -25,7 +25,7 @@ export function load(text: string, env: NodeJS.ProcessEnv = NO_ENVIRONMENT): Con
   return loadConfig(fileOf(text), env)
 }
 
-/** Returns the problems of a config that must not load, without the folder of the file. */
+/** Returns the problems of a config, or none if it loads. They name the file without its temporary folder. */
 export function problemsOf(text: string, env: NodeJS.ProcessEnv = NO_ENVIRONMENT): readonly string[] {
   const path = fileOf(text)
   try {
@@ -37,7 +37,7 @@ export function problemsOf(text: string, env: NodeJS.ProcessEnv = NO_ENVIRONMENT
   return []
 }
 
-/** Returns the problems without their excerpts. */
+/** Returns the first line of each problem, without the excerpt from the file. */
 export function headlinesOf(text: string, env: NodeJS.ProcessEnv = NO_ENVIRONMENT): readonly string[] {
   return problemsOf(text, env).map((problem) => problem.split('\n', 1)[0] ?? '')
 }

@@ -19,7 +19,7 @@ const env = {
   RELAY_AT_REST_KEY: Buffer.alloc(32, 7).toString('base64'),
 }
 
-/** The example, with those settings switched on that are off by default. */
+/** The example config, with the settings that it leaves commented out or empty switched on. */
 const everything = readFileSync(EXAMPLE, 'utf8')
   .replaceAll('trustProxy: []', 'trustProxy: [10.0.0.0/8]')
   .replace('  atRestKeys: []\n', '')
@@ -47,7 +47,7 @@ describe('the shipped files', () => {
     expect(config.conflicts).toEqual([])
   })
 
-  test('the example shows the defaults: loading it changes nothing', () => {
+  test('the settings in the example are the defaults', () => {
     const { apps, ...rest } = redactedConfig(loadConfig(EXAMPLE, env))
     const plain = redactedConfig(load(minimal))
     expect(apps).toHaveLength(2)
@@ -55,7 +55,7 @@ describe('the shipped files', () => {
   })
 
   test.each(['config/example.yaml', ...globSync('config/{container*,systemd/relay}.yaml')])(
-    '%s has no other address of the carrier than upstream.baseUrl, which a reader changes',
+    '%s names the carrier only in upstream.baseUrl, which a reader changes',
     (file) => {
       const settings = readFileSync(file, 'utf8').replaceAll(/^ *#.*| # .*/gm, '')
       expect(settings.match(/^.*https?:\/\/.*$/gm)).toEqual(['  baseUrl: https://carrier.example'])
@@ -104,12 +104,12 @@ describe('the shipped files', () => {
 describe('every setting', () => {
   const wrong = ['"text: of another kind"', '-1', '1e99', 'true', '[[]]', '{ zzz: 1 }', '~']
 
-  /** Makes a config with only one value, at one path. */
+  /** Makes a config that sets only this value at this path. */
   const place = (path: readonly string[], value: string) =>
     path.toReversed().reduce((inner, key) => (key === '[]' ? `[${inner}]` : `{ ${key}: ${inner} }`), value)
 
   test.each(paths.map((path) => [path.join('.'), path] as const))(
-    'C2: refuses values of other kinds for %s in our own words',
+    'C2: refuses values of a wrong kind for %s with a message of our own',
     (_, path) => {
       const own = /^relay\.yaml:\d+:\d+ [\w.[\]]+: (?:must|is|names|needs|begins)\b/
       let refused = 0
@@ -155,7 +155,7 @@ describe('config print', () => {
     })
   })
 
-  test('prints durations as they are written', () => {
+  test('prints durations with their units', () => {
     expect(redactedConfig(load(withLines('serve: { refreshOlderThan: 90m }', 'shutdownTimeout: 1500ms')))).toMatchObject({
       shutdownTimeout: '1500ms',
       serve: { notFoundFor: '5m', refreshOlderThan: '90m' },
@@ -167,7 +167,7 @@ describe('config print', () => {
     expect(redactedConfig(load(withLines('poll: { missedPushGrace: 0s }')))).toMatchObject({ poll: { missedPushGrace: '0ms' } })
   })
 
-  test('loads to the same settings once the secrets are inserted again', () => {
+  test('prints a config that loads to the same settings once the secrets are inserted', () => {
     const printed = JSON.stringify(redactedConfig(full()), (key, value: unknown) => {
       if (key === 'passwordHash') return HASH
       if (key === 'atRestKeys') return [env.RELAY_AT_REST_KEY]

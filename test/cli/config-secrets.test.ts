@@ -22,7 +22,7 @@ describe('files', () => {
     ['a CRLF', `${KEY}\r\n`, KEY],
     ['two newlines', `${KEY}\n\n`, `${KEY}\n`],
     ['a carriage return only', `${KEY}\r`, `${KEY}\r`],
-  ])('C1: of a secret file that ends with %s, at most one newline is dropped', (_, content, expected) => {
+  ])('C1: drops at most one newline from the end of a secret file that ends with %s', (_, content, expected) => {
     expect(load(withKey(`{ file: ${keyFile(content)} }`)).webhook.sharedKeys[0]?.reveal()).toBe(expected)
   })
 
@@ -62,9 +62,9 @@ describe('values', () => {
     ['blank text', '"  "', {}, 'must not be empty or white space'],
     ['nothing', '', {}, 'must hold at least one key'],
     ['a number', '123456', {}, 'must be { env: NAME }'],
-    ['an unknown place', '{ vault: x }', {}, 'must be { env: NAME }'],
-    ['two places', '{ env: A, file: B }', {}, 'must be { env: NAME }'],
-    ['a name that is none', '{ env: a-b }', {}, 'must be the name of an environment variable'],
+    ['an unknown source', '{ vault: x }', {}, 'must be { env: NAME }'],
+    ['two sources', '{ env: A, file: B }', {}, 'must be { env: NAME }'],
+    ['an invalid variable name', '{ env: a-b }', {}, 'must be the name of an environment variable'],
   ])('I9: a shared key that is %s stops the start, and the setting is named', (_, written, env, expected) => {
     expect(headlinesOf(withKey(written), env)).toEqual([expect.stringMatching(/webhook\.sharedKeys/)])
     expect(headlinesOf(withKey(written), env)[0]).toContain(expected)
@@ -87,7 +87,7 @@ describe('values', () => {
     expect(config.warnings.join()).not.toContain(key)
   })
 
-  test('accepts one password hash or two, and names a wrong one', () => {
+  test('accepts one or two password hashes, and says which one is wrong', () => {
     const hashesOf = (written: string) =>
       load(withLines(`apps: [{ username: a, passwordHash: ${written}, scopes: [status] }]`)).apps[0]?.passwordHash
     expect([hashesOf(`"${HASH}"`)?.length, hashesOf(`["${HASH}", "${HASH}"]`)?.length]).toEqual([1, 2])
@@ -118,7 +118,7 @@ describe('values', () => {
 })
 
 describe('secrecy', () => {
-  test('a secret is shown by no way of printing it', () => {
+  test('no way of printing a secret shows it', () => {
     const secret = createSecret(CANARY)
     const shown = [
       ['of', secret].join(' '),
@@ -164,13 +164,13 @@ describe('secrecy', () => {
     `${minimal}${minimal}`,
     `${minimal}webhook: { sharedKeys: [${CANARY}, {}] }`,
   ]
-  test.each(slips)('C1: a problem never shows a secret (%#)', (text) => {
+  test.each(slips)('C1: the problems of a config never show a secret (%#)', (text) => {
     const problems = problemsOf(text)
     expect(problems.length).toBeGreaterThan(0)
     expect(problems.join('\n')).not.toContain(CANARY)
   })
 
-  test('C1: the error shows no secret either, however it is printed', () => {
+  test('C1: the error of a config shows no secret, however it is printed', () => {
     try {
       load(withLines(`pasword: ${CANARY}`))
       expect.unreachable()

@@ -49,10 +49,14 @@ describe('problems', () => {
   test.each([
     ['a missing setting', 'webhook: {}\n', 'relay.yaml:1:1 webhook.sharedKeys: is missing; it must be a list'],
     ['an empty setting', withLines('log:'), 'relay.yaml:3:1 log: is empty; it must be a group of settings'],
-    ['an unknown key with a near one', withLines('retenton: {}'), 'relay.yaml:3:1 retenton: is not a known key; did you mean retention?'],
+    [
+      'an unknown key that resembles a known one',
+      withLines('retenton: {}'),
+      'relay.yaml:3:1 retenton: is not a known key; did you mean retention?',
+    ],
     ['a key in another style', withLines('shutdown_timeout: 10s'), 'did you mean shutdownTimeout?'],
     [
-      'an unknown key without a near one',
+      'an unknown key that resembles no known one',
       withLines('log: { zzz: 1 }'),
       'relay.yaml:3:8 log.zzz: is not a known key; the keys here are level',
     ],
@@ -61,12 +65,12 @@ describe('problems', () => {
       withLines('limits: { batch: "256" }'),
       'relay.yaml:3:18 limits.batch: must be a whole number from 1 to 10000, but is text: remove the quotes',
     ],
-    ['a fraction where none fits', withLines('limits: { batch: 2.5 }'), 'must be a whole number from 1 to 10000'],
+    ['a fraction where a whole number belongs', withLines('limits: { batch: 2.5 }'), 'must be a whole number from 1 to 10000'],
     ['text for a flag', withLines('serve: { fetchUnknown: yes }'), 'relay.yaml:3:24 serve.fetchUnknown: must be true or false'],
     ['a duration without a unit', withLines('shutdownTimeout: 10'), 'must be a duration from 0s to 10m'],
-    ['a duration a timer cannot wait', withLines('delivery: { timeout: 25d }'), 'must be a duration from 100ms to 10m'],
+    ['a duration that is too long for a timer', withLines('delivery: { timeout: 25d }'), 'must be a duration from 100ms to 10m'],
     [
-      'a cadence that would hammer',
+      'a cadence that would call the carrier too often',
       withLines('poll: { cadence: { Created: 1ms } }'),
       'relay.yaml:3:29 poll.cadence.Created: must be a duration from 1s to 365d',
     ],
@@ -99,31 +103,35 @@ describe('problems', () => {
       'is a cloud metadata service, which hands out credentials',
     ]),
     ...['224.0.0.0/4', '0.0.0.0/8', '255.255.255.255', '"::ffff:0:0/96"', '"2002::/16"'].map((never): [string, string, string] => [
-      `what is no host's address (${never})`,
+      `an address that no host has (${never})`,
       withLines(`delivery: { allowNetworks: [${never}] }`),
       'is not the address of a host',
     ]),
     [
-      'an offset instead of a zone',
+      'an offset instead of a time zone',
       withLines('zone: "+01:00"'),
       'relay.yaml:3:7 zone: must be a time zone such as Europe/Stockholm or UTC',
     ],
     [
-      'bytes kept shorter than the feed that names them',
+      'raw bytes that are deleted before the feed that refers to them',
       withLines('retention:', '  raw: 20d', '  feed: 30d'),
       'relay.yaml:4:8 retention.raw: is shorter than retention.feed, which is 30d (line 5)',
     ],
     [
-      'a feed kept shorter than deliveries are by default',
+      'a feed kept for less time than deliveries by default',
       withLines('retention: { feed: 10d }'),
       'relay.yaml:3:20 retention.feed: is shorter than retention.deliveries, which is 30d (by default)',
     ],
     [
-      'a feed kept longer than bytes are by default',
+      'a feed kept for longer than raw bytes by default',
       withLines('retention: { feed: 100d }'),
       'relay.yaml:3:20 retention.feed: is longer than retention.raw, which is 90d (by default)',
     ],
-    ['a word for when identifiers come again', withLines('identifierReuseAfter: soon'), 'must be never, or a duration such as 180d'],
+    [
+      'a word other than never for identifierReuseAfter',
+      withLines('identifierReuseAfter: soon'),
+      'must be never, or a duration such as 180d',
+    ],
     ['a bad zone', withLines('poll: { quietHours: { from: "00:00", to: "05:00", zone: Mars } }'), 'must be a time zone'],
     [
       'quiet hours of no length',
@@ -131,7 +139,7 @@ describe('problems', () => {
       'relay.yaml:3:42 poll.quietHours.to: is the same as from',
     ],
     [
-      'a parameter of an address that nothing reads',
+      'an unknown parameter in the address of the store',
       withLines('store: postgres://u:p@h/d?sslmod=require'),
       'relay.yaml:3:8 store: has a parameter in its address that is not known; known are application_name, ',
     ],
@@ -161,13 +169,13 @@ describe('problems', () => {
     ],
     ['a second document', `${minimal}---\na: 1\n`, 'relay.yaml:3:1 only one document is read'],
     ['no group at all', '- a\n', 'relay.yaml:1:1 must be a group of settings'],
-    ['an alias that leads nowhere', withLines('log: *x'), 'relay.yaml:3:6 text that begins with * must be in quotes'],
+    ['an alias without an anchor', withLines('log: *x'), 'relay.yaml:3:6 text that begins with * must be in quotes'],
     ['a tag', withLines('log: !js {}'), 'relay.yaml:3:6 text that begins with ! must be in quotes'],
     ['an open quote', withLines('store: "sqlite:x'), 'a closing quote, bracket, comma or colon is missing'],
     ['an open brace', withLines('log: { level: info', 'poll: {}'), 'relay.yaml:4:1 a closing } or ] is missing before this'],
-    ['a line indented by chance', withLines('log:', '  level: info', ' format: json'), 'relay.yaml:5:1 the indentation does not fit'],
-    ['a prototype for a key', withLines('__proto__: { level: debug }'), 'relay.yaml:3:1 (unusual name): is not a valid key'],
-  ])('C2: refuses %s, says where and what to write', (_, text, expected) => {
+    ['a line with a wrong indentation', withLines('log:', '  level: info', ' format: json'), 'relay.yaml:5:1 the indentation does not fit'],
+    ['the key __proto__', withLines('__proto__: { level: debug }'), 'relay.yaml:3:1 (unusual name): is not a valid key'],
+  ])('C2: refuses %s, and says where the mistake is', (_, text, expected) => {
     expect(headlinesOf(text).filter((line) => line.includes(expected))).toHaveLength(1)
   })
 
@@ -196,7 +204,7 @@ describe('problems', () => {
 })
 
 describe('settings', () => {
-  test('fills in every default, and stores units in the names', () => {
+  test('fills in every default, and names the unit of a number in its key', () => {
     const { webhook, upstream, ...config } = load(minimal)
     expect(webhook).toMatchObject({ path: '/webhooks/status', bodyBytesMax: 262_144 })
     expect(upstream).toMatchObject({
@@ -272,7 +280,7 @@ describe('settings', () => {
     })
   })
 
-  test('keeps the intervals of other statuses, and finds none under names such as constructor', () => {
+  test('a cadence for one status keeps the defaults of the others, and constructor has none', () => {
     const { cadence } = load(withLines('poll: { cadence: { TerminalArrived: 30m } }')).poll
     expect({ ...cadence.byStatusMs }).toEqual({
       Created: 7_200_000,
@@ -283,7 +291,7 @@ describe('settings', () => {
     expect(cadence.byStatusMs.constructor).toBeUndefined()
   })
 
-  test('warns of a status in the cadence that the carrier is not known to send', () => {
+  test('warns of an unknown status in the cadence, and names the nearest one', () => {
     expect(load(withLines('poll: { cadence: { Creatd: 30m } }')).warnings).toEqual([
       expect.stringMatching(/relay\.yaml:3:28 poll\.cadence\.Creatd: is not a status .* did you mean Created\?/),
     ])
@@ -302,7 +310,7 @@ describe('settings', () => {
     ['http://127.0.0.9:8090/api', true],
     ['http://[::1]:8090', true],
     ['https://carrier.example', true],
-  ])('T8: a carrier at %s starts without allowHttp: %s', (url, starts) => {
+  ])('T8: without allowHttp, a carrier at %s is accepted: %s', (url, starts) => {
     const text = minimal.replace('https://carrier.example', `"${url}"`)
     const refusals = headlinesOf(text).filter((line) => line.includes('upstream.baseUrl: must be https'))
     expect(refusals).toHaveLength(starts ? 0 : 1)
@@ -319,7 +327,7 @@ describe('settings', () => {
     },
   )
 
-  test('a baseUrl that merely contains such a word is accepted', () => {
+  test('a baseUrl that has such a word only as a part of a name is accepted', () => {
     for (const place of ['carrier.example/v1/carrier', 'carrier.example/statuses', 'carrier.example/auth.v1', 'status', 'v1.example'])
       expect(load(minimal.replace('carrier.example', place)).upstream.baseUrl).toBe(`https://${place}`)
   })
@@ -371,7 +379,7 @@ describe('settings', () => {
     expect(store.engine === 'postgres' && store.url.reveal()).toBe('postgres://u:p@h:5432/db')
   })
 
-  test('a store on PostgreSQL needs at-rest keys, because it has no file to put one beside', () => {
+  test('a store on PostgreSQL needs at-rest keys, because no key file can lie beside it', () => {
     const postgres = 'store: postgres://u:p@h/db'
     expect(load(minimal).conflicts).toEqual([])
     const [problem = '', ...others] = load(withLines(postgres)).conflicts

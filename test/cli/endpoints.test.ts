@@ -57,7 +57,7 @@ test('commands add, test, show, rotate, disable and remove an endpoint', async (
   expect(JSON.parse((await run('endpoints', '--json')).stdout)).toEqual({ endpoints: [] })
 })
 
-test('the fingerprint of an endpoint’s key equals the one of its file, and the key is not shown', async () => {
+test('an endpoint’s key has the same fingerprint as its key file, and the key is not shown', async () => {
   const folder = temporaryFolder()
   const files = KEYS.map((key, at) => {
     const file = join(folder, `${at}.key`)
@@ -97,7 +97,7 @@ test('an unknown endpoint name is answered with the nearest name', async () => {
   ])
 })
 
-test('an unknown delivery or parcel is answered with what is near it, and what to type next', async () => {
+test('for an unknown delivery or parcel, the error names a similar one or the next command', async () => {
   const relay = await relayOfTest(SECTIONS)
   const run = commandsOf(relay)
   await run('endpoints', 'add', 'shop floor', 'http://127.0.0.1:9/')
@@ -182,7 +182,7 @@ test('commands list, show, retry, skip and resend what an endpoint refused', asy
   await vi.waitFor(() => expect(receiver.pushes).toHaveLength(before + 1), { timeout: 60_000 })
 })
 
-test('orders without deliveries or an endpoint are usage errors', async () => {
+test('retry, replay and deliveries with missing or wrong arguments are usage errors', async () => {
   const run = commandsOf({ internalUrl: 'http://127.0.0.1:9' })
   for (const args of [
     ['retry'],
@@ -194,7 +194,7 @@ test('orders without deliveries or an endpoint are usage errors', async () => {
     expect(await run(...args)).toMatchObject({ code: 2, stdout: '' })
 })
 
-test('parcels are listed by the beginning of an identifier, and an empty list says so', async () => {
+test('parcels are found by the beginning of an identifier, and an empty result says so', async () => {
   const relay = await relayOfTest(SECTIONS)
   const run = commandsOf(relay)
   for (const id of ['71000001', '71000002', '72000001']) await push(relay.publicUrl, pushBody({ trackingIds: [id] }))

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { sendList } from '../../src/cli/asking/list-file.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
-/** Sends a CSV file with so many identifiers, and returns the sizes of its parts and what the screen shows. */
+/** Sends a CSV file with `count` identifiers. Returns the number of lines in each part, and what the screen shows. */
 async function send(count: number, isTTY: boolean) {
   const file = join(temporaryFolder(), 'list.csv')
   writeFileSync(file, `identifier\n${Array.from({ length: count }, (_, at) => `LIST${at}`).join('\n')}\n`)

@@ -19,7 +19,7 @@ function logged(fields: object, message = 'happened'): Record<string, unknown> {
   return last()
 }
 
-describe('lines', () => {
+describe('log lines', () => {
   test('are JSON with level as text and time as ISO 8601', () => {
     const { log, lines } = capture()
     log.warn({ requestId: 'r-1', port: 8080 }, 'relay ready')

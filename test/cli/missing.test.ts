@@ -17,7 +17,7 @@ async function start() {
   return { ...world, run, refresh: () => run('refresh', 'MI300000001SE', 'MI300000002SE') }
 }
 
-test('replay lists, counts and sends the events that an endpoint never received, each once', async () => {
+test('replay --missing lists, counts and sends once each event that an endpoint never received', async () => {
   const { run, refresh } = await start()
   await refresh()
   const replay = (...args: readonly string[]) => run('replay', '--endpoint', 'shop', '--missing', ...args)
@@ -39,7 +39,7 @@ test('replay lists, counts and sends the events that an endpoint never received,
   expect(deliveries).toHaveLength(4)
 })
 
-test('what does not go with --missing is refused with the reason', async () => {
+test('options that fit only with or only without --missing are refused with the reason', async () => {
   const { run } = await start()
   for (const [args, reason] of [
     [['--missing', '--of', 'shop'], 'must not have of or state together with missing'],
@@ -49,7 +49,7 @@ test('what does not go with --missing is refused with the reason', async () => {
     expect(await run('replay', '--endpoint', 'shop', ...args)).toMatchObject({ code: 1, stderr: expect.stringContaining(reason) })
 })
 
-test('refresh, status and inbox say what was recorded and not sent, and what sends it', async () => {
+test('refresh, status and inbox name the events that were not sent, and the command to send them', async () => {
   const { run, refresh, push } = await start()
   expect((await run('status')).stdout).not.toMatch(/^backfill/m)
   const command = 'parcel-relay replay --endpoint shop --missing --dry-run'
@@ -65,7 +65,7 @@ test('refresh, status and inbox say what was recorded and not sent, and what sen
   expect((await run('status')).stdout).not.toMatch(/^backfill/m)
 })
 
-test('status says that a resend is under way instead of offering it', async () => {
+test('status says that a resend is under way instead of offering one', async () => {
   const { run, refresh } = await start()
   await refresh()
   const overview = JSON.parse((await run('status', '--json')).stdout)
@@ -81,7 +81,7 @@ test('status says that a resend is under way instead of offering it', async () =
   expect(stdout).not.toContain('parcel-relay replay')
 })
 
-test('watch says which endpoints will not be sent the earlier events of a new parcel', async () => {
+test('watch says which endpoints do not get the earlier events of a new parcel', async () => {
   const { run } = await start()
   const first = await run('watch', 'MI300000001SE')
   expect(first.stdout).toMatch(

@@ -48,7 +48,7 @@ test('move-store says what is missing, moves a running relay’s store, and --un
       expect.stringMatching(/^\d+ rows were moved to .*moved\.db, and the relay works there now\.\nName it in `store`/),
     ])
     for (const line of stderr.trimEnd().split('\n')) expect(line).toMatch(/^(?:copying|comparing|ready to switch|switching)/)
-    // The relay before answers 503 on a connection that it has not closed yet, and the carrier pushes again.
+    // The old relay may still answer 503 on a connection that is open. Push again, as the carrier does.
     await expect.poll(async () => (await push(relay.publicUrl, pushBody({ location: 'After' }))).status).toBe(200)
     const again = await moveStore(['--url', relay.internalUrl, '--to', `sqlite:${join(folder, 'relay.db')}`])
     expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('was moved to')])
@@ -102,7 +102,7 @@ test('--undo with a wrong config names each problem and its place', async () => 
   expect([code, stderr]).toEqual([1, expect.stringMatching(/relay\.yaml:2:\d+ listen\.public\.port.*the config has/s)])
 })
 
-test('a move is undone even if the new store is gone, with a note that it was not asked', async () => {
+test('a move is undone even if the new store is gone, and the output says that it is gone', async () => {
   const folder = temporaryFolder()
   const config = writeConfig(folder, NO_CARRIER)
   const [old, next] = [

@@ -14,14 +14,14 @@ const OPERATOR = { RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.passwor
 
 type World = Awaited<ReturnType<typeof startWorld>>
 
-/** The relay of tests that look only at their own parcels. */
+/** One relay for all tests that look only at their own parcels. */
 let shared: World
 beforeAll(async () => {
   shared = await startWorld()
 })
 afterAll(() => shared.stop())
 
-/** Returns the commands on a relay, and the answers of its carrier. */
+/** Returns a function that runs commands on a relay, and the answers of its carrier, which a test may set. */
 function start(world = shared) {
   async function run(args: readonly string[], env: NodeJS.ProcessEnv = OPERATOR) {
     const relay = shipped()
@@ -52,7 +52,7 @@ test('parcels are watched, refreshed and shown by commands', async () => {
   })
   const shown = await run(['history', '95000001'])
   expect([shown.code, shown.out]).toEqual([0, expect.stringContaining('CLI00001 (tracking number), 95000001 (tracking id)\nnext check 2')])
-  // The reason of the next check is a sentence.
+  // The reason for the next check is a sentence.
   expect(shown.out).toMatch(/\nnext check \S+Z \(\w.+\.\)\n/)
   expect(shown.out).toMatch(/TerminalArrived {2}ArrivedT2 {2}Stockholm {2}\[poll \d{4}-\d\d-\d\dT[\d:.]+Z\]\n$/)
   const json = await run(['history', 'CLI00001', '--json'])
@@ -82,7 +82,7 @@ test('a file is watched in parts, and bad lines are reported by their number in 
   expect(err.split('\n').filter((line) => line.includes('watching'))).toEqual(['watching: 6,001 lines'])
 })
 
-test('a column of a UTF-16 file is watched, and numbers may be typed as they are printed', async () => {
+test('a column of a UTF-16 file is watched, and numbers may have spaces and hyphens', async () => {
   const { says, run } = start()
   says.set('CLU00001SE', () => answerBody({ trackingIds: ['95000002'] }))
   const file = join(temporaryFolder(), 'unicode.csv')

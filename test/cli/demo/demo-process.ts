@@ -7,7 +7,7 @@ import { shipped } from '../../support/runner/shipped.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { ownGroup, tieToTest } from '../../support/runner/tied-process.ts'
 
-/** Starts the shipped command in a process group and a folder for temporary files of its own. */
+/** Starts the demo with the shipped command, in its own process group and with its own temporary folder. */
 export function startDemo(flags: readonly string[]) {
   const { args, env } = shipped()
   const folder = temporaryFolder()
@@ -23,7 +23,7 @@ export function startDemo(flags: readonly string[]) {
   const lines: string[] = []
   for (const stream of [child.stdout, child.stderr]) createInterface(stream).on('line', (line) => lines.push(line))
   const ended = once(child, 'close')
-  /** Waits for this output. Fails with all output if the demo ends before. */
+  /** Waits until the demo has printed `text`. If the demo ends first, this fails with all its output. */
   const said = (text: string) =>
     expect
       .poll(
@@ -51,6 +51,6 @@ export function startDemo(flags: readonly string[]) {
   return { child, lines, folder, ended, said, between, isAlone }
 }
 
-/** Returns the first address in the line with this name. */
+/** Returns the first address in the line that contains `name`. */
 export const addressOf = (lines: readonly string[], name: string) =>
   /http:\/\/127\.0\.0\.1:\d+/.exec(lines.find((line) => line.includes(name)) ?? '')?.[0] ?? ''

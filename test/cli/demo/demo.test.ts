@@ -23,7 +23,7 @@ testWith(
   'bash',
   'curl',
   'openssl',
-)('the demo shows where everything is, completes every history, and Ctrl-C leaves nothing', async () => {
+)('the demo shows its addresses, completes every history, and leaves nothing after Ctrl-C', async () => {
   const demo = startDemo(['--free-ports', '--parcels', '6', '--seconds', '3'])
   await demo.said('Ctrl-C ends the demo.')
   const [publicUrl, internalUrl, carrierUrl, subscriberUrl] = ['relay, public', 'relay, internal', 'sandbox carrier', 'subscriber  '].map(
@@ -47,7 +47,7 @@ testWith(
   const counts = () =>
     /lost by the carrier (\d+) · gaps filled by polls (\d+)/.exec(demo.lines.findLast((line) => line.includes('6/6')) ?? '') ?? []
   expect(Number(counts()[1])).toBeGreaterThan(0)
-  // Each lost push is a gap, and in a complete history a poll has filled it.
+  // Each lost push leaves a gap, which a poll has filled once the history is complete.
   expect(counts()[2]).toBe(counts()[1])
   const said = demo.lines.join('\n')
   expect(said).toMatch(/^subscriber got +[A-Z0-9]+ {2}\w+( in \S+)?, signature valid$/m)

@@ -8,7 +8,7 @@ import type { Stage } from '../../../src/cli/demo/stage.ts'
 import { startSandbox } from '../../../src/sandbox/sandbox.ts'
 import { startWebhookReceiver } from '../../support/network/webhook-receiver.ts'
 
-/** Finishes a world whose receiver got all pushes that were not lost, and for which the relay answers as `historyOf` says. */
+/** Simulates 12 parcels to their end, and returns their picture. `historyOf` makes the relay's answer from the carrier's. */
 async function finishedPicture(loss: number, historyOf: (answer: string) => string | null): Promise<Picture> {
   await using receiver = await startWebhookReceiver()
   const sandbox = await startSandbox({ speed: 0, parcels: 12, hard: 0.3, webhookUrls: [receiver.url], faults: { loss } })
@@ -24,14 +24,14 @@ async function finishedPicture(loss: number, historyOf: (answer: string) => stri
 
 const marksOfLost = ({ parcels }: Picture) => parcels.flatMap(({ events }) => events.filter(({ lost }) => lost).map(({ mark }) => mark))
 
-/** The addresses of a demo, as long as they can be. */
+/** A demo whose addresses have the greatest possible length. */
 const STAGE = {
   replicas: [{ internalUrl: 'http://127.0.0.1:65534' }, { internalUrl: 'http://127.0.0.1:65535' }],
   carrier: { url: 'http://127.0.0.1:65533' },
 } as unknown as Stage
 const PINNED = pinsOfGuide(STAGE)
 
-test('a history equal to the carrier’s is complete, and polls filled all that was lost', async () => {
+test('a history equal to the carrier’s is complete, and polls filled each lost entry', async () => {
   const picture = await finishedPicture(0.3, (answer) => answer)
   const totals = totalsOf(picture)
   expect(totals).toMatchObject({ complete: 12, parcels: 12, filled: totals.lost })
@@ -40,17 +40,17 @@ test('a history equal to the carrier’s is complete, and polls filled all that 
   expect(totals.lost).toBeGreaterThan(10)
 })
 
-test('one byte of difference is not complete', async () => {
+test('a history that differs from the carrier’s by one byte is not complete', async () => {
   expect(totalsOf(await finishedPicture(0, (answer) => `${answer} `)).complete).toBe(0)
 })
 
-test('a lost entry that the relay lacks counts as missing, and a pushed one does not', async () => {
+test('a lost entry that the relay lacks counts as missing, and a pushed entry does not', async () => {
   const picture = await finishedPicture(0.3, () => null)
   expect(totalsOf(picture)).toMatchObject({ complete: 0, filled: 0 })
   for (const { lost, mark } of picture.parcels.flatMap(({ events }) => events)) expect(mark).toBe(lost ? 'missing' : 'pushed')
 })
 
-test('the difference of two pictures reports each change once', async () => {
+test('a change between two pictures is reported once', async () => {
   const missing = await finishedPicture(0.3, () => null)
   const filled = await finishedPicture(0.3, (answer) => answer)
   const kinds = (before: Picture | null, now: Picture) => new Set(happeningsBetween(before, now).map(({ kind }) => kind))
@@ -97,7 +97,7 @@ test('the live view overwrites its lines and never clears the screen', async () 
   expect(text.split('a note')).toHaveLength(2)
 })
 
-test('the next commands stay whole below the picture on 80 columns and 24 rows', async () => {
+test('the suggested commands are shown in full below the picture on 80 columns and 24 rows', async () => {
   const picture = await finishedPicture(0.3, (answer) => answer)
   for (const pinned of [pinsOfGuide(STAGE), pinsOfMore(STAGE, picture)]) {
     const lines = layOut(picture, { news: ['push received     AB123456789SE  Created'], pinned }, { columns: 80, rows: 24 })
@@ -127,7 +127,7 @@ test('the introduction, up to the lines to paste, fits 80 columns', () => {
   }
 })
 
-test('a terminal that is too narrow for a command shows none of it', async () => {
+test('a command is not shown at all on a terminal that is too narrow for it', async () => {
   const picture = await finishedPicture(0.3, () => null)
   const lines = layOut(picture, { news: [], pinned: pinsOfMore(STAGE, picture) }, { columns: 60, rows: 40 })
   expect(lines.join('\n')).not.toContain('curl')

@@ -25,21 +25,21 @@ function isRunning(pid: number): boolean {
   }
 }
 
-test('with --store postgres two replicas share pushes and roles and answer as the carrier', async () => {
+test('with --store postgres, two replicas share pushes and roles, and answer like the carrier', async () => {
   const demo = startDemo(FLAGS)
   expect(await demo.ended).toEqual([0, null])
   const said = demo.lines.join('\n')
   expect(said).toMatch(/All 6 histories are complete: .*\n\(asked of replica 1 and replica 2\) is byte for byte/)
   const [one, other] = [lastOf(demo.lines, 'replica 1'), lastOf(demo.lines, 'replica 2')]
   expect(Math.abs(one.pushes - other.pushes)).toBeLessThanOrEqual(3)
-  // Each webhook belongs to one replica, and there are several webhooks.
+  // Each webhook belongs to one replica. There are several, so both replicas may have the role "delivers".
   const roles = [...one.roles.split(', '), ...other.roles.split(', ')].toSorted()
   expect(roles.slice(roles.lastIndexOf('delivers'))).toEqual(['delivers', 'keeps house', 'polls'])
   expect(said).not.toMatch(/has ended;|with a wrong signature/)
   expect(demo.isAlone()).toBe(true)
 })
 
-onlyLong(test)('when one of the two is killed, the other takes its roles and every history completes', async () => {
+onlyLong(test)('when one of two replicas is killed, the other takes its roles and completes all histories', async () => {
   const demo = startDemo(FLAGS)
   await demo.said('delivers')
   const delivering = /(replica \d): .*delivers/.exec(demo.lines.findLast((line) => line.includes('delivers')) ?? '')?.[1] ?? ''

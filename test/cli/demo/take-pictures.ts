@@ -11,7 +11,7 @@ import { ownGroup, tieToTest } from '../../support/runner/tied-process.ts'
 
 const FOLDER = 'docs/images'
 const WIDTH = 1200
-/** A history of this length fits the picture, and has entries from pushes and from polls. */
+/** The picture of a history fits this many entries. They must include some from pushes and some from polls. */
 const ROWS = 5
 
 /** Runs the demo until its histories are complete. Returns the address of its portal. */
@@ -22,7 +22,7 @@ async function startDemo() {
     url = /relay, internal +(\S+)/.exec(line)?.[1] ?? url
     if (line.includes('histories are complete')) break
   }
-  // Discard its later output, so that the pipe does not fill up.
+  // Discard the rest of the demo's output, so that the pipe does not fill up.
   demo.stdout.resume()
   return { url, demo }
 }
@@ -36,7 +36,7 @@ async function findParcelOfBothDoors(page: Page): Promise<string> {
     const text = (await historyOf(page).getByRole('row').allTextContents()).slice(0, ROWS + 1).join(' ')
     if (text.includes('no push came') && text.includes('a poll agreed')) return path ?? ''
   }
-  throw new Error('a poll alone brought no entry of any parcel')
+  throw new Error('no parcel has recent entries from both pushes and polls')
 }
 
 const historyOf = (page: Page) => page.getByRole('table', { name: 'History, newest first' })

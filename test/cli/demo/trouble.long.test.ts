@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { loggedInAt } from '../../support/portal/portal-visitor.ts'
 import { addressOf, startDemo } from './demo-process.ts'
 
-/** What the pages of the demo's portal must say about the announced problems. */
+/** The texts that pages of the demo's portal must show about the problems that the demo announces. */
 const TROUBLE = [
   [
     '/',
@@ -16,7 +16,7 @@ const TROUBLE = [
   ['/parcels/AB123456798SE', ['nothing known', 'knows nothing of it']],
 ] as const
 
-test('the portal of a demo shows the announced problems, and the histories become complete', async () => {
+test('the portal of a demo shows the problems that it announces, and all histories complete', async () => {
   const demo = startDemo(['--free-ports', '--parcels', '6', '--seconds', '3'])
   await demo.said('Ctrl-C ends the demo.')
   expect(demo.lines.join('\n')).toMatch(/There is trouble to look at: the webhook billing fails/)

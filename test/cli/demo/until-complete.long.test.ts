@@ -4,7 +4,7 @@ import { addressOf, startDemo } from './demo-process.ts'
 
 test('the shipped demo finds a free port, says so, and with --until-complete ends with 0', async () => {
   const occupant = createServer().listen(8090, '127.0.0.1')
-  // If another process already uses the port, the test works too.
+  // The test also works if another process already uses the port.
   occupant.on('error', () => undefined)
   onTestFinished(() => void occupant.close())
   const demo = startDemo(['--parcels', '3', '--seconds', '1', '--until-complete'])
