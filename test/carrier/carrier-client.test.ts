@@ -255,23 +255,20 @@ describe('problems of the carrier', () => {
     }
   })
 
-  test.each([301, 302, 303, 307, 308])(
-    'P4: a redirect %i is not followed, its target gets no token, and it is logged once',
-    async (status) => {
-      let strangers = 0
-      const elsewhere = await openHttp((_request, response) => {
-        strangers += 1
-        json(response, 200, goodBody)
-      })
-      const { url, asked } = await openCarrier({
-        status: (_, response) => response.writeHead(status, { location: `${elsewhere}/v1/status/AB123456789SE/all` }).end(),
-      })
-      const { fetchAll, lines } = connect(url)
-      for (let n = 0; n < 3; n++) expect(await fetchAll()).toEqual({ kind: 'unavailable', reason: 'redirect' })
-      expect([asked.status, strangers]).toEqual([3, 0])
-      expect(lines.filter((line) => line.includes('"level":"error"') && line.includes('redirects'))).toHaveLength(1)
-    },
-  )
+  test.each([301, 302, 303, 307, 308])('P4: a redirect %i is not followed, and is logged only once', async (status) => {
+    let strangers = 0
+    const elsewhere = await openHttp((_request, response) => {
+      strangers += 1
+      json(response, 200, goodBody)
+    })
+    const { url, asked } = await openCarrier({
+      status: (_, response) => response.writeHead(status, { location: `${elsewhere}/v1/status/AB123456789SE/all` }).end(),
+    })
+    const { fetchAll, lines } = connect(url)
+    for (let n = 0; n < 3; n++) expect(await fetchAll()).toEqual({ kind: 'unavailable', reason: 'redirect' })
+    expect([asked.status, strangers]).toEqual([3, 0])
+    expect(lines.filter((line) => line.includes('"level":"error"') && line.includes('redirects'))).toHaveLength(1)
+  })
 
   test('P4: the credentials are not sent to a redirect’s target either', async () => {
     let strangers = 0

@@ -49,14 +49,10 @@ describe('problems', () => {
   test.each([
     ['a missing setting', 'webhook: {}\n', 'relay.yaml:1:1 webhook.sharedKeys: is missing; it must be a list'],
     ['an empty setting', withLines('log:'), 'relay.yaml:3:1 log: is empty; it must be a group of settings'],
-    [
-      'an unknown key that resembles a known one',
-      withLines('retenton: {}'),
-      'relay.yaml:3:1 retenton: is not a known key; did you mean retention?',
-    ],
+    ['a key close to a known one', withLines('retenton: {}'), 'relay.yaml:3:1 retenton: is not a known key; did you mean retention?'],
     ['a key in another style', withLines('shutdown_timeout: 10s'), 'did you mean shutdownTimeout?'],
     [
-      'an unknown key that resembles no known one',
+      'a key that is close to no known one',
       withLines('log: { zzz: 1 }'),
       'relay.yaml:3:8 log.zzz: is not a known key; the keys here are level',
     ],
@@ -127,11 +123,7 @@ describe('problems', () => {
       withLines('retention: { feed: 100d }'),
       'relay.yaml:3:20 retention.feed: is longer than retention.raw, which is 90d (by default)',
     ],
-    [
-      'a word other than never for identifierReuseAfter',
-      withLines('identifierReuseAfter: soon'),
-      'must be never, or a duration such as 180d',
-    ],
+    ['a word that is not never or a duration', withLines('identifierReuseAfter: soon'), 'must be never, or a duration such as 180d'],
     ['a bad zone', withLines('poll: { quietHours: { from: "00:00", to: "05:00", zone: Mars } }'), 'must be a time zone'],
     [
       'quiet hours of no length',

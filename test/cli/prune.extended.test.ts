@@ -27,7 +27,7 @@ function numberIn(text = ''): number {
   return Number(text.replaceAll(',', ''))
 }
 
-/** Pushes, and dates the pushes back to 100 days ago. */
+/** Sends pushes, and stores that all except the newest came 100 days ago. */
 async function pushLongAgo(publicUrl: string, path: string, count: number): Promise<void> {
   for (let at = 0; at < count; at++) {
     const body = pushBody({ trackingIds: [String(72_000_000 + at)], eventTime: new Date().toISOString(), location: 'x'.repeat(20_000) })
@@ -36,7 +36,7 @@ async function pushLongAgo(publicUrl: string, path: string, count: number): Prom
   await changeStoredRows(path, `update inbox set received_at_ms = ${Date.now() - 100 * DAY_MS} where id < (select max(id) from inbox)`)
 }
 
-test('prune says what would go, removes it, and compacts the file when the relay is stopped', async () => {
+test('prune says what it would remove, removes it, and compacts the file of a stopped relay', async () => {
   const folder = temporaryFolder()
   const path = join(folder, 'relay.db')
   const config = writeConfig(folder, NO_CARRIER, {})
@@ -61,7 +61,7 @@ test('prune says what would go, removes it, and compacts the file when the relay
       wouldGo: { pushBytes: { count: 0 } },
     })
     expect((await operate('GET', '/relay/audit?limit=1')).body).toMatchObject({ actions: [{ action: 'retention.ordered' }] })
-    // The relay holds the store.
+    // The running relay uses the file, so it cannot be compacted.
     expect(await prune(compact)).toMatchObject({ code: 1, stderr: expect.stringContaining('already running') })
   }
   const before = await storedNumber(path, 'select count(*) from inbox')

@@ -36,7 +36,7 @@ test('reload says what changed, what needs a restart, and what is wrong in the f
   expect((await operate('GET', '/relay/operator-events?limit=1')).body).toMatchObject({ events: [{ event: 'reload_failed' }] })
 })
 
-test('a reload reads the file of a secret again, though the config is the same', async () => {
+test('a reload reads a secret file again, even if the config file has not changed', async () => {
   const folder = temporaryFolder()
   const [file, before, after] = [join(folder, 'shared_key'), 'a-key-of-the-carrier-before', 'a-key-of-the-carrier-after']
   writeFileSync(file, before)

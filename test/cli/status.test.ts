@@ -49,7 +49,7 @@ test('status shows the verdict first, then each problem with what to do, and exi
   })
 })
 
-test('status says that a carrier was not asked yet, and parcels lists what it does not know', async () => {
+test('status says if the carrier was not asked yet, and parcels lists what it does not know', async () => {
   const world = await startWorld()
   onTestFinished(() => world.stop())
   const run = commandsOf(world)
@@ -65,7 +65,7 @@ test('status says that a carrier was not asked yet, and parcels lists what it do
   expect((await run('parcels', 'UN', '--unknown')).stdout).toMatch(/^TRACKING NUMBER .*\nUN300000001SE .*\n$/)
   expect(await row('carrier')).toMatch(/ +answers +answered .* ago; \d of today's [\d,]+ calls are used$/)
   expect(await row('parcels')).toMatch(/ 3 known, 3 polled, \d due now$/)
-  // A pushed parcel of which the carrier knows no identifier is polled no more.
+  // A parcel from a push is no longer polled if the carrier does not know any of its identifiers.
   await world.push(pushBody({ trackingIds: ['75000001'] }))
   await run('refresh', '75000001')
   expect(await row('parcels')).toMatch(/, 1 given up as unknown to the carrier \(parcel-relay parcels --stopped unknown\)$/)
@@ -87,12 +87,12 @@ test('status exits with 0 for a few pushes in quarantine, which can wait, and wi
   expect(await run('status')).toMatchObject({ code: 1, stdout: expect.stringContaining('10 pushes are in quarantine') })
 })
 
-test('status says how many pushes got 503 and when, also after the disk has room and a restart', async () => {
+test('status says how many pushes got 503 and when, even after a restart with enough disk', async () => {
   const full = await relayOfTest({ limits: { freeSpaceMin: '1024GB' } })
   for (let nth = 0; nth < 3; nth++) expect((await push(full.publicUrl, pushBody({ trackingIds: [`7300000${nth}`] }))).status).toBe(503)
   const during = await commandsOf(full)('status')
   expect([during.code, during.stdout]).toEqual([1, expect.stringContaining('Pushes were answered with 503, 3 times')])
-  // Settings are stored meanwhile, as the runbook says.
+  // While pushes get 503, the relay still stores settings, as the runbook says.
   expect((await commandsOf(full)('endpoints', 'add', 'shop', 'http://shop.internal/', '--backfill', '--disabled')).code).toBe(0)
   await full.stop()
   const relay = await relayOfTest({}, { folder: full.folder })
@@ -106,14 +106,14 @@ test('status says how many pushes got 503 and when, also after the disk has room
   expect(after.stdout).toContain('ask it to send again what got 503 between these times')
 })
 
-test('status says when the pushes that got 503 have come again', async () => {
+test('status says how many of the pushes that got 503 have come again', async () => {
   const relay = await relayOfTest()
   const run = commandsOf(relay)
   const store = join(relay.folder, 'relay.db')
   renameSync(store, `${store}.away`)
   let id = 73_100_000
   const refused: Buffer[] = []
-  // Pushes are taken until the relay notices that its store is gone.
+  // The relay accepts pushes until it notices that its store is gone.
   while (refused.length < 2) {
     const body = pushBody({ trackingIds: [String(id++)] })
     if ((await push(relay.publicUrl, body)).status === 503) refused.push(body)

@@ -7,12 +7,12 @@ const listOf = (ids: readonly number[], next: string | null) => ({
   next,
 })
 
-test('a check is due now once its time has come, as status counts it, and not before', () => {
+test('a check that is due is shown as "now", and an earlier time as the wait until it is due', () => {
   const at = new Date(10_000).toISOString()
   expect([10_000, 9_999, 8_000].map((nowMs) => until(at, nowMs))).toEqual(['now', 'in less than a second', 'in 2 s'])
 })
 
-test('a look whose list is full of new deliveries may lack some, unless it is the first', () => {
+test('a list that has only new deliveries may lack some, unless it is the first list', () => {
   const followed = createFollowedDeliveries({ firstMax: 2 })
   expect(followed.look(listOf([3, 2, 1], 'more'))).toMatchObject({ changed: [{ id: '2' }, { id: '3' }], mayLackSome: false })
   expect(followed.look(listOf([5, 4, 3], 'more'))).toMatchObject({ changed: [{ id: '4' }, { id: '5' }], mayLackSome: false })

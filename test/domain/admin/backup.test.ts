@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { isScheduled, nameProblem, outlived, parseBackupState, parseManifest, scheduledName } from '../../../src/domain/admin/backup.ts'
 
-test.each(['a', 'before-upgrade', '2026.11.27_a', 'A'.repeat(80)])('%s is a name for a backup', (name) => {
+test.each(['a', 'before-upgrade', '2026.11.27_a', 'A'.repeat(80)])('%s is a valid name for a backup', (name) => {
   expect(nameProblem(name)).toBeNull()
 })
 
@@ -20,7 +20,7 @@ test.each([
   expect(nameProblem(name)).toContain(problem)
 })
 
-test('a scheduled backup is named after its second in UTC', () => {
+test('the name of a scheduled backup is its time in UTC, to the second', () => {
   expect(scheduledName(Date.UTC(2026, 10, 27, 3, 15, 0, 250))).toBe('scheduled-20261127T031500Z')
   expect(isScheduled('scheduled-20261127T031500Z')).toBe(true)
   expect(isScheduled('scheduled-mine')).toBe(false)

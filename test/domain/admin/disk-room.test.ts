@@ -17,16 +17,16 @@ test('a disk is low below twice the room that pushes need', () => {
   expect([isDiskLow(room(200)), isDiskLow(room(199))]).toEqual([false, true])
 })
 
-test('pushes stop when the disk would be full at the pace of the known hours', () => {
+test('pushes are expected to stop when the disk is full at the pace of the known hours', () => {
   // 400 MB were used in the eight hours since the first hour ended, and 200 MB are left above the limit.
   expect(refusesFromMs(room(300), [hour(0, null), hour(HOUR, 700), hour(2 * HOUR, 100)], NOW)).toBe(NOW + 4 * HOUR)
 })
 
 test.each([
   ['nothing is known', []],
-  ['it grows emptier', [hour(0, 200)]],
-  ['it is only being filled for a quarter of an hour', [hour(NOW - 1.25 * HOUR, 900)]],
+  ['its free space grows', [hour(0, 200)]],
+  ['it has been filling up for only a quarter of an hour', [hour(NOW - 1.25 * HOUR, 900)]],
   ['it would take years', [hour(0, 300.001)]],
-])('nothing is predicted if %s', (_what, hours) => {
+])('no end of pushes is predicted for a disk if %s', (_what, hours) => {
   expect(refusesFromMs(room(300), hours, NOW)).toBeNull()
 })

@@ -16,7 +16,7 @@ function explained(status: number, answer: string) {
   return problemsOf(situation).map((problem) => explainProblem(problem, situation, 10_000))
 }
 
-test.each([401, 403])('an endpoint that answers %i probably has another key, and the steps compare the keys', (status) => {
+test.each([401, 403])('an endpoint that answers %i may have a wrong key, and the steps compare the keys', (status) => {
   const [problem] = explained(status, 'signature does not match\nat line 1')
   expect(problem?.evidence[0]).toBe(
     `It answers ${status} "signature does not match": it does not accept the signature. Does it have the current key?`,
@@ -24,7 +24,7 @@ test.each([401, 403])('an endpoint that answers %i probably has another key, and
   expect(problem?.todo[0]).toMatch(/parcel-relay endpoints show billing.*parcel-relay fingerprint --key-file FILE/)
 })
 
-test('an endpoint that fails inside is shown with its answer to the people who run it', () => {
+test('if an endpoint answers 503, the step is to give its answer to the people who run it', () => {
   const [problem] = explained(503, '')
   expect(problem?.evidence[0]).toBe('It answers 503: it can be reached, but fails inside.')
   expect(problem?.todo[0]).toBe('Give its answer to the people who run billing: parcel-relay endpoints show billing.')

@@ -27,14 +27,14 @@ test('a failed call to the carrier is in the headline, and the caveat says when 
   })
 })
 
-test('a refusal that the breaker does not count is announced as no problem to come', () => {
+test('a 429 of the carrier is mentioned, but not announced as a coming problem', () => {
   const limited = { ...TIMED_OUT, lastFailure: { reason: 'rate_limited', atMs: NOW } } as const
   expect(headline({ carrier: limited }).caveats).toEqual([
     'The last call to the carrier failed less than a second ago: it asked for fewer calls (429).',
   ])
 })
 
-test('a new relay whose carrier does not answer says both', () => {
+test('the headline of a new relay also says that its carrier does not answer', () => {
   const fresh = { counts: { ...WELL.counts, parcels: 0 }, pushes: { ...WELL.pushes, lastPushAtMs: null } }
   expect(headline({ ...fresh, carrier: TIMED_OUT })).toMatchObject({
     verdict: 'new',
@@ -42,7 +42,7 @@ test('a new relay whose carrier does not answer says both', () => {
   })
 })
 
-test('pushes that are watched after a silence are in the headline beside a failed call', () => {
+test('the headline names a failed call as well as pushes that are watched after a silence', () => {
   const [fromMs, sinceMs, untilMs] = [10_000, 50_000, 1_850_000]
   const lastSilence = { fromMs, toMs: sinceMs }
   const pushes = { ...WELL.pushes, health: 'lossy' as const, lastSilence, probation: { sinceMs, untilMs, pushes: 4 } }
@@ -53,7 +53,7 @@ test('pushes that are watched after a silence are in the headline beside a faile
   )
 })
 
-test('pushes that are not understood are in the headline, with how many of the newest', () => {
+test('the headline names pushes that are not understood, and the caveat says how many', () => {
   const newest = { count: 20, misread: 12, areTooMany: true, misreadAtMs: NOW - 4000 }
   expect(headline({ pushes: { ...WELL.pushes, newest } })).toEqual({
     verdict: 'works',
@@ -62,7 +62,7 @@ test('pushes that are not understood are in the headline, with how many of the n
   })
 })
 
-test('problems are counted, and the caveats stay beside them', () => {
+test('the headline counts problems, and keeps the caveats', () => {
   const silent = { pushes: { ...WELL.pushes, health: 'silent' as const } }
   expect(headline({ ...silent, carrier: TIMED_OUT })).toMatchObject({
     verdict: 'problems',
@@ -71,7 +71,7 @@ test('problems are counted, and the caveats stay beside them', () => {
   })
 })
 
-test('refused pushes that anybody may have sent are no problem, and are told beside the verdict', () => {
+test('refused pushes that anybody may have sent are a caveat, not a problem', () => {
   const spell = { count: 12, fromMs: 1000, untilMs: 61_000 }
   const { verdict, text, caveats } = headline({
     refused: [

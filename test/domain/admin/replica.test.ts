@@ -28,7 +28,7 @@ const world = fc.record({
   held: fc.array(fc.tuple(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 9 })), { maxLength: 30 }),
 })
 
-test('live replicas end with equal shares of all roles, and no role moves needlessly', () => {
+test('live replicas end with equal shares of all roles, and then no role moves any more', () => {
   fc.assert(
     fc.property(world, ({ live, endpoints, held }) => {
       const dispatchers = endpoints.map((id) => dispatcherOf(String(id)))

@@ -10,7 +10,7 @@ test.each([
   [1e9, 2e9],
   [1e9 + 1, 2e9],
   [7e9 + 5, 8e9],
-])('after %i a counter continues at %i', (last, next) => {
+])('after a restore, a counter that was at %i continues at %i', (last, next) => {
   expect(nextMultiple(last)).toBe(next)
 })
 
@@ -21,7 +21,7 @@ test.each([
   [999_999_999, restore],
   [1e9, null],
   [1e9 + 1, null],
-])('a reader at %i is in the gap: %j', (sequence, gap) => {
+])('a reader at sequence %i is in the gap of this restore: %j', (sequence, gap) => {
   expect(gapAt([restore], sequence)).toEqual(gap)
 })
 

@@ -58,7 +58,7 @@ describe('data that may not be removed', () => {
     parcelId: fc.integer({ min: 0, max: 5 }),
   })
 
-  test('bytes that are still needed stay in any order of pushes, and all others go', () => {
+  test('the bytes of a push are cleared unless they are needed, whatever the order of pushes', () => {
     fc.assert(
       fc.property(fc.array(push), fc.array(fc.integer({ min: 1, max: 5 })), fc.boolean(), (pushes, waiting, isBehind) => {
         const rows = pushes.map(({ age, ...rest }, at) => ({ ...rest, inboxId: at, receivedAtMs: ago(age), bodyBytes: 1 }))
@@ -75,7 +75,7 @@ describe('data that may not be removed', () => {
     )
   })
 
-  test('a parcel goes when its last entry, order and request are old, and nothing waits', () => {
+  test('a parcel is removed when everything about it is old and nothing waits for it', () => {
     const age = fc.record({
       activated: days,
       watched: fc.option(days),
@@ -115,7 +115,7 @@ describe('data that may not be removed', () => {
     }
   }
 
-  test('an entry that the carrier dates in the future counts from when it was learnt', () => {
+  test('the age of an entry dated in the future counts from when the relay learnt of it', () => {
     const row = parcelOf(1, { age: { activated: 50, latest: 50 }, isPolled: false })
     const dated = { ...row, latest: { status: 'Created', atMs: NOON + 999 * DAY_MS, learntAtMs: ago(50) } }
     const needs = { awaited: new Set<number>(), delivered: new Set<number>(), isBehind: false, ownerOfNewestPush: 9 }
@@ -123,7 +123,7 @@ describe('data that may not be removed', () => {
     expect(decideParcels([dated], { ...needs, delivered: new Set([1]) }, NOON, retention).retired).toEqual([])
   })
 
-  test('an open push without a parcel stays as long as `held`, and a closed one as `history`', () => {
+  test('a push without a parcel stays for `held` if it is in quarantine, else for `history`', () => {
     const rows = [50, 70].flatMap((age) => [
       { inboxId: age, receivedAtMs: ago(age), state: 'quarantined' as const },
       { inboxId: age + 1, receivedAtMs: ago(age), state: 'dismissed' as const },
@@ -131,7 +131,7 @@ describe('data that may not be removed', () => {
     expect(decideUnrecorded(rows, NOON, retention)).toMatchObject({ removed: [51, 70, 71], closed: [70], held: { count: 1 } })
   })
 
-  test('the feed keeps what a late endpoint needs, until that is older than `held`', () => {
+  test('the feed keeps what a slow endpoint still needs until it is older than `held`', () => {
     const marks = [80, 70, 61, 59, 20, 10, 9, 1].map((age, at): AgeMark => ({ atMs: ago(age), sequence: 100 * (at + 1), parcelId: 0 }))
     const behind = (queuedTo: number) => [{ endpointId: '7', queuedTo }]
     expect(decideFeed(marks, [], NOON, retention)).toMatchObject({ upTo: 600, passed: [], held: { count: 0 } })
@@ -155,7 +155,7 @@ describe('marks, which record when sequences were reached', () => {
     expect(markNow(after, given(ago(0))).isDoubted).toBe(false)
   })
 
-  test('marks of a clock that was wrongly ahead are dropped when it is corrected', () => {
+  test('marks of a clock that was wrongly ahead are dropped when the clock is corrected', () => {
     const marks = [...hourly(5, 4), { atMs: NOON + 300 * DAY_MS, sequence: 99, parcelId: 99 }]
     const { mark, droppedAfterMs, isDoubted } = markNow(marks, { atMs: ago(4), sequence: 99, parcelId: 99 })
     expect([mark.atMs, droppedAfterMs, isDoubted]).toEqual([ago(4), ago(4) - HOUR_MS, false])
@@ -190,7 +190,7 @@ describe('a pass', () => {
     expect(report.heldSinceMs).toBe(NOON - (2 * RETENTION_STAGES.length - 1))
   })
 
-  test('a pass is due an hour after the last one began, or while it has not ended', () => {
+  test('a pass is due an hour after the last one began, or if one has not ended yet', () => {
     const last = endPass(beginPass(NOON), NOON + 10)
     expect(isPassDue({ pass: null, last: null }, NOON)).toBe(true)
     expect(isPassDue({ pass: null, last }, NOON + HOUR_MS - 1)).toBe(false)
@@ -204,7 +204,7 @@ describe('a pass', () => {
     expect([report(null), report(ago(29)), report(ago(30))].map(isHeldLong)).toEqual([false, false, true])
   })
 
-  test('a batch has as many rows as fit, and at least one', () => {
+  test('a batch has as many rows as fit into its size, and at least one', () => {
     expect(upToSize([5, 5, 5], (size) => size, 10)).toEqual([5, 5])
     expect(upToSize([50, 5], (size) => size, 10)).toEqual([50])
     expect(upToSize([], (size: number) => size, 10)).toEqual([])

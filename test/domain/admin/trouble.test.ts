@@ -4,7 +4,7 @@ import { HOUR_MS, MINUTE_MS } from '../../support/runner/constants.ts'
 
 const NONE: KnownQuarantine = { troubles: [], told: [] }
 
-/** Looks at each of these times, with as many new pushes. Returns the counts of the events of each look. */
+/** Looks at each time at `fresh` new pushes in quarantine. Returns the counts in the events of each look. */
 function told(looks: readonly (readonly [atMs: number, fresh: number])[]): readonly (readonly number[])[] {
   let known = NONE
   return looks.map(([atMs, fresh]) => {
@@ -32,7 +32,7 @@ test('a trickle into quarantine is reported once an hour, with how many have com
   expect(told(trickle).flat()).toEqual([1, 7, 13])
 })
 
-test('after an hour without a quarantined push the next one is the first again', () => {
+test('after an hour without a quarantined push, the next one starts a new count', () => {
   expect(
     told([
       [0, 4],
@@ -44,7 +44,7 @@ test('after an hour without a quarantined push the next one is the first again',
   ).toEqual([[4], [], [5], [], [2]])
 })
 
-test('each reason of quarantine is reported by itself, since its first push', () => {
+test('each reason of quarantine has its own event, with the time of its first push', () => {
   const { events } = tellQuarantined(
     NONE,
     [

@@ -41,7 +41,7 @@ describe.each([
   ['pushes that could not be stored', { refused: [{ cause: 'not_stored', count: 355, fromMs: 1, untilMs: 2 }] }, 'pushes_refused'],
   ['a silence that is over', { pastSilence: { fromMs: 1, toMs: 2 } }, 'silence_over'],
   ['a failing endpoint', { endpoints: [endpoint({ health: failing })] }, 'endpoint_failing'],
-  ['an endpoint that its 410 disabled', { endpoints: [endpoint({ disabled: 'gone' })] }, 'endpoint_disabled'],
+  ['an endpoint disabled by its 410', { endpoints: [endpoint({ disabled: 'gone' })] }, 'endpoint_disabled'],
   ['a disk that is low', { disk: { ...DISK, freeBytes: 199 } }, 'disk_low'],
   ['a push in quarantine', { counts: { ...fine.counts, quarantined: 1 } }, 'quarantined'],
 ] satisfies readonly (readonly [string, Partial<Situation>, string])[])('%s', (_what, change, kind) => {
@@ -50,7 +50,7 @@ describe.each([
   })
 })
 
-test('a few pushes in quarantine can wait, and ten or more are graver than a failing endpoint', () => {
+test('nine pushes in quarantine are a warning, and ten are graver than a failing endpoint', () => {
   const judged = (quarantined: number) =>
     problemsOf({ ...fine, counts: { ...fine.counts, quarantined }, endpoints: [endpoint({ health: failing })] }).map((problem) => [
       problem.kind,
@@ -66,7 +66,7 @@ test('a few pushes in quarantine can wait, and ten or more are graver than a fai
   ])
 })
 
-test('losses that are over can wait, and pushes that anybody may have sent are no problem', () => {
+test('past losses are warnings, and refused pushes that anybody may have sent are no problem', () => {
   const refused = (['not_stored', 'overload', 'signature', 'path', 'size'] as const).map((cause) => ({
     cause,
     count: 9,
@@ -80,7 +80,7 @@ test('losses that are over can wait, and pushes that anybody may have sent are n
   ])
 })
 
-test('pushes that could not be stored are no problem any more when all have come again', () => {
+test('pushes that could not be stored stop being a problem once all have come again', () => {
   const spell = (again: number) => ({ cause: 'not_stored' as const, count: 9, fromMs: 1, untilMs: 2, comeback: { pushes: 3, again } })
   expect([kinds({ ...fine, refused: [spell(3), spell(2)] }), kinds({ ...fine, refused: [spell(3), spell(3)] })]).toEqual([
     ['pushes_refused'],
@@ -88,7 +88,7 @@ test('pushes that could not be stored are no problem any more when all have come
   ])
 })
 
-test('a silence counts as past for a day, and not while pushes are silent again', () => {
+test('a silence is shown as past for a day, unless pushes are silent again', () => {
   const lastSilence = { fromMs: 1000, toMs: 5000 }
   const pushes = { ...fine.pushes, lastSilence }
   expect([pastSilenceOf(pushes, 5000 + DAY_MS - 1), pastSilenceOf(pushes, 5000 + DAY_MS), pastSilenceOf(fine.pushes, 5000)]).toEqual([
@@ -103,7 +103,7 @@ test('an endpoint that an operator disabled is no problem, whatever its health w
   expect(kinds({ ...fine, endpoints: [endpoint({ disabled: 'operator', health: failing })] })).toEqual([])
 })
 
-test('polls cannot replace missed pushes while the carrier fails or refuses', () => {
+test('polls cannot replace missed pushes while the carrier fails or refuses the login', () => {
   expect(doPollsReplacePushes({ ...fine, carrier: { ...CARRIER, credentials: 'refused' } })).toBe(false)
   expect(doPollsReplacePushes({ ...fine, carrier: { ...CARRIER, breaker: { state: 'open', failures: 5, restMs: 1 } } })).toBe(false)
 })
@@ -112,7 +112,7 @@ test('a relay without a parcel or a push is new', () => {
   expect(isNew({ ...fine, counts: { ...fine.counts, parcels: 0 }, pushes: { ...fine.pushes, lastPushAtMs: null } })).toBe(true)
 })
 
-test('a disk with room is no problem, and a full one is the problem that stops pushes', () => {
+test('a disk with room is no problem, and a full disk is a problem of its own', () => {
   const full = { disk: { ...DISK, freeBytes: 99 }, notReady: ['disk_nearly_full: less than it needs'] }
   expect([
     kinds({ ...fine, disk: DISK }),
@@ -121,7 +121,7 @@ test('a disk with room is no problem, and a full one is the problem that stops p
   ]).toEqual([[], ['disk_full'], ['disk_full', 'not_ready']])
 })
 
-test('a relay without disk space shows that problem, even without a measurement', () => {
+test('a relay that reports a full disk without a measurement is not ready', () => {
   expect(kinds({ ...fine, notReady: ['disk_nearly_full: less than it needs'] })).toEqual(['not_ready'])
 })
 

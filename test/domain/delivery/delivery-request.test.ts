@@ -41,14 +41,14 @@ describe('the headers of a delivery', () => {
     }
   })
 
-  test('O8: verify as the specification says, but not after a byte has changed', () => {
+  test('O8: pass the check of the specification, but not after the body has changed', () => {
     const headers = createDeliverySigner({ current: KEY }, 'carrier', CONSTANT).headers(content, nowMs)
     const signature = headers['x-service-hmac-sha256'] ?? ''
     expect(createVerifier([KEY]).verify(body, signature)).toBe(0)
     expect(createVerifier([KEY]).verify(body.subarray(1), signature)).toBeNull()
   })
 
-  test('O9: have the old key’s signature as specified during a rotation, and the next key’s apart', () => {
+  test('O9: have the old key’s signature in a rotation, and the next key’s in a second header', () => {
     const signer = createDeliverySigner({ current: OLD_KEY, next: KEY }, 'carrier', CONSTANT)
     const both = { 'x-service-hmac-sha256': definedHmac(body, OLD_KEY), 'x-service-hmac-sha256-next': definedHmac(body, KEY) }
     expect(signer.headers(content, nowMs)).toMatchObject(both)
@@ -58,14 +58,14 @@ describe('the headers of a delivery', () => {
     })
   })
 
-  test('O9: stay as they were for a rotation that began with the new key in the main header', () => {
+  test('O9: have the old key’s signature second if the rotation began with the new key first', () => {
     const headers = createDeliverySigner({ current: KEY, previous: OLD_KEY }, 'carrier', CONSTANT).headers(content, nowMs)
     expect(headers['x-service-hmac-sha256']).toBe(definedHmac(body, KEY))
     expect(headers['x-service-hmac-sha256-previous']).toBe(definedHmac(body, OLD_KEY))
     expect(headers).not.toHaveProperty('x-service-hmac-sha256-next')
   })
 
-  test('stay the same in retries and replays, except the time', () => {
+  test('stay the same in retries and replays, except for the time and its signature', () => {
     const signer = createDeliverySigner({ current: KEY }, 'standard-webhooks', CONSTANT)
     const { 'webhook-timestamp': _, 'webhook-signature': __, ...first } = signer.headers(content, nowMs)
     const { 'webhook-timestamp': later, 'webhook-signature': ___, ...again } = signer.headers(content, nowMs + 3_600_000)
@@ -84,11 +84,11 @@ describe('signature: standard-webhooks', () => {
     createDeliverySigner({ current, next }, 'standard-webhooks', CONSTANT).headers(sent, nowMs)
 
   test.each([
-    ['a key with the prefix of that specification', `whsec_${base64Key}`, () => new Webhook(`whsec_${base64Key}`)],
+    ['a key with the prefix whsec_', `whsec_${base64Key}`, () => new Webhook(`whsec_${base64Key}`)],
     ['a plain text', KEY, () => new Webhook(Buffer.from(KEY, 'utf8'), { format: 'raw' })],
     ['Base64 that the receiver decodes', base64Key, () => new Webhook(base64Key)],
     ['Base64 that the receiver takes as text', base64Key, () => new Webhook(base64Key, { format: 'raw' })],
-    ['a prefix before what is no Base64', 'whsec_!!', () => new Webhook('whsec_!!', { format: 'raw' })],
+    ['the prefix before text that is not Base64', 'whsec_!!', () => new Webhook('whsec_!!', { format: 'raw' })],
   ] as const)('O8: the library of Standard Webhooks verifies what was signed with %s', (_, key, receiver) => {
     const headers = headersFor([key])
     expect(receiver().verify(body, headers)).toEqual(readBack(body.toString().trim()))
@@ -96,11 +96,11 @@ describe('signature: standard-webhooks', () => {
     expect(() => receiver().verify(body, { ...headers, 'webhook-id': 'evt_other' })).toThrow('No matching signature')
   })
 
-  test('the carrier’s own header is sent too, with the key’s text as its key', () => {
+  test('the carrier’s own header is sent too, signed with the whole text of the key', () => {
     expect(headersFor([`whsec_${base64Key}`])['x-service-hmac-sha256']).toBe(definedHmac(body, `whsec_${base64Key}`))
   })
 
-  test('O9: during rotation a receiver with either key verifies', () => {
+  test('O9: during a rotation, a receiver with either key can verify the signature', () => {
     const keys = [0, 1].map(() => `whsec_${randomBytes(32).toString('base64')}`)
     const headers = headersFor(keys)
     for (const key of keys) expect(new Webhook(key).verify(body, headers)).toEqual(readBack(body.toString().trim()))
@@ -153,7 +153,7 @@ describe('an entry found by a poll and sent as an event', () => {
     })
   })
 
-  test('is itself a valid event, from which another relay learns the same', () => {
+  test('is a valid event, from which another relay learns the same facts', () => {
     const polled = aPoll({ statuses: [{ eventTimestamp: '2026-03-01T10:00:00.250Z' }] })
     const reading = parseWebhookEvent(eventOf(polled), null)
     if (!reading.ok) throw new Error(reading.reason)

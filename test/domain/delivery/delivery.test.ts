@@ -21,7 +21,7 @@ const queuedAtMs = Date.parse('2026-03-01T12:00:00Z')
 const nowMs = queuedAtMs + 60_000
 const usedUp = policy.scheduleMs.length + 1
 const alive: EndpointHealth = { ...newHealth, lastSuccessAtMs: queuedAtMs + 1, failingSinceMs: queuedAtMs + 2 }
-/** The health of an endpoint that has failed for longer than it may. */
+/** The health of an endpoint that has failed for longer than an enabled endpoint may. */
 const worn: EndpointHealth = { ...newHealth, failingSinceMs: nowMs - 2 * FAILING_MAX_MS, failedForMs: 2 * FAILING_MAX_MS }
 /** Returns the health of an endpoint after an attempt for one of its parcels. */
 const healthThen = (health: EndpointHealth, outcome: AttemptOutcome, atMs: number) =>
@@ -54,7 +54,7 @@ const anyFailure: fc.Arbitrary<AttemptOutcome> = fc.oneof(
 )
 
 describe('settling a delivery', () => {
-  test.each([200, 201, 202, 204, 299])('O1: %i makes it delivered, at any attempt and for any health of the endpoint', (status) => {
+  test.each([200, 201, 202, 204, 299])('O1: a %i means delivered, at any attempt and for any health of the endpoint', (status) => {
     for (const attempts of [1, usedUp, 1000]) {
       for (const health of [newHealth, alive, worn]) {
         expect(settled({ kind: 'accepted', status }, { attempts, health })).toEqual({ state: 'delivered' })
@@ -88,7 +88,7 @@ describe('settling a delivery', () => {
     expect(settled(rejected(status, retryAfterMs))).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs + waitMs })
   })
 
-  test('a delivery at the end of its schedule is dead, and refused or unreachable', () => {
+  test('a delivery is dead at the end of its schedule, with the reason of its last failure', () => {
     const dead = (outcome: AttemptOutcome) => settled(outcome, { attempts: usedUp, health: alive })
     expect(dead(rejected(422))).toEqual({ state: 'dead', reason: 'receiver_refused' })
     expect(dead(rejected(302))).toEqual({ state: 'dead', reason: 'receiver_refused' })
@@ -97,7 +97,7 @@ describe('settling a delivery', () => {
     expect(dead(failed('forbidden'))).toEqual({ state: 'dead', reason: 'forbidden' })
   })
 
-  test('O6: no delivery dies while its endpoint has had no success since it began to fail', () => {
+  test('O6: a delivery stays alive if its endpoint has had no success since the first failure', () => {
     const firstFailedAtMs = queuedAtMs + 30_000
     const lastSuccesses = fc.oneof(fc.constantFrom(null, queuedAtMs, queuedAtMs + 1, firstFailedAtMs), fc.nat({ max: firstFailedAtMs }))
     fc.assert(
@@ -113,7 +113,7 @@ describe('settling a delivery', () => {
 
   test.each([
     ['', newHealth],
-    [', though it accepted something else just after this was queued', { ...newHealth, lastSuccessAtMs: queuedAtMs + 1 }],
+    [', even if it accepted another just after this one was queued', { ...newHealth, lastSuccessAtMs: queuedAtMs + 1 }],
   ])('O6: an endpoint that is down for three days loses nothing%s', (_when, healthAtQueuing) => {
     let health: EndpointHealth = healthAtQueuing
     let delivery: Delivery = { attempts: 0, spared: 0, firstFailedAtMs: null }
@@ -129,7 +129,7 @@ describe('settling a delivery', () => {
     expect(settle(delivery, accepted, atMs, policy, health, 0.5)).toEqual({ state: 'delivered' })
   })
 
-  test('an attempt counts and keeps the time of the first failure, unless it was interrupted', () => {
+  test('an attempt is counted, with the time of the first failure, unless it was interrupted', () => {
     const fresh: Delivery = { attempts: 0, spared: 0, firstFailedAtMs: null }
     const once = countAttempt(fresh, rejected(500), 1_000)
     expect(once).toEqual({ attempts: 1, spared: 0, firstFailedAtMs: 1_000 })
@@ -173,7 +173,7 @@ describe('settling a delivery', () => {
     expect(settle(exhausted, rejected(500), nowMs, policy, alive, 0.5).state).toBe('retrying')
   })
 
-  test('an attempt that a stop interrupts is no failure, and its delivery is due at once', () => {
+  test('an attempt that a stop of the relay interrupts is no failure, and is due again at once', () => {
     expect(settled(failed('interrupted'), { attempts: usedUp, health: worn })).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs })
     expect(healthThen(worn, failed('interrupted'), nowMs)).toBe(worn)
   })

@@ -24,7 +24,7 @@ const interrupted: AttemptOutcome = { kind: 'failed', reason: 'interrupted', det
 const failedAt = (...parcels: readonly number[]): EndpointHealth =>
   parcels.reduce((health, parcelId) => healthAfter(health, { parcelId, outcome: refused, atMs: NOW }, NOW), newHealth)
 
-/** Returns the health of a failing endpoint after this many failed probes, each made when it was due. */
+/** Makes `times` failed probes, each when it is due. Returns the health of the endpoint and the pauses before the probes. */
 function probedInVain(times: number, outcome = refused): { readonly health: EndpointHealth; readonly pausesMs: readonly number[] } {
   let health = startProbing(failedAt(1, 2, 3, 4, 5), refused, NOW)
   const pausesMs = [health.probing?.atMs ?? 0].map((atMs) => atMs - NOW)
@@ -43,13 +43,13 @@ describe('an endpoint starts to fail', () => {
     expect(shouldProbe(startProbing(failedAt(1, 2, 3, 4, 5), refused, NOW))).toBe('no')
   })
 
-  test('7.4: when they failed over fewer than five parcels, if nothing else waits', () => {
+  test('7.4: when its last five failed over fewer parcels, if no other parcel waits', () => {
     expect(shouldProbe(failedAt(1, 1, 1, 1, 1))).toBe('ask')
     expect(shouldProbe(failedAt(2, 1, 1, 1, 1, 1))).toBe('ask')
     expect(shouldProbe(failedAt(1, 2, 3, 4, 4))).toBe('ask')
   })
 
-  test('not if one of the five succeeded; an interrupted attempt does not count', () => {
+  test('not if one of its last five attempts succeeded, without counting interrupted ones', () => {
     const healthy = healthAfter(failedAt(1, 2, 3, 4), { parcelId: 5, outcome: accepted, atMs: NOW }, NOW)
     expect(healthy.failedParcels).toEqual([])
     const four = failedAt(1, 2, 3, 4)
@@ -58,7 +58,7 @@ describe('an endpoint starts to fail', () => {
 })
 
 describe('an endpoint that is failing', () => {
-  test('is probed after 5 s, and after each failed probe twice as late, up to 5 min', () => {
+  test('is probed after 5 s, and each failed probe doubles the pause, up to 5 min', () => {
     expect(probedInVain(8).pausesMs).toEqual([5, 10, 20, 40, 80, 160, 300, 300, 300].map((seconds) => seconds * 1000))
   })
 
@@ -79,13 +79,13 @@ describe('an endpoint that is failing', () => {
     expect(woken).toEqual({ ...newHealth, lastSuccessAtMs: NOW + HOUR_MS, round: health.round + 1, wokenAtMs: NOW + HOUR_MS })
   })
 
-  test('stops failing when an operator retries or enables it, each in a new round', () => {
+  test('stops failing when an operator retries or enables it, which begins a new round', () => {
     const { health } = probedInVain(2)
     expect(wakeWaiting(health, NOW)).toMatchObject({ probing: null, round: health.round + 1, failingSinceMs: NOW })
     expect(resetHealth(health, NOW)).toEqual({ ...newHealth, round: health.round + 1, wokenAtMs: NOW })
   })
 
-  test('is probed at once when its key has changed, and before it is failing all that waits is due', () => {
+  test('is probed at once after a change of its key, which makes all due if it is not failing yet', () => {
     const { health } = probedInVain(6)
     expect(tryChanged(health, NOW)).toEqual({ ...health, probing: { ...health.probing, atMs: NOW } })
     expect(tryChanged(failedAt(1, 2), NOW)).toMatchObject({ round: newHealth.round + 1, wokenAtMs: NOW, failingSinceMs: NOW })
@@ -105,7 +105,7 @@ describe('the next probe of a failing endpoint', () => {
   const refusal: AttemptOutcome = { kind: 'rejected', status: 401, retryAfterMs: null }
   const timesOf = (health: EndpointHealth, nowMs = NOW) => probeLooks(health, nowMs).map(({ atMs }) => (atMs - NOW) / 1000)
 
-  test('comes from anything that waits, once its pause is over', () => {
+  test('may use any waiting delivery once the pause is over', () => {
     expect(probeLooks(newHealth, NOW)).toEqual([])
     const { health } = probedInVain(3)
     const atMs = health.probing?.atMs ?? 0
@@ -113,7 +113,7 @@ describe('the next probe of a failing endpoint', () => {
     expect(probeLooks(health, atMs + 1)).toEqual([{ atMs: atMs + 1, exceptParcelIds: [], beforeRound: null }])
   })
 
-  test('comes sooner from what was not refused yet, while the endpoint answers 4xx', () => {
+  test('comes sooner with a delivery that was not refused yet, while the endpoint answers 4xx', () => {
     const failing = startProbing(failedAt(1, 2, 3, 4, 5), refusal, NOW)
     const probed = [6, 7].reduce((health, parcelId) => {
       const atMs = health.probing?.atMs ?? 0
@@ -123,7 +123,7 @@ describe('the next probe of a failing endpoint', () => {
     expect(probeLooks(probed, NOW + 15_000)[0]).toMatchObject({ beforeRound: failing.round })
   })
 
-  test('comes at once from another parcel, while all failures are of few parcels', () => {
+  test('comes at once with another parcel, while few parcels have all the failures', () => {
     const [others, ...rest] = probeLooks(startProbing(failedAt(1, 1, 1, 2, 2), refused, NOW), NOW)
     expect(others).toEqual({ atMs: NOW, exceptParcelIds: [1, 2], beforeRound: null })
     expect(rest).toMatchObject([{ atMs: NOW + 5000, exceptParcelIds: [] }])

@@ -17,7 +17,7 @@ import { DAY_MS } from '../../support/runner/constants.ts'
 const NOW = 1_000_000
 const rotating = rotateKeys(onlyKey('old'), 'new', NOW)
 
-test('O9: for 24 h the old key stays the current one, and then the next one takes over', () => {
+test('O9: for 24 h the old key stays the current one, and then the next key takes over', () => {
   expect(rotating).toEqual({ current: 'old', next: { sealed: 'new', fromMs: NOW + DAY_MS }, previous: null })
   expect(keysChangeAtMs(rotating)).toBe(NOW + DAY_MS)
   expect(keysAt(rotating, NOW + DAY_MS - 1)).toBe(rotating)
@@ -25,13 +25,13 @@ test('O9: for 24 h the old key stays the current one, and then the next one take
   expect(keysChangeAtMs(onlyKey('new'))).toBe(Number.POSITIVE_INFINITY)
 })
 
-test('O9: a second rotation replaces the next key, not the one that receivers have', () => {
+test('O9: a second rotation replaces the next key, not the current one that receivers have', () => {
   const again = rotateKeys(rotating, 'newer', NOW + 1000)
   expect(again).toEqual({ current: 'old', next: { sealed: 'newer', fromMs: NOW + 1000 + DAY_MS }, previous: null })
   expect(rotateKeys(rotating, 'newer', NOW + DAY_MS).current).toBe('new')
 })
 
-test('O9: the overlap ends by order, or when a receiver accepts the next key’s signature', () => {
+test('O9: the overlap ends on an order, or when a receiver accepts the next key’s signature', () => {
   expect(endOverlap(rotating, NOW)).toEqual(onlyKey('new', NOW))
   expect(endOverlap(onlyKey('old'), NOW)).toBeNull()
   expect(endOverlap(rotating, NOW + DAY_MS)).toBeNull()
@@ -58,7 +58,7 @@ test('the values of fixed headers are changed by name, and a change of keys keep
   expect(resealKeys(keys, new Map([['sealed a', 'anew']])).headers).toEqual({ ...headers, authorization: 'anew' })
 })
 
-test('an overlap that began with the new key as the current one ends in that way', () => {
+test('an overlap that began with the new key as the current one keeps it to the end', () => {
   const before = { current: 'new', next: null, previous: { sealed: 'old', untilMs: NOW + 10 } }
   expect(keysAt(before, NOW)).toBe(before)
   expect(keysChangeAtMs(before)).toBe(NOW + 10)

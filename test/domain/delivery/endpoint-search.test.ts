@@ -18,7 +18,7 @@ const all = [
 ]
 const found = (search: Parameters<typeof searchEndpoints>[1]) => searchEndpoints(all, search).map(({ endpoint: { name } }) => name)
 
-test('endpoints with problems come first, and then others by name', () => {
+test('endpoints with problems come first, and then the others by name', () => {
   expect(found({ text: '', condition: null })).toEqual(['bo', 'celia', 'Anna', 'anders', 'berit'])
 })
 

@@ -19,14 +19,14 @@ const shown = (results: readonly AttemptResult[]) =>
     .map(({ status, reason, count, answerStart }) => [status ?? reason, count, String(answerStart)])
     .sort((a, b) => (String(a) < String(b) ? -1 : 1))
 
-test('failures with equal answers are counted together, with the first and last time and answer', () => {
+test('failures with equal answers form one group, with the times of the first and the last', () => {
   const [group, ...others] = groupFailures(attempts(answered(422, 'no'), answered(200, 'no'), answered(422, 'no')))
   expect(others).toEqual([])
   expect(group).toMatchObject({ endpointId: '1', status: 422, reason: null, count: 2, deliveryId: 102 })
   expect([group?.firstAtMs, group?.lastAtMs]).toEqual([NOON, NOON + 2])
 })
 
-test('answers that differ only in a time or an id are equal, and other answers are not', () => {
+test('answers that differ only in a time or an id count as equal, and other answers do not', () => {
   const id = '6f9619ff-8b86-d011-b42d-00cf4fc964ff'
   const results = [
     answered(500, `{"at":"2026-03-01T10:00:00Z","request":"${id}"}`),
@@ -46,7 +46,7 @@ test('answers that differ only in a time or an id are equal, and other answers a
   ])
 })
 
-test('failures are grouped by endpoint, without those that the relay itself caused', () => {
+test('failures are grouped by endpoint, without failures that the relay itself caused', () => {
   const [one] = attempts(answered(500, 'x'))
   if (one === undefined) throw new Error('there is no attempt')
   const groups = groupFailures([one, { ...one, endpointId: '2' }, ...attempts(unanswered('interrupted'), unanswered('body_gone'))])

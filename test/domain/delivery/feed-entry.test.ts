@@ -18,7 +18,7 @@ test('an event from a push is sent with the push’s bytes and filtered by its d
   expect(payloadAfter([aPush({ distributionType: 'Mailbox' })], true)).toEqual({ ...PUSH, distributionType: 'Mailbox' })
 })
 
-test('a push without a distribution type is filtered by its parcel’s', () => {
+test('a push without a distribution type is filtered by that of its parcel', () => {
   const push = aPush({ distributionType: '' })
   expect(payloadAfter([push, aPoll({ distributionType: 'Doorstep', statuses: [] })], true)).toEqual({
     ...PUSH,
@@ -26,7 +26,7 @@ test('a push without a distribution type is filtered by its parcel’s', () => {
   })
 })
 
-test('an event without a kept body is composed, with its parcel’s identifiers if it has none', () => {
+test('an event whose body is gone is composed anew, with its parcel’s identifiers if needed', () => {
   const named = aPush({ trackingIds: ['1001'], distributionType: 'Mailbox' })
   expect(payloadAfter([named], false)).toEqual({ kind: 'composed', trackingIds: ['1001'], distributionType: 'Mailbox' })
   expect(payloadAfter([{ ...named, trackingIds: [] }], false)).toMatchObject({ trackingIds: ['9001'] })

@@ -32,6 +32,6 @@ test.each(['', ' a', 'a ', 'a\r\nb: c', 'a\u0000', 'é', '\u2028', 'x'.repeat(40
   },
 )
 
-test('printable text is a value', () => {
+test('printable text is a valid value', () => {
   for (const value of ['Bearer abc.DEF-123~+/=', 'a b', '!']) expect(fixedValueProblem(value)).toBeNull()
 })

@@ -2,6 +2,6 @@ import { expect, test } from 'vitest'
 import { fingerprintKey } from '../../../src/domain/delivery/key-fingerprint.ts'
 
 test('a fingerprint is the beginning of what openssl computes for the same text', () => {
-  // printf %s 'parcel-relay key fingerprint' | openssl dgst -sha256 -hmac 'a-shared-key-for-tests-only'
+  // The expected text is from: printf %s 'parcel-relay key fingerprint' | openssl dgst -sha256 -hmac 'a-shared-key-for-tests-only'
   expect(fingerprintKey('a-shared-key-for-tests-only')).toBe('2bc1a2ef')
 })

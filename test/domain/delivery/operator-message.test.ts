@@ -84,7 +84,7 @@ describe('an operator event as a message', () => {
   })
 })
 
-test('says that pushes are refused, and how much room there is and is needed', () => {
+test('a message about the disk says that pushes are refused, and how much room is needed', () => {
   const room = { freeBytes: 52 * 1024 ** 2, freeBytesMin: 64 * 1024 ** 2 }
   const textOf = (event: OperatorEvent) => formatted(event, 'ntfy').text
   expect(textOf({ event: 'disk_full', ...room })).toBe('The store’s disk is full: pushes are refused. 52 MB are free, 64 MB are needed.')
@@ -93,7 +93,7 @@ test('says that pushes are refused, and how much room there is and is needed', (
   )
 })
 
-test('has words and a page for every event, even one without members or an unknown one', () => {
+test('every operator event has words and a page, even an unknown one or one without members', () => {
   for (const event of OPERATOR_EVENTS) {
     const { kind, sentence, page } = wordOperatorEvent(event, {})
     expect([event, kind, sentence.length, page]).toEqual([

@@ -8,29 +8,29 @@ const state = endpointState({ id: '7' }, { origin: 'config' })
 const look = { nowMs: 1000, passedMs: 0, isStarting: false, latestAtMs: 900 as number | null }
 
 describe('7.4: an endpoint that no config names', () => {
-  test('its time counts only as far as checks saw it pass, from the second check on', () => {
+  test('its unnamed time counts only between checks, so it is zero at the first check', () => {
     const first = lookAtUnnamed(state, null, { ...look, passedMs: MINUTE_MS })
     expect(first).toEqual({ id: '7', sinceMs: 1000, forMs: 0, disabled: null })
     expect(lookAtUnnamed(state, first, { ...look, nowMs: 1e9, passedMs: MINUTE_MS })).toMatchObject({ sinceMs: 1000, forMs: MINUTE_MS })
   })
 
-  test('it stays until its time is over and every config is newer than its last naming', () => {
+  test('it stays until its time is over and each replica’s config is newer than its last naming', () => {
     const seen = { id: '7', sinceMs: 1000, forMs: REMOVE_AFTER_MS, disabled: null }
     expect(isToBeRemoved({ ...seen, forMs: REMOVE_AFTER_MS - 1 }, 2000, REMOVE_AFTER_MS)).toBe(false)
     expect(isToBeRemoved(seen, 999, REMOVE_AFTER_MS)).toBe(false)
     expect(isToBeRemoved(seen, 1000, REMOVE_AFTER_MS)).toBe(true)
-    // No other replica uses the store. This relay was started, or its config loaded, after the last naming.
+    // With null, no other replica uses the store, and this relay's own config is newer than the last naming.
     expect(isToBeRemoved(seen, null, REMOVE_AFTER_MS)).toBe(true)
   })
 
-  test('a config without it that has just taken effect counts as newer than its last naming', () => {
+  test('a config that has just taken effect without it counts as newer than its last naming', () => {
     const early = lookAtUnnamed(state, null, { ...look, nowMs: 5000, latestAtMs: 4000 })
     expect(isToBeRemoved(early, 4000, 0)).toBe(false)
     const begun = lookAtUnnamed(state, early, { ...look, nowMs: 5100, latestAtMs: 4900, isStarting: true })
     expect(isToBeRemoved(begun, 4900, 0)).toBe(true)
   })
 
-  test('the earlier reason for its being disabled is kept until it is named again', () => {
+  test('the earlier reason why it was disabled is kept until it is named again', () => {
     const first = lookAtUnnamed({ ...state, disabled: 'gone' }, null, look)
     expect(lookAtUnnamed({ ...state, disabled: 'unnamed' }, first, look).disabled).toBe('gone')
   })

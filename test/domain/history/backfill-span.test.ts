@@ -5,18 +5,18 @@ const turned = (...at: readonly number[]): BackfillSpan | null =>
   at.reduce<BackfillSpan | null>((span, next, nth) => backfillSpan(span, nth % 2 === 0, next), null)
 const sentAt = (span: BackfillSpan | null, at: number) => isInAudience({ kind: 'backfill', at }, span)
 
-test('6.6: an endpoint keeps its sent backfill in mind when backfill is turned off and on', () => {
+test('6.6: turning backfill off and on does not forget which backfill an endpoint was sent', () => {
   const span = turned(10, 20, 30, 40, 50)
   expect([9, 10, 19, 20, 29, 30, 39, 40, 49, 50, 99].filter((at) => sentAt(span, at))).toEqual([10, 19, 30, 39, 50, 99])
   expect(isInAudience({ kind: 'rest', at: 15 }, span)).toBe(false)
 })
 
-test('6.6: turning backfill off and on with nothing recorded between adds nothing to keep', () => {
+test('6.6: turning backfill off and on with nothing recorded in between adds no span', () => {
   expect(turned(10, 20, 20, 20, 20, 30, 30)).toEqual({ from: 30, to: null, earlier: [[10, 30]] })
   expect(turned(10, 10, 10)).toEqual({ from: 10, to: null, earlier: [] })
 })
 
-test('6.6: stretches without backfill are what the spans leave out, from the endpoint’s start', () => {
+test('6.6: stretches without backfill are all that the spans leave out since the endpoint began', () => {
   const LAST = Number.MAX_SAFE_INTEGER
   const cases: readonly (readonly [span: BackfillSpan | null, first: number, stretches: readonly (readonly [number, number])[]])[] = [
     [null, 5, [[5, LAST]]],

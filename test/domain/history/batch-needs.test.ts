@@ -12,14 +12,14 @@ import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import { aPoll, aPush, type PollFields, type PushFields, pushBody } from '../../support/history/builders.ts'
 import { NOON } from '../../support/runner/constants.ts'
 
-/** The second of an event of `aPush`. */
+/** The time of an event of `aPush`, in seconds. */
 const TEN = Date.UTC(2026, 2, 1, 10) / 1000
 
 const incoming = (body: Uint8Array): Incoming => parsePush({ body, contentEncoding: null, receivedAtMs: NOON, keyIndex: 0 })
 const push = (fields: PushFields = {}) => incoming(pushBody(fields))
 const poll = (fields: PollFields): Incoming => ({ kind: 'poll', observation: aPoll(fields), watch: false })
 
-/** Returns the first needs of a batch, which name the digests of its pushes. */
+/** Returns what a batch needs to load first, and the digests of its pushes. */
 function needsOf(known: Readonly<Record<string, number>>, ...observations: readonly Incoming[]) {
   const identifiers = new Map(Object.entries(known).map(([value, parcelId]) => [value, { value, parcelId, isTrackingId: true }]))
   const batch = recordBatch(observations, NOON)
@@ -67,7 +67,7 @@ describe('the first needs of a batch', () => {
     })
   })
 
-  test('ask for all parcels to which an observation leads, the oldest first', () => {
+  test('ask for all parcels that shared identifiers connect, the oldest first', () => {
     const { needs } = needsOf({ 1001: 9, 1003: 7 }, push({ trackingIds: ['1001', '1002'] }), push({ trackingIds: ['1002', '1003'] }))
     expect(needs).toMatchObject({ joins: [[7, 9]], whole: [], seconds: [], answers: [] })
     expect(new Set(needs.parcels)).toEqual(new Set([7, 9]))
@@ -135,7 +135,7 @@ test('a load keeps everything that was loaded before it', () => {
 })
 
 describe('parcels that are to be joined', () => {
-  /** Makes this many different entries, as a parcel stores them. */
+  /** Makes the sightings of `count` different entries, as a parcel stores them. */
   const sightings = (count: number, from = 0): readonly KeptSighting[] =>
     Array.from({ length: count }, (_, nth) =>
       sightingsOf(aPush({ location: `Place ${from + nth}` })).map((one) => ({
@@ -146,7 +146,7 @@ describe('parcels that are to be joined', () => {
       })),
     ).flat()
 
-  /** Loads a join of parcels with these sightings. Returns what each step asked for, and the last snapshot. */
+  /** Loads parcels with these sightings, to join them. Returns the parcels that each step loaded, and the last snapshot. */
   function load(...held: readonly (readonly KeptSighting[])[]) {
     const ids = held.map((_, at) => at + 1)
     const parcels = held.map(({ length }, at) => ({ ...newParcel(at + 1, NOON), entryCount: length }))
@@ -167,7 +167,7 @@ describe('parcels that are to be joined', () => {
     return { turns, snapshot }
   }
 
-  test('are loaded together if they fit into one', () => {
+  test('are loaded in one step if their entries fit into one parcel', () => {
     const { turns, snapshot } = load(sightings(2), sightings(3, 2), sightings(4, 5))
     expect(turns).toEqual([[1, 2, 3]])
     expect([...snapshot.parcels.values()].map(({ whole, answers }) => ({ whole, answers }))).toEqual(

@@ -13,7 +13,7 @@ import { NOON } from '../../support/runner/constants.ts'
 import { casesOf, LONG } from '../../support/runner/long-form.ts'
 import { createMemoryRecording, type Loads } from '../../support/store/memory-recording.ts'
 
-/** `npm run faults` runs more. */
+/** The number of random cases. `npm run faults` runs more. */
 const RUNS = LONG ? 10_000 : casesOf(1000, 120)
 const model = createCarrierModelKeeper({ now: () => NOON }).current()
 const endpoints = [{ endpoint: { ...endpointSettings, id: '1', backfill: true }, queuedTo: null, backfilled: null }]
@@ -27,7 +27,7 @@ function push(body: Uint8Array): Incoming {
   return parsePush({ body: Uint8Array.from(body), contentEncoding: null, receivedAtMs: NOON, keyIndex: 0 })
 }
 
-/** Cuts observations into batches of these sizes. */
+/** Cuts observations into batches of these sizes, which are used in turn. */
 function inBatches(all: readonly Seen[], sizes: readonly number[]): readonly (readonly Incoming[])[] {
   const batches: Incoming[][] = []
   let at = 0
@@ -57,7 +57,7 @@ test('P8: observations in any order, repetition and batches give the model’s b
   expect(joins).toBeGreaterThan(RUNS / 6)
 })
 
-test('P8: copies of a listing with another between give the same bytes in every order', () => {
+test('P8: copies of a listing around another listing give the same bytes in every order', () => {
   const expected = answers(recordAll(copiesAroundAnother))
   for (const order of everyOrder(copiesAroundAnother)) {
     for (const again of [order, order.toReversed()]) {
@@ -91,7 +91,7 @@ test('a decision is plain data: it can be printed, and read back unchanged', () 
   expect(kindsOf(decided)).toEqual(['recorded', 'recorded', 'quarantined'])
 })
 
-test('an observation that makes `decide` throw is refused alone, and uses no number', () => {
+test('an observation that makes `decide` throw is quarantined alone, and uses no sequence', () => {
   const broken = {
     ...push(pushBody({ trackingIds: ['2001'] })),
     reading: { ok: true, observation: { kind: 'push', trackingIds: ['2001'] } },

@@ -28,11 +28,11 @@ test('2.8: entries that turn out to be one are reported as united', () => {
     aPush({ eventTime: '2026-03-01T10:00:00.000Z', location: 'Umeå' }),
   ]
   expect(deriveEntries(sightingsOf(apart))).toHaveLength(2)
-  // This push names another place for the first entry, so the first was not in Lund.
+  // This push has the same time as the first, but was in Umeå. So the first push was not in Lund.
   expect(kindsOf(apart, aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Umeå' }))).toContain('united')
 })
 
-test('an entry whose first sighting turns out to belong to another is reported as set apart', () => {
+test('an entry whose first sighting turns out to belong to another entry is reported as split', () => {
   const seen = [
     aPush({ eventTime: '2026-03-01T10:00:00Z', location: null }),
     aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Lund' }),

@@ -13,7 +13,7 @@ const look = (living: readonly string[], erased: readonly string[] = ['GONE0001'
 const early = new Date(NOON).toISOString()
 const late = new Date(NOON + 2 * DAY_MS).toISOString()
 
-test('a mark is the same for the same key and identifier, and reveals neither', () => {
+test('the mark of an erased identifier depends on key and identifier, and reveals neither', () => {
   const [one, other] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
   expect(markOf(one, 'GONE0001')).toBe(markOf(one, 'GONE0001'))
   expect(markOf(one, 'GONE0001')).not.toBe(markOf(other, 'GONE0001'))
@@ -31,7 +31,7 @@ test('a push that names no erased identifier is unchanged', () => {
   expect(withoutErasedOfPush(push, look([]))).toEqual({ kind: 'living', observation: push })
 })
 
-test('a push that names an erased identifier and no living parcel erases its other names', () => {
+test('if a push names an erased identifier and no living parcel, its others count as erased', () => {
   const push = aPush({ trackingIds: ['GONE0001', 'OTHER001'], eventTime: early })
   expect(withoutErasedOfPush(push, look([]))).toEqual({ kind: 'erased', names: [{ value: 'OTHER001', ...tombstone }] })
 })
@@ -41,7 +41,7 @@ test('a push that also names a living parcel loses only the erased identifier', 
   expect(withoutErasedOfPush(push, look(['LIVE0001']))).toMatchObject({ kind: 'living', observation: { trackingIds: ['LIVE0001'] } })
 })
 
-test('a late push is about a new parcel, but an old one is not, even if the new one exists', () => {
+test('a push after the reuse time is about a new parcel, and an earlier push never is', () => {
   const living = look(['GONE0001'])
   expect(withoutErasedOfPush(aPush({ trackingIds: ['GONE0001'], eventTime: late }), living).kind).toBe('living')
   expect(withoutErasedOfPush(aPush({ trackingIds: ['GONE0001'], eventTime: early }), living)).toEqual({ kind: 'erased', names: [] })

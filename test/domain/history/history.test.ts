@@ -71,7 +71,7 @@ test('2.3: the most detailed sighting founds an entry, whichever came first', ()
   }
 })
 
-/** Does what DOMAIN 2.3 says: compares each sighting with every entry, in the order of joining, and returns the sightings of each entry. */
+/** Follows DOMAIN 2.3 literally: compares each sighting, in the order of joining, with every entry. Returns the sightings of each entry. */
 function foundPlainly(sightings: readonly KeptSighting[]): readonly (readonly KeptSighting[])[] {
   const entries: { key: SightingKey; readonly members: KeptSighting[] }[] = []
   const equal = (a: SightingKey, b: SightingKey) => a.whole === b.whole && a.atMs === b.atMs && a.location === b.location
@@ -189,7 +189,7 @@ test('2.8: an entry that a later answer does not list stays', () => {
   expect(entriesOf(aPoll({ askedAtMs: NOON }), aPoll({ askedAtMs: NOON + HOUR_MS, statuses: [] }))).toHaveLength(1)
 })
 
-test('3.1: newest first by instant, and the order answer decides where instants are equal', () => {
+test('3.1: entries are newest first, and an answer decides the order of equal instants', () => {
   const at = (detailedStatus: string, eventTimestamp = '2026-03-01T10:00:00Z') => ({ detailedStatus, eventTimestamp })
   const answer = aPoll({ statuses: [at('B'), at('C'), at('A'), at('X', '2026-03-01T09:00:00Z')] })
   const outside = aPush({ detailedStatus: 'Z', eventTime: '2026-03-01T10:00:00.000Z' })
@@ -213,7 +213,7 @@ test('3.3: a known parcel without entries has an empty history and no latest', (
   expect(encodeLatest(source, ['en'])).toBeNull()
 })
 
-test('4.1: a language is its exact tag, its primary subtag, a configured one, or any', () => {
+test('4.1: a text is chosen by exact tag, primary subtag, configured languages, and then any', () => {
   const source = present(aPush({ texts: { sv: 'Framme', fi: 'Perillä' } }))
   const served = (...languages: string[]) => encodeAll(source, languages)
   expect(served('sv-se', 'sv', 'en').contentLanguages).toEqual(['sv'])
@@ -221,14 +221,14 @@ test('4.1: a language is its exact tag, its primary subtag, a configured one, or
   expect(served('de').contentLanguages).toEqual(['fi'])
 })
 
-test('4.3: without any text a description is empty, and the one for consumers null', () => {
+test('4.3: without any text a description is empty, and the consumer description is null', () => {
   const source = present(aPush({ texts: {} }))
   expect(readBack(encodeAll(source, ['en']).body)).toMatchObject({
     statuses: [{ detailedStatusDescription: '', consumerDescription: null }],
   })
 })
 
-test('6.7: an answer with a bad entry decides neither multiplicity nor order', () => {
+test('6.7: an answer with a bad entry decides neither the number nor the order of entries', () => {
   const bad = { eventTimestamp: 'never' }
   const flawed = aPoll({ statuses: [{}, {}, bad] })
   expect(flawed.skipped).toBe(1)

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { ANSWERS_MAX, betterOrderAnswer, type KeptAnswer, keepAnswers, presentParcel } from '../../../src/domain/history/kept-answers.ts'
 import { casesOf } from '../../support/runner/long-form.ts'
 
-/** Uses few different texts and many times, because an answer's result depends on its bytes alone. */
+/** Answers with few different bodies at many times. `nth` stands for the body, and decides all that is read from it. */
 const answer: fc.Arbitrary<KeptAnswer> = fc
   .record({ nth: fc.nat(40), language: fc.constantFrom('en', 'sv'), askedAtMs: fc.nat(60) })
   .map(({ nth, language, askedAtMs }) => ({

@@ -16,7 +16,7 @@ import {
 import type { ParcelRecord } from '../../support/history/parcel-record.ts'
 import { casesOf, LONG } from '../../support/runner/long-form.ts'
 
-/** `npm run faults` runs more. */
+/** The number of random cases. `npm run faults` runs more. */
 const RUNS = LONG ? 10_000 : casesOf(1000, 150)
 
 const pairs = observations.chain((all) => fc.tuple(fc.constant(all), rearranged(all)))
@@ -87,7 +87,7 @@ function askedLater(observation: Observation, byMs: number): Observation {
   return observation.kind === 'push' ? observation : { ...observation, askedAtMs: observation.askedAtMs + byMs }
 }
 
-/** Makes all request times different. Of two listings from the same time the greater is kept whole, while copies would be compared one by one. */
+/** Makes all request times different. At equal times the relay keeps the greater listing whole, but `entriesOfAll` compares copies one by one. */
 function neverAtOnce(all: readonly Seen[]): readonly Seen[] {
   return all.map((one, at) => ({ ...one, observation: askedLater(one.observation, at) }))
 }
@@ -110,7 +110,7 @@ function entriesOfAll(all: readonly Seen[], numberOf: Numbering): readonly Entry
   return deriveEntries(copies)
 }
 
-/** Returns the entries of what is really kept. */
+/** Returns the entries of the sightings that the relay keeps. */
 function entriesOfKept(all: readonly Seen[]): readonly Entry[] {
   const listed = all.flatMap(({ observation }) => sightingsOf(observation))
   return deriveEntries(mergeSightings([], listed, () => 0, null).kept)
@@ -132,7 +132,7 @@ test('equal listings are kept once, which changes no entry', () => {
   expect(report.failed, fc.defaultReportMessage(report)).toBe(false)
 })
 
-test('2.3: copies of a listing join one beside the other', () => {
+test('2.3: copies of a listing join one after another, whatever arrived between them', () => {
   const texts = (entries: readonly Entry[]) => entries.map((entry) => [entry.texts.en?.detailed, entry.texts.sv?.detailed])
   const kept = [
     ['Arrived', 'Ankommen'],

@@ -43,7 +43,7 @@ function rebuilt({ parcel, pushes }: Stored) {
   return rebuildParcel(parcel, { evidence, elsewhere: new Map(), knownTo: Number.POSITIVE_INFINITY, nextSequence: () => sequence++ })
 }
 
-/** Returns the parcel after a correction. */
+/** Returns the parcel as a rebuild corrects it. */
 function corrected({ parcel, pushes }: Stored): Stored {
   const { correction } = rebuilt({ parcel, pushes })
   if (correction === null) return { parcel, pushes }
@@ -89,7 +89,7 @@ test('a rebuild restores overwritten sightings of pushes from their bytes', () =
         const sighting = { ...victim.sighting, location }
         const wrong = { ...victim, sighting, content: encodeContent(sighting) }
         const others = one.parcel.sightings.filter((kept) => kept !== victim)
-        // If another push says exactly this, two rows would have the same key, which no store can have.
+        // Skip this case if another push says exactly this: two rows would have the same key, which no store allows.
         if (others.some(({ content, sighting: other }) => content === wrong.content && other.instant.text === sighting.instant.text))
           continue
         const damaged = { ...one, parcel: { ...one.parcel, sightings: [...others, wrong] } }

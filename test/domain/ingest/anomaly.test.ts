@@ -19,7 +19,7 @@ test('unreadable items of an answer are an anomaly, however few entries it lists
   expect(anomaliesOf(aPoll({ statuses: [{}, { eventTimestamp: 'never' }] }), 9, 0)).toEqual(['upstream_flawed'])
 })
 
-test('4.1: texts that could not be stored are an anomaly besides any other', () => {
+test('4.1: texts that could not be stored are an anomaly in addition to any other', () => {
   const noTag = aPush({ texts: { 'not a tag': 'Arrived' }, eventTime: '2026-03-01T10:00:00.000Z' })
   expect(anomaliesOf(noTag, 1, atMs)).toEqual(['text_dropped'])
   expect(anomaliesOf(noTag, 1, atMs - 300_001)).toEqual(['event_clock_ahead', 'text_dropped'])

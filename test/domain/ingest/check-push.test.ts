@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { checkPushBody, isCheckPush } from '../../../src/domain/ingest/check-push.ts'
 
-test('only the exact body of a check counts as one, in any slice of memory', () => {
+test('only the exact body of a check push counts as a check, wherever it lies in a buffer', () => {
   const body = Buffer.from(checkPushBody(randomUUID()))
   expect(isCheckPush(body)).toBe(true)
   expect(isCheckPush(Buffer.concat([Buffer.from('x'), body]).subarray(1))).toBe(true)

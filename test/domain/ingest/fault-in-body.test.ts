@@ -18,7 +18,7 @@ function wrongIn(body: Buffer): readonly [reason: QuarantineReason | null, membe
 
 test.each([
   [
-    'a time that ends in no Z',
+    'a time that does not end in Z',
     bodyOf({ eventTime: '2026-03-01T10:00:00+01:00' }),
     ['event_time', 'eventTime', '"2026-03-01T10:00:00+01:00"'],
   ],
@@ -51,7 +51,7 @@ test('the fault in a body that nests too deep is the first bracket over the limi
   } satisfies BodyFault)
 })
 
-test('beside a missing member stand the first three that the relay does not know', () => {
+test('the fault of a missing member lists the first three members that the relay does not know', () => {
   const unknownIn = (body: Buffer, reason: QuarantineReason) => findFault(body, reason)?.unknown
   expect(unknownIn(bodyOf({ eventTime: undefined, eventTimestamp: '2026-03-01T10:00:00Z' }), 'event_time')).toEqual(['eventTimestamp'])
   const renamed = { status: undefined, a: 1, b: { status: 2 }, ['c'.repeat(61)]: 3, d: 4 }

@@ -80,7 +80,7 @@ test.each([
     ],
     0,
   ],
-  ['a tag that is none', [{ value: 'a', languageCode: 'svenska språket' }], 1],
+  ['an invalid tag', [{ value: 'a', languageCode: 'svenska språket' }], 1],
   ['no tag, no value, no object', [{ value: 'a' }, { languageCode: 'en' }, { value: 1, languageCode: 'en' }, 'text', null], 5],
   [
     'another text of the same tag',

@@ -38,7 +38,7 @@ test('a spell is shown for a day after its last push', () => {
   expect(addRefused(spells, { cause: 'path', count: 1 }, NOON + DAY_MS)).toEqual([spell(NOON + DAY_MS, NOON + DAY_MS, 1, 'path')])
 })
 
-test('a clock that is put back begins a new spell, and hides those of a time to come after a day', () => {
+test('a clock that is put back begins a new spell, and hides spells that are a day ahead', () => {
   const back = NOON - 2 * HOUR_MS
   const spells = added([
     [NOON, 3],
@@ -65,7 +65,7 @@ test('the spells of several replicas at about the same time are one, and the new
   expect(joinRefused([later, one, path, other], NOON + 6 * HOUR_MS)).toEqual([later, path, spell(NOON, NOON + 20 * MINUTE_MS, 12)])
 })
 
-test('outcomes with which nobody lacks a push are no refusals', () => {
+test('outcomes that leave no push missing are not refusals', () => {
   const outcomes = ['recorded', 'duplicate', 'quarantined', 'expired', 'check', 'wrong_path_unsigned', 'too_many_requests']
   expect(outcomes.map(refusedCauseOf)).toEqual(outcomes.map(() => null))
   expect(['storage_unavailable', 'overloaded', 'signature_invalid', 'wrong_path', 'body_too_large'].map(refusedCauseOf)).toEqual([
@@ -77,7 +77,7 @@ test('outcomes with which nobody lacks a push are no refusals', () => {
   ])
 })
 
-test('a spell is stored under names of its process, and read again', () => {
+test('a spell is stored under names that contain its process, and reads back unchanged', () => {
   const one = { ...spell(NOON, NOON + MINUTE_MS, 355), comeback: { pushes: 120, again: 7 } }
   const stored = encodeRefused(one, 'a-process')
   expect(stored.map(({ subject, count }) => [subject, count])).toEqual([
@@ -94,7 +94,7 @@ test('a spell is stored under names of its process, and read again', () => {
   ])
 })
 
-test('pushes that come again are counted for the spells that lack them, until none lacks any', () => {
+test('pushes that come again count for the spells that miss some, until no spell misses any', () => {
   const two = added([
     [NOON, 3],
     [NOON + 2 * HOUR_MS, 5],
@@ -110,6 +110,6 @@ test('pushes that come again are counted for the spells that lack them, until no
   const back = addComebacks(both, { pushes: 0, again: 4 })
   expect([hasAllComeAgain(both), hasAllComeAgain(back), hasAllComeAgain([])]).toEqual([false, true, true])
   expect(joinRefused(back, NOON + 3 * HOUR_MS).map(({ comeback }) => comeback?.again)).toEqual([3, 2])
-  // A process that was killed has left a spell of which no more is known.
+  // A spell that a killed process left may have no count of the pushes that came again.
   expect(hasAllComeAgain([...back, spell(NOON, NOON, 1)])).toBe(false)
 })

@@ -70,7 +70,7 @@ test('I5: only canonical padded Base64 of 32 bytes is a signature', () => {
   expect(isSignature(good)).toBe(true)
 })
 
-test('I6: a MAC does not match after any one bit of it or of the body is flipped', () => {
+test('I6: a MAC does not match after one bit of the MAC or of the body is flipped', () => {
   const mac = Buffer.from(signBody(BODY, KEY), 'base64')
   const flipped = (bytes: Buffer, bit: number) => bytes.map((byte, index) => (index === bit >> 3 ? byte ^ (1 << (bit & 7)) : byte))
   for (let bit = 0; bit < 256; bit += 1) expect(verifier.verify(BODY, Buffer.from(flipped(mac, bit)).toString('base64'))).toBeNull()

@@ -251,7 +251,7 @@ describe('why a signature does not match', () => {
     expect(found.verdict).toBe(codes.includes('unknown') ? 'unexplained' : 'explained')
   })
 
-  test('at least forty cases are explained, with nearly every cause among them', () => {
+  test('at least forty cases are explained, and with the rarer cases they cover every cause', () => {
     expect(CASES.length).toBeGreaterThanOrEqual(40)
     const shown = new Set(CASES.flatMap(({ codes }) => codes.split(' ')))
     const rest = ['signature_bits', 'key_extra_space', 'key_hex_encoded', 'key_bom', 'key_utf16', 'key_latin1', 'body_nul', 'body_unread']
@@ -300,7 +300,7 @@ test('no explanation contains a key or a part of the body', () => {
   }
 })
 
-test('a header is judged without its body, and a wrong form is named even if no key matches', () => {
+test('a signature is judged even without a body, and its wrong form even if no key matches', () => {
   expect(explain(null, mac(BODY).toString('hex')).codes).toBe('signature_hex')
   expect(explain(BODY, mac(BODY, 'quite another key').toString('hex')).codes).toBe('signature_hex unknown')
 })
