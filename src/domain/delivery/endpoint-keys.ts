@@ -1,7 +1,7 @@
 /**
  * The stored secrets of an endpoint: its keys and the values of its fixed headers, each encrypted for this endpoint alone. While a key is
- * being replaced, the old key signs the specification's header, and the new key signs another header. So a receiver that checks one header
- * never refuses (CONTRACT, "Pushes to endpoints").
+ * being replaced, each push has two signatures: the old key's in the specification's header, and the new key's in another header. So a
+ * receiver finds a signature that it accepts, whichever key it has (CONTRACT, "Pushes to endpoints").
  */
 export interface SealedKeys {
   readonly current: string
@@ -9,53 +9,53 @@ export interface SealedKeys {
   readonly currentSinceMs?: number
   /** The key that replaces the current one at `fromMs`, epoch milliseconds; null: no key is being replaced. */
   readonly next: { readonly sealed: string; readonly fromMs: number } | null
-  /** Only in stores of earlier versions: a key that was replaced at once and still signs until `untilMs`; null: there is none. */
+  /** A replaced key that still signs until `untilMs`; null: no such key. Only earlier versions of the relay stored one. */
   readonly previous: { readonly sealed: string; readonly untilMs: number } | null
-  /** The values of its fixed headers, by lower-case name; absent: it has none. */
+  /** The values of the endpoint's fixed headers, by lower-case name; absent: it has no fixed headers. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
 /** Where a config takes a secret from: an environment variable, by its name, or a file, by its path. */
 export type SecretOrigin = { readonly env: string } | { readonly file: string }
 
-/** How long both keys sign. Receivers are used to a day. */
+/** How long both keys sign while a key is replaced. Senders of webhooks commonly give receivers a day. */
 const OVERLAP_MS = 24 * 60 * 60 * 1000
 
-/** A single key, which is not being replaced. `sinceMs`: when it was set; absent: not known. */
+/** Returns the keys of an endpoint with a single key that is not being replaced. `sinceMs`: when it was set; absent: not known. */
 export function onlyKey(sealed: string, sinceMs?: number): SealedKeys {
   return { current: sealed, ...(sinceMs === undefined ? {} : { currentSinceMs: sinceMs }), next: null, previous: null }
 }
 
-/** The keys once the next key has taken over. */
+/** Makes the next key the current one. */
 function onlyNext(keys: SealedKeys, { sealed, fromMs }: NonNullable<SealedKeys['next']>): SealedKeys {
   return replaceKey(keys, sealed, fromMs - OVERLAP_MS)
 }
 
-/** The keys with `sealed` as the current key. A replacement that is not finished is dropped. */
+/** Makes `sealed` the only key, at once. An unfinished replacement is dropped; the fixed headers stay. */
 export function replaceKey({ headers }: SealedKeys, sealed: string, sinceMs?: number): SealedKeys {
   return { ...onlyKey(sealed, sinceMs), ...(headers === undefined ? {} : { headers }) }
 }
 
-/** The keys with some values of fixed headers changed; null removes one. */
+/** Sets the values of some fixed headers; null removes a header. */
 export function changeHeaders(keys: SealedKeys, change: Readonly<Record<string, string | null>>): SealedKeys {
   const { headers: before, ...rest } = keys
   const kept = Object.entries({ ...before, ...change }).flatMap(([name, sealed]) => (sealed === null ? [] : [[name, sealed] as const]))
   return kept.length === 0 ? rest : { ...rest, headers: Object.fromEntries(kept) }
 }
 
-/** The keys at `nowMs`. Returns the same object unless a key has expired. */
+/** Applies the changes of keys that are due at `nowMs`. Returns the same object if none is due. */
 export function keysAt(keys: SealedKeys, nowMs: number): SealedKeys {
   const { next, previous } = keys
   if (next !== null && next.fromMs <= nowMs) return onlyNext(keys, next)
   return previous !== null && previous.untilMs <= nowMs ? { ...keys, previous: null } : keys
 }
 
-/** When the keys change next, epoch milliseconds; infinite: never. */
+/** Returns when the keys change next, epoch milliseconds; infinity: never. */
 export function keysChangeAtMs({ next, previous }: SealedKeys): number {
   return Math.min(next?.fromMs ?? Number.POSITIVE_INFINITY, previous?.untilMs ?? Number.POSITIVE_INFINITY)
 }
 
-/** The keys after the clock was put back. Times in the future move back with it, so that the overlap lasts as long as intended. */
+/** Moves the times of future key changes by as much as the clock was put back, so that both keys sign for as long as intended. */
 export function shiftKeys({ next, previous, ...current }: SealedKeys, byMs: number): SealedKeys {
   return {
     ...current,
@@ -69,7 +69,7 @@ export function rotateKeys(keys: SealedKeys, sealed: string, nowMs: number): Sea
   return { ...keysAt(keys, nowMs), next: { sealed, fromMs: nowMs + OVERLAP_MS } }
 }
 
-/** Ends the overlap now, so that the new key signs alone. Null: no key is being replaced. */
+/** Ends the time in which both keys sign: from now on, the new key signs alone. Returns null if no key is being replaced. */
 export function endOverlap(keys: SealedKeys, nowMs: number): SealedKeys | null {
   const { current, currentSinceMs, next, previous } = keysAt(keys, nowMs)
   if (next !== null) return onlyNext(keys, next)
@@ -77,19 +77,19 @@ export function endOverlap(keys: SealedKeys, nowMs: number): SealedKeys | null {
 }
 
 /**
- * The keys after a receiver accepted a delivery that was signed with `used`. If that is the next key, the receiver has switched, so the
- * overlap ends.
+ * Returns the keys after a receiver accepted a delivery that was signed with `used`. If `used` is the next key, the receiver has switched
+ * to it. Then the old key stops signing.
  */
 export function keysAfterUse(keys: SealedKeys, used: string): SealedKeys {
   return keys.next?.sealed === used ? onlyNext(keys, keys.next) : keys
 }
 
-/** All sealed texts: of keys and of values of fixed headers. */
+/** Lists all encrypted texts: the keys and the values of fixed headers. */
 export function sealedTexts({ current, next, previous, headers = {} }: SealedKeys): readonly string[] {
   return [current, next?.sealed, previous?.sealed, ...Object.values(headers)].filter((text) => text !== undefined)
 }
 
-/** Replaces the sealed texts that have a replacement. The keys inside the texts stay the same. */
+/** Replaces encrypted texts by the same secrets encrypted anew. `replacements`: the new text by the old one; a text without one stays. */
 export function resealKeys(keys: SealedKeys, replacements: ReadonlyMap<string, string>): SealedKeys {
   const { current, next, previous, headers, ...since } = keys
   const renewed = (text: string) => replacements.get(text) ?? text
@@ -104,9 +104,9 @@ export function resealKeys(keys: SealedKeys, replacements: ReadonlyMap<string, s
   }
 }
 
-/** Endpoints whose key cannot be decrypted. They are sent nothing until it can. */
+/** Endpoints whose keys cannot be decrypted. The relay sends them nothing until their keys can be decrypted again. */
 export interface LostKeys {
-  /** The file or setting to restore. */
+  /** The file or setting with the encryption key, which an operator must restore. */
   readonly where: string
   readonly endpoints: number
 }

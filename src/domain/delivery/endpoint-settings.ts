@@ -34,7 +34,7 @@ const key = z
   .refine((value) => Buffer.byteLength(value) >= KEY_BYTES_MIN, { error: `must have at least ${KEY_BYTES_MIN} bytes` })
   .refine((value) => value.trim() === value, { error: 'must not begin or end with white space' })
 
-/** The trusted header of the portal is a setting, which the flow checks. */
+/** Does not check for the portal's trusted header, because its name is in the config. The code that saves the endpoint checks it. */
 const headerName = z.string().superRefine((name, context) => {
   const problem = fixedHeaderProblem(name, null)
   if (problem !== null) context.addIssue({ code: 'custom', message: problem })
@@ -90,13 +90,13 @@ export const newEndpointSchema = z.strictObject({
   from: z.union([z.literal('now'), z.int().min(0)], { error: 'must be "now", or a sequence of the feed to start with' }).default('now'),
 })
 
-/** The body of a change of an endpoint. */
+/** The body of a request that changes an endpoint. */
 export const endpointChangeSchema = z
   .strictObject(members)
   .partial()
   .extend({ headers: headersOf(headerValue.nullable()).optional(), sharedKey: key.nullable().optional() })
 
-/** The body of a key rotation; it may be left out. */
+/** The body of a request that rotates a key. The request may have no body. */
 export const keyRotationSchema = z.strictObject({
   sharedKey: key.nullable().optional(),
   at: z.literal('now', { error: 'must be "now", or left out' }).optional(),
@@ -104,11 +104,11 @@ export const keyRotationSchema = z.strictObject({
 
 export interface NewEndpoint {
   readonly settings: EndpointSettings
-  /** Its fixed headers, whose names are in the settings too. */
+  /** The endpoint's fixed headers with their values. The settings hold only their names. */
   readonly headers: FixedHeaders
   /** Null: generate one. */
   readonly sharedKey: string | null
-  /** The sequence of the feed at which to start; null: with what is recorded from now on. */
+  /** The sequence of the feed at which to start; null: start with the events that are recorded from now on. */
   readonly from: number | null
 }
 
@@ -119,10 +119,10 @@ export function parseNewEndpoint(body: unknown): NewEndpoint {
   return { settings, headers, sharedKey, from: from === 'now' ? null : from }
 }
 
-/** A change of an endpoint. */
+/** A parsed request that changes an endpoint. */
 export interface ParsedChange {
   readonly change: EndpointChange
-  /** The values of fixed headers to set, by lower-case name; null removes one. Others stay. */
+  /** The values of fixed headers to set, by lower-case name; null removes a header. Headers that are not named here stay. */
   readonly headers: Readonly<Record<string, string | null>>
   /** Null: generate a new key; undefined: keep the key. */
   readonly sharedKey: string | null | undefined
@@ -135,8 +135,8 @@ export function parseEndpointChange(body: unknown): ParsedChange {
 }
 
 /**
- * Parses a key rotation. `sharedKey` null: generate a new key; undefined, only with `isAtOnce`: finish the rotation that is going on.
- * Throws `bad_request`, whose message repeats no value.
+ * Parses a request that rotates a key. `sharedKey` null: generate a new key; undefined (only if `isAtOnce`): finish the rotation that is
+ * going on. Throws `bad_request`, whose message repeats no value.
  */
 export function parseKeyRotation(body: unknown): { readonly sharedKey: string | null | undefined; readonly isAtOnce: boolean } {
   const isEmpty = body === undefined || body === null || body === ''
@@ -144,7 +144,7 @@ export function parseKeyRotation(body: unknown): { readonly sharedKey: string | 
   return { sharedKey: at === undefined ? (sharedKey ?? null) : sharedKey, isAtOnce: at !== undefined }
 }
 
-/** Settings in the form of the API, as `parseNewEndpoint` reads them, with the values of fixed headers masked. */
+/** Returns an endpoint's settings as the API shows them: in the form that `parseNewEndpoint` reads, with the values of headers masked. */
 export function presentSettings(endpoint: Endpoint) {
   const { ratePerSecond, scheduleMs, headers, ...rest } = endpoint
   const schedule = scheduleMs === null ? null : scheduleMs.map(formatDuration)

@@ -5,16 +5,16 @@ import type { SealedKeys } from './endpoint-keys.ts'
 import type { ToldFailure } from './operator-event.ts'
 
 /**
- * An endpoint of the config file. `from`: the sequence of the feed at which a new endpoint starts; null or absent: with what is recorded
- * from then on.
+ * An endpoint of the config file. `from`: the sequence of the feed at which the endpoint starts if it is new; null or absent: it starts
+ * with the events that are recorded after it was added.
  */
 export type ConfiguredEndpoint = EndpointSettings & { readonly from?: number | null } & ConfiguredSecretsMark
 
-/** What the store learns of the secrets of an endpoint of the config. */
+/** Tells the store whether the secrets of an endpoint of the config have changed, without the secrets themselves. */
 export interface ConfiguredSecretsMark {
   /** See `fingerprintSecrets`. Absent: not known. */
   readonly secretsFingerprint?: string
-  /** Whether a reload has just changed them for this replica. Another one may have stored their fingerprint before. */
+  /** Whether a reload has just changed the secrets in this replica. The store cannot tell, if another replica stored their fingerprint first. */
   readonly hasNewSecrets?: boolean
 }
 
@@ -23,22 +23,22 @@ export interface EndpointState {
   /** Who defines it. `config`: the config file; `managed`: the API; `operator`: the setting for operator events. */
   readonly origin: 'config' | 'managed' | 'operator'
   /**
-   * Why it is disabled: by an operator, because of its 410, because everything failed, or because no config names it any more; null: it is
-   * enabled.
+   * Why it is disabled: by an operator, because it answered 410 (`gone`), because all its deliveries failed, or because no config names it
+   * any more; null: it is enabled.
    */
   readonly disabled: 'operator' | 'gone' | 'failing' | 'unnamed' | null
-  /** Absent: it is enabled, or this was not stored when it was disabled. */
+  /** When and by whom it was disabled; absent: it is enabled, or an earlier version disabled it without storing this. */
   readonly disabledSince?: DisabledSince
   readonly health: EndpointHealth
-  /** Null: its key is in the config file. */
+  /** Null: the config defines its keys. */
   readonly keys: SealedKeys | null
-  /** Of the secrets in the config, as they were at the last start or reload. Absent: not known, or the config does not define it. */
+  /** The fingerprint of its secrets in the config at the last start or reload. Absent: not known, or the config does not define it. */
   readonly secretsFingerprint?: string
   /** While it catches up, the last sequence of the feed that was queued for it; null: it has caught up. */
   readonly queuedTo: number | null
-  /** The sequence of the feed at which it began: it is sent no earlier event. */
+  /** The sequence of the feed at which it started. It is not sent earlier events. */
   readonly firstSequence: number
-  /** The sequences over which it received backfill; null: never. */
+  /** The sequences of the feed between which its setting `backfill` was on; null: never. */
   readonly backfilled: BackfillSpan | null
 }
 
@@ -52,14 +52,14 @@ export function conditionOf({ disabled, health }: EndpointState): EndpointCondit
 
 /** Selects endpoints. `condition` null: any. */
 export interface EndpointSearch {
-  /** Selects endpoints whose name or URL contains this, in upper or lower case. */
+  /** Selects endpoints whose name or URL contains this text. Case does not matter. */
   readonly text: string
   readonly condition: EndpointCondition | null
 }
 
 const TROUBLE_FIRST: readonly EndpointCondition[] = ['failing', 'disabled', 'delivering']
 
-/** The selected endpoints, by name. Endpoints in trouble come first. */
+/** Returns the selected endpoints: the failing ones first, then the disabled ones, then the others, each group ordered by name. */
 export function searchEndpoints(states: readonly EndpointState[], { text, condition }: EndpointSearch): readonly EndpointState[] {
   const sought = text.toLowerCase()
   const hasIt = ({ endpoint: { name, url } }: EndpointState) => [name, url].some((one) => one.toLowerCase().includes(sought))
@@ -80,14 +80,14 @@ export interface DisabledSince {
   readonly by: string | null
 }
 
-/** The endpoint, disabled for this reason; null: enabled. If it was so already, the time and the person stay. */
+/** Disables the endpoint for a reason; null: enables it. If it is already disabled for this reason, its `disabledSince` stays. */
 export function withDisabled(state: EndpointState, disabled: EndpointState['disabled'], since: DisabledSince): EndpointState {
   if (disabled === state.disabled) return state
   const { disabledSince: _before, ...rest } = state
   return disabled === null ? { ...rest, disabled } : { ...rest, disabled, disabledSince: since }
 }
 
-/** An endpoint that is still being sent the feed up to now. */
+/** An endpoint for which older events of the feed are still being queued. */
 export interface CatchingUp extends EndpointState {
   readonly queuedTo: number
 }
@@ -101,8 +101,8 @@ export interface EndpointBacklog {
 }
 
 /**
- * A managed endpoint to add, under a reserved id. `key` and the values of `headers`: sealed for this id. `from`: the sequence of the feed to
- * start at; null: now.
+ * A managed endpoint to add, under a reserved id. `key` and the values of `headers` are encrypted for this id. `from`: the sequence of the
+ * feed to start at; null: start with the events that are recorded from now on.
  */
 export interface AddedEndpoint {
   readonly id: string
@@ -113,7 +113,7 @@ export interface AddedEndpoint {
   readonly nowMs: number
 }
 
-/** A change of a managed endpoint; `key` null: its keys stay. `headers`: sealed values of fixed headers to set; null removes one. */
+/** A change of a managed endpoint. `key` null: its keys stay. `headers`: encrypted values of fixed headers; null removes a header. */
 export interface EndpointChangeRequest {
   readonly id: string
   readonly change: Omit<EndpointChange, 'headers'>
@@ -123,14 +123,14 @@ export interface EndpointChangeRequest {
 }
 
 /**
- * `rotate`: a new sealed key takes over after a time in which both sign. `replace`: it takes over at once. `end`: the next key takes over
- * now.
+ * `rotate`: a new key takes over after a time in which both keys sign. `replace`: a new key takes over at once. `end`: the next key of a
+ * rotation that has begun takes over now. `sealed`: the new key, encrypted.
  */
 export type KeyChange = { readonly kind: 'rotate' | 'replace'; readonly sealed: string } | { readonly kind: 'end' }
 
 /**
- * The result of an edit. `unknown`: there is no such endpoint. `name_taken`: another endpoint has the name. `read_only`: the endpoint is defined in the
- * config file. `not_rotating`: no key is being replaced. `too_many_headers`: it would have more fixed headers than it may.
+ * The result of an edit. `unknown`: there is no such endpoint. `name_taken`: another endpoint has the name. `read_only`: the endpoint is
+ * defined in the config file. `not_rotating`: no key is being replaced. `too_many_headers`: more fixed headers than an endpoint may have.
  */
 export type EndpointEdit =
   | { readonly kind: 'done'; readonly state: EndpointState }
@@ -145,8 +145,8 @@ export interface EndpointNotice {
   readonly endpointId: string
   /** `failing`: everything has failed for `operator.failingAfter`. `recovered`: it accepted a delivery after that. */
   readonly kind: 'disabled_gone' | 'disabled_failing' | 'failing' | 'recovered'
-  /** Its first failure, epoch milliseconds; null: there was none. */
+  /** When the endpoint first failed, epoch milliseconds; null: it has not failed. */
   readonly sinceMs: number | null
-  /** How the attempt failed that led to the notice; null: it did not, or this is not known. */
+  /** The failure that led to the notice; null: no failure did (`recovered`), or it is not known. */
   readonly failure: ToldFailure | null
 }

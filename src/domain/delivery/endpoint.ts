@@ -1,4 +1,4 @@
-/** Which events an endpoint wants. `null`: any value (CONTRACT `endpoints`, `filters`). */
+/** Which events an endpoint wants. Null: events with any value (CONTRACT `endpoints`, `filters`). */
 export interface EndpointFilters {
   readonly status: readonly string[] | null
   readonly detailedStatus: readonly string[] | null
@@ -12,12 +12,12 @@ export interface Endpoint {
   /** A unique label. */
   readonly name: string
   readonly url: string
-  /** False: everything waits, new events too (DOMAIN 7.4). */
+  /** False: all its deliveries wait, those of new events too (DOMAIN 7.4). */
   readonly enabled: boolean
-  /** `standard-webhooks` adds that specification's headers to the carrier's own (CONTRACT, "Pushes to endpoints"). */
+  /** `carrier`: the carrier's headers; `standard-webhooks`: that specification's headers too (CONTRACT, "Pushes to endpoints"). */
   readonly signature: 'carrier' | 'standard-webhooks'
   readonly filters: EndpointFilters
-  /** Whether it also gets entries that happened before the relay knew the parcel (DOMAIN 6.6). */
+  /** Whether it also receives entries that are older than the relay's knowledge of the parcel (DOMAIN 6.6). */
   readonly backfill: boolean
   /** The maximum of attempts per second; `null`: no limit. */
   readonly ratePerSecond: number | null
@@ -27,7 +27,7 @@ export interface Endpoint {
   readonly scheduleMs: readonly number[] | null
   /** `wait`: a refused delivery is tried again. `skip`: it ends if the answer is final (`endsByRefusal` in `delivery.ts`). */
   readonly refusals: 'wait' | 'skip'
-  /** The names of its fixed headers, lower-case. Their values are secrets, and are with its keys. */
+  /** The names of its fixed headers, lower-case. Their values are secrets, so they are stored with its keys (`SealedKeys`). */
   readonly headers: readonly string[]
 }
 
@@ -43,12 +43,12 @@ export function changeEndpoint(endpoint: Endpoint, change: EndpointChange): Endp
   return { ...endpoint, ...Object.fromEntries(Object.entries(change).filter(isGiven)) }
 }
 
-/** Whether pushes go elsewhere or are signed in another way, so that earlier failures say little. */
+/** Whether a change of URL or signature makes earlier failures of the endpoint meaningless. */
 export function isSentDifferently(before: Pick<Endpoint, 'url' | 'signature'>, after: Pick<Endpoint, 'url' | 'signature'>): boolean {
   return before.url !== after.url || before.signature !== after.signature
 }
 
-/** The facts about a recorded entry by which filters decide. */
+/** The members of a recorded entry that filters look at. */
 export interface RelayedEvent {
   readonly status: string
   readonly detailedStatus: string
@@ -81,7 +81,7 @@ function isListed(wanted: readonly string[] | null, value: string): boolean {
   return wanted === null || wanted.includes(value)
 }
 
-/** An endpoint as a shell takes it in one word: its name if that is plain, else its id. */
+/** Returns the name of an endpoint if a shell reads it as one word without quotes, else its id. For commands that people copy. */
 export function typedName({ id, name }: { readonly id: string; readonly name: string }): string {
   return /^[\w.-]+$/.test(name) ? name : id
 }

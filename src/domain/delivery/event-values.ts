@@ -1,18 +1,18 @@
 import type { FeedAddition } from './plan-events.ts'
 
-/** The members of events, beside the status, that filters compare with a list of values. */
+/** The members of events, apart from the status, that filters compare with a list of values. */
 export type FilteredMember = 'detailedStatus' | 'distributionType'
 
-/** A value of such a member. */
+/** A value that an event has for one of these members. */
 export interface EventValue {
   readonly member: FilteredMember
   readonly value: string
 }
 
-/** The greatest length of a value in a filter. A longer value of an event need not be known. */
+/** The greatest length of a value in a filter. No filter can name a longer value, so longer values are left out. */
 const CHARS_MAX = 200
 
-/** The values that an event offers to filters; none if endpoints are sent nothing for it. */
+/** Returns the values of an event that filters can name; none if endpoints are not sent the event. */
 export function eventValuesOf({ entry, payload }: Pick<FeedAddition, 'entry' | 'payload'>): readonly EventValue[] {
   if (payload === null) return []
   const values: readonly EventValue[] = [

@@ -7,30 +7,30 @@ export interface FailureGroup {
   /** Null: there was no answer, for the reason in `reason`. */
   readonly status: number | null
   readonly reason: string | null
-  /** The start of the last of these answers. */
+  /** The first bytes of the latest answer in the group. */
   readonly answerStart: Uint8Array
   readonly count: number
   readonly firstAtMs: number
   readonly lastAtMs: number
-  /** The delivery that was attempted last. */
+  /** The delivery of the latest failed attempt in the group. */
   readonly deliveryId: number
 }
 
-/** A group to which attempts are added. */
+/** Failed attempts to add to the stored group with the same digest. */
 export interface FailureNote extends FailureGroup {
   readonly endpointId: string
   /** Identifies the group within its endpoint. */
   readonly digest: string
 }
 
-/** For each endpoint this many groups are kept: those with the latest failures. */
+/** How many groups are kept for each endpoint: the ones with the latest failures. */
 export const FAILURE_GROUPS_MAX = 20
 
-/** A group starts counting again after this long without another failure. */
+/** If a group has had no failure for this long, its next failure starts the count again. */
 export const FAILURES_COUNT_FOR_MS = 30 * 24 * 60 * 60 * 1000
 
 /**
- * Groups the failed attempts, in the order of endpoints and digests. Leaves out attempts that the relay itself made fail, because they say
+ * Groups failed attempts, sorted by endpoint and digest. Leaves out attempts that failed because of the relay itself, because they say
  * nothing about the endpoint.
  */
 export function groupFailures(
@@ -59,7 +59,7 @@ export function groupFailures(
   return [...groups.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, group]) => group)
 }
 
-/** Answers often contain a time, or the id of a request or an event. So only the words around such numbers are compared. */
+/** Numbers and ids in answers: an answer often contains a time or the id of a request. Grouping ignores them, so that they do not matter. */
 const NUMBERS = /\b(?=[a-z-]*\d)[0-9a-f-]{8,}\b|\d+/gi
 const COMPARED_BYTES = 256
 

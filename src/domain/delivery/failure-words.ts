@@ -6,13 +6,13 @@ import type { FailureGroup } from './failure-group.ts'
 /** How an endpoint failed, in the parts of a sentence: `It answers 401`, `signature does not match`, `it does not accept the signature.` */
 export interface FailureWords {
   readonly what: string
-  /** The first line of the answer, cleaned and bounded; empty: there was none. */
+  /** The first line of the answer, without control characters and shortened; empty: there was no text. */
   readonly said: string
   /** A clause with its full stop. */
   readonly meaning: string
 }
 
-/** Why there was no answer, as a sentence without its full stop. `host`: the host that should have answered. */
+/** For each reason why there is no answer, a sentence without its full stop. `host`: the host of the endpoint's URL. */
 const REASONS: ReadonlyMap<string, (host: string) => string> = new Map<FailureReason, (host: string) => string>([
   ['timeout', (host) => `${host} does not answer in time (delivery.timeout)`],
   ['dns', (host) => `the name ${host} is not found`],
@@ -35,12 +35,12 @@ export function refusesAll({ health: { lastSuccessAtMs } }: EndpointState, { fir
   return lastSuccessAtMs === null || lastSuccessAtMs < firstAtMs
 }
 
-/** Whether a receiver that answers this most probably verifies signatures with another key. */
+/** Whether a receiver that answers this status most probably has another key, so that no signature matches. */
 export function isLikelyKey(status: number | null): boolean {
   return status === 401 || status === 403
 }
 
-/** Puts a failure in words. `isAll`: nothing was accepted since the failures began, so the endpoint refuses everything. */
+/** Puts a failure in words. `isAll`: the endpoint has accepted nothing since the failures began. */
 export function wordFailure(failure: Pick<FailureGroup, 'status' | 'reason' | 'answerStart'>, url: string, isAll: boolean): FailureWords {
   const { status, reason, answerStart } = failure
   if (status === null)
@@ -48,7 +48,7 @@ export function wordFailure(failure: Pick<FailureGroup, 'status' | 'reason' | 'a
   return { what: `It answers ${status}`, said: firstLine(answerStart), meaning: meaningOf(status, isAll) }
 }
 
-/** The same as one sentence, for a terminal or a message. */
+/** Joins the words about a failure into one sentence, for a terminal or a message. */
 export function failureSentence({ what, said, meaning }: FailureWords): string {
   return `${what}${said === '' ? '' : ` "${said}"`}: ${meaning}`
 }

@@ -2,21 +2,21 @@ import type { Audience } from '../history/audience.ts'
 import type { Entry } from '../history/history.ts'
 import type { FeedItem, FeedKind, FeedParcel } from './feed-event.ts'
 
-/** The body that endpoints are sent for an entry: the bytes of a push, or a composed event (DOMAIN 7.1). */
+/** What the body of a delivery is made from: the bytes of a push, or an event that the relay composes from an entry (DOMAIN 7.1). */
 export type Payload =
   | { readonly kind: 'push'; readonly inboxId: number; readonly distributionType: string }
   | { readonly kind: 'composed'; readonly trackingIds: readonly string[]; readonly distributionType: string }
 
-/** A part of the feed, as it is sent to endpoints. */
+/** Some consecutive events of the feed, as they are sent to endpoints. */
 export interface FeedEntries {
   readonly entries: readonly FeedEntry[]
-  /** The last sequence that was read. */
+  /** The last sequence that was read. Read on after it. */
   readonly next: number
   /** Whether the end of the feed was reached. */
   readonly ended: boolean
 }
 
-/** An event of the feed for endpoints. It has the entry's present content. */
+/** An event of the feed, as it is sent to endpoints: with the content that the entry has now. */
 export interface FeedEntry {
   readonly sequence: number
   readonly parcelId: number
@@ -25,7 +25,7 @@ export interface FeedEntry {
   readonly entry: Entry
   readonly payload: Payload
   readonly backfill: boolean
-  /** The endpoints that were sent the entry before. They are not sent this event. */
+  /** The endpoints that were already sent the entry in an earlier event. They are not sent this event. */
   readonly earlierAudience: Audience
 }
 
@@ -35,38 +35,38 @@ export interface FeedEvent {
   readonly kind: FeedKind
   readonly parcelId: number
   /**
-   * Identifies the subject of the event. If endpoints are sent it: the sequence of the sighting that it reports. Otherwise: the sequence of
-   * any sighting of its entry. For an event about the parcel as a whole: its own sequence. For `join`: the id of the parcel that was
-   * joined.
+   * Identifies the subject of the event. For an event that endpoints are sent: the sequence of the sighting that it reports. For another
+   * event about an entry: the sequence of any sighting of the entry. For an event about the whole parcel: the event's own sequence. For
+   * `join`: the id of the parcel that was joined.
    */
   readonly entry: number
-  /** A reference to the body for endpoints, and the endpoints that were sent the entry before; null: endpoints are sent nothing. */
+  /** A reference to the body, and the endpoints that were already sent the entry; null: endpoints are not sent the event. */
   readonly payloadRef: (PayloadRef & { readonly earlierAudience: Audience }) | null
 }
 
-/** The event that reports that a parcel was retired. Endpoints are not sent it. */
+/** Returns the event that reports that retention deleted a parcel. Endpoints are not sent it. */
 export function retiredEvent(sequence: number, parcelId: number): FeedEvent {
   return { sequence, kind: 'retired', parcelId, entry: sequence, payloadRef: null }
 }
 
-/** The event that reports that a parcel was erased. Endpoints are not sent it. */
+/** Returns the event that reports that a parcel was erased. Endpoints are not sent it. */
 export function erasedEvent(sequence: number, parcelId: number): FeedEvent {
   return { sequence, kind: 'erased', parcelId, entry: sequence, payloadRef: null }
 }
 
-/** A reference to a body for endpoints: a push as received, or an event composed from an entry. */
+/** A stored reference to what a body is made from: a push as received, or an entry from which the relay composes an event. */
 export type PayloadRef = { readonly kind: 'push'; readonly inboxId: number } | { readonly kind: 'composed'; readonly backfill: boolean }
 
 /** The subject of an event at the time of sending. */
 export interface PayloadSubject {
   readonly entry: Entry
-  /** The parcel that holds its history now. */
+  /** The parcel that holds the entry now. */
   readonly parcel: FeedParcel
   /** Whether the bytes of the event's push are still kept. */
   readonly hasBody: boolean
 }
 
-/** The body for endpoints at the time of sending. If retention has deleted the bytes of the push, they get a composed event. */
+/** Decides what a body is made from at the time of sending. If retention has deleted the bytes of the push, the event is composed. */
 export function payloadOf(ref: PayloadRef, { entry, parcel, hasBody }: PayloadSubject): Payload {
   const { trackingIds, identifiers, distributionType } = parcel
   if (ref.kind === 'composed' || !hasBody)
@@ -75,14 +75,14 @@ export function payloadOf(ref: PayloadRef, { entry, parcel, hasBody }: PayloadSu
   return { kind: 'push', inboxId: ref.inboxId, distributionType: said || distributionType }
 }
 
-/** A part of the feed, as it is shown to readers. */
+/** Some consecutive events of the feed, as the API shows them to readers. */
 export interface FeedSlice {
   readonly items: readonly FeedItem[]
-  /** The last sequence that was read. It may belong to a parcel that was deleted since. */
+  /** The last sequence that was read. No item has it if its parcel was deleted since. */
   readonly next: number
   /** Whether the end of the feed was reached at that moment. */
   readonly ended: boolean
-  /** Events up to this sequence were deleted; 0: none were. */
+  /** Events up to this sequence were deleted; 0: no event was deleted. */
   readonly prunedTo: number
   readonly last: number
 }

@@ -4,23 +4,23 @@ import type { RawMembers } from '../json-body.ts'
 import { compareBytes } from '../text.ts'
 
 /**
- * The kinds of events in the feed (CONTRACT): an entry is new, changed, united from several or split from another; two parcels were joined;
- * or a parcel is gone, because it was past `retention.history` or was erased.
+ * The kinds of events in the feed (CONTRACT). `entry`: an entry is new. `update`: it changed. `united`: several entries became one. `split`:
+ * an entry was split from another. `join`: two parcels became one. `retired`: retention deleted a parcel. `erased`: somebody erased it.
  */
 export type FeedKind = 'entry' | 'update' | 'united' | 'split' | 'join' | 'retired' | 'erased'
 
 /** A parcel as it is now. `entries`: its history, newest first. */
 export interface FeedParcel extends AnswerSource {
-  /** Its id in the relay. The id is the same in every event until a `join` replaces it. */
+  /** The parcel's id in the relay. It stays the same until a `join` makes the parcel part of another one. */
   readonly parcelId: number
   /** All its identifiers. */
   readonly identifiers: readonly string[]
 }
 
-/** An event of the feed with the present content. A reader that applies all events in sequence ends with today's histories. */
+/** An event of the feed with the content that its subject has now. A reader that applies all events in sequence has the present histories. */
 export type FeedItem = ParcelEvent | GoneEvent
 
-/** A parcel is gone. Nothing is left of it but its id, which no other parcel gets. */
+/** Reports that a parcel is gone. Only its id is left, and no other parcel will get this id. */
 export interface GoneEvent {
   readonly sequence: number
   readonly kind: 'retired' | 'erased'
@@ -31,9 +31,9 @@ export interface ParcelEvent {
   readonly sequence: number
   readonly kind: Exclude<FeedKind, GoneEvent['kind']>
   readonly parcel: FeedParcel
-  /** The entry that it is about, with its present content; null: it is about the parcel as a whole. */
+  /** The entry that the event is about, with its present content; null: the event is about the whole parcel. */
   readonly entry: Entry | null
-  /** For `join`: the parcel that was joined, and its identifiers. */
+  /** For `join`: the parcel that became part of `parcel`, and its identifiers; null: another kind of event. */
   readonly joined: { readonly parcelId: number; readonly identifiers: readonly string[] } | null
 }
 
@@ -67,7 +67,7 @@ function encodeEntry(entry: Entry): string {
   return `${JSON.stringify(known).slice(0, -1)},"extra":${encodeExtra(entry.extra)}}`
 }
 
-/** Texts that consumers may not see are left out (DOMAIN 2.6). */
+/** Returns the texts of an entry without those that consumers may not see (DOMAIN 2.6). */
 function shownTexts({ texts, displayToConsumer }: Entry): Entry['texts'] {
   const languages = Object.entries(texts).sort(([a], [b]) => compareBytes(a, b))
   return Object.fromEntries(
@@ -78,7 +78,7 @@ function shownTexts({ texts, displayToConsumer }: Entry): Entry['texts'] {
   )
 }
 
-/** The ids of its other sightings. Parts of it may have been entries under these ids. */
+/** Lists the sequences of the entry's other sightings. Earlier events may have shown parts of the entry under these ids. */
 function formerIds({ members, sequence }: Entry): readonly number[] {
   return members.flatMap((kept) => (kept.sequence === sequence ? [] : [kept.sequence])).sort((a, b) => a - b)
 }

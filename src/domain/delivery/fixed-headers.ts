@@ -1,14 +1,14 @@
 /** Headers that an endpoint gets in addition to the relay's own, by lower-case name. Their values may be credentials. */
 export type FixedHeaders = Readonly<Record<string, string>>
 
-/** The maximum of fixed headers of one endpoint. */
+/** How many fixed headers an endpoint may have. */
 export const FIXED_HEADERS_MAX = 20
 const VALUE_LENGTH_MAX = 4096
 
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/
 const VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
 
-/** Headers about one connection (RFC 9110, 7.6.1), and those with which a client directs the exchange itself. */
+/** Headers about a single connection (RFC 9110, 7.6.1), and headers with which an HTTP client controls a single request. */
 const OF_THE_CONNECTION: ReadonlySet<string> = new Set([
   'connection',
   'expect',
@@ -22,10 +22,10 @@ const OF_THE_CONNECTION: ReadonlySet<string> = new Set([
   'transfer-encoding',
   'upgrade',
 ])
-/** The beginnings of names whose headers the relay sets itself, or that describe the body. */
+/** A header whose name begins with one of these is set by the relay itself, or describes the body. */
 const RESERVED = ['content-', 'x-service-', 'webhook-', 'relay-'] as const
 
-/** Says why a header cannot be fixed, as the end of a sentence that names it; null: it can. `trustedHeader`: see `portal.trustedHeader`. */
+/** Says why a header cannot be a fixed header, to follow its name in a sentence; null: it can. `trustedHeader`: `portal.trustedHeader`. */
 export function fixedHeaderProblem(name: string, trustedHeader: string | null): string | null {
   const lower = name.toLowerCase()
   if (!NAME.test(name)) return 'is not the name of a header: it has letters, digits and hyphens, at most 100'
@@ -36,19 +36,19 @@ export function fixedHeaderProblem(name: string, trustedHeader: string | null): 
   return null
 }
 
-/** Says what is wrong with the value of a fixed header, without repeating it; null: nothing. */
+/** Says what is wrong with the value of a fixed header, without repeating the value; null: nothing is wrong. */
 export function fixedValueProblem(value: string): string | null {
   if (value.length > VALUE_LENGTH_MAX) return `is longer than ${VALUE_LENGTH_MAX} characters`
   return VALUE.test(value) ? null : 'must be printable ASCII text without white space at its ends'
 }
 
-/** The headers under lower-case names, because their case means nothing. Null: a name occurs twice. */
+/** Makes the names of headers lower-case, because the case of a header has no meaning. Returns null if a name occurs twice. */
 export function lowerCaseNames<Value>(headers: Readonly<Record<string, Value>>): Readonly<Record<string, Value>> | null {
   const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const)
   return new Set(lower.map(([name]) => name)).size === lower.length ? Object.fromEntries(lower) : null
 }
 
-/** The names with a mask in place of each value, for people. */
+/** Returns headers with a mask in place of each value, because the values are secrets. */
 export function maskedHeaders(names: readonly string[]): FixedHeaders {
   return Object.fromEntries(names.map((name) => [name, MASK]))
 }

@@ -5,14 +5,14 @@ const SIGNED = 'parcel-relay key fingerprint'
 const HEX_DIGITS = 8
 
 /**
- * A short fingerprint of a shared key, such as `9f2c41d0`, by which people compare keys without showing them. It is the beginning of a
- * signature by the key. So it tells less about a weak key than any signed push does, and `openssl` can compute it too.
+ * Returns a short fingerprint of a shared key, such as `9f2c41d0`. With it, people compare keys without showing them. It is the beginning of
+ * a signature with the key. So it helps to guess a weak key less than any signed push does, and `openssl` can compute it too.
  */
 export function fingerprintKey(key: string): string {
   return signedBy(key, SIGNED)
 }
 
-/** A fingerprint of a key together with the values of fixed headers, by which a change of any of them is noticed over a restart. */
+/** Returns a fingerprint of a key and the values of fixed headers. It is stored, so that a start notices that one of them has changed. */
 export function fingerprintSecrets(key: string, headers: FixedHeaders): string {
   const sorted = Object.entries(headers).toSorted(([one], [other]) => (one < other ? -1 : 1))
   return signedBy(key, `${SIGNED} and headers ${JSON.stringify(sorted)}`)

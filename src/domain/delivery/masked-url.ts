@@ -1,4 +1,4 @@
-/** The URL with only its origin shown, because its path and its parameters may be a credential. */
+/** Hides all of a URL but its origin, because the path and the parameters may contain a credential. */
 export function maskPath(url: string): string {
   const { origin, pathname, search } = new URL(url)
   return pathname === '/' && search === '' ? origin : `${origin}/[redacted]`

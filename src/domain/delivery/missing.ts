@@ -5,7 +5,7 @@ import type { EndpointState } from './endpoint-state.ts'
 import type { FeedEntry } from './feed-entry.ts'
 import { relayedEventOf } from './plan-deliveries.ts'
 
-/** Selects among the events that an endpoint never received. All conditions must be true. */
+/** Selects among the events that an endpoint never received. An event is selected if it meets all these conditions. */
 export interface MissingSelection {
   readonly fromSequence: number
   readonly toSequence: number
@@ -17,12 +17,12 @@ export interface MissingSelection {
   readonly parcelId: number | null
 }
 
-/** A place in the feed: a sequence, or the time at which an event was recorded, epoch milliseconds. */
+/** A position in the feed: a sequence, or the time at which an event was recorded, epoch milliseconds. */
 export type Place = { readonly sequence: number } | { readonly atMs: number }
 
 type Bounds = Omit<MissingSelection, 'parcelId'>
 
-/** The bounds of a selection. Null: none. */
+/** Turns two positions in the feed into bounds. `since` is included; so is a sequence as `until`, but not a time. Null: no bound. */
 export function boundsOf(since: Place | null, until: Place | null): Bounds {
   const sequenceOf = (place: Place | null) => (place !== null && 'sequence' in place ? place.sequence : null)
   const timeOf = (place: Place | null) => (place !== null && 'atMs' in place ? place.atMs : null)
@@ -34,7 +34,7 @@ export function boundsOf(since: Place | null, until: Place | null): Bounds {
   }
 }
 
-/** A selection within bounds. `sequence`: only the event of this sequence; null: any. */
+/** Makes a selection within bounds. `sequence`: select only the event with this sequence; null: any. `parcelId` null: any parcel. */
 export function selectMissing(
   { sequence, ...bounds }: Bounds & { readonly sequence: number | null },
   parcelId: number | null,
@@ -49,13 +49,13 @@ export function selectMissing(
   }
 }
 
-/** Asks for a part of the events that were told as backfill. */
+/** Asks for some of the events that the feed reported as backfill (DOMAIN 6.6). */
 export interface BackfillQuery {
-  /** Leaves out the events of which this endpoint has a delivery; null: leaves out none. */
+  /** Leaves out events that have a delivery to this endpoint; null: leaves out none. */
   readonly endpointId: string | null
   /** Null: any. */
   readonly parcelId: number | null
-  /** A sequence; the search begins behind it. */
+  /** The search begins after this sequence. */
   readonly after: number
   /** The last sequence to look at. */
   readonly upTo: number
@@ -66,29 +66,29 @@ export interface BackfillQuery {
 export interface BackfillEvents {
   /** In the order of their sequences, with the present content of their entries. */
   readonly events: readonly FeedEntry[]
-  /** The sequence behind which the search continues; null: it has ended. */
+  /** The search continues after this sequence; null: the search has ended. */
   readonly next: number | null
 }
 
 /** How many events endpoints never received. */
 export interface MissingSummary {
-  /** Since when they were recorded, epoch milliseconds. */
+  /** Only events that were recorded at this time or later count, epoch milliseconds. */
   readonly sinceMs: number
-  /** The endpoints that miss any. The one that misses most comes first. */
+  /** The endpoints that miss events, the one with the most missing events first. */
   readonly endpoints: readonly MissingAt[]
-  /** Whether there may be more, because the search has stopped at its bound. */
+  /** Whether more events may be missing, because the search stopped at its limit. */
   readonly more: boolean
-  /** The resends that are under way already. */
+  /** The resends that have begun and have not ended. */
   readonly resends: readonly Resend[]
 }
 
-/** Events that an endpoint never received are being queued for it. */
+/** A resend that is going on: it queues the events that an endpoint never received. */
 export interface Resend {
   readonly endpointId: string
   readonly name: string
-  /** The job that queues them; null: somebody waits for them at a replica. */
+  /** The job that queues the events; null: a request queues them, and its sender waits for the result. */
   readonly jobId: number | null
-  /** How many it has queued so far. */
+  /** How many events were queued so far. */
   readonly queued: number
 }
 
@@ -99,7 +99,7 @@ export interface MissingAt {
   readonly count: number
 }
 
-/** Events to queue for an endpoint that never received them, with the bodies that it is sent. */
+/** Events to queue for an endpoint that never received them, with the bodies to send. */
 export interface QueuedMissing {
   readonly endpointId: string
   readonly events: readonly { readonly parcelId: number; readonly sequence: number; readonly body: Uint8Array }[]
@@ -113,10 +113,10 @@ export interface MissingEvent extends FeedEntry {
 }
 
 /**
- * The event, if an endpoint never received it but would have done so if its `backfill` had been on since it began (DOMAIN 6.6); null: it
- * received the entry, or did not want it. An endpoint that received the entry in another event, such as a later push, has received it.
+ * Returns the event if the endpoint was not sent its entry only because `backfill` was off (DOMAIN 6.6). Returns null if the event is not
+ * selected, if the endpoint's filters exclude it, or if the endpoint was sent the entry, be it in another event such as a later push.
  *
- * Whether the endpoint was queued a delivery of this very event must be looked up in the store.
+ * An earlier resend may have queued this event for the endpoint. This function does not know that: the caller looks it up in the store.
  */
 export function missingOf(state: EndpointState, event: FeedEntry, selection: MissingSelection): MissingEvent | null {
   const { entry, sequence } = event
@@ -129,7 +129,7 @@ export function missingOf(state: EndpointState, event: FeedEntry, selection: Mis
   return endpointWants({ ...state.endpoint, backfill: true }, relayedEventOf(event)) ? { ...event, recordedAtMs } : null
 }
 
-/** When the relay learnt of an entry that it has reported as backfill; null: it is not known. */
+/** Returns when the relay recorded the sighting that it reported as backfill, epoch milliseconds; null: not known. */
 function recordedAsBackfill({ members }: Entry, audience: Audience): number | null {
   const told = members.find((kept) => kept.audience.kind === 'backfill' && audience.kind === 'backfill' && kept.audience.at === audience.at)
   return told?.learntAtMs ?? null
