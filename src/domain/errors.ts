@@ -1,4 +1,4 @@
-/** The stable code of every expected failure. `http/server/errors` gives each a status. A code without a status does not compile. */
+/** The codes of all expected failures. Codes never change. `http/server/errors` gives each a status; without one, it does not compile. */
 export type ErrorCode =
   | 'bad_request'
   | 'bad_tracking_number'
@@ -33,20 +33,20 @@ export type ErrorCode =
 const SYSTEM_CODE = /^[A-Z0-9_]{1,64}$/
 
 /**
- * The code that the system or a library has given an error, such as `ECONNREFUSED`; null: the error has none of that form. Unlike a
- * message, a code quotes nothing that was sent, received or read.
+ * Returns the code that the operating system or a library gave an error, such as `ECONNREFUSED`; null: the error has no such code. A code
+ * is safe to log: unlike a message, it never quotes data.
  */
 export function systemCode(error: unknown): string | null {
   const code = error instanceof Error && 'code' in error ? error.code : null
   return typeof code === 'string' && SYSTEM_CODE.test(code) ? code : null
 }
 
-/** The codes of SQLite for failures of the store itself. Its other codes are about the statement. */
+/** SQLite's codes for failures of the store itself. Its other codes are about a single statement. */
 const STORAGE_FAILURE = /^SQLITE_(?:FULL|IOERR|BUSY|LOCKED|CORRUPT|READONLY|CANTOPEN|NOTADB|PROTOCOL|NOMEM)(?:_|$)/
 
 /**
- * The store is not there, or did not do what it was asked to. An engine throws this if its error codes alone do not say so. `code`: by
- * default the code of its cause.
+ * The store cannot be reached or has failed. A database engine throws this for errors that their code does not mark as a failure of the
+ * store. `code`: by default the code of the cause.
  */
 export class StorageFailure extends Error {
   override readonly name = 'StorageFailure'
@@ -58,7 +58,7 @@ export class StorageFailure extends Error {
   }
 }
 
-/** Whether an error is a failure of the store: full, unreadable, locked, damaged, read-only or not there. */
+/** Whether an error means that the store has failed: it is full, unreadable, locked, damaged, read-only or missing. */
 export function isStorageFailure(error: unknown): boolean {
   return error instanceof StorageFailure || STORAGE_FAILURE.test(systemCode(error) ?? '')
 }
@@ -66,8 +66,8 @@ export function isStorageFailure(error: unknown): boolean {
 export type ErrorFacts = Readonly<Record<string, string | number | readonly object[] | readonly string[]>>
 
 /**
- * An expected failure. `message` is safe to show, and `retryAfterMs` says when a retry may succeed. Programs can read `facts`, which are
- * shown with the message.
+ * An expected failure. `message` is safe to show. `retryAfterMs`: how long to wait before a retry, milliseconds. `facts`: details for
+ * programs, which answers contain beside the message.
  */
 export class AppError extends Error {
   override readonly name = 'AppError'

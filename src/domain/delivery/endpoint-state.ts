@@ -147,6 +147,6 @@ export interface EndpointNotice {
   readonly kind: 'disabled_gone' | 'disabled_failing' | 'failing' | 'recovered'
   /** When the endpoint first failed, epoch milliseconds; null: it has not failed. */
   readonly sinceMs: number | null
-  /** The failure that led to the notice; null: no failure did (`recovered`), or it is not known. */
+  /** The failure that led to the notice; null: no failure did (`recovered`), or the relay itself caused the failure. */
   readonly failure: ToldFailure | null
 }

@@ -10,21 +10,21 @@ interface Named {
   readonly name: string
 }
 
-/** The transaction that settles an attempt counts what waited no further. Such a count means this many or more. */
+/** The transaction that settles an attempt stops counting waiting events here, to stay short. So this count means "this many or more". */
 export const WAITED_COUNTED_MAX = 10_000
 
-/** A failed attempt as operator events tell it. `status` null: there was no answer, for the `reason`. */
+/** A failed attempt as operator events report it. `status` null: there was no answer, because of `reason`. */
 export interface ToldFailure {
   readonly status: number | null
   readonly reason: string | null
-  /** The first line of the answer, with `…` for each word that has a digit; empty: there was none. */
+  /** The first line of the answer, with `…` in place of each word that has a digit; empty: the answer had no text. */
   readonly answer: string
 }
 
-/** A word with a digit may name a parcel, and an event stays when the parcel is erased. */
+/** A word with a digit may identify a parcel. Operator events must not, because they stay when the parcel is erased. */
 const WORDS_WITH_DIGITS = /[^\s"'(),;:=]*\d[^\s"'(),;:=]*/g
 
-/** Tells a failure to operators. Null: the attempt was accepted, or the relay itself made it fail. */
+/** Describes the failure of an attempt for operators. Null: the attempt was accepted, or failed because of the relay itself. */
 export function tellFailure(result: AttemptResult): ToldFailure | null {
   if (result.kind === 'accepted' || isOwnFailure(result)) return null
   const answer = firstLine(result.answerStart).replace(WORDS_WITH_DIGITS, '…')
@@ -32,13 +32,13 @@ export function tellFailure(result: AttemptResult): ToldFailure | null {
 }
 
 /**
- * An event for operators. They are notified once for each change of state (DOMAIN 7.4). It is never about a parcel. Times are ISO instants.
+ * An event for operators, who are notified once of each change of state (DOMAIN 7.4). It never names a parcel. Times are ISO instants.
  */
 export type OperatorEvent =
-  /** For `operator.failingAfter` everything at the endpoint has failed. `since`: its first failure. `failure`: its last; null: not known. */
+  /** All attempts have failed for `operator.failingAfter`. `since`: the first failure. `failure`: the latest; null: not known. */
   | { readonly event: 'endpoint_failing'; readonly endpoint: Named; readonly since: string; readonly failure: ToldFailure | null }
-  /** Operators know that the endpoint was failing. Now it accepts deliveries again. */
-  /** `waited`: how many of its events waited then, counted up to `WAITED_COUNTED_MAX`. */
+  /** The endpoint accepts deliveries again. Sent only if operators were notified that it was failing. */
+  /** `waited`: how many of its events waited when it recovered, counted up to `WAITED_COUNTED_MAX`. */
   | {
       readonly event: 'endpoint_recovered'
       readonly endpoint: Named
@@ -47,41 +47,41 @@ export type OperatorEvent =
       readonly waited: number
     }
   /**
-   * The endpoint was disabled by its own answers, or because no config names it any more (`unnamed`). An operator's order makes no event,
-   * because the audit trail has it.
+   * The endpoint was disabled because of its answers, or because no config names it any more (`unnamed`). If an operator disables an
+   * endpoint, there is no event, because the audit trail records it.
    */
   | { readonly event: 'endpoint_disabled'; readonly endpoint: Named; readonly because: 'gone' | 'failing' | 'unnamed' }
-  /** No config has named the endpoint for `delivery.removeAfter`. */
+  /** The endpoint was removed, because no config has named it for `delivery.removeAfter`. */
   | { readonly event: 'endpoint_removed'; readonly endpoint: Named }
   | { readonly event: 'credentials_refused' }
   | { readonly event: 'credentials_accepted'; readonly since: string }
-  /** The carrier has failed so often in a row that polls pause. */
+  /** Polls pause, because the carrier has failed too many times in a row. */
   | { readonly event: 'carrier_failing'; readonly reason: string | null }
   | { readonly event: 'carrier_recovered'; readonly since: string }
   /**
-   * `pushes_silent`: the carrier scans but pushes nothing. `pushes_lossy`: pushes arrive, but too many are lost. `pushes_trusted`: after
-   * that, pushes arrive and few are lost. `lastPushAt`: when the last push with news came.
+   * `pushes_silent`: parcels are scanned but no push arrives. `pushes_lossy`: pushes arrive, but too many are lost. `pushes_trusted`: after
+   * one of these, pushes arrive and few are lost. `lastPushAt`: when the last push with news came.
    */
   | { readonly event: 'pushes_silent' | 'pushes_lossy' | 'pushes_trusted'; readonly lastPushAt: string | null }
   /**
-   * This many pushes were quarantined for a reason since the first of them came. The first one is reported at once. While more come, they are
-   * reported again when there are ten times as many, and otherwise once an hour.
+   * `count` pushes were quarantined for `reason` since `since`. The first push is reported at once. While more come, they are reported again
+   * when there are ten times as many, and otherwise once an hour.
    */
   | { readonly event: 'pushes_quarantined'; readonly reason: string; readonly count: number; readonly since: string }
-  /** The newest pushes are all in quarantine, so no push is understood. `reason`: of the newest one. `since`: when the first of them came. */
+  /** All of the newest pushes are in quarantine. `reason`: why the newest one is. `since`: when the first of them came. */
   | { readonly event: 'pushes_not_understood'; readonly reason: string; readonly since: string }
-  /** After that, most of the newest pushes are understood again. */
+  /** After `pushes_not_understood`, most of the newest pushes are understood again. */
   | { readonly event: 'pushes_understood'; readonly since: string }
   /** `disk_low`: less than twice `freeBytesMin` is free. `disk_full`: less than `freeBytesMin` is free, so pushes are refused. */
   | { readonly event: 'disk_low' | 'disk_full'; readonly freeBytes: number; readonly freeBytesMin: number }
   /**
-   * Pushes are taken again. They were refused from `since` until `until`. `refused`: how many the relay has answered with 503 in that time,
-   * as far as it knows: a restart in between forgets the ones before.
+   * Pushes are accepted again. They were refused from `since` until `until`. `refused`: how many pushes were answered with 503 in that time.
+   * It does not include pushes before a restart of the relay.
    */
   | { readonly event: 'disk_usable'; readonly freeBytes: number; readonly since: string; readonly until: string; readonly refused: number }
-  /** The disk is not low any more either. */
+  /** After `disk_low` or `disk_full`, at least twice `freeBytesMin` is free again. */
   | { readonly event: 'disk_recovered'; readonly freeBytes: number; readonly since: string }
-  /** `changed`: the settings that a reload applied. `problems`: files that could not be used, so the earlier ones stay in use. */
+  /** `changed`: the settings that a reload applied. `problems`: the files that could not be used. Their earlier content stays in use. */
   | {
       readonly event: 'reloaded'
       readonly replica: string
@@ -92,8 +92,8 @@ export type OperatorEvent =
   | { readonly event: 'reload_failed'; readonly replica: string; readonly problems: readonly string[] }
   | { readonly event: 'certificate_expiring'; readonly listener: string; readonly expiresAt: string; readonly replica: string }
   /**
-   * The store was restored from a backup while no relay ran. The feed continues after `nextSequence`. `delivered`: how many deliveries were
-   * accepted after the backup; their events may come again under new ids. Null: not known.
+   * The store was restored from a backup while no relay ran. The feed continues after `nextSequence`. `delivered`: how many deliveries
+   * endpoints accepted after the backup was made; null: not known. Endpoints may receive their events again, under new ids.
    */
   | {
       readonly event: 'store_restored'
@@ -103,7 +103,7 @@ export type OperatorEvent =
       readonly nextSequence: number
       readonly delivered: number | null
     }
-  /** A backup failed. The one before had not failed. */
+  /** A backup failed, and the backup before it did not. Further failures make no event until a backup succeeds. */
   | { readonly event: 'backup_failed'; readonly backup: string; readonly reason: string }
   | { readonly event: 'backup_recovered'; readonly backup: string; readonly since: string }
   | {
@@ -114,11 +114,11 @@ export type OperatorEvent =
       readonly failure: string | null
     }
 
-  /** For 30 days something could not be removed although its time was over, because it is undelivered, in quarantine, or still needed. */
+  /** Retention was to delete this data 30 days ago, but could not, because it is undelivered, in quarantine or still needed. */
   | { readonly event: 'retention_held'; readonly held: Readonly<Record<string, number>>; readonly since: string }
-  /** It was held back for `retention.held`, and was then given up. `endpoints`: the ids of endpoints that were never sent it. */
+  /** After `retention.held`, retention deleted such data all the same. `endpoints`: the ids of endpoints that were never sent it. */
   | { readonly event: 'retention_gave_up'; readonly givenUp: Readonly<Record<string, number>>; readonly endpoints: readonly string[] }
-  /** An operator asked whether events arrive. It is sent and not kept. */
+  /** An operator asked for a test of whether events arrive. This event is sent but not stored. */
   | { readonly event: 'test' }
 
 export const OPERATOR_EVENTS = [
@@ -160,19 +160,19 @@ export interface ToldEvent {
   readonly id: number
   readonly atMs: number
   readonly event: string
-  /** Its other members. */
+  /** The members of the event other than its name and its time. */
   readonly detail: Readonly<Record<string, unknown>>
 }
 
-/** Where a page of a list by time begins: before this row. */
+/** The last row of a page of a list, newest first. The next page begins with the row that is older than this row. */
 export interface TimeCursor {
   readonly atMs: number
   readonly id: number
 }
 
 /**
- * Selects a page of events, the newest first. Null: any event, from the newest on. `fromMs` (inclusive) and `toMs` (exclusive) are epoch
- * milliseconds.
+ * Selects a page of operator events, newest first. `event` null: events of any name. `fromMs` (inclusive) and `toMs` (exclusive): epoch
+ * milliseconds; null: no bound. `before` null: the first page.
  */
 export interface OperatorEventQuery {
   readonly event: OperatorEvent['event'] | null

@@ -2,10 +2,10 @@ import { isObject, member, readJson } from '../json-body.ts'
 import { plainText } from '../words.ts'
 import { type OperatorWords, wordOperatorEvent } from './operator-words.ts'
 
-/** How operator events are posted: as they are and signed, or as a message of a service for people (`operator.format`). */
+/** How operator events are posted (`operator.format`): as signed JSON, or as a message to a chat or notification service. */
 export type OperatorFormat = 'relay' | 'slack' | 'teams' | 'ntfy'
 
-/** A message for a service that shows it to people. */
+/** A request to a chat or notification service. */
 export interface OperatorMessage {
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
@@ -13,7 +13,7 @@ export interface OperatorMessage {
 
 interface MessageOptions {
   readonly format: Exclude<OperatorFormat, 'relay'>
-  /** The address of the portal, which the message links to; null: it has no link. */
+  /** The address of the portal, to which the message links; null: the message has no link. */
   readonly portalUrl: string | null
 }
 
@@ -27,7 +27,7 @@ interface Told {
 const RELAY = 'Parcel status relay'
 const TEXT_MAX = 2000
 
-/** Writes the bytes of an operator event (`encodeOperatorEvent`) as a message. Null: they are no operator event. */
+/** Turns an operator event, as `encodeOperatorEvent` writes it, into a message. Null: the bytes are not an operator event. */
 export function formatOperatorEvent(event: Uint8Array, { format, portalUrl }: MessageOptions): OperatorMessage | null {
   const reading = readJson(event)
   if (!reading.ok || !isObject(reading.value)) return null
@@ -44,13 +44,13 @@ export function formatOperatorEvent(event: Uint8Array, { format, portalUrl }: Me
 }
 
 const FORMATS: Readonly<Record<MessageOptions['format'], (told: Told) => OperatorMessage>> = {
-  /** Slack's incoming webhooks: `text` in its own markup, where only three characters are special. */
+  /** For Slack's incoming webhooks: `text` is in Slack's markup, in which `&`, `<` and `>` must be escaped. */
   slack({ title, text, link }) {
     const escaped = (written: string) => written.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
     const lines = [`*${escaped(title)}*`, escaped(text), ...(link === null ? [] : [`<${escaped(link)}|Open the portal>`])]
     return json({ text: lines.join('\n') })
   },
-  /** The webhooks of workflows in Microsoft Teams: a message with an adaptive card, whose texts are Markdown. */
+  /** For workflow webhooks of Microsoft Teams: a message with an adaptive card, whose texts are Markdown. */
   teams({ title, text, link, kind }) {
     const color = kind === 'bad' ? 'attention' : kind === 'warn' ? 'warning' : kind === 'ok' ? 'good' : 'default'
     const block = (written: string, style: object) => ({ type: 'TextBlock', text: withoutMarkdown(written), wrap: true, ...style })
@@ -70,7 +70,7 @@ const FORMATS: Readonly<Record<MessageOptions['format'], (told: Told) => Operato
       ],
     })
   },
-  /** ntfy: the text as the body, everything else in headers, which hold only ASCII. */
+  /** For ntfy: the text is the body. Everything else goes into headers, which may contain only ASCII. */
   ntfy({ title, text, link, kind }) {
     const isTrouble = kind === 'bad' || kind === 'warn'
     return {
@@ -90,7 +90,7 @@ function json(message: object): OperatorMessage {
   return { headers: { 'content-type': 'application/json' }, body: Buffer.from(JSON.stringify(message)) }
 }
 
-/** A name may hold what Markdown takes for a link or for emphasis. */
+/** Escapes Markdown's special characters, because the name of an endpoint may contain them. */
 function withoutMarkdown(text: string): string {
   return text.replace(/[\\`*_[\]()#]/g, '\\$&')
 }

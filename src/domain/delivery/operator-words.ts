@@ -17,7 +17,7 @@ export interface OperatorWords {
   readonly page: string
 }
 
-/** How an event is put into words. `of` reads a member as text; events of other versions may lack any member. */
+/** How to describe an event. `of` reads a member of the event as text: an empty text if an event of another version lacks the member. */
 interface Wording extends Pick<OperatorWords, 'kind' | 'state'> {
   readonly page: string | ((of: Reader) => string)
   readonly tell: (of: Reader) => readonly Word[]
@@ -43,14 +43,14 @@ const DISABLED_BECAUSE: ReadonlyMap<string, string> = new Map([
   ['unnamed', 'is named by no config any more and was disabled'],
 ])
 
-/** Events of other versions have no failure. */
+/** Describes the failure of an endpoint; empty for events of earlier versions, which lack it. */
 function failureIn(of: Reader): string {
   const [status, reason, answer] = [of('failure.status'), of('failure.reason'), of('failure.answer')]
   if (status === '') return reason === '' ? '' : `. It gives no answer (${reason.replaceAll('_', ' ')})`
   return `. It answers ${status}${answer === '' ? '' : ` ("${answer}")`}${isLikelyKey(Number(status)) ? ', so it may have another key' : ''}`
 }
 
-/** Events of earlier versions do not say it. */
+/** Describes how long an endpoint was down; empty for events of earlier versions, which lack it. */
 function recoveryIn(of: Reader): string {
   if (of('downForMs') === '') return ''
   const waited = Number(of('waited'))
@@ -206,7 +206,7 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
 
 const BY_EVENT: ReadonlyMap<string, Wording> = new Map(Object.entries(WORDINGS))
 
-/** An event in words, whatever version of the relay has stored it. */
+/** Describes a stored event. The event may be from any version of the relay, so that its name or members may be unknown. */
 export function wordOperatorEvent(event: string, detail: Readonly<Record<string, unknown>>): OperatorWords {
   const unknown = event.replaceAll('_', ' ')
   const { kind, state, page, tell } = BY_EVENT.get(event) ?? { kind: 'none', state: unknown, page: '/events', tell: () => [unknown] }
@@ -221,7 +221,7 @@ function memberOf(value: unknown, inner: string): unknown {
   return typeof value === 'object' && value !== null ? new Map<string, unknown>(Object.entries(value)).get(inner) : undefined
 }
 
-/** A member of an event as text: an object by its name, a list by its items. */
+/** Returns a member of an event as text: the name of an object, the items of a list. */
 function textOf(value: unknown): string {
   if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return String(value)
   if (Array.isArray(value)) return value.map(textOf).join(', ')

@@ -7,7 +7,7 @@ import { endpointWants, type RelayedEvent } from './endpoint.ts'
 import type { Payload } from './feed-entry.ts'
 import type { FeedAddition } from './plan-events.ts'
 
-/** An event of the feed, with everything to make its deliveries. */
+/** An event of the feed, with all that is needed to make its deliveries. */
 export interface DeliverableEvent {
   /** The sequence of the event in the feed. It also orders the deliveries of the parcel. */
   readonly sequence: number
@@ -16,21 +16,21 @@ export interface DeliverableEvent {
   readonly payload: Payload
   /** Whether it is backfill (DOMAIN 6.6). */
   readonly backfill: boolean
-  /** The endpoints that were sent the entry before. They are not sent this event. */
+  /** The endpoints that were already sent the entry in an earlier event. They are not sent this event. */
   readonly earlierAudience: Audience
   readonly nowMs: number
 }
 
 /**
- * The deliveries of an event. `composed`: the bytes of an event that no push has reported; null: the event is a push, or no endpoint is
- * sent it.
+ * The deliveries of an event. `composed`: the body, if the relay composed it; null: the body is a push as received, or no endpoint is sent
+ * the event.
  */
 export interface PlannedDeliveries {
   readonly composed: Uint8Array | null
   readonly deliveries: readonly QueuedDelivery[]
 }
 
-/** Plans the deliveries of an event, for the subscribers that want it and were not sent its entry before. */
+/** Plans the deliveries of an event: one for each subscriber that wants the event and was not yet sent its entry. */
 export function planDeliveries(subscribers: readonly Subscriber[], event: DeliverableEvent): PlannedDeliveries {
   const { entry, parcelId, payload, sequence, nowMs, earlierAudience } = event
   const offered = relayedEventOf(event)
@@ -45,13 +45,13 @@ export function planDeliveries(subscribers: readonly Subscriber[], event: Delive
   }
 }
 
-/** The facts about an event by which endpoints choose. */
+/** Returns the members of an event that the filters of endpoints look at. */
 export function relayedEventOf({ entry, payload, backfill }: Pick<DeliverableEvent, 'entry' | 'payload' | 'backfill'>): RelayedEvent {
   const { status, detailedStatus, displayToConsumer } = entry
   return { status, detailedStatus, displayToConsumer, distributionType: payload.distributionType, backfill }
 }
 
-/** The event to deliver for an addition to the feed; null: endpoints are sent nothing for it. */
+/** Returns the event to deliver for an addition to the feed; null: endpoints are not sent this addition. */
 export function deliverableEventOf({ event, entry, payload }: FeedAddition, nowMs: number): DeliverableEvent | null {
   const { sequence, parcelId, payloadRef } = event
   if (payloadRef === null || payload === null) return null

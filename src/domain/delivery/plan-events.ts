@@ -7,12 +7,12 @@ import type { KeptBody } from '../history/snapshot.ts'
 import { parseWebhookEvent } from '../ingest/parse-push.ts'
 import type { FeedEvent, Payload } from './feed-entry.ts'
 
-/** An event to add to the feed, with the body for endpoints. `payload` null: endpoints are sent nothing. */
+/** An event to add to the feed, with the body for endpoints. `payload` null: endpoints are not sent the event. */
 export interface FeedAddition {
   readonly event: FeedEvent
   readonly entry: Entry
   readonly payload: Payload | null
-  /** The reported sighting with its new audience, which must be saved; null: endpoints are sent nothing. */
+  /** The sighting that the event reports, with its new audience, which must be saved; null: endpoints are not sent the event. */
   readonly reported: KeptSighting | null
 }
 
@@ -27,9 +27,9 @@ export interface EventPlanContext {
 }
 
 /**
- * Plans the events that an observation adds to the feed. Events about changed entries come first, then events about unchanged entries that
- * must still be sent to endpoints; both by the sequences of the entries. Whether an entry must still be sent depends on how its sightings
- * were reported and on the audiences kept with them, not on settings that may change later (DOMAIN 6.6).
+ * Plans the events that an observation adds to the feed. Events about changed entries come first. Events about unchanged entries that must
+ * still be sent to endpoints follow. Both are ordered by the sequences of the entries. Whether an entry must still be sent depends on what is
+ * stored with its sightings: their sources and audiences. It does not depend on settings, which may change later (DOMAIN 6.6).
  */
 export function planEvents(context: EventPlanContext): readonly FeedAddition[] {
   const planned: FeedAddition[] = []
@@ -46,7 +46,7 @@ export function planEvents(context: EventPlanContext): readonly FeedAddition[] {
   return planned
 }
 
-/** Whether endpoints must still be sent an entry: nobody was sent it, or a push reports it and some endpoints were left out before. */
+/** Whether an entry must still be sent: to all endpoints, or, if a push reports the entry, to those that were not sent it as backfill. */
 function isOwed({ members }: Entry): boolean {
   const { kind } = audienceOf(members)
   if (kind === 'nobody' || kind === 'all') return kind === 'nobody'
@@ -76,8 +76,8 @@ function planReport({ parcel, source, findPushes, nextSequence }: EventPlanConte
 }
 
 /**
- * Whether an entry that only polls have reported is backfill: it happened before the relay knew the parcel. That is before the parcel was
- * watched, and before the earliest event of a push (DOMAIN 6.6).
+ * Whether an entry is backfill (DOMAIN 6.6): only polls have reported it, and it is older than the relay's knowledge of the parcel. The relay
+ * knows a parcel since it began to watch it, or since the time of its earliest pushed event, whichever is earlier.
  */
 function isBackfill(entry: Entry, parcel: Pick<ParcelState, 'watchedAtMs' | 'firstPushedAtMs'>): boolean {
   if (entry.members.some((kept) => kept.sighting.source === 'push')) return false
@@ -103,25 +103,25 @@ function composedFrom({ observation }: ObservationSource): Payload {
 /** Finds the pushes of a parcel whose bytes are kept. Maps each `sightingId` to the inbox id of the earliest push that reported it. */
 export type FindPushes = () => ReadonlyMap<string, number>
 
-/** An entry that is not new, but that endpoints must be sent, with the observation that showed it. */
+/** An entry that is not new but must be sent to endpoints, with the observation that is being recorded. */
 export interface PayloadRequest {
   readonly entry: Entry
   readonly source: ObservationSource
   readonly findPushes: FindPushes
 }
 
-/** The body for an entry that is not new, and the sighting that it reports. */
+/** The body for an entry that is not new, and the sighting that the body reports. */
 export interface PayloadSighting {
   readonly payload: Payload
   readonly sighting: KeptSighting
 }
 
-/** Chooses the body for an entry that is not new: its earliest push whose bytes are kept, otherwise a composed event. */
+/** Chooses the body for an entry that is not new: the earliest push of the entry whose bytes are kept, or else a composed event. */
 function payloadOfKnownEntry({ entry, source, findPushes }: PayloadRequest): PayloadSighting {
   const pushes = entry.members.filter(({ sighting }) => sighting.source === 'push').sort((a, b) => a.sequence - b.sequence)
   const [first] = pushes
   if (first === undefined) return { payload: composedFrom(source), sighting: firstOf(entry) }
-  // Usually this is the push that is being recorded.
+  // Usually the only push of the entry is the one that is being recorded. Then no search is needed.
   if (pushes.length === 1 && isOf(source, first)) return { payload: payloadOfNewEntry(source), sighting: first }
   const found = findPushes()
   for (const sighting of pushes) {
@@ -132,7 +132,7 @@ function payloadOfKnownEntry({ entry, source, findPushes }: PayloadRequest): Pay
   return { payload: composedFrom(source), sighting: first }
 }
 
-/** The sighting whose sequence identifies the entry. */
+/** Returns the sighting whose sequence is the sequence of the entry. */
 function firstOf({ members, sequence }: Entry): KeptSighting {
   const first = members.find((kept) => kept.sequence === sequence)
   if (first === undefined) throw new Error('no sighting of an entry has the sequence of the entry')
@@ -143,7 +143,7 @@ function isOf({ kind, observation }: ObservationSource, kept: KeptSighting): boo
   return kind === 'push' && sightingsOf(observation).some((listed) => sightingId(listed) === sightingId(kept))
 }
 
-/** Indexes kept pushes by `sightingId`. Leaves out bodies that can no longer be parsed as events. */
+/** Maps the `sightingId` of each kept push to its inbox id. Leaves out bodies that this version cannot parse as events. */
 export function indexPushes(bodies: readonly KeptBody[]): ReadonlyMap<string, number> {
   const found = new Map<string, number>()
   for (const { inboxId, body } of bodies) {

@@ -6,23 +6,23 @@ export interface PostRequest {
   readonly body: Uint8Array
   readonly route?: Route
   /**
-   * Called when there is a connection, right before the first byte is sent. If it returns false, nothing is sent and the result is
+   * Called once the connection is open, right before the first byte is sent. If it returns false, nothing is sent and the result is
    * `withdrawn`.
    */
   readonly mayLeave?: () => boolean
 }
 
 /**
- * How an endpoint is reached if not directly: through a proxy (URL), trusting a private authority (PEM) besides the public ones, or showing
- * a client certificate.
+ * How to connect to an endpoint that needs more than its URL. `proxy`: the URL of a proxy. `ca`: a certificate authority (PEM) to trust in
+ * addition to the public ones. `client`: a certificate to present to the endpoint.
  */
 export interface Route {
   readonly proxy?: string
   readonly ca?: string
   readonly client?: ClientCertificate
-  /** The address, where the endpoint's settings hold it only masked. */
+  /** The URL to post to, if the URL in the endpoint's settings is masked. */
   readonly url?: string
-  /** Whether it leads to the operator's address, whose host is allowed because the config names it. */
+  /** Whether the request goes to `operator.url`. Its host is always allowed, because the config names it. */
   readonly isOperator?: boolean
 }
 

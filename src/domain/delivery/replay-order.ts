@@ -4,31 +4,31 @@ import { boundsOf, type Place } from './missing.ts'
 
 /** A request to queue deliveries of an endpoint again, or the events that it never received. */
 export interface ReplayOrder {
-  /** The events that the endpoint never received, instead of its deliveries. */
+  /** True: queue the events that the endpoint never received. False: queue deliveries again. */
   readonly missing: boolean
-  /** From this sequence on. */
+  /** Only events with this sequence or a later one. */
   readonly fromSequence: number
-  /** Deliveries queued, or events recorded, at this time (epoch milliseconds) or later. */
+  /** Only deliveries that were queued, or with `missing` events that were recorded, at this time or later. Epoch milliseconds. */
   readonly fromMs: number
-  /** With `missing`: up to this sequence. */
+  /** With `missing`: only events up to this sequence, inclusive. */
   readonly toSequence: number
-  /** With `missing`: recorded before this time. */
+  /** With `missing`: only events that were recorded before this time, epoch milliseconds. */
   readonly toMs: number
-  /** Only the event of this sequence; null: any. */
+  /** Only the event with this sequence; null: any event. */
   readonly sequence: number | null
   /** An identifier of a parcel; null: any parcel. */
   readonly parcel: string | null
-  /** The id of the endpoint that had the deliveries, which may have been removed; null: the endpoint for which they are queued. */
+  /** The id of the endpoint whose deliveries are replayed, even if it was removed; null: the endpoint to which they are replayed. */
   readonly of: string | null
   readonly states: readonly ('delivered' | 'dead' | 'cancelled')[]
-  /** Only count the deliveries. */
+  /** True: only count what would be queued. */
   readonly dryRun: boolean
 }
 
 const counting = z.int().min(0)
 const SINCE = 'must be a sequence or a time such as "2026-03-01T10:00:00Z"'
 const place = z.union([counting, z.iso.datetime({ offset: true, error: SINCE })], { error: SINCE })
-/** Reads a place from text; null: it is none. */
+/** Reads a position in the feed, a sequence or a time, from text. Null: the text is neither. */
 export function readPlace(text: string): Place | null {
   if (/^\d{1,15}$/.test(text)) return { sequence: Number(text) }
   return z.iso.datetime({ offset: true }).safeParse(text).success ? { atMs: Date.parse(text) } : null
@@ -57,16 +57,16 @@ export const replayOrderSchema = z
   })
   .refine(({ missing, until }) => missing || until === undefined, { error: 'must not have until without missing' })
 
-/** The body of a replay of one delivery; it may be left out. */
+/** The body of a request that replays one delivery. The request may have no body. */
 export const replayTargetSchema = z.strictObject({ to: z.string().max(100).optional() })
 
-/** Parses the endpoint to which a delivery is replayed, by id; null: its own endpoint. Throws `bad_request`. */
+/** Returns the id of the endpoint to which a delivery is replayed; null: the delivery's own endpoint. Throws `bad_request`. */
 export function parseReplayTarget(body: unknown): string | null {
   const isEmpty = body === undefined || body === null || body === ''
   return readInput('body', replayTargetSchema, isEmpty ? {} : body).to ?? null
 }
 
-/** Parses a replay order. Without `state` it selects what did not arrive: dead and cancelled deliveries. Throws `bad_request`. */
+/** Parses a replay order. An order without `state` selects the deliveries that are dead or cancelled. Throws `bad_request`. */
 export function parseReplayOrder(body: unknown): ReplayOrder {
   const { missing, since, until, sequence, parcel, of, state, dryRun } = readInput('body', replayOrderSchema, body)
   return {

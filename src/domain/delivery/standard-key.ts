@@ -1,24 +1,24 @@
 import { createMac, type Mac } from '../ingest/signature.ts'
 
 const PREFIX = 'whsec_'
-/** Base64, with or without the `=` at its end: what the libraries of Standard Webhooks decode. */
+/** Base64 with or without `=` at its end. The libraries of Standard Webhooks decode both. */
 const BASE64 = /^[A-Za-z0-9+/]{2,}={0,2}$/
 const LENGTH_MIN = 4
 /** The lengths of a key that the specification allows, in bytes. */
 const BYTES = { min: 24, max: 64 }
 
-/** The rule that `isStandardKey` checks, as the end of a sentence about a key. */
+/** States the rule that `isStandardKey` checks, to follow the name of a key in a sentence. */
 export const STANDARD_KEY_RULE =
   'must be Base64, with or without whsec_ before it, because the libraries of Standard Webhooks refuse any other key: make one with `parcel-relay generate-key`'
 
-/** Whether the libraries of Standard Webhooks take a text as a key. They decode it from Base64, without `whsec_` at its start. */
+/** Whether the libraries of Standard Webhooks accept a text as a key. They remove `whsec_` from its start and decode the rest as Base64. */
 export function isStandardKey(key: string): boolean {
   return decode(key) !== null
 }
 
 /**
- * The keys that a receiver following the Standard Webhooks specification may derive from a text. `whsec_` marks Base64. Without it,
- * libraries decode Base64 unless configured otherwise, so a text that could be either is used both ways.
+ * Returns the keys that a receiver may derive from the text of a key under the Standard Webhooks specification. After `whsec_` the text is
+ * Base64. A text without `whsec_` that is valid Base64 gives two keys, because receivers may decode the text or use its own bytes.
  */
 export function standardReadings(key: string): readonly Mac[] {
   const isPrefixed = key.startsWith(PREFIX)
@@ -28,7 +28,7 @@ export function standardReadings(key: string): readonly Mac[] {
   return [...(mayBeBase64 ? [decoded] : []), Buffer.from(key, 'utf8')].map((bytes) => createMac(bytes))
 }
 
-/** Null: the text is no Base64, or ends in bits that belong to no byte. */
+/** Decodes the text of a key. Null: the text is not Base64, or has excess bits at its end. */
 function decode(key: string): Buffer | null {
   const text = key.startsWith(PREFIX) ? key.slice(PREFIX.length) : key
   if (text.length < LENGTH_MIN || !BASE64.test(text)) return null

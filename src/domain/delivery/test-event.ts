@@ -1,8 +1,8 @@
 import { formatWebhookTime } from '../instant.ts'
 
 /**
- * The body of a test delivery. It looks like an event, but names no parcel. A receiver that takes it for an event finds no parcel. Another
- * relay quarantines it (DOMAIN 5.3).
+ * Encodes the body of a test delivery. It has the form of an event, but names no parcel. So a receiver that treats it as an event changes no
+ * parcel, and another relay quarantines it (DOMAIN 5.3).
  */
 export function encodeTestEvent(nowMs: number): Uint8Array {
   return Buffer.from(

@@ -1,23 +1,24 @@
 import type { EndpointState } from './endpoint-state.ts'
 
 /*
- * An endpoint that a config defined and that none names any more (DOMAIN 7.4).
+ * An endpoint that a config defined, but that no config of any replica names any more (DOMAIN 7.4).
  *
  *   named ── no replica's config names it ──► unnamed: nothing is sent, everything queues
- *   unnamed ── named again ──► named: the same id, the same backlog
- *   unnamed ── replicas have seen `removeAfterMs` pass, and one has loaded a later config ──► removed
+ *   unnamed ── a config names it again ──► named: the same id, the same backlog
+ *   unnamed ── replicas have seen `removeAfterMs` pass, and one has loaded its config since ──► removedd
  *   unnamed ── an operator deletes it ──► removed
  *
- * While replicas are changed one by one, or one of them is away, an endpoint may be named by none for a while: its id and its backlog must outlive that.
+ * While operators change the replicas one by one, or while a replica is down, no running config may name the endpoint for a while. The
+ * endpoint must keep its id and its backlog meanwhile.
  */
 
 export interface UnnamedEndpoint {
   readonly id: string
-  /** Since when no config has named it, epoch milliseconds of the store's clock. */
+  /** When the relay first saw that no config names it, epoch milliseconds of the store's clock. */
   readonly sinceMs: number
-  /** How much of that time a replica has seen pass. */
+  /** How much of the time since then at least one replica was running, milliseconds. */
   readonly forMs: number
-  /** Why it was disabled before; null: it was not. */
+  /** Why it was disabled before it became unnamed; null: it was enabled. */
   readonly disabled: EndpointState['disabled']
 }
 
@@ -25,7 +26,7 @@ export interface UnnamedEndpoint {
 export interface ConfiguredNames {
   /** The names of the endpoints in any of these configs. */
   readonly names: readonly string[]
-  /** When the latest of these configs took effect, by a start or a reload, epoch milliseconds; null: nobody shares the store. */
+  /** When a replica last started or reloaded with one of these configs, epoch milliseconds; null: no replicas share the store. */
   readonly latestAtMs: number | null
 }
 
@@ -33,11 +34,11 @@ export interface UnnamedRequest {
   /** The names of the endpoints in this replica's config. */
   readonly names: readonly string[]
   readonly nowMs: number
-  /** How much time was seen to pass since the last look; 0: nobody looked. */
+  /** How much time has passed since the last look, milliseconds; 0: this is the first look. */
   readonly passedMs: number
   readonly removeAfterMs: number
   /**
-   * Whether the config of the replica that looks has just taken effect. If that config does not name an endpoint either, this is on
+   * Whether this replica has just loaded its config. If this config does not name an endpoint, the operator has removed the endpoint on
    * purpose.
    */
   readonly isStarting: boolean
@@ -45,11 +46,11 @@ export interface UnnamedRequest {
 
 /** A look at the endpoints that no config names. */
 export interface UnnamedLook extends Omit<UnnamedRequest, 'names' | 'removeAfterMs'> {
-  /** When the latest config took effect; see `ConfiguredNames`. */
+  /** See `ConfiguredNames`. */
   readonly latestAtMs: number | null
 }
 
-/** The record of an unnamed endpoint after a look. `known` null: a config named it until now. */
+/** Returns the updated record of an unnamed endpoint. `known`: its record so far; null: a config named it until now. */
 export function lookAtUnnamed(
   { endpoint, disabled }: Pick<EndpointState, 'endpoint' | 'disabled'>,
   known: UnnamedEndpoint | null,
@@ -65,8 +66,8 @@ export function lookAtUnnamed(
 }
 
 /**
- * Whether the endpoint must be removed. A config must have taken effect since it became unnamed. If all are older, a change of all configs
- * may still be going on.
+ * Whether the endpoint must be removed. It stays until a replica has loaded its config after the endpoint became unnamed. Before that, an
+ * operator may still be changing the configs of the replicas one by one.
  */
 export function isToBeRemoved({ sinceMs, forMs }: UnnamedEndpoint, latestAtMs: number | null, removeAfterMs: number): boolean {
   return forMs >= removeAfterMs && (latestAtMs === null || latestAtMs >= sinceMs)

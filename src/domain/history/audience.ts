@@ -1,6 +1,6 @@
 /**
- * The endpoints that were sent a sighting in an event (DOMAIN 6.6, 7.1). `all`: every endpoint that wants the event. `backfill`: the event
- * was backfill, so only endpoints that received backfill at sequence `at`. `rest`: all other endpoints.
+ * The endpoints that were sent a sighting (DOMAIN 6.6, 7.1). `all`: every endpoint whose filters let it pass. `backfill`: only the endpoints
+ * that received backfill at sequence `at` of the feed. `rest`: only the endpoints that did not receive backfill at sequence `at`.
  */
 export type Audience =
   | { readonly kind: 'nobody' }
@@ -9,48 +9,47 @@ export type Audience =
   | { readonly kind: 'rest'; readonly at: number }
 
 export const noAudience: Audience = { kind: 'nobody' }
-/** Every endpoint that wants the entry. */
 export const fullAudience: Audience = { kind: 'all' }
 
 /**
- * The sequences over which an endpoint receives backfill: the first one, and the first one without backfill; null: it still receives
- * backfill.
+ * The sequences of the feed at which an endpoint received backfill: from `from` (inclusive) to `to` (exclusive). `to` null: it still
+ * receives backfill.
  */
 export interface BackfillSpan {
   readonly from: number
   readonly to: number | null
   /**
-   * Earlier spans, if backfill was turned off and on again: the first sequence, and the first one without backfill. Absent: backfill was
-   * never turned off.
+   * Earlier spans, if backfill was turned off and on again: `from` inclusive, `to` exclusive. Absent: backfill was not turned on more than
+   * once.
    */
   readonly earlier?: readonly (readonly [from: number, to: number])[]
 }
 
-/** The audience of an entry: every endpoint that was sent one of its sightings. */
+/** Returns the audience of an entry: every endpoint that was sent at least one of its sightings. */
 export function audienceOf(members: readonly { readonly audience: Audience }[]): Audience {
   const [only] = members
   if (members.length === 1 && only !== undefined) return only.audience
   return members.reduce<Audience>((audience, one) => uniteAudiences(audience, one.audience), noAudience)
 }
 
-/** The union of two audiences. */
+/** Returns the endpoints that are in at least one of two audiences. */
 export function uniteAudiences(a: Audience, b: Audience): Audience {
   if (a.kind === 'nobody' || b.kind === 'all') return b
   if (b.kind === 'nobody' || a.kind === 'all') return a
-  // An endpoint that received backfill at one sequence still receives it later, unless its settings changed.
+  // An endpoint that received backfill at the earlier sequence usually receives it at the later one. So the later one stands for both.
   if (a.kind === 'backfill' && b.kind === 'backfill') return { kind: a.kind, at: Math.max(a.at, b.at) }
   if (a.kind === 'rest' && b.kind === 'rest') return { kind: a.kind, at: Math.min(a.at, b.at) }
   return fullAudience
 }
 
-/** The endpoints that an event adds to the audience of its entry. An event can be backfill only while nobody was sent the entry. */
+/** Returns the endpoints that an event adds to the audience of its entry. An event can be backfill only if nobody was sent the entry yet. */
 export function audienceOfEvent(before: Audience, event: { readonly sequence: number; readonly backfill: boolean }): Audience {
   if (before.kind === 'nobody') return event.backfill ? { kind: 'backfill', at: event.sequence } : fullAudience
   if (before.kind === 'all') return noAudience
   return { kind: before.kind === 'backfill' ? 'rest' : 'backfill', at: before.at }
 }
 
-/** Whether an endpoint belongs to an audience. `span`: when it received backfill; null: never. */
+/** Whether an endpoint belongs to an audience. `span`: the sequences at which the endpoint received backfill; null: none. */
 export function isInAudience(audience: Audience, span: BackfillSpan | null): boolean {
   if (audience.kind === 'nobody' || audience.kind === 'all') return audience.kind === 'all'
   return hadBackfill(span, audience.at) === (audience.kind === 'backfill')
@@ -64,8 +63,8 @@ function hadBackfill(span: BackfillSpan | null, at: number): boolean {
 }
 
 /**
- * The span of an endpoint whose setting for backfill is `wantsBackfill` from sequence `next` on; null: it never received backfill. Earlier
- * events stay in the span.
+ * Returns the span of an endpoint after its setting for backfill became `wantsBackfill` at sequence `next`. Null: the endpoint never
+ * received backfill. Spans before `next` are kept.
  */
 export function backfillSpan(before: BackfillSpan | null, wantsBackfill: boolean, next: number): BackfillSpan | null {
   const isOpen = before !== null && before.to === null
@@ -77,8 +76,8 @@ export function backfillSpan(before: BackfillSpan | null, wantsBackfill: boolean
 }
 
 /**
- * Adds a span to the earlier ones. An empty span adds nothing. A span that begins where the last one ended extends that one, so turning
- * backfill off and on does not make the list grow.
+ * Adds a span to the earlier ones. An empty span adds nothing. A span that begins where the last one ended extends that one. So the list does
+ * not grow if backfill is turned off and on while the feed has no new event.
  */
 function withSpan(earlier: NonNullable<BackfillSpan['earlier']>, from: number, to: number): NonNullable<BackfillSpan['earlier']> {
   if (from === to) return earlier
@@ -86,7 +85,7 @@ function withSpan(earlier: NonNullable<BackfillSpan['earlier']>, from: number, t
   return end === from ? [...earlier.slice(0, -1), [begin, to]] : [...earlier, [from, to]]
 }
 
-/** The sequences from `first` on at which an endpoint received no backfill, in order. Each stretch has its first and its last sequence. */
+/** Returns the stretches of the feed from `first` on in which an endpoint received no backfill, in order: first and last sequence of each. */
 export function withoutBackfill(span: BackfillSpan | null, first: number): readonly (readonly [from: number, to: number])[] {
   const spans = span === null ? [] : [...(span.earlier ?? []), [span.from, span.to ?? Number.POSITIVE_INFINITY] as const]
   const stretches: (readonly [number, number])[] = []
