@@ -15,15 +15,15 @@ export function namesOf(observations: readonly Incoming[]): readonly string[] {
   return [...values]
 }
 
-/** The observation of a valid event; null: the push is not one. */
+/** Returns the observation of a poll or of a valid push; null: the push is not a valid event. */
 function observationOf(incoming: Incoming): PushObservation | PollObservation | null {
   if (incoming.kind === 'poll') return incoming.observation
   return incoming.reading.ok ? incoming.reading.observation : null
 }
 
 /**
- * States the data that a batch is likely to need. Only the identifiers are known yet, so it may ask for too much. A database on the network
- * answers one long question sooner than two short ones.
+ * Returns the data that a batch is likely to need. Only the identifiers are loaded yet, so this may be more than the batch needs. A database
+ * on the network answers one large query faster than two small ones.
  */
 export function firstNeeds(
   { observations, digests }: RecordBatch,
@@ -53,13 +53,13 @@ export function firstNeeds(
   return { parcels, pushes, seconds, whole, joins, answers: single, orders: [], bodies: [] }
 }
 
-/** The only parcel in which the push can be a duplicate; null: its identifiers are unknown, or belong to several parcels. */
+/** Returns the only parcel that may already have this push; null: the identifiers of the push are unknown or belong to several parcels. */
 function parcelNamed(
   { trackingIds }: PushObservation,
   identifiers: ReadonlyMap<string, IdentifierState>,
   tombstones: Tombstones,
 ): number | null {
-  // An erased identifier does not belong to the parcel of the other identifiers.
+  // Erased identifiers are ignored: `decide` removes them from the push.
   const [parcelId, ...more] = new Set(
     trackingIds
       .map((value) => identifiers.get(value)?.parcelId ?? (tombstones.has(value) ? undefined : null))
@@ -87,8 +87,8 @@ function secondsOf(
 }
 
 /**
- * Drops needs that are not certain once the parcels and pushes are loaded. This saves reads where another question costs little: `decide`
- * asks again for anything that it needs.
+ * Drops the needs that prove uncertain once the parcels and pushes are loaded. This saves reads for databases in which another query costs
+ * little. If `decide` needs a dropped one, it asks for it.
  */
 export function certainNeeds(needs: Needs, parcels: readonly ParcelState[], pushes: ReadonlyMap<string, number>): Needs {
   const states = new Map(parcels.map((state) => [state.parcelId, state]))
@@ -96,28 +96,28 @@ export function certainNeeds(needs: Needs, parcels: readonly ParcelState[], push
     ...needs,
     seconds: needs.seconds.filter(({ parcelId, second, digests }) => {
       const latest = states.get(parcelId)?.latest ?? null
-      // The store has nothing after the latest entry, and a duplicate changes nothing.
+      // No sighting is stored after the latest entry, and a duplicate push needs no sightings, because it changes nothing.
       return latest !== null && second <= secondOf(latest.atMs) && digests.some((digest) => !pushes.has(pushKey(parcelId, digest)))
     }),
     answers: needs.whole,
   }
 }
 
-/** Observations of a batch that are about one parcel, or may be found to be. */
+/** Observations of a batch that are about the same parcel, or may turn out to be. */
 interface Component {
   /** The stored parcels that own an identifier that one of the observations names. */
   readonly parcels: Set<number>
-  /** Indexes into the batch. */
+  /** The indexes of the observations in the batch. */
   readonly members: number[]
   /**
-   * The stored parcels of an observation, and its identifiers without a parcel. Observations with a key in common belong to the same
-   * component.
+   * The ids of the stored parcels that the observations name, and the named identifiers that have no parcel. Observations with a key in
+   * common belong to the same component.
    */
   readonly keys: (string | number)[]
   hasPoll: boolean
 }
 
-/** Groups a batch by the identifiers that its observations name. Two groups never share a parcel, whatever is decided. */
+/** Groups the observations of a batch so that two groups never name the same parcel, even after joins. */
 function componentsOf(observations: readonly Incoming[], identifiers: ReadonlyMap<string, IdentifierState>): Iterable<Component> {
   const byKey = new Map<string | number, Component>()
   for (const [at, incoming] of observations.entries()) {

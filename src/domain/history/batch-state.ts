@@ -7,29 +7,26 @@ import { type IdentifierState, newParcel, type ParcelState } from './parcel-stat
 import { type KeptSighting, sightingId, sightingsOf } from './sightings.ts'
 import { type BatchNeeds, type KeptBody, type NextNumbers, NO_PARCEL, type SecondNeed, type Snapshot, secondOf } from './snapshot.ts'
 
-/** A parcel after the observations of the batch that were decided so far. */
+/** A parcel as it is after the observations that the batch has decided so far. */
 export interface ParcelDraft {
   readonly state: ParcelState
-  /** The stored parcels that make it up; empty: it is new. */
+  /** The ids of the stored parcels that were joined into it, or its own id; empty: the parcel is new. */
   readonly origins: readonly number[]
-  /** Its loaded sightings, by second since the epoch. */
+  /** Its loaded sightings, by the second of their time (since the epoch). */
   readonly seconds: ReadonlyMap<number, readonly KeptSighting[]>
-  /** Whether `seconds` holds all of them. */
+  /** Whether `seconds` contains all sightings of the parcel. */
   readonly whole: boolean
-  /** The store has no sighting of it after this second. */
+  /** The store has no sighting of the parcel after this second. */
   readonly storedTo: number
-  /** Null: not loaded. */
+  /** The kept answers of polls; null: they were not loaded. */
   readonly answers: readonly KeptAnswer[] | null
-  /**
-   * Where the order of entries at equal instants comes from: a poll of this batch, or the stored order of the parcel with this id; null:
-   * nothing decides it.
-   */
+  /** Decides the order of entries at equal instants: a poll of this batch, or the stored order of the parcel with this id; null: nothing. */
   readonly orderFrom: PollObservation | number | null
-  /** The pushes about it that this batch recorded. */
+  /** The pushes about the parcel that this batch has recorded. */
   readonly bodies: readonly KeptBody[]
 }
 
-/** The data that `decide` needs and the snapshot does not have. `needsOf` turns it into `BatchNeeds`. */
+/** The data that `decide` needs but the snapshot lacks. `needsOf` turns it into `BatchNeeds`. */
 export interface Missing {
   readonly seconds: Map<string, SecondNeed>
   readonly joins: Map<string, readonly number[]>
@@ -43,10 +40,10 @@ export interface Missing {
 type Counters = { -readonly [Name in keyof NextNumbers]: number }
 
 /**
- * The state of a batch while it is decided: everything that its observations have created, joined and written so far.
+ * The state of a batch while it is decided: all that its observations have created, joined and written so far.
  *
- * An observation changes it completely or not at all. While the observation may still be refused, it only takes numbers, which it can give
- * back (`giveNumbersBack`), and notes missing data. Only after its merge does `note-observation` add drafts and writes.
+ * An observation changes this state completely or not at all. While it may still be refused, it only takes new ids and notes missing data. If
+ * it is refused, `giveNumbersBack` gives the ids back. After its merge has succeeded, `note-observation` adds drafts and writes.
  */
 export interface BatchState {
   readonly snapshot: Snapshot
@@ -58,13 +55,13 @@ export interface BatchState {
   /** The next unused ids before the current observation. */
   nextBefore: Counters
   readonly identifiers: Map<string, IdentifierState>
-  /** For each parcel that was joined to another, that other parcel, by id. */
+  /** Maps the id of each parcel that was joined to another one to the id of that other parcel. */
   readonly survivors: Map<number, number>
   readonly drafts: Map<number, ParcelDraft>
-  /** The pushes that this batch stores, by digest. */
+  /** The pushes that this batch stores, by the digest of their bytes. */
   readonly kept: Map<string, { readonly inboxId: number; readonly parcelId: number }[]>
   readonly writes: WriteSet[]
-  /** The tombstones of the snapshot, and of identifiers that this batch has found to be erased. */
+  /** The tombstones of the snapshot, and those of the identifiers that this batch has found to belong to erased parcels. */
   readonly tombstones: Map<string, Tombstone>
   readonly erased: ErasedName[]
   readonly scanSamples: ScanSample[]
@@ -98,7 +95,7 @@ export function startBatch(snapshot: Snapshot, nowMs: number): BatchState {
   }
 }
 
-/** The data to load before the batch can be decided; null: nothing is missing. */
+/** Returns the data to load before the batch can be decided; null: nothing is missing. */
 export function needsOf({ missing }: BatchState): BatchNeeds | null {
   const isComplete = Object.values(missing).every((one: { readonly size: number }) => one.size === 0)
   if (isComplete) return null
@@ -114,19 +111,19 @@ export function needsOf({ missing }: BatchState): BatchNeeds | null {
   }
 }
 
-/** The write set to which the current observation adds. */
+/** Returns the write set to which the current observation adds its writes. */
 export function currentWrites(batch: BatchState): WriteSet {
   const writes = batch.writes.at(-1)
   if (writes === undefined) throw new Error('a batch was started without a write set')
   return writes
 }
 
-/** Marks where `giveNumbersBack` returns to. Called before each observation. */
+/** Remembers the next unused ids for `giveNumbersBack`. Called before each observation. */
 export function startObservation(batch: BatchState): void {
   batch.nextBefore = { ...batch.next }
 }
 
-/** Gives back the numbers of the current observation, because it is refused. */
+/** Makes the ids that the current observation took unused again, because the observation is refused. */
 export function giveNumbersBack(batch: BatchState): void {
   batch.next = { ...batch.nextBefore }
 }
@@ -135,19 +132,19 @@ export function nextSequence(batch: BatchState): number {
   return batch.next.sequence++
 }
 
-/** An identifier after the batch so far; undefined: no parcel has it. */
+/** Finds an identifier that this batch or the store knows; undefined: no parcel has it. */
 export function findIdentifier({ identifiers, snapshot }: BatchState, value: string): IdentifierState | undefined {
   return identifiers.get(value) ?? snapshot.identifiers.get(value)
 }
 
-/** The parcel to which a parcel was joined, or the parcel itself, by id. */
+/** Returns the id of the parcel to which a parcel was joined, or the parcel's own id. */
 export function survivorOf({ survivors }: BatchState, parcelId: number): number {
   let survivor = parcelId
   for (let next = survivors.get(survivor); next !== undefined; next = survivors.get(survivor)) survivor = next
   return survivor
 }
 
-/** The draft of a parcel that the batch or the store knows. Throws if neither knows it, which would be a bug. */
+/** Returns the draft of a known parcel. Throws if neither the batch nor the store knows the parcel, because that is a bug. */
 export function draftOf({ drafts, snapshot }: BatchState, parcelId: number): ParcelDraft {
   const draft = drafts.get(parcelId)
   if (draft !== undefined) return draft
@@ -166,7 +163,7 @@ export function draftOf({ drafts, snapshot }: BatchState, parcelId: number): Par
   }
 }
 
-/** The draft of a parcel that the batch creates. */
+/** Returns the draft of a parcel that the batch creates. */
 export function newDraft(parcelId: number, nowMs: number): ParcelDraft {
   return {
     state: newParcel(parcelId, nowMs),
@@ -180,7 +177,7 @@ export function newDraft(parcelId: number, nowMs: number): ParcelDraft {
   }
 }
 
-/** The sightings of a parcel in one second. If the second was not loaded, notes it as missing and returns none. */
+/** Returns the sightings of a parcel in one second. If the second was not loaded, notes it as missing and returns none. */
 export function sightingsInSecond({ missing }: BatchState, draft: ParcelDraft, second: number): readonly KeptSighting[] {
   const known = draft.seconds.get(second)
   if (known !== undefined) return known
@@ -191,13 +188,13 @@ export function sightingsInSecond({ missing }: BatchState, draft: ParcelDraft, s
   return []
 }
 
-/** All sightings of a parcel. If not all were loaded, notes the parcel as missing. */
+/** Returns all loaded sightings of a parcel. If some were not loaded, notes the parcel as missing. */
 export function allSightings({ missing }: BatchState, draft: ParcelDraft): readonly KeptSighting[] {
   if (!draft.whole) missing.whole.add(draft.state.parcelId)
   return [...draft.seconds.values()].flat()
 }
 
-/** The kept answers of a parcel. If they were not loaded, notes them as missing and returns none. */
+/** Returns the kept answers of a parcel. If they were not loaded, notes them as missing and returns none. */
 export function answersOf({ missing }: BatchState, draft: ParcelDraft): readonly KeptAnswer[] {
   if (draft.answers !== null) return draft.answers
   for (const parcelId of draft.origins) missing.answers.add(parcelId)
@@ -205,7 +202,8 @@ export function answersOf({ missing }: BatchState, draft: ParcelDraft): readonly
 }
 
 /**
- * The sighting ids of the answer that decides the order at equal instants, in its order. If the order was not loaded, notes it as missing.
+ * Returns the sighting ids of the answer that decides the order of entries at equal instants, in the order of that answer. If the order was
+ * not loaded, notes it as missing and returns none.
  */
 export function orderOf({ missing, snapshot }: BatchState, { orderFrom }: ParcelDraft): readonly string[] {
   if (orderFrom === null) return []
@@ -215,7 +213,7 @@ export function orderOf({ missing, snapshot }: BatchState, { orderFrom }: Parcel
   return order ?? []
 }
 
-/** The recorded pushes of a parcel whose bytes are kept. If they were not loaded, notes them as missing. */
+/** Returns the recorded pushes of a parcel whose bytes are kept. If they were not loaded, notes them as missing. */
 export function bodiesOf({ missing, snapshot }: BatchState, draft: ParcelDraft): readonly KeptBody[] {
   const stored = draft.origins.flatMap((parcelId) => {
     const bodies = snapshot.parcels.get(parcelId)?.bodies ?? null

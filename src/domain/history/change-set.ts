@@ -32,26 +32,26 @@ export interface SightingWrite {
 export interface AnswerWrite {
   readonly parcelId: number
   readonly answer: KeptAnswer
-  /** The bytes of the answer; null: they name what was erased, so they are not kept. */
+  /** The bytes of the answer; null: they contain an erased identifier, so they are not stored. */
   readonly body: Uint8Array | null
   readonly decidesOrder: boolean
-  /** The answers of the parcel to delete. */
+  /** The stored answers of the parcel to delete, because this answer replaces them. */
   readonly dropped: readonly KeptAnswer[]
 }
 
-/** Changes that are written together: the join first, then each list in its order. */
+/** Changes that are written together: the join first, then the other changes. */
 export interface WriteSet {
   readonly join: ParcelJoin | null
   readonly inbox: InboxWrite[]
   /** Inbox ids of stored pushes that arrived again. */
   readonly duplicates: number[]
-  /** Inbox ids of stored pushes that were found to be duplicates of others. */
+  /** Inbox ids of stored pushes to delete, because they turned out to be duplicates of others or to be about an erased parcel. */
   readonly dropped: number[]
   readonly identifiers: IdentifierState[]
   readonly sightings: SightingWrite[]
   readonly answers: AnswerWrite[]
   readonly feed: FeedEvent[]
-  /** The composed events: the bytes that endpoints are sent. */
+  /** The bodies of composed events, by the sequence of the event. */
   readonly composed: { readonly sequence: number; readonly body: Uint8Array }[]
   readonly deliveries: QueuedDelivery[]
   readonly expected: (ExpectedPush & { readonly dueAtMs: number })[]
@@ -59,15 +59,15 @@ export interface WriteSet {
   readonly created: Set<number>
   /** The changed parcels in their new state, by id. */
   readonly parcels: Map<number, ParcelState>
-  /** Every latest status that some parcel had during the batch. */
+  /** Every status that was the latest status of some parcel during the batch. */
   readonly statuses: Set<string>
-  /** The other values of new events that filters compare. */
+  /** The values of new events, other than the status, that filters of endpoints can name. */
   readonly eventValues: EventValue[]
-  /** The ids of parcels whose poll has ended. */
+  /** The ids of the parcels whose poll this batch records, so that they may be polled again. */
   readonly released: number[]
 }
 
-/** A write set that holds nothing but, if given, a join. */
+/** Returns a write set that contains nothing but the join, if there is one. */
 export function emptyWriteSet(join: ParcelJoin | null): WriteSet {
   return {
     join,
@@ -92,24 +92,24 @@ export function emptyWriteSet(join: ParcelJoin | null): WriteSet {
 /** The outcome of one observation. */
 export interface Recorded {
   readonly outcome: RecordOutcome
-  /** The ids of all parcels whose answers may have changed, including parcels that were joined to others. */
+  /** The ids of all parcels whose served history may have changed, including parcels that were joined to others. */
   readonly touched: readonly number[]
 }
 
-/** Everything that a batch changes, as data. */
+/** All that a batch changes, as data to write. */
 export interface ChangeSet {
-  /** In order. Each join begins a new set. */
+  /** The write sets, in the order in which to write them. Each join begins a new write set. */
   readonly writes: readonly WriteSet[]
   /** One for each observation, in the order of the batch. */
   readonly recorded: readonly Recorded[]
-  /** The numbers that follow the last ones used here. */
+  /** The first ids and sequences that this batch leaves unused. */
   readonly next: NextNumbers
-  /** Samples of the carrier's scan rate, to be learnt after the commit. */
+  /** Samples of the carrier's scan rate. The model of the carrier learns from them after the commit. */
   readonly scanSamples: readonly ScanSample[]
-  /** The event times, epoch milliseconds, of entries that a poll reported first. */
+  /** The event times of the entries that polls were the first to report, epoch milliseconds. */
   readonly foundByPoll: readonly number[]
   /** Identifiers that were found to belong to erased parcels. */
   readonly erased: readonly ErasedName[]
-  /** The errors because of which observations were refused. */
+  /** The errors that made the relay refuse observations, for the log. */
   readonly failures: readonly unknown[]
 }

@@ -1,12 +1,12 @@
 import type { RawMembers } from '../json-body.ts'
 import type { Sighting, Texts } from './status-entry.ts'
 
-/** The content of a sighting: everything but its time. */
+/** The content of a sighting: all its members but its time. */
 export type Content = Omit<Sighting, 'instant'>
 
 /**
- * The content of a sighting as JSON with sorted keys, so that equal content gives equal text. The store keeps each text once. Unknown
- * members are left out, because a carrier may change them at every poll.
+ * Encodes the content of a sighting as JSON with sorted keys. So equal contents have equal texts, and the store needs each text only once.
+ * Unknown members are left out, because a carrier may change them at every poll.
  */
 export function encodeContent(sighting: Content): string {
   return encode(sighting, [])
@@ -30,21 +30,21 @@ function encode(sighting: Content, extra: RawMembers): string {
   })
 }
 
-/** Reads the result of `encodeContent` without checking it. */
+/** Decodes a text of `encodeContent`, without validation. */
 export function decodeContent(json: string): Content {
   return JSON.parse(json) as Content
 }
 
 /**
- * The sighting without unknown members, as JSON with sorted keys. If nothing else decides which sightings are one entry, this text does
- * (DOMAIN 2.3). Unknown members may change, and must not split an entry.
+ * Encodes a sighting without its unknown members, as JSON with sorted keys. This text is the last criterion of the order in which sightings
+ * join entries (DOMAIN 2.3). Unknown members are left out, because a change of them must not split an entry.
  */
 export function canonicalSighting(sighting: Sighting, content: string = encodeContent(sighting)): string {
   return `{"content":${content},"eventTimestamp":${JSON.stringify(sighting.instant.text)}}`
 }
 
 /**
- * The whole sighting as JSON with sorted keys. If nothing else decides which of several sightings is shown, this text does (DOMAIN 2.5).
+ * Encodes a whole sighting as JSON with sorted keys. Of sightings that were asked for at the same time, the greatest text is shown (DOMAIN 2.5).
  */
 export function wholeSighting(sighting: Sighting, content: string): string {
   const { extra } = sighting

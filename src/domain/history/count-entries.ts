@@ -1,9 +1,9 @@
 import { groupOf, keyOf, type Sighting } from './status-entry.ts'
 
-/** A lower limit for the number of entries that sightings make, computed without deriving the entries. More sightings never lower it. */
+/** Counts the least number of entries that sightings can form, without deriving the entries. More sightings never lower this number. */
 export interface EntryCount {
   add(sighting: Sighting): void
-  /** The sightings added so far make at least this many entries. */
+  /** Returns the least number of entries that the sightings added so far can form. */
   atLeast(): number
 }
 
@@ -14,8 +14,8 @@ interface Group {
 }
 
 /**
- * No two members of an entry differ in milliseconds or in location (DOMAIN 2.2, 2.3). So a group has at least as many entries as it has
- * different milliseconds, different locations, or different pairs of both.
+ * Two members of an entry never have different milliseconds or different locations (DOMAIN 2.2, 2.3). So a group has at least as many
+ * entries as it has different milliseconds, different locations, or different pairs of both.
  */
 export function createEntryCount(): EntryCount {
   const groups = new Map<string, Group>()

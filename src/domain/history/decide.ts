@@ -26,12 +26,12 @@ import type { Incoming, IncomingPoll } from './recording.ts'
 import type { BatchNeeds, Snapshot } from './snapshot.ts'
 
 /**
- * Decides what a batch of observations changes, as data. It is pure and has no clock.
+ * Decides what a batch of observations changes, and returns the changes as data. This function is pure: it reads no store and no clock.
  *
- * Each observation sees what earlier ones have created or joined. The order within the batch influences ids, but no history. An observation
- * that cannot be recorded is refused, and changes nothing else.
+ * Each observation sees the parcels that earlier observations of the batch have created or joined. The order within the batch influences
+ * ids, but no history. An observation that cannot be recorded is refused; the other observations are recorded all the same.
  *
- * `needs`: the snapshot does not have this data. Load it and decide the batch again.
+ * `needs`: data that the snapshot lacks. The caller loads it and decides the batch again.
  */
 export function decide(
   snapshot: Snapshot,
@@ -67,8 +67,8 @@ function decideOne(batch: BatchState, incoming: Incoming, digest: string, rules:
 const ERASED: Recorded = { outcome: { kind: 'erased' }, touched: [] }
 
 /**
- * The observation without erased identifiers. Null: it is about an erased parcel; this erases its other identifiers, and removes the push
- * if the inbox holds it.
+ * Returns the observation without erased identifiers. Null: the observation is about an erased parcel. Then its other identifiers are erased
+ * too, and so is the push if the inbox already holds it.
  */
 function withoutErased(batch: BatchState, incoming: Incoming, rules: RecordRules): Incoming | null {
   const look = { tombstones: batch.tombstones, rules, isLiving: (value: string) => findIdentifier(batch, value) !== undefined }
@@ -125,7 +125,7 @@ function decidePush(batch: BatchState, push: IncomingPush, digest: string, rules
   const { observation } = reading
   const eventAtMs = observation.sighting.instant.atMs
   if (eventAtMs < push.receivedAtMs - rules.historyRetentionMs) {
-    // The inbox keeps it once. Its outcome is `expired` each time it comes, and never `duplicate`, because it is not recorded (DOMAIN 5.4).
+    // The inbox stores the push once. A repeated push is `expired` again and not `duplicate`, because it was not recorded (DOMAIN 5.4).
     keepUnrecorded(batch, { push, digest, state: 'expired', reason: null })
     return { outcome: { kind: 'expired' }, touched: [] }
   }
@@ -177,20 +177,20 @@ function afterPush(draft: ParcelDraft, { receivedAtMs }: IncomingPush, eventAtMs
 }
 
 interface Found {
-  /** The parcel; null: together, the parcels that it names exceed the limit of one parcel. */
+  /** The parcel; null: the named parcels cannot be joined, because together they exceed the limits of one parcel or are not loaded yet. */
   readonly draft: ParcelDraft | null
   readonly join: DraftJoin | null
   readonly isNew: boolean
-  /** The known parcels that it names, by id, the oldest first. */
+  /** The ids of the known parcels that the observation names, the oldest first. */
   readonly known: readonly number[]
   readonly touched: readonly number[]
   readonly newNames: readonly IdentifierState[]
 }
 
 /**
- * Finds the parcel that an observation is about: a known one, a new one, or several that prove to be one (DOMAIN 1.3, 1.4).
+ * Finds the parcel that an observation is about: a known parcel, a new one, or several parcels that must be joined (DOMAIN 1.3, 1.4).
  *
- * @param atMs when a push was received, or a poll is decided; epoch milliseconds.
+ * @param atMs When the push was received, or for a poll the present time, epoch milliseconds.
  */
 function findSubject(batch: BatchState, observation: PushObservation | PollObservation, atMs: number): Found {
   const values = identifiersOf(observation)
@@ -210,7 +210,7 @@ function findSubject(batch: BatchState, observation: PushObservation | PollObser
   return { draft, join, isNew, known, touched: isNew ? [parcelId] : known, newNames }
 }
 
-/** The parcels that have one of these identifiers, by id, the oldest first. */
+/** Returns the ids of the parcels that have at least one of these identifiers, the oldest first. */
 function parcelsNamed(batch: BatchState, values: readonly string[]): readonly number[] {
   const found = new Set<number>()
   for (const value of values) {

@@ -1,25 +1,25 @@
 import { createHmac } from 'node:crypto'
 import { identifiersOf, type PollObservation, type PushObservation } from './observation.ts'
 
-/** The trace of an erased identifier. It is stored under a mark, which does not reveal the identifier. Times are epoch milliseconds. */
+/** The record that an identifier was erased. It is stored under an HMAC of the identifier (`markOf`), which does not reveal it. */
 export interface Tombstone {
-  /** The erased parcel. No other parcel gets its id. */
+  /** The id of the erased parcel. No other parcel gets this id. `erasedAtMs`: epoch milliseconds. */
   readonly parcelId: number
   readonly erasedAtMs: number
 }
 
-/** A tombstone as it is stored. */
+/** A tombstone as it is stored. `mark`: the HMAC of the identifier. */
 export interface MarkedTombstone extends Tombstone {
   readonly mark: string
 }
 
-/** Tombstones, and the key of their marks, sealed by an at-rest key; null: there is no key. */
+/** Tombstones, and the key of their marks, encrypted with an at-rest key; `sealedKey` null: there is no key yet. */
 export interface KeptTombstones {
   readonly sealedKey: string | null
   readonly tombstones: readonly MarkedTombstone[]
 }
 
-/** Tombstones that a store does not have, or has in an older form. */
+/** Returns the kept tombstones that a store lacks, or has only with an earlier time of erasure. */
 export function missedTombstones(kept: readonly MarkedTombstone[], stored: readonly MarkedTombstone[]): readonly MarkedTombstone[] {
   const erasedAtMs = new Map(stored.map((one) => [one.mark, one.erasedAtMs]))
   const newest = new Map<string, MarkedTombstone>()
@@ -27,33 +27,33 @@ export function missedTombstones(kept: readonly MarkedTombstone[], stored: reado
   return [...newest.values()].filter((one) => one.erasedAtMs > (erasedAtMs.get(one.mark) ?? Number.NEGATIVE_INFINITY))
 }
 
-/** An identifier that was found to belong to an erased parcel after the erasure. */
+/** An identifier of an erased parcel that the relay learnt of only after the erasure. */
 export interface ErasedName extends Tombstone {
   readonly value: string
 }
 
-/** The tombstones of identifiers, by identifier. */
+/** Tombstones by identifier. */
 export type Tombstones = ReadonlyMap<string, Tombstone>
 
-/** How long after an erasure its identifiers are refused. Null: forever, because the carrier never gives an identifier again. */
+/** How long after an erasure its identifiers are refused, milliseconds. Null: forever, because the carrier never reuses an identifier. */
 export interface ErasureRules {
   readonly identifierReuseAfterMs: number | null
 }
 
-/** The mark of an identifier's tombstone. It is an HMAC, so that nobody without the key can find an identifier by trying. */
+/** Returns the mark of an identifier's tombstone: an HMAC, so that nobody without the key can find the identifier by trying all of them. */
 export function markOf(key: Uint8Array, identifier: string): string {
   return createHmac('sha256', key).update(identifier).digest('base64url')
 }
 
 /**
- * Whether an event of this time, epoch milliseconds, is about the erased parcel. A later event is about a new parcel with the same
- * identifier.
+ * Whether an event at `atMs` (epoch milliseconds) is about the erased parcel. An event after `identifierReuseAfterMs` is about a new parcel,
+ * to which the carrier has given the same identifier.
  */
 export function isOfErased({ erasedAtMs }: Tombstone, atMs: number, { identifierReuseAfterMs }: ErasureRules): boolean {
   return identifierReuseAfterMs === null || atMs <= erasedAtMs + identifierReuseAfterMs
 }
 
-/** An observation without erased identifiers. `erased`: it is about an erased parcel. Only `names`, its other identifiers, may be kept. */
+/** An observation without erased identifiers. `erased`: it is about an erased parcel. `names`: its other identifiers, to be erased too. */
 export type Unerased<Observation> =
   | { readonly kind: 'living'; readonly observation: Observation }
   | { readonly kind: 'erased'; readonly names: readonly ErasedName[] }
@@ -61,13 +61,13 @@ export type Unerased<Observation> =
 export interface ErasureLook {
   readonly tombstones: Tombstones
   readonly rules: ErasureRules
-  /** Whether a parcel has this identifier. */
+  /** Whether an existing parcel has this identifier. */
   readonly isLiving: (value: string) => boolean
 }
 
 /**
- * Removes erased identifiers from a push. If the push also names a living parcel, it is recorded for that parcel, without the erased
- * identifiers. Otherwise the push is about the erased parcel.
+ * Removes erased identifiers from a push. If the push also names an existing parcel, it is recorded for that parcel. Otherwise the push is
+ * about the erased parcel.
  */
 export function withoutErasedOfPush(push: PushObservation, { tombstones, rules, isLiving }: ErasureLook): Unerased<PushObservation> {
   const { atMs } = push.sighting.instant
@@ -79,8 +79,8 @@ export function withoutErasedOfPush(push: PushObservation, { tombstones, rules, 
 }
 
 /**
- * Removes erased identifiers from an answer of the carrier, and the entries that are about an erased parcel. The answer then decides
- * neither multiplicity nor order, and its bytes are not kept, because they name what was erased.
+ * Removes erased identifiers and the entries of erased parcels from an answer of the carrier. An answer from which something was removed
+ * decides neither how often an entry occurs nor the order of entries. Its bytes are not stored, because they contain erased identifiers.
  */
 export function withoutErasedOfPoll(poll: PollObservation, { tombstones, rules, isLiving }: ErasureLook): Unerased<PollObservation> {
   const names = identifiersOf(poll)

@@ -8,37 +8,37 @@ import { groupOf, joinedKey, keyOf, keysFit, precisionRank, type SightingKey, ty
 export interface Entry {
   readonly status: string
   readonly detailedStatus: string
-  /** The text of its best source. */
+  /** As the source of the entry's values wrote it (DOMAIN 2.5). */
   readonly eventTimestamp: string
   /** The instant of `eventTimestamp`, epoch milliseconds. */
   readonly atMs: number
   readonly location: string
   readonly displayToConsumer: boolean
-  /** By lower-case language tag. */
+  /** The texts by lower-case language tag. */
   readonly texts: Readonly<Record<string, Texts>>
   readonly extra: RawMembers
-  /** Its number in the order in which the entries of its group were founded, counted from 0. */
+  /** The entry's position in its group, counted from 0, in the order in which the group's entries were founded (DOMAIN 2.3). */
   readonly founding: number
-  /** Its sightings, in the order they joined; never empty. */
+  /** Its sightings, in the order in which they joined the entry; never empty. */
   readonly members: readonly KeptSighting[]
-  /** When the relay first learnt of it: the lowest sequence of its members. */
+  /** The lowest sequence of its members: the one at which the relay learnt of the entry. It identifies the entry. */
   readonly sequence: number
 }
 
 interface Founding {
-  /** Its number in the order of founding, from 0. */
+  /** Becomes `founding` of the entry. */
   readonly nth: number
   readonly members: KeptSighting[]
   readonly listings: Set<number>
   key: SightingKey
 }
 
-/** Derives entries from sightings, group by group (DOMAIN 2.3), in no particular order. The order of the sightings does not matter. */
+/** Derives entries from sightings, group by group (DOMAIN 2.3). Neither the order of the sightings nor that of the entries has a meaning. */
 export function deriveEntries(sightings: readonly KeptSighting[]): readonly Entry[] {
   const [only] = sightings
   if (only !== undefined && sightings.length === 1) return [presentLone(only)]
   const entries: Entry[] = []
-  // Most sightings are alone in their second. Then nothing needs to be compared.
+  // Most seconds have a single sighting, which is an entry by itself. Then nothing needs to be compared.
   for (const ofSecond of Map.groupBy(sightings, (kept) => Math.floor(kept.sighting.instant.atMs / 1000)).values()) {
     const [lone] = ofSecond
     if (lone !== undefined && ofSecond.length === 1) entries.push(presentLone(lone))
@@ -56,7 +56,7 @@ function deriveGroup(group: readonly KeptSighting[]): readonly Entry[] {
   const [lone] = group
   if (lone !== undefined && group.length === 1) return [presentLone(lone)]
   const founded: Founding[] = []
-  // Founded entries by location. The sightings of a large group differ in location, so this avoids comparing each with all.
+  // Founded entries by location. Most sightings of a large group have different locations. So each is compared with only a few entries.
   const located = new Map<string, Founding[]>()
   const at = (location: string): Founding[] => {
     const there = located.get(location) ?? []
@@ -94,14 +94,14 @@ function relocate(entry: Founding, from: Founding[], to: Founding[]): void {
   to.sort((a, b) => a.nth - b.nth)
 }
 
-/** A sighting that was listed alone excludes no other from its entry. */
+/** Returns the listings that cannot add a second sighting to an entry. Listing 0 means a sighting that was listed alone. */
 function listingsOf(kept: KeptSighting): Set<number> {
   return new Set(kept.listing === 0 ? [] : [kept.listing])
 }
 
 /**
- * The order in which sightings of a group join (DOMAIN 2.3). The listing is compared last, so that copies of a listing would join next to
- * each other.
+ * Compares sightings of a group for the order in which they join entries (DOMAIN 2.3). Listings are compared last, so that equal sightings of
+ * several listings join one after the other.
  */
 function compareJoining(a: KeptSighting, b: KeptSighting): number {
   const aKey = keyOf(a.sighting)
@@ -119,7 +119,7 @@ function compareKeys(a: SightingKey, b: SightingKey): number {
   return Number(a.whole) - Number(b.whole) || a.atMs - b.atMs || compareBytes(a.location, b.location)
 }
 
-/** The values of an entry (DOMAIN 2.5): from the last-asked poll that gives them, otherwise from the pushes. */
+/** Chooses the values of an entry (DOMAIN 2.5): each from the last-asked poll that has it, or else from the pushes. */
 function presentEntry(members: readonly KeptSighting[], founding: number): Entry {
   const [first] = members
   if (first !== undefined && members.length === 1) return presentLone(first, founding)
@@ -143,7 +143,7 @@ function presentEntry(members: readonly KeptSighting[], founding: number): Entry
   }
 }
 
-/** The same as `presentEntry` for a single sighting, without comparisons. Most entries have only one. */
+/** Does the same as `presentEntry` for a single sighting, without comparisons. It is faster, and most entries have only one sighting. */
 function presentLone(kept: KeptSighting, founding = 0): Entry {
   const { source, status, detailedStatus, instant, location, displayToConsumer, texts, extra } = kept.sighting
   return {
@@ -161,7 +161,7 @@ function presentLone(kept: KeptSighting, founding = 0): Entry {
   }
 }
 
-/** Orders the last-asked sighting first. Among sightings asked at the same time, the bytewise greatest is first. */
+/** Compares sightings: the last-asked one comes first. Of sightings that were asked for at the same time, the bytewise greatest comes first. */
 function compareLastAsked(a: KeptSighting, b: KeptSighting): number {
   return b.askedAtMs - a.askedAtMs || compareBytes(wholeSighting(b.sighting, b.content), wholeSighting(a.sighting, a.content))
 }
@@ -188,14 +188,14 @@ function presentTexts(polls: readonly KeptSighting[], pushes: readonly KeptSight
   )
 }
 
-/** Whether two entries have the same instant, so that the order answer decides (DOMAIN 3.1). */
+/** Whether two of the entries have the same instant, so that the order answer decides their order (DOMAIN 3.1). */
 export function instantsTie(entries: readonly Entry[]): boolean {
   return new Set(entries.map((entry) => entry.atMs)).size < entries.length
 }
 
 /**
- * Orders entries, newest first (DOMAIN 3.1). `orderAnswer`: the sighting ids of the order answer, in its order. It decides only between
- * equal instants.
+ * Orders entries, newest first (DOMAIN 3.1). `orderAnswer`: the sighting ids of the answer that decides the order of entries with the same
+ * instant, in the order of that answer.
  */
 export function orderHistory(entries: readonly Entry[], orderAnswer: readonly string[]): readonly Entry[] {
   const byInstant = entries.toSorted((a, b) => b.atMs - a.atMs)
@@ -207,7 +207,7 @@ export function orderHistory(entries: readonly Entry[], orderAnswer: readonly st
 
 interface Ranked {
   readonly entry: Entry
-  /** Its index in the order answer; -1: not in it. */
+  /** The index of the entry in the order answer; -1: the answer does not list it. */
   readonly index: number
 }
 
@@ -226,12 +226,12 @@ function compareRanked(a: Ranked, b: Ranked): number {
   )
 }
 
-/** The highest sequence of some entries; 0: there are none. */
+/** Returns the highest sequence of the entries; 0: there are no entries. */
 export function lastSequenceOf(entries: readonly Entry[]): number {
   return entries.reduce((last, { sequence }) => Math.max(last, sequence), 0)
 }
 
-/** The languages of an entry's texts, sorted bytewise. */
+/** Returns the languages of an entry's texts, sorted bytewise. */
 export function languagesOf(entry: Entry): readonly string[] {
   return Object.keys(entry.texts).sort(compareBytes)
 }
@@ -239,14 +239,14 @@ export function languagesOf(entry: Entry): readonly string[] {
 /** How an observation has changed one entry. `entry` is the entry now (CONTRACT, the feed). */
 export interface EntryChange {
   /**
-   * `entry`: it is new. `update`: answers show it differently. `united`: it was two or more entries, or parts of them. `split`: it was part
-   * of another entry, which keeps the sighting that identifies it.
+   * `entry`: the entry is new. `update`: answers now show it differently. `united`: it was formed from two or more entries or parts of them.
+   * `split`: it was part of another entry. That other entry keeps its id, because it keeps its first sighting.
    */
   readonly kind: 'entry' | 'update' | 'united' | 'split'
   readonly entry: Entry
 }
 
-/** Compares the entries of the same groups at two times. The later ones must hold every sighting of the earlier ones. */
+/** Compares the entries of some groups before and after an observation. `after` must contain every sighting of `before`. */
 export function diffEntries(before: readonly Entry[], after: readonly Entry[]): readonly EntryChange[] {
   if (before.length === 0) return after.map((entry) => ({ kind: 'entry', entry }))
   const formerOf = new Map(before.flatMap((entry) => entry.members.map((kept) => [sightingId(kept), entry] as const)))
@@ -255,13 +255,13 @@ export function diffEntries(before: readonly Entry[], after: readonly Entry[]): 
     const [former] = formers
     if (former === undefined) return [{ kind: 'entry', entry }]
     if (formers.size > 1) return [{ kind: 'united', entry }]
-    // An entry is identified by its first sighting. The entry that keeps that sighting continues, any other is new.
+    // The first sighting of an entry identifies it. After a split, the entry with that sighting is the old one, and the other one is new.
     if (!entry.members.some((kept) => kept.sequence === former.sequence)) return [{ kind: 'split', entry }]
     return sameMembers(former, entry) || sameValue(former, entry) ? [] : [{ kind: 'update', entry }]
   })
 }
 
-/** The members decide an entry, so nothing else needs comparing. */
+/** Whether two entries have the same members. If they do, the entries are equal, because an entry is derived from its members. */
 function sameMembers(a: Entry, b: Entry): boolean {
   return a.members.length === b.members.length && a.members.every((kept, at) => kept === b.members[at])
 }
@@ -270,7 +270,7 @@ function sameValue(a: Entry, b: Entry): boolean {
   return servedValue(a) === servedValue(b)
 }
 
-/** The parts of an entry that answers show. */
+/** Encodes the parts of an entry that answers show, for a comparison. */
 function servedValue(entry: Entry): string {
   const { eventTimestamp, location, displayToConsumer, extra } = entry
   const texts = Object.entries(entry.texts).sort(([a], [b]) => (a < b ? -1 : 1))

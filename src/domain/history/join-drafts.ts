@@ -8,7 +8,7 @@ import { ENTRIES_MAX } from './pull-response.ts'
 import { mergeSightings, sightingsOf, uniteSightings } from './sightings.ts'
 import { joinKey, secondOf } from './snapshot.ts'
 
-/** The join of several parcels, before the observation that proved it is added. */
+/** The join of several parcels, before the observation that named them together is added. */
 export interface DraftJoin {
   readonly draft: ParcelDraft
   readonly join: ParcelJoin
@@ -16,8 +16,8 @@ export interface DraftJoin {
 }
 
 /**
- * Joins parcels that proved to be one (DOMAIN 1.4). The first one, which is the oldest, survives. Null: together they exceed the limit of
- * one parcel (DOMAIN 1.6), or not all of them is loaded yet.
+ * Joins parcels that proved to be one (DOMAIN 1.4). The first parcel, which is the oldest, survives. Null: together they have too many entries
+ * for one parcel (DOMAIN 1.6), or their sightings are not all loaded yet.
  */
 export function joinDrafts(
   batch: BatchState,
@@ -28,7 +28,7 @@ export function joinDrafts(
   const drafts = parcelIds.map((parcelId) => draftOf(batch, parcelId))
   const origins = drafts.flatMap((draft) => draft.origins).sort((a, b) => a - b)
   if (drafts.some(({ whole }) => !whole)) {
-    // The loaded parts of the parcels exceed the limit already. By how much does not matter.
+    // If the set is in `overfull`, its loaded sightings already have too many entries, so the rest was not loaded.
     const key = joinKey(origins)
     if (!batch.snapshot.overfull.has(key)) batch.missing.joins.set(key, origins)
     return null
@@ -38,7 +38,7 @@ export function joinDrafts(
   const held = drafts.map((draft) => ({ state: draft.state, sightings: allSightings(batch, draft) }))
   const { kept, shared } = uniteSightings(held.map(({ sightings }) => sightings))
   const entries = deriveEntries(mergeSightings(kept, sightingsOf(observation), () => 0, nowMs).kept).length
-  // A stored parcel may exceed the limit because it is older than the limit. It keeps its entries.
+  // A parcel that was stored before there was a limit may exceed it. The joined parcel may have as many entries as the largest of them.
   const entriesMax = states.reduce((most, { entryCount }) => Math.max(most, entryCount), ENTRIES_MAX)
   if (entries > entriesMax || (entries > ENTRIES_MAX && entries > deriveEntries(kept).length)) return null
 
@@ -72,7 +72,7 @@ function uniteDrafts(drafts: readonly ParcelDraft[]): Omit<ParcelDraft, 'state' 
   }
 }
 
-/** Whether the order answer of a draft is the one that now decides the order. */
+/** Whether `order` is the order answer of this draft. */
 function holds({ answers }: ParcelDraft, order: KeptAnswer): boolean {
   const own = keepAnswers(answers ?? []).order
   return own !== null && answerId(own) === answerId(order)
@@ -91,7 +91,7 @@ function joinStates(survivor: ParcelState, other: ParcelState): ParcelState {
   }
 }
 
-/** The later of two entries. If both have the same time, the one that the relay learnt of first. Null: there is no entry. */
+/** Returns the later of two entries. Of two at the same time, returns the one that the relay learnt of first. Null: there is no entry. */
 function later(a: LatestEntry | null, b: LatestEntry | null): LatestEntry | null {
   if (a === null || b === null) return a ?? b
   return a.atMs > b.atMs || (a.atMs === b.atMs && countsFromMs(a) <= countsFromMs(b)) ? a : b

@@ -3,18 +3,18 @@ import type { ParcelState } from './parcel-state.ts'
 import { ENTRIES_MAX } from './pull-response.ts'
 import { joinKey, type Needs, onlyNeeds, type StoredSnapshot } from './snapshot.ts'
 
-/** A set of parcels to be joined, while it is loaded. */
+/** The progress of loading a set of parcels that are to be joined. */
 export interface JoinLoad {
   readonly key: string
-  /** The stretches that are left to load, in order. The parcels of a stretch are loaded together. */
+  /** The parts of the set that are left to load, in order: the ids of parcels that are loaded together. */
   readonly stretches: readonly (readonly number[])[]
-  /** The maximum of entries of the joined parcel. */
+  /** The greatest number of entries that the joined parcel may have. */
   readonly entriesMax: number
-  /** Counts the entries of the set. Null: there is only one stretch, so counting could not save the load of another. */
+  /** Counts the loaded entries, to stop when there are too many. Null: the set has a single part, so there is nothing to save. */
   readonly count: EntryCount | null
 }
 
-/** Begins to load sets of parcels. Their states are loaded already. */
+/** Divides each set of parcels into parts to load. The states of the parcels must be in the snapshot. */
 export function startJoins(joins: readonly (readonly number[])[], { parcels }: StoredSnapshot): readonly JoinLoad[] {
   return joins.map((parcelIds) => {
     const states = parcelIds.flatMap((parcelId) => parcels.get(parcelId)?.state ?? [])
@@ -24,7 +24,7 @@ export function startJoins(joins: readonly (readonly number[])[], { parcels }: S
   })
 }
 
-/** Ends a stretch with the parcel that brings its entries above the limit, so that hardly more is loaded than one parcel may have. */
+/** Divides parcels into parts. A part ends with the parcel that brings its entries above the limit, so that little is loaded in vain. */
 function stretchesOf(states: readonly ParcelState[], entriesMax: number): readonly (readonly number[])[] {
   const stretches: number[][] = []
   let room = 0
@@ -39,15 +39,15 @@ function stretchesOf(states: readonly ParcelState[], entriesMax: number): readon
   return stretches
 }
 
-/** The needs of the next stretch of each join. */
+/** Returns the data to load for the next part of each set. */
 export function joinNeeds(joins: readonly JoinLoad[], { parcels }: StoredSnapshot): Needs {
   const next = joins.flatMap(({ stretches }) => stretches[0] ?? [])
   return onlyNeeds({ whole: next.filter((parcelId) => parcels.get(parcelId)?.whole === false), answers: next })
 }
 
 /**
- * Continues after the needs of `joinNeeds` were loaded. If the loaded parcels of a set already have too many entries for one parcel, marks
- * the set as overfull and does not load the rest.
+ * Goes on to the next parts after the data of `joinNeeds` was loaded. If the loaded parcels of a set already have too many entries for one
+ * parcel, marks the set as overfull, and the rest of it is not loaded.
  */
 export function continueJoins(
   joins: readonly JoinLoad[],

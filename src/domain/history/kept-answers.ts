@@ -5,16 +5,14 @@ import type { Entry } from './history.ts'
 import type { PollObservation } from './observation.ts'
 import type { AnswerSource } from './pull-response.ts'
 
-/**
- * A polled answer that is kept, without its sightings. Answers in one language with equal bytes count as one, with the latest `askedAtMs`.
- */
+/** A stored answer of a poll, without its sightings. Equal bytes in the same language are stored once, with the latest `askedAtMs`. */
 export interface KeptAnswer {
   readonly language: string
   readonly askedAtMs: number
-  /** SHA-256 of the body in hexadecimal. Where the rule says that the greatest bytes decide, this is compared. */
+  /** SHA-256 of the body in hexadecimal. It is compared where the rules say that the greatest bytes decide. */
   readonly digest: string
   readonly entryCount: number
-  /** Whether items were skipped. Then the answer decides neither multiplicity nor order (DOMAIN 6.7). */
+  /** Whether items were skipped. Then the answer decides neither how often an entry occurs nor the order of entries (DOMAIN 6.7). */
   readonly flawed: boolean
   readonly trackingIds: readonly string[]
   readonly distributionType: string | null
@@ -27,14 +25,14 @@ export function keptAnswer(poll: PollObservation): KeptAnswer {
   return { language, askedAtMs, digest, entryCount: poll.sightings.length, flawed: poll.skipped > 0, trackingIds, distributionType, extra }
 }
 
-/** Orders answers, the last-asked first. Answers asked at the same time are ordered by digest, then by language. */
+/** Compares answers: the last-asked one comes first. Answers of the same time are ordered by digest, then by language. */
 function compareLastAskedAnswer(a: KeptAnswer, b: KeptAnswer): number {
   return b.askedAtMs - a.askedAtMs || compareBytes(b.digest, a.digest) || compareBytes(b.language, a.language)
 }
 
 /**
- * The one of two answers that decides the order at equal instants: the one with more entries, then the last-asked, then the greatest
- * (DOMAIN 3.1). Null: both are missing or flawed.
+ * Returns which of two answers decides the order of entries at equal instants: the one with more entries, else the last-asked one, else the
+ * one with the greatest digest (DOMAIN 3.1). Null: both are missing or flawed.
  */
 export function betterOrderAnswer<A extends KeptAnswer>(a: A | null, b: A | null): A | null {
   const [first, second] = [a, b].filter((answer) => answer !== null && !answer.flawed)
@@ -43,19 +41,19 @@ export function betterOrderAnswer<A extends KeptAnswer>(a: A | null, b: A | null
   return (second.entryCount - first.entryCount || compareLastAskedAnswer(first, second)) <= 0 ? first : second
 }
 
-/** How many of the last-asked answers are kept per parcel and language. */
+/** How many answers are kept for each parcel and language: the last-asked ones. */
 export const ANSWERS_MAX = 8
 
-/** The answers to keep of a parcel. */
+/** The answers of a parcel that are kept. */
 export interface KeptAnswers {
   readonly kept: readonly KeptAnswer[]
-  /** The one of them that decides the order; null: none does. */
+  /** The kept answer that decides the order of entries at equal instants; null: no answer does. */
   readonly order: KeptAnswer | null
 }
 
 /**
- * Selects the answers to keep: the one that decides the order, and in each language the last-asked ones and the last one that names a
- * distribution type. No other answer changes what is served, so it does not matter when it is dropped.
+ * Selects the answers to keep: the answer that decides the order, and in each language the last-asked answers and the last answer with a
+ * distribution type. The other answers do not influence what is served, so they can be dropped at any time.
  */
 export function keepAnswers(all: readonly KeptAnswer[]): KeptAnswers {
   const answers = [
@@ -75,12 +73,12 @@ export function keepAnswers(all: readonly KeptAnswer[]): KeptAnswers {
   return { kept: answers.filter((answer) => lasting.has(answer)), order }
 }
 
-/** Identifies an answer. Two answers in one language with equal bytes are the same. */
+/** Returns the id of an answer. Answers in the same language with equal bytes have the same id. */
 export function answerId({ language, digest }: Pick<KeptAnswer, 'language' | 'digest'>): string {
   return `${language}/${digest}`
 }
 
-/** The values of a parcel as a whole (DOMAIN 2.5): from the last-asked poll that gives them, otherwise from the pushes. */
+/** Chooses the values of a whole parcel (DOMAIN 2.5): each from the last-asked poll that has it, or else from the pushes. */
 export function presentParcel(entries: readonly Entry[], answers: readonly KeptAnswer[], trackingIds: readonly string[]): AnswerSource {
   const lastAsked = answers.toSorted(compareLastAskedAnswer)
   const polled = lastAsked.find((answer) => answer.distributionType !== null)?.distributionType

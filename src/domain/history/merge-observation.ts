@@ -23,15 +23,15 @@ import type { RecordRules } from './record-rules.ts'
 import { type KeptSighting, mergeSightings, sightingsOf } from './sightings.ts'
 import { type KeptBody, secondOf } from './snapshot.ts'
 
-/** The parcel that an observation is about, with the changes of everything but its history. */
+/** The parcel that an observation is about, with all changes of the observation except those of its history. */
 export interface Subject {
   /** The parcel after the observation, except for its history. */
   readonly draft: ParcelDraft
   /** When the parcel's next poll was due before the observation, epoch milliseconds; null: no poll was planned. */
   readonly plannedMs: number | null
-  /** Whether this observation joined it from several parcels. Together they keep the limit of one parcel. */
+  /** Whether this observation joined several parcels into this one. Then the join has already checked the maximum number of entries. */
   readonly isJoined: boolean
-  /** Identifiers that are new to it, or that are now known to be tracking ids. */
+  /** Identifiers that are new to the parcel, or that are now known to be tracking ids. */
   readonly newNames: readonly IdentifierState[]
   /** The push to record; null: the observation is a poll. */
   readonly body: KeptBody | null
@@ -43,12 +43,12 @@ export interface MergedObservation {
   readonly answer: AnswerWrite | null
   readonly changes: readonly EntryChange[]
   readonly events: readonly FeedAddition[]
-  /** The sequence of an update of the parcel as a whole; null: there is none. */
+  /** The sequence of a feed event that reports an update of the whole parcel; null: no such event is needed. */
   readonly updateSequence: number | null
   readonly scanSamples: readonly ScanSample[]
 }
 
-/** Merges an observation into a parcel. `parcel_full`: the parcel would exceed its limit (DOMAIN 1.6). */
+/** Merges an observation into a parcel. Returns `parcel_full` if the parcel would have too many entries (DOMAIN 1.6). */
 export function mergeObservation(
   batch: BatchState,
   subject: Subject,
@@ -61,12 +61,11 @@ export function mergeObservation(
   // A push can only change its own second of the history, unless it joins parcels.
   const second = observation.kind === 'push' && !isJoined ? secondOf(observation.sighting.instant.atMs) : null
   const before = second === null ? allSightings(batch, draft) : sightingsInSecond(batch, draft, second)
-  // Oldest first, so that events are numbered and relayed in their order.
+  // Oldest first, so that older entries get lower sequences and are relayed first.
   const { kept, changed } = mergeSightings(before, sightingsOf(observation).toReversed(), () => nextSequence(batch), batch.nowMs)
   const entriesBefore = deriveEntries(before)
   const entries = changed.length === 0 ? entriesBefore : deriveEntries(kept)
   const entryCount = second === null ? entries.length : state.entryCount + entries.length - entriesBefore.length
-  // A join has already checked the limit.
   const isTooLarge = !isJoined && entryCount > ENTRIES_MAX && entries.length > entriesBefore.length
   if (isTooLarge) return 'parcel_full'
 
@@ -82,13 +81,13 @@ export function mergeObservation(
   const sightings = withReported(changed, events)
   const answered = observation.kind === 'poll' ? keepAnswer(batch, draft, observation) : null
   const after = { ...(answered?.draft ?? draft), seconds: secondsAfter(draft, second, kept, sightings) }
-  // Changes of entries and joins also report the whole parcel. Without them it needs a separate update.
+  // The events of changed entries and of joins contain the whole parcel. If there are none, a change of the parcel needs its own event.
   const isUnreported = changes.length === 0 && !isJoined
   const mayDiffer = observation.kind === 'poll' || changed.length > 0
   const isUpdated = isUnreported && isParcelChanged(batch, subject, { mayDiffer, entriesBefore, after, entries })
   const updateSequence = isUpdated ? nextSequence(batch) : null
   const merged: ParcelState = { ...state, entryCount, latest: latestOf(batch, after, entries, second), ...afterPoll(batch, state, source) }
-  // The carrier has just reported on the parcel, so it knows it now.
+  // The carrier has just reported on the parcel, so the schedule treats the parcel as known to the carrier.
   const scheduled = scheduleNextPoll(merged, batch.nowMs, batch.snapshot.model, rules.cadence, batch.nowMs)
   return {
     draft: { ...after, state: observation.kind === 'push' ? keepEarlierPoll(scheduled, subject.plannedMs) : scheduled },
@@ -102,7 +101,7 @@ export function mergeObservation(
 }
 
 interface Comparison {
-  /** Whether the observation added anything that may be visible outside of the entries. */
+  /** False: the observation changed no sighting and no answer, so that no comparison is needed. */
   readonly mayDiffer: boolean
   readonly entriesBefore: readonly Entry[]
   readonly after: ParcelDraft
@@ -110,7 +109,7 @@ interface Comparison {
 }
 
 /**
- * Whether answers about the parcel change outside of the content of its entries: in its identifiers, their order, or its values as a whole.
+ * Whether an observation changes the parcel's identifiers, the order of its entries, or values of the whole parcel.
  */
 function isParcelChanged(
   batch: BatchState,
@@ -121,7 +120,7 @@ function isParcelChanged(
   return newNames.length > 0 || isEnvelopeChanged
 }
 
-/** The sightings to save, each once: changed sightings, and sightings that events report. */
+/** Returns the sightings to save: those that have changed, and those that events report (their audience has changed). Each occurs once. */
 function withReported(changed: readonly KeptSighting[], events: readonly FeedAddition[]): readonly KeptSighting[] {
   const [only] = changed
   const [event] = events
@@ -144,7 +143,7 @@ function secondsAfter(
   return new Map(seconds).set(second, now)
 }
 
-/** The newest entry. A push touches only one second, so it can change the newest entry only if no entry is later. */
+/** Returns the newest entry. `second`: the only second that changed; an earlier second than that of the newest entry cannot change it. */
 function latestOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[], second: number | null): ParcelState['latest'] {
   const { latest } = draft.state
   if (second !== null && latest !== null && second < secondOf(latest.atMs)) return latest
@@ -152,7 +151,7 @@ function latestOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry
   return first === undefined ? null : latestEntry({ status: first.status, atMs: first.atMs }, latest, batch.nowMs)
 }
 
-/** The parcel after a poll. The clock may be put back during the poll, and what happened before then lies in the future. */
+/** Returns what a poll changes in the parcel's state. Times in the future count as now, because the clock may have been put back. */
 function afterPoll({ nowMs }: BatchState, parcel: ParcelState, { observation }: ObservationSource): Partial<ParcelState> | null {
   if (observation.kind === 'push') return null
   const checkedAtMs = notAhead(observation.askedAtMs, nowMs)
@@ -171,7 +170,7 @@ function memoized<Value>(make: () => Value): () => Value {
   }
 }
 
-/** Adds an answer to the kept ones. Null: it is older than all of them. */
+/** Adds an answer to the kept answers. Returns null if the answer is too old to be kept. */
 function keepAnswer(
   batch: BatchState,
   draft: ParcelDraft,
@@ -190,14 +189,13 @@ function keepAnswer(
   }
 }
 
-/** Orders entries of a draft, newest first. */
 function orderEntries(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[]): readonly Entry[] {
   return orderHistory(entries, instantsTie(entries) ? orderOf(batch, draft) : [])
 }
 
 /**
- * The part of an answer that is not its entries: their order, and the values of the parcel as a whole. With the entries of only one second,
- * the result covers only these. It still changes exactly when the result for all entries would.
+ * Encodes what answers show about a parcel apart from the entries themselves: their order, and the values of the whole parcel. The entries of
+ * a single second suffice to find out whether an observation of that second changes it.
  */
 function envelopeOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[]): string {
   const ordered = orderEntries(batch, draft, entries)

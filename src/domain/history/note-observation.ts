@@ -11,7 +11,7 @@ import type { ParcelState } from './parcel-state.ts'
 import type { RecordRules } from './record-rules.ts'
 import { NO_PARCEL, pushKey } from './snapshot.ts'
 
-/** A decided observation, to be noted in the batch. */
+/** An observation that was merged into a parcel, to be noted in the batch. */
 export interface Decided {
   readonly subject: Subject
   readonly source: ObservationSource
@@ -20,7 +20,7 @@ export interface Decided {
   readonly isNew: boolean
 }
 
-/** Notes a join in the batch. Later observations see one parcel. */
+/** Notes a join in the batch, so that later observations see a single parcel. */
 export function noteJoin(batch: BatchState, { join, feed }: DraftJoin): void {
   const writes = emptyWriteSet(join)
   batch.writes.push(writes)
@@ -65,7 +65,7 @@ export function noteMerge(batch: BatchState, decided: Decided, rules: RecordRule
 
 /** Adds the planned events to the feed and queues their deliveries. Returns how many deliveries it queued. */
 function writeEvents({ snapshot, nowMs }: BatchState, writes: WriteSet, { events }: MergedObservation): number {
-  // An endpoint that is still catching up gets this event from the feed, after the older ones.
+  // An endpoint that is still catching up is sent this event later, when it reaches the event in the feed.
   const subscribers = snapshot.endpoints.filter(({ queuedTo }) => queuedTo === null)
   let queued = 0
   for (const planned of events) {
@@ -82,15 +82,15 @@ function writeEvents({ snapshot, nowMs }: BatchState, writes: WriteSet, { events
 }
 
 /**
- * The time from which an entry counts. The carrier's clock is not ours: if it dates an entry ahead, the entry counts from now (DOMAIN 6.1).
+ * Returns the time of an entry, or `nowMs` if the carrier's clock is ahead of ours and dates the entry in the future (DOMAIN 6.1).
  */
 function countsAtMs({ atMs }: { readonly atMs: number }, nowMs: number): number {
   return Math.min(atMs, nowMs)
 }
 
 /**
- * Notes that the pushes of polled entries are expected. Only after the grace period can one say whether such a push was missed. Backfill is
- * never a missed push (DOMAIN 6.6).
+ * Notes that the relay expects pushes of the entries that a poll was the first to report. If a push does not come within the grace period,
+ * it counts as missed. Pushes of backfill are not expected (DOMAIN 6.6).
  */
 function expectPushes(
   writes: WriteSet,
@@ -100,7 +100,7 @@ function expectPushes(
 ): void {
   for (const { event, entry, reported } of events) {
     if (event.kind !== 'entry' || reported?.audience.kind === 'backfill') continue
-    // Expect no push of an entry from before a restore, because the replaced store may have received it.
+    // The push of an entry from before a restore may have come to the store that the restore replaced, so it is not expected.
     if (restoredAtMs !== null && restoredAtMs !== undefined && entry.atMs < restoredAtMs) continue
     const found = { parcelId: event.parcelId, entry: entry.sequence, eventAtMs: countsAtMs(entry, nowMs), foundAtMs: nowMs }
     writes.expected.push({ ...found, dueAtMs: nowMs + missedPushGraceMs })
@@ -108,8 +108,8 @@ function expectPushes(
 }
 
 /**
- * Marks a parcel as full. If parcels together exceed the limit, it is the one that would have survived their join; undefined: there is
- * none.
+ * Marks a parcel as full. If parcels cannot be joined because together they have too many entries, the oldest one is marked. `parcelId`
+ * undefined: the parcel was not stored, so nothing is marked.
  */
 export function flagFull(batch: BatchState, parcelId: number | undefined): void {
   if (parcelId === undefined) return
@@ -124,7 +124,7 @@ function saveDraft({ drafts }: BatchState, writes: WriteSet, draft: ParcelDraft)
   if (state.latest !== null) writes.statuses.add(state.latest.status)
 }
 
-/** The inbox id of a stored push with equal bytes and of the same parcel; undefined: there is none. */
+/** Returns the inbox id of a stored push with equal bytes about the same parcel; undefined: there is no such push. */
 export function duplicateOf(batch: BatchState, draft: ParcelDraft, digest: string): number | undefined {
   for (const origin of draft.origins) {
     const inboxId = batch.snapshot.pushes.get(pushKey(origin, digest))
@@ -137,7 +137,7 @@ function duplicateInBatch(batch: BatchState, parcelId: number, digest: string): 
   return batch.kept.get(digest)?.find((one) => survivorOf(batch, one.parcelId) === parcelId)?.inboxId
 }
 
-/** Counts a push that came again. If it has its own row in the inbox, that row is dropped. */
+/** Counts a repeated push with the stored one, its `twin`. If the repeated push has its own row in the inbox, that row is deleted. */
 export function noteDuplicate(batch: BatchState, { inboxId }: IncomingPush, twin: number): Recorded {
   const writes = currentWrites(batch)
   writes.duplicates.push(twin)
@@ -147,7 +147,7 @@ export function noteDuplicate(batch: BatchState, { inboxId }: IncomingPush, twin
 
 type Unrecorded = Omit<InboxWrite, 'inboxId' | 'parcelId'>
 
-/** Stores a push that is not recorded, unless an equal one is stored already. */
+/** Stores a push in the inbox without recording it. If an equal push is already stored, only counts it. */
 export function keepUnrecorded(batch: BatchState, { push, digest, reason, ...unrecorded }: Unrecorded): Recorded {
   const { snapshot, missing, kept } = batch
   if (!snapshot.unrecorded.has(digest)) missing.unrecorded.add(digest)

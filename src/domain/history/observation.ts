@@ -14,19 +14,19 @@ export const QUARANTINE_REASONS = [
   'failed',
 ] as const
 
-/** Whether the relay has understood a push that is in quarantine for this reason. */
+/** Whether a push that is in quarantine for this reason was a valid event, which could not be recorded for another cause. */
 export function isUnderstood(reason: string): boolean {
   return reason === 'parcel_full' || reason === 'failed'
 }
 
-/** A parsed push: one event and the ids it names. */
+/** A parsed push: one event and the ids that it names. */
 export interface PushObservation {
   readonly kind: 'push'
   readonly sighting: Sighting
   readonly content: string
   /** 1 to 100 ids in upper case, without duplicates, in the order of the push. */
   readonly trackingIds: readonly string[]
-  /** How many of its texts were dropped: they were of another type, had no language tag, or a later text had the same tag (DOMAIN 4.1). */
+  /** How many texts were dropped: they were not strings, had no language tag, or were followed by a text with the same tag (DOMAIN 4.1). */
   readonly textsDropped: number
 }
 
@@ -44,19 +44,20 @@ export interface PollObservation {
   readonly askedAtMs: number
   /** The exact bytes of the answer. */
   readonly body: Uint8Array
-  /** In the order of the answer (newest first). */
+  /** In the order of the answer, newest first. */
   readonly sightings: readonly Sighting[]
   readonly trackingIds: readonly string[]
   readonly distributionType: string | null
   /** Unknown members of the answer: names with JSON texts, in the order received. */
   readonly extra: readonly (readonly [name: string, json: string])[]
   /**
-   * How many entries and identifiers were skipped as invalid. If any were, the answer decides neither multiplicity nor order (DOMAIN 6.7).
+   * How many invalid entries and identifiers were skipped. Unless 0, the answer decides neither how often an entry occurs nor the order of
+   * entries (DOMAIN 6.7).
    */
   readonly skipped: number
-  /** How many texts of the other entries were dropped because they are of another type. */
+  /** How many texts of the valid entries were dropped because they are not strings. */
   readonly textsDropped: number
-  /** Parts were left out because they are about an erased parcel, so the bytes are not kept. */
+  /** Set if parts about an erased parcel were removed. Then the bytes of the answer are not stored. */
   readonly isPartial?: true
 }
 
@@ -65,7 +66,7 @@ export type ObservationSource =
   | { readonly kind: 'push'; readonly observation: PushObservation; readonly inboxId: number }
   | { readonly kind: 'poll'; readonly observation: PollObservation }
 
-/** All identifiers by which an observation names a parcel, without duplicates. */
+/** Returns all identifiers by which an observation names a parcel, without duplicates. */
 export function identifiersOf(observation: PushObservation | PollObservation): readonly string[] {
   return observation.kind === 'push' ? observation.trackingIds : [...new Set([observation.asked, ...observation.trackingIds])]
 }

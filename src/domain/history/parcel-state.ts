@@ -5,25 +5,26 @@ import type { KeptSighting } from './sightings.ts'
 /** The newest entry of a parcel. Times are epoch milliseconds. */
 export interface LatestEntry {
   readonly status: string
-  /** The carrier's time, which orders histories. */
+  /** The time of the entry by the carrier's clock, which orders histories. */
   readonly atMs: number
   /**
-   * When the relay learnt of it, if that was before `atMs`. Then this time counts, because the carrier's clock is not ours (DOMAIN 6.1).
+   * When the relay learnt of the entry; absent unless that was before `atMs`. Then the carrier's clock is ahead, and schedules use this time
+   * instead (DOMAIN 6.1).
    */
   readonly learntAtMs?: number
 }
 
-/** The newest entry as a parcel's latest. If it was the latest before, it keeps the time at which the relay learnt of it. */
+/** Makes an entry a parcel's latest entry. `before`: the latest entry so far; the same entry keeps the time at which the relay learnt of it. */
 export function latestEntry(entry: LatestEntry, before: LatestEntry | null, nowMs: number): LatestEntry {
   const { status, atMs } = entry
-  // Another source may give the same entry a slightly different time.
+  // A push and a poll may give the same entry times that differ within a second.
   const isSame = before !== null && before.status === status && Math.floor(before.atMs / 1000) === Math.floor(atMs / 1000)
   const learntAtMs = isSame ? notAhead(countsFromMs(before), nowMs) : nowMs
   return learntAtMs < atMs ? { status, atMs, learntAtMs } : { status, atMs }
 }
 
 /**
- * The time from which an entry counts, for schedules, ages and learning: its own time, or when the relay learnt of it if that was earlier.
+ * Returns the time of an entry for schedules, ages and learning: the carrier's time, or, if earlier, the time at which the relay learnt of it.
  */
 export function countsFromMs({ atMs, learntAtMs }: LatestEntry): number {
   return learntAtMs ?? atMs
@@ -32,33 +33,33 @@ export function countsFromMs({ atMs, learntAtMs }: LatestEntry): number {
 /** The state of a parcel apart from its sightings. Times are epoch milliseconds. */
 export interface ParcelState {
   readonly parcelId: number
-  /** When polling for it began; null: it is not polled. */
+  /** When the relay began to watch (poll) the parcel; null: the parcel is not watched. */
   readonly watchedAtMs: number | null
-  /** The earliest `eventTime` of its pushes; null: there were none. */
+  /** The earliest `eventTime` of the parcel's pushes; null: no push was recorded. */
   readonly firstPushedAtMs: number | null
-  /** The last time that it was pushed, an app asked for it, or an operator watched it. */
+  /** When a push about the parcel last came, an app last asked for it, or an operator last watched it. */
   readonly activatedAtMs: number
   readonly entryCount: number
-  /** The newest entry; null: it has none. */
+  /** The newest entry; null: the parcel has no entry. */
   readonly latest: LatestEntry | null
-  /** When a push or poll last reported on it; null: never. */
+  /** When a push or poll last reported on the parcel; null: never. */
   readonly lastSeenAtMs: number | null
   readonly checkedAtMs: number | null
   readonly failures: number
   readonly nextPollAtMs: number | null
   readonly stopped: 'delivered' | 'stale' | 'unknown' | 'unwatched' | null
-  /** Whether it has the maximum number of entries. */
+  /** Whether an observation was refused because the parcel would have had too many entries. */
   readonly full: boolean
 }
 
 type Checked = Pick<ParcelState, 'lastSeenAtMs' | 'checkedAtMs' | 'failures'>
 
-/** Whether all that is known of a parcel is that the carrier did not know it when it was last asked. It may still get to know it. */
+/** Whether the carrier has never reported on a parcel and answered the last poll that it does not know it. It may know it later. */
 export function isUnheardOf({ lastSeenAtMs, checkedAtMs, failures }: Checked): boolean {
   return lastSeenAtMs === null && checkedAtMs !== null && failures === 0
 }
 
-/** A parcel about which nothing is known yet. */
+/** Returns the state of a parcel about which nothing is known yet. */
 export function newParcel(parcelId: number, nowMs: number): ParcelState {
   return {
     parcelId,
@@ -76,7 +77,7 @@ export function newParcel(parcelId: number, nowMs: number): ParcelState {
   }
 }
 
-/** A parcel that takes part in a join, with all its sightings. */
+/** A parcel that is joined with others, with all its sightings. */
 export interface JoinedParcel {
   readonly state: ParcelState
   readonly sightings: readonly KeptSighting[]
@@ -86,11 +87,11 @@ export interface JoinedParcel {
 export interface ParcelJoin {
   /** The surviving parcel before the join. */
   readonly survivor: JoinedParcel
-  /** The parcels that are joined to it, in order, each with the sequence of its join event. */
+  /** The parcels that are joined to the surviving one, in order, each with the sequence of its `join` event in the feed. */
   readonly others: readonly (JoinedParcel & { readonly sequence: number })[]
   /** The surviving parcel after the join. */
   readonly parcel: ParcelState
-  /** Sightings that several of the parcels had, as they are after the join. */
+  /** The sightings that more than one of the parcels had, as they are after the join. */
   readonly shared: readonly KeptSighting[]
   readonly nowMs: number
 }
@@ -99,20 +100,20 @@ export interface ParcelJoin {
 export interface IdentifierState {
   readonly value: string
   readonly parcelId: number
-  /** Whether the carrier listed it in `trackingIds`. False: only an app or an operator has named it. */
+  /** True: the carrier has listed it in `trackingIds`. False: only apps or operators have named it. */
   readonly isTrackingId: boolean
 }
 
-/** Everything that answers about a parcel are made from. */
+/** All data that answers about a parcel are made from. */
 export interface ParcelView extends AnswerSource {
   readonly parcelId: number
-  /** Rises whenever an answer about the parcel changes. Always 0 if only one process writes the store. */
+  /** Rises whenever the data changes, so that caches notice it. Always 0 if only one process writes the store. */
   readonly version: number
   /** When a push or poll last reported on this parcel, epoch milliseconds; null: never. */
   readonly lastSeenAtMs: number | null
   readonly watched: boolean
-  /** Whether the carrier has never reported on it, and answered the last poll that it does not know it. */
+  /** See `isUnheardOf`. */
   readonly unknownToCarrier: boolean
-  /** Languages that were fetched, and since then no entry without them was added. They are not fetched again (DOMAIN 4.2). */
+  /** The languages that were fetched and that no entry added since then lacks. They are not fetched again (DOMAIN 4.2). */
   readonly languagesAsked: readonly string[]
 }

@@ -7,7 +7,7 @@ import type { Entry } from './history.ts'
 import type { PollObservation } from './observation.ts'
 import type { Sighting, Texts } from './status-entry.ts'
 
-/** The maximum of entries of a parcel (DOMAIN 1.6). */
+/** How many entries a parcel may have (DOMAIN 1.6). */
 export const ENTRIES_MAX = 2000
 
 const ENTRY_MEMBERS = new Set([
@@ -21,7 +21,7 @@ const ENTRY_MEMBERS = new Set([
 ])
 const ANSWER_MEMBERS = new Set(['statuses', 'trackingIds', 'distributionType'])
 
-/** Facts from the request and from the headers of the answer. */
+/** What the parser of an answer needs to know beside the body. */
 export interface AnswerContext {
   /** The identifier that the request named. */
   readonly asked: string
@@ -33,12 +33,12 @@ export interface AnswerContext {
   readonly askedAtMs: number
 }
 
-/** A parsed answer, or why it cannot be used. */
+/** A parsed answer, or the reason why the answer cannot be used. */
 export type ParsedAnswer = { readonly ok: true; readonly observation: PollObservation } | { readonly ok: false; readonly reason: string }
 
 /**
- * Parses the body of the carrier's `all` answer (spec, "GetAllStatusesResponse"). Skips and counts invalid entries and identifiers. Refuses
- * a body that is not such an object.
+ * Parses the body of the carrier's `all` answer (spec, "GetAllStatusesResponse"). Skips and counts invalid entries and identifiers. Refuses a
+ * body that does not have the form of this answer.
  */
 export function parseAllAnswer(body: Uint8Array, context: AnswerContext): ParsedAnswer {
   const reading = readJson(body)
@@ -112,19 +112,19 @@ function itemTexts(consumer: unknown, detailed: unknown): Texts {
   }
 }
 
-/** How many texts of an item have another type, so that they are not kept. */
+/** Counts the texts of an item that are not strings, so that they are not kept. */
 function droppedTexts(item: unknown): number {
   const texts = isObject(item) ? [member(item, 'consumerDescription'), member(item, 'detailedStatusDescription')] : []
   return texts.filter((text) => text !== undefined && text !== null && typeof text !== 'string').length
 }
 
-/** Everything that an answer is made from. */
+/** The data that answers to apps are made from. */
 export interface AnswerSource {
   /** Newest first (DOMAIN 3). */
   readonly entries: readonly Entry[]
   readonly trackingIds: readonly string[]
   readonly distributionType: string
-  /** Unknown members of the last-asked answer. They are served after the known ones. */
+  /** Members of the carrier's last-asked answer that the spec does not name. They are served after the known members. */
   readonly extra: RawMembers
 }
 
@@ -136,7 +136,8 @@ export interface EncodedAnswer {
 }
 
 /**
- * The answer to `GET .../all` in the carrier's format (spec, "GetAllStatusesResponse"). `languages`: in order of preference, never empty.
+ * Encodes the answer to `GET .../all` in the carrier's format (spec, "GetAllStatusesResponse"). `languages`: in order of preference, never
+ * empty.
  */
 export function encodeAll(source: AnswerSource, languages: readonly string[]): EncodedAnswer {
   const used = new Set<string>()
@@ -147,7 +148,7 @@ export function encodeAll(source: AnswerSource, languages: readonly string[]): E
   return { body: `{"statuses":${statuses}${encodeTail(source)}`, contentLanguages: contentLanguages(used, languages) }
 }
 
-/** The answer to `GET .../latest` (spec, "GetLatestStatusResponse"): the newest entry. Null: the parcel has no entry (DOMAIN 3.3). */
+/** Encodes the answer to `GET .../latest` (spec, "GetLatestStatusResponse"). Null: the parcel has no entry (DOMAIN 3.3). */
 export function encodeLatest(source: AnswerSource, languages: readonly string[]): EncodedAnswer | null {
   const [latest] = source.entries
   if (latest === undefined) return null
@@ -161,13 +162,13 @@ function encodeTail(source: AnswerSource): string {
   return `,"trackingIds":${JSON.stringify(trackingIds)},"distributionType":${JSON.stringify(distributionType)}${encodeMembers(extra)}}`
 }
 
-/** Unknown members are appended as text, because their numbers must be printed as they were received. */
+/** Appends unknown members as text, because their numbers must stay as they were received: parsing them could change their digits. */
 function encodeEntry(entry: Entry, languages: readonly string[], used: Set<string>): string {
   const known = JSON.stringify(presentMembers(entry, languages, used))
   return entry.extra.length === 0 ? known : `${known.slice(0, -1)}${encodeMembers(entry.extra)}}`
 }
 
-/** The members of an entry that the spec names. Adds the languages of its texts to `used`. */
+/** Returns the members of an entry that the spec names. Adds the languages of the chosen texts to `used`. */
 function presentMembers(entry: Entry, languages: readonly string[], used: Set<string>) {
   const detailed = pickText(entry, 'detailed', languages)
   const consumer = entry.displayToConsumer ? pickText(entry, 'consumer', languages) : null
@@ -183,12 +184,12 @@ function presentMembers(entry: Entry, languages: readonly string[], used: Set<st
   }
 }
 
-/** Encodes unknown members as JSON text, each after a comma. Their values are printed as they were received. */
+/** Encodes unknown members as JSON text, each after a comma, with their values as they were received. */
 export function encodeMembers(extra: RawMembers): string {
   return extra.map(([name, json]) => `,${JSON.stringify(name)}:${json}`).join('')
 }
 
-/** The text of an entry in the first of these languages that it has, otherwise in any language. Null: it has no text. */
+/** Returns the text of an entry in the first of `languages` that has one, or else in any language. Null: the entry has no text. */
 export function pickText(
   entry: Pick<Entry, 'texts'>,
   field: keyof Texts,
@@ -208,7 +209,7 @@ function contentLanguages(used: ReadonlySet<string>, languages: readonly string[
   return [...languages.filter((language) => used.has(language)), ...[...used].filter((language) => !languages.includes(language)).sort()]
 }
 
-/** Whether some entry has no text in a language, neither under its exact tag nor under its primary subtag (DOMAIN 4.2). */
+/** Whether an entry lacks texts in a language, both under its exact tag and under its primary subtag (DOMAIN 4.2). */
 export function isLanguageMissing(entries: readonly Entry[], language: string): boolean {
   const primary = primarySubtag(language)
   return entries.some((entry) => entry.texts[language] === undefined && entry.texts[primary] === undefined)

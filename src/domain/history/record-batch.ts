@@ -5,7 +5,7 @@ import type { Incoming } from './recording.ts'
 export interface RecordBatch {
   readonly nowMs: number
   readonly observations: readonly Incoming[]
-  /** The digest of each push's body, see `pushDigest`; '' for a poll. */
+  /** For each observation, the digest of the push's body (`pushDigest`); '' for a poll. */
   readonly digests: readonly string[]
 }
 
@@ -14,10 +14,10 @@ export function recordBatch(observations: readonly Incoming[], nowMs: number): R
 }
 
 /**
- * Identifies a pushed body after its bytes are deleted: the first 12 bytes of its SHA-256, as Latin-1 text. It is compared only within a
- * parcel (DOMAIN 5.4).
+ * Returns a digest that identifies a pushed body after its bytes are deleted: the first 12 bytes of its SHA-256, as Latin-1 text. Digests are
+ * compared only within a parcel (DOMAIN 5.4), so 12 bytes suffice.
  */
 export function pushDigest(body: Uint8Array): string {
-  // Read the digest as text, because returning a buffer takes the platform three times as long.
+  // Node.js returns the digest as text three times as fast as in a buffer.
   return hash('sha256', body, 'binary').slice(0, 12)
 }

@@ -2,53 +2,53 @@ import type { Anomaly } from '../ingest/anomaly.ts'
 import type { IncomingPush } from '../ingest/inbox.ts'
 import type { PollObservation, QuarantineReason } from './observation.ts'
 
-/** A poll on its way to be recorded. */
+/** A polled answer that is to be recorded. */
 export interface IncomingPoll {
   readonly kind: 'poll'
   readonly observation: PollObservation
-  /** Whether an app's question caused the poll. Then recording also watches and reactivates the parcel (DOMAIN 1.5, 6.1). */
+  /** Whether an app's question caused the poll. Then recording also begins to watch the parcel, or revives it (DOMAIN 1.5, 6.1). */
   readonly watch: boolean
 }
 
-/** An observation on its way to be recorded. */
+/** An observation that is to be recorded. */
 export type Incoming = IncomingPush | IncomingPoll
 
-/** The outcome of one observation. Whatever it is, a push with an outcome is durable. */
+/** The outcome of one observation. Once a push has any outcome, it was committed to the store or deliberately not kept (`erased`). */
 export type RecordOutcome =
   | {
       readonly kind: 'recorded'
       readonly parcelId: number
       readonly changed: boolean
       readonly newEntries: number
-      /** How many deliveries were queued for it. */
+      /** How many deliveries were queued because of the observation. */
       readonly queued: number
-      /** Oddities of the observation. The relay counts each. Absent: there were none. */
+      /** Oddities of the observation, which metrics count. Absent: it had none. */
       readonly anomalies?: readonly Anomaly[]
     }
   | { readonly kind: 'duplicate' }
   | { readonly kind: 'quarantined'; readonly reason: QuarantineReason }
   /**
-   * A push older than `retention.history`. It is stored but not recorded, so if the clock was wrong, the same push can be recorded later
-   * (DOMAIN 5.4).
+   * The push is older than `retention.history`. It is stored but not recorded. If only the clock was wrong, a repeated push is recorded once
+   * the clock is right (DOMAIN 5.4).
    */
   | { readonly kind: 'expired' }
-  /** The observation is about an erased parcel. It was counted, and nothing of it was kept. */
+  /** The observation is about an erased parcel. It was counted, but not stored. */
   | { readonly kind: 'erased' }
 
 /** The result of recording a batch. */
 export interface BatchReport {
   /** In the order of the batch. */
   readonly outcomes: readonly RecordOutcome[]
-  /** The ids of all parcels whose answers may have changed, including parcels that were joined to others. */
+  /** The ids of all parcels whose served history may have changed, including parcels that were joined to others. */
   readonly touchedParcels: readonly number[]
-  /** Parcels were joined, so the order of their waiting deliveries may have changed. Absent: none were joined. */
+  /** Set if parcels were joined. Then the order of their waiting deliveries may have changed. */
   readonly joined?: true
-  /** How long the transaction took, including its commit. */
+  /** How long the transaction took, including its commit, milliseconds. */
   readonly durationMs: number
 }
 
 /**
- * The outcome of reprocessing a push of the inbox. `done`: it was processed; the report says whether it was recorded. `settled`: it was
- * recorded before. `body_gone`: its bytes are no longer kept. `unknown`: there is no such push.
+ * The outcome of processing a push of the inbox again. `done`: the push was processed, and the report tells whether it was recorded.
+ * `settled`: it was recorded before. `body_gone`: its bytes were deleted. `unknown`: there is no such push.
  */
 export type Reprocessed = { readonly kind: 'done'; readonly report: BatchReport } | { readonly kind: 'unknown' | 'settled' | 'body_gone' }

@@ -4,27 +4,27 @@ import type { AnswerSource } from '../pull-response.ts'
 export const HISTORY_CHANGES = ['entry', 'update', 'united', 'split', 'removed', 'parcel'] as const
 
 /**
- * How a stored history differs from the derived one. `entry`: it lacks an entry. `update`: it shows an entry differently. `united`,
- * `split`: several entries should be one, or one should be several. `removed`: it has an entry without evidence. `parcel`: the order, or a
- * value of the parcel as a whole, differs.
+ * How a stored history differs from the derived one. `entry`: the stored history lacks an entry. `update`: it shows an entry differently.
+ * `united`: several of its entries should be one. `split`: one of its entries should be several. `removed`: it has an entry that nothing
+ * proves. `parcel`: the order of entries, or a value of the whole parcel, differs.
  */
 export type HistoryChangeKind = (typeof HISTORY_CHANGES)[number]
 
 export interface HistoryChange {
   readonly kind: HistoryChangeKind
-  /** The derived entry; for `removed`, the stored one. Null: the change concerns the parcel as a whole. */
+  /** The derived entry; for `removed`, the stored entry. Null: the change concerns the whole parcel. */
   readonly entry: Entry | null
-  /** The members that differ; empty: the kind says everything. */
+  /** The names of the members that differ; empty unless `kind` is `update` or `parcel`. */
   readonly members: readonly string[]
 }
 
-/** Everything that is served about a parcel. */
+/** All that is served about a parcel. */
 export interface ServedParcel extends AnswerSource {
   /** All its identifiers. */
   readonly identifiers: readonly string[]
 }
 
-/** Compares the served history with the derived one. Sightings with equal sequences are the same, even if their content differs. */
+/** Compares the stored history (`before`) with the derived one. Sightings with equal sequences are the same, even if their content differs. */
 export function compareHistories(before: ServedParcel, after: ServedParcel): readonly HistoryChange[] {
   const changes: HistoryChange[] = []
   const formerOf = new Map(before.entries.flatMap((entry) => entry.members.map(({ sequence }) => [sequence, entry] as const)))
@@ -37,7 +37,7 @@ export function compareHistories(before: ServedParcel, after: ServedParcel): rea
   }
   for (const entry of before.entries) if (!continued.has(entry)) changes.push({ kind: 'removed', entry, members: [] })
   const members = differing(wholeOf(before), wholeOf(after))
-  // If entries have changed, their order changes too, which is not worth a change by itself.
+  // If entries have changed, a different order is a mere consequence, so it is not reported.
   if (members.some((name) => name !== 'order' || changes.length === 0)) changes.push({ kind: 'parcel', entry: null, members })
   return changes
 }
@@ -52,13 +52,13 @@ function changeOf(entry: Entry, formers: readonly Entry[]): HistoryChange | null
   return members.length === 0 ? null : { kind: 'update', entry, members }
 }
 
-/** The parts of an entry that answers show. */
+/** Returns the parts of an entry that answers show. */
 function partsOf({ status, detailedStatus, eventTimestamp, location, displayToConsumer, texts, extra }: Entry) {
   const sorted = Object.entries(texts).sort(([a], [b]) => (a < b ? -1 : 1))
   return { status, detailedStatus, eventTimestamp, location, displayToConsumer, texts: sorted, extra }
 }
 
-/** The parts of an answer that are not entries. */
+/** Returns the parts of an answer other than the content of its entries. */
 function wholeOf({ entries, identifiers, trackingIds, distributionType, extra }: ServedParcel) {
   return { order: entries.map(({ sequence }) => sequence), identifiers, trackingIds, distributionType, extra }
 }

@@ -4,7 +4,7 @@ import { parseAllAnswer } from '../pull-response.ts'
 import { pushDigest } from '../record-batch.ts'
 import { type ListedSighting, mergeSightings, sightingId, sightingsOf } from '../sightings.ts'
 
-/** A recorded push as it is stored. */
+/** A recorded push, as it is stored. */
 export interface StoredPush {
   readonly parcelId: number
   /** See `pushDigest`. */
@@ -15,7 +15,7 @@ export interface StoredPush {
   readonly body: Uint8Array | null
 }
 
-/** A polled answer as it is stored. */
+/** An answer to a poll, as it is stored. */
 export interface StoredAnswer {
   readonly answer: KeptAnswer
   readonly decidesOrder: boolean
@@ -23,19 +23,19 @@ export interface StoredAnswer {
   readonly body: Uint8Array | null
 }
 
-/** A sighting that bytes show. `learntAtMs`: when the relay received the first kept bytes that show it. */
+/** A sighting that stored bytes contain. `learntAtMs`: when the relay received the first of these bytes, epoch milliseconds. */
 export interface ShownSighting extends ListedSighting {
   readonly learntAtMs: number
 }
 
-/** Everything that the kept bytes of a parcel show. It is filled a piece at a time, because a parcel may have any number of pushes. */
+/** What the stored bytes of a parcel's pushes and answers contain. Pushes are added in batches, because there may be any number of them. */
 export interface Evidence {
   /** By `sightingId`. */
   readonly sightings: Map<string, ShownSighting>
   readonly trackingIds: Set<string>
-  /** Whether some bytes are gone, or are no longer understood. In both cases the sightings know more than the bytes. */
+  /** Whether some bytes were deleted, or this version cannot parse them. In both cases the stored sightings tell more than the bytes. */
   isPartial: boolean
-  /** Whether bytes do not match their digest. */
+  /** Whether some bytes do not match their digest. */
   isDamaged: boolean
 }
 
@@ -65,14 +65,15 @@ export function addPushes(evidence: Evidence, pushes: readonly StoredPush[]): vo
 }
 
 /**
- * An answer as its bytes show it, with the ids of its sightings in order. If the bytes are gone, it is the stored record without sightings.
+ * An answer as derived from its bytes, with the ids of its sightings in order. If the bytes cannot be used, it is the stored answer without
+ * sightings.
  */
 export interface ReadAnswer {
   readonly answer: KeptAnswer
   readonly sightingIds: readonly string[]
 }
 
-/** Adds all answers of the parcel, and returns each as its bytes show it. */
+/** Adds all answers of the parcel to the evidence, and returns each as derived from its bytes. */
 export function addAnswers(evidence: Evidence, answers: readonly StoredAnswer[]): readonly ReadAnswer[] {
   let kept: ReturnType<typeof mergeSightings>['kept'] = []
   const read = answers

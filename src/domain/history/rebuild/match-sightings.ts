@@ -5,22 +5,22 @@ import type { ShownSighting } from './evidence.ts'
 
 export interface MatchedSightings {
   /**
-   * Stored sightings that the bytes still show, perhaps a little differently. Each gets the content that the bytes show, and keeps its
-   * sequence.
+   * Stored sightings that were found in the bytes, perhaps with a different content. `after`: with the content from the bytes and the
+   * sequence of `before`.
    */
   readonly matched: readonly { readonly before: KeptSighting; readonly after: KeptSighting }[]
-  /** Stored sightings that no bytes show. */
+  /** Stored sightings that were not found in the bytes. */
   readonly unproven: readonly KeptSighting[]
-  /** Sightings that bytes show and that are not stored. */
+  /** Sightings that are in the bytes but not stored. */
   readonly missing: readonly ShownSighting[]
 }
 
 /**
- * Finds for each stored sighting the one that the bytes show now.
+ * Finds for each stored sighting the sighting that the bytes contain, as this version of the relay parses them.
  *
- * If a new version reads the bytes differently, it finds another sighting instead of the stored one. The new one then takes over when the
- * relay learnt of the old one, its sequence and its audience. The store does not know which sighting replaces which, so this pairs the most
- * similar ones of the same source.
+ * A new version may parse the bytes differently, and so find a new sighting instead of a stored one. The new sighting then takes over the
+ * stored one's sequence, its audience and the time at which the relay learnt of it. Nothing tells which sighting replaces which. So this
+ * pairs the most similar sightings of the same source.
  */
 export function matchSightings(stored: readonly KeptSighting[], shown: ReadonlyMap<string, ShownSighting>): MatchedSightings {
   const matched: { before: KeptSighting; after: KeptSighting }[] = []
@@ -65,7 +65,7 @@ function succeed({ sequence, learntAtMs, audience }: KeptSighting, now: ShownSig
 
 type Comparable = Pick<KeptSighting, 'sighting' | 'askedAtMs' | 'ordinal'>
 
-/** Ways to be similar, from the strictest to the loosest. */
+/** Criteria of similarity, the strictest first. Two sightings are similar if the criterion gives the same text for both. */
 const SIMILAR: readonly ((one: Comparable) => string)[] = [
   ({ sighting, askedAtMs, ordinal }) =>
     JSON.stringify([...statusOf(sighting), sighting.instant.text, sighting.location, askedAtMs, ordinal]),
@@ -78,7 +78,7 @@ function statusOf({ source, status, detailedStatus }: Comparable['sighting']): r
   return [source, status, detailedStatus]
 }
 
-/** Any fixed order will do: equal stores must give equal results. */
+/** Compares by any fixed order, so that equal stores give equal results. */
 function compareShown(a: ShownSighting, b: ShownSighting): number {
   return a.sighting.instant.atMs - b.sighting.instant.atMs || compareBytes(sightingId(a), sightingId(b))
 }

@@ -10,7 +10,7 @@ import { compareHistories, type HistoryChange, type ServedParcel } from './compa
 import { addAnswers, type Evidence, type ReadAnswer, type StoredAnswer } from './evidence.ts'
 import { matchSightings } from './match-sightings.ts'
 
-/** Everything that the store keeps of a parcel, except its pushes. */
+/** All that the store contains about a parcel, except its pushes. */
 export interface StoredParcel {
   readonly state: ParcelState
   readonly identifiers: readonly IdentifierState[]
@@ -18,12 +18,12 @@ export interface StoredParcel {
   readonly answers: readonly StoredAnswer[]
 }
 
-/** The writes that make the store hold what was derived. */
+/** The writes that make the store agree with what was derived. */
 export interface ParcelCorrection {
   readonly state: ParcelState
-  /** Whether the newest entry or the number of entries has changed. The next poll depends on both. */
+  /** Whether the newest entry or the number of entries has changed. Then the next poll must be planned again. */
   readonly isRescheduled: boolean
-  /** Rows to delete before the others are saved. */
+  /** The sightings to delete, before those in `saved` are written. */
   readonly dropped: readonly KeptSighting[]
   readonly saved: readonly KeptSighting[]
   readonly identifiers: readonly IdentifierState[]
@@ -34,36 +34,36 @@ export interface ParcelCorrection {
 /** The result of deriving a parcel again. */
 export interface RebuiltParcel {
   readonly parcelId: number
-  /** Where the history was derived from. */
+  /** What the history was derived from. */
   readonly source: 'bytes' | 'sightings'
   readonly isDamaged: boolean
-  /** Identifiers that its bytes name and that belong to other parcels. These keep them. */
+  /** Identifiers that the parcel's bytes name but that belong to other parcels. They stay with those parcels. */
   readonly conflicts: readonly string[]
-  /** Digests of everything derived: as it is stored, and as it should be. */
+  /** A digest of the stored data, and a digest of the derived data. They are equal if nothing needs a correction. */
   readonly stored: string
   readonly derived: string
   readonly changes: readonly HistoryChange[]
-  /** Null: nothing differs. */
+  /** Null: the store already agrees with what was derived. */
   readonly correction: ParcelCorrection | null
 }
 
 export interface RebuildContext {
-  /** The evidence in the bytes of its pushes. The rebuild adds the answers. */
+  /** The evidence from the bytes of the parcel's pushes. `rebuildParcel` adds the answers to it. */
   readonly evidence: Evidence
-  /** Identifiers that the bytes name and that other parcels have. */
+  /** Identifiers that the parcel's bytes name but that belong to other parcels. */
   readonly elsewhere: ReadonlyMap<string, IdentifierState>
-  /** The last sequence before the bytes were read. Later sightings may come from other bytes, so they stay as they are. */
+  /** The last sequence before the bytes were read. Later sightings may come from bytes that were not read, so they stay as they are. */
   readonly knownTo: number
-  /** Gives numbers to new sightings and to events of the feed. */
+  /** Returns the next unused sequence, for new sightings and events of the feed. */
   readonly nextSequence: () => number
 }
 
 /**
- * Derives a parcel again, by the rules for recording observations (DOMAIN 2). It uses the bytes of its pushes and answers or, if some are
- * gone, its sightings.
+ * Derives a parcel's history again, by the rules for recording observations (DOMAIN 2): from the bytes of its pushes and answers or, if some
+ * bytes are gone, from its stored sightings.
  *
- * Some things are facts and stay: when the relay learnt of something, its sequence, and who was sent it. Endpoints are sent nothing, so
- * whatever is new here counts as sent.
+ * Sequences, audiences and the times at which the relay learnt of sightings cannot be derived, so they stay. Endpoints are not sent the
+ * changes: new sightings are saved as already sent.
  */
 export function rebuildParcel(stored: StoredParcel, context: RebuildContext): RebuiltParcel {
   const { evidence, elsewhere, nextSequence } = context
@@ -108,8 +108,9 @@ interface Rows {
 }
 
 /**
- * The sightings as they should be. The bytes decide only if they show every polled sighting that is stored. Otherwise answers were dropped,
- * and their sightings outlive them. The bytes of a push are never dropped without leaving its row.
+ * Returns the sightings as they should be: as the bytes contain them if the bytes are complete, or else as they are stored. The bytes are
+ * incomplete if a stored sighting of a poll is not in them, because old answers are deleted while their sightings stay. Nothing like it
+ * happens to pushes: after the bytes of a push are deleted, its row in the inbox shows that they are missing.
  */
 function deriveSightings(
   stored: StoredParcel,
@@ -133,12 +134,12 @@ function without(shown: Evidence['sightings'], recent: readonly KeptSighting[]):
   return new Map([...shown].filter(([id]) => !gone.has(id)))
 }
 
-/** Whether older answers may have been dropped, because the maximum is kept. */
+/** Whether older answers may have been deleted: in some language, as many answers are stored as are kept at most. */
 function mayLackAnswers(answers: readonly StoredAnswer[]): boolean {
   return [...Map.groupBy(answers, ({ answer }) => answer.language).values()].some((inLanguage) => inLanguage.length >= ANSWERS_MAX)
 }
 
-/** Encodes the content of sightings again. Returns the same list if nothing differs. */
+/** Encodes the content of sightings again. Returns the same list if no content differs. */
 function encodedAnew(sightings: readonly KeptSighting[]): readonly KeptSighting[] {
   const anew = sightings.map((kept) => {
     const content = encodeContent(kept.sighting)
@@ -147,7 +148,7 @@ function encodedAnew(sightings: readonly KeptSighting[]): readonly KeptSighting[
   return anew.every((kept, at) => kept === sightings[at]) ? sightings : anew
 }
 
-/** Marks every entry as sent. Otherwise the next observation in the same second would send it. */
+/** Marks every unsent entry as sent, so that the next observation of the same second does not send it. */
 function withAudience(sightings: readonly KeptSighting[], entries: readonly Entry[]): readonly KeptSighting[] {
   const unsent = new Set(entries.filter(({ members }) => audienceOf(members).kind === 'nobody').map(({ sequence }) => sequence))
   if (unsent.size === 0) return sightings
@@ -173,8 +174,8 @@ function viewOf(
 }
 
 /**
- * The identifiers of the parcel. An identifier that no bytes name any more stays, because an app may ask by it. But if all bytes are kept,
- * it no longer counts as a tracking id.
+ * Returns the identifiers that the parcel should have. An identifier that no bytes name stays, because apps may ask for it. But if the
+ * history was derived from bytes, such an identifier is no tracking id.
  */
 function deriveIdentifiers(
   { state, identifiers }: StoredParcel,
@@ -196,7 +197,7 @@ function deriveIdentifiers(
   }
 }
 
-/** The parts of a parcel's state that follow from its sightings. */
+/** Returns the state with the parts that follow from the sightings derived again. */
 function deriveState(state: ParcelState, entries: readonly Entry[], sightings: readonly KeptSighting[]): ParcelState {
   const [newest] = entries
   const pushed = sightings.filter(({ sighting }) => sighting.source === 'push').map(({ sighting }) => sighting.instant.atMs)
@@ -209,8 +210,8 @@ function deriveState(state: ParcelState, entries: readonly Entry[], sightings: r
 }
 
 /**
- * The latest entry. If it is the same as before, it keeps the time at which the relay learnt of it. Otherwise that is the time of its first
- * sighting.
+ * Returns the latest entry. The same entry as before keeps the time at which the relay learnt of it. For another entry, this is the time at
+ * which the relay learnt of its first sighting.
  */
 function latestOf({ status, atMs, members }: Entry, { latest }: ParcelState): ParcelState['latest'] {
   const learntAtMs = members.reduce((first, one) => Math.min(first, one.learntAtMs ?? Number.POSITIVE_INFINITY), Number.POSITIVE_INFINITY)
@@ -248,7 +249,7 @@ function correctionOf(stored: StoredParcel, derived: Rows): Omit<ParcelCorrectio
   const rows = new Set(stored.sightings.map(sightingRow))
   const wanted = new Set(derived.sightings.map(sightingRow))
   const dropped = stored.sightings.filter((kept) => !wanted.has(sightingRow(kept)))
-  // Rows are deleted by their sequence. If two rows had the same by mistake, the right one is saved again.
+  // Rows are deleted by their sequence. If two rows have the same sequence by mistake, both are deleted and the right one is saved again.
   const gone = new Set(dropped.map(({ sequence }) => sequence))
   const isStored = new Set(stored.identifiers.map(({ value, isTrackingId }) => `${value} ${isTrackingId}`))
   const answered = new Set(stored.answers.map(({ answer, decidesOrder }) => `${answerRow(answer)} ${decidesOrder}`))
@@ -263,7 +264,7 @@ function correctionOf(stored: StoredParcel, derived: Rows): Omit<ParcelCorrectio
   }
 }
 
-/** The events that report the changes to readers. A removed entry has no event, but each event contains the whole history. */
+/** Returns the feed events that report the changes. A removed entry has no event of its own, because every event has the whole history. */
 function feedOf(parcelId: number, changes: readonly HistoryChange[], nextSequence: () => number): readonly FeedEvent[] {
   const events: FeedEvent[] = []
   for (const { kind, entry } of changes) {
