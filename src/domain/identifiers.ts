@@ -1,9 +1,9 @@
 const FORM = /^[A-Z0-9]{4,40}$/
-/** A longer text is refused without looking at it. */
+/** A text with more characters is refused unread. */
 const TEXT_LENGTH_MAX = 200
 
 /**
- * Parses a tracking number or tracking id: trimmed, ASCII letters in upper case. `null`: it does not have 4 to 40 letters and digits
+ * Parses a tracking number or tracking id: trims it, and makes ASCII letters upper-case. Null: the result is not 4 to 40 letters and digits
  * (DOMAIN 1.1).
  */
 export function parseIdentifier(text: unknown): string | null {
@@ -13,18 +13,18 @@ export function parseIdentifier(text: unknown): string | null {
   return FORM.test(folded) ? folded : null
 }
 
-/** White space, hyphens of every width, and invisible marks. People copy them together with a number from a page or a label. */
+/** White space, all kinds of hyphens, and invisible characters. People copy them together with a number from a page or a label. */
 const COPIED_ALONG = /[\s\p{Pd}\u2212\p{Cf}\u00ad]/gu
 
 /**
- * Parses an identifier that a person has typed or copied into a list or a command. Drops spaces, hyphens and invisible marks in it (DOMAIN
- * 1.1). `null`: the rest is not an identifier.
+ * Parses an identifier that a person typed or copied into a list or a command. Drops spaces, hyphens and invisible characters from it (DOMAIN
+ * 1.1). Null: what is left is not an identifier.
  */
 export function parseTypedIdentifier(text: unknown): string | null {
   return typeof text === 'string' && text.length <= TEXT_LENGTH_MAX ? parseIdentifier(text.replace(COPIED_ALONG, '')) : null
 }
 
-/** Says, in a sentence, why a text is not an identifier. It names at most one character, by its code. */
+/** Says why a text is not an identifier. The answer does not repeat the text: it names at most one character, by its code. */
 export function describeBadIdentifier(text: string): string {
   const rule = 'An identifier is 4 to 40 letters and digits.'
   const characters = Array.from(text.slice(0, TEXT_LENGTH_MAX).trim())
@@ -40,19 +40,19 @@ function nameOf(character: string): string {
   return /[\s\p{Cf}\u00ad]/u.test(character) ? `${code}, which is invisible` : code
 }
 
-/** An identifier that the carrier does not know is not asked about again for this long, in milliseconds (DOMAIN 6.3). */
+/** For how long the carrier is not asked again about an identifier that it does not know (DOMAIN 6.3). */
 const REFUSAL_HOLDS_MS = 24 * 60 * 60 * 1000
 
-/** An identifier of a parcel. `refusedAtMs`: when the carrier last did not know it, epoch milliseconds; null: never. */
+/** An identifier. `refusedAtMs`: when the carrier last answered that it does not know it, epoch milliseconds; null: never. */
 export interface Refusable {
   readonly refusedAtMs: number | null
 }
 
 /**
- * The identifiers of a parcel about which the carrier may be asked now, in their order (DOMAIN 6.3). If it knew none of them, but has
- * reported on the parcel since, it may know them now (DOMAIN 6.1).
+ * Returns the identifiers of a parcel about which the carrier may be asked now, in their order (DOMAIN 6.3). If the carrier knew none of them
+ * but has reported on the parcel since, it may know them now. Then it is asked again at once (DOMAIN 6.1).
  *
- * @param heardAtMs when a push or poll last reported on the parcel, epoch milliseconds; null: never.
+ * @param heardAtMs When a push or poll last reported on the parcel, epoch milliseconds; null: never.
  */
 export function pollableNow<Identifier extends Refusable>(
   identifiers: readonly Identifier[],
@@ -63,7 +63,7 @@ export function pollableNow<Identifier extends Refusable>(
   return open.length > 0 ? open : identifiers.filter(({ refusedAtMs }) => isHeardSince(refusedAtMs, heardAtMs))
 }
 
-/** From when the carrier may be asked about a parcel, epoch milliseconds; `-Infinity`: at once. Null: the parcel has no identifiers. */
+/** Returns when the carrier may next be asked about a parcel, epoch milliseconds; `-Infinity`: now. Null: it has no identifiers. */
 export function pollableFromMs(identifiers: readonly Refusable[], heardAtMs: number | null): number | null {
   const from = identifiers.map(({ refusedAtMs }) =>
     refusedAtMs === null || isHeardSince(refusedAtMs, heardAtMs) ? Number.NEGATIVE_INFINITY : refusedAtMs + REFUSAL_HOLDS_MS,
@@ -75,5 +75,5 @@ function isHeardSince(refusedAtMs: number | null, heardAtMs: number | null): boo
   return refusedAtMs !== null && heardAtMs !== null && refusedAtMs <= heardAtMs
 }
 
-/** The maximum of identifiers in one push (DOMAIN 5.3). */
+/** How many identifiers one push may have (DOMAIN 5.3). */
 export const TRACKING_IDS_MAX = 100

@@ -6,42 +6,42 @@ import type { PollObservation, PushObservation } from './observation.ts'
 import { groupOf, keyOf, type Sighting } from './status-entry.ts'
 
 /**
- * A sighting as it is kept. A listing is all that one observation says about a group. If several listings are equal except for unknown
- * members, only one is kept: the last-asked, then the bytewise greatest. docs/merge-proof.md proves that the others change nothing.
+ * A sighting, as it is stored. A *listing* is all that one observation reports about a group. Of listings that are equal except for unknown
+ * members, only the last-asked one is stored, or else the bytewise greatest. docs/merge-proof.md proves that no other one is needed.
  */
 export interface KeptSighting {
   readonly sighting: Sighting
   /** `encodeContent(sighting)`, which leaves out unknown members. */
   readonly content: string
   /**
-   * The listing it belongs to. Sightings of one listing are different entries. 0: it was the only sighting of its group. Otherwise a 48-bit
-   * digest of the listing without unknown members, so equal listings of two observations have the same.
+   * Identifies the listing to which it belongs. Sightings of one listing are different entries. 0: the listing has no other sighting. Else a
+   * 48-bit digest of the listing without unknown members. So equal listings of two observations have the same digest.
    */
   readonly listing: number
-  /** Its number among the sightings of the same listing with equal keys, the oldest first (DOMAIN 2.3). */
+  /** Its position, from 0, among the sightings of its listing with the same key, the oldest first (DOMAIN 2.3). */
   readonly ordinal: number
-  /** When it was last polled, epoch milliseconds; 0 for a push. */
+  /** When the relay sent the last poll whose answer had it, epoch milliseconds; 0 for a push. */
   readonly askedAtMs: number
-  /** When the relay learnt of it, as a sequence. */
+  /** The relay's own counter at the moment at which the relay learnt of the sighting. */
   readonly sequence: number
-  /** When the relay learnt of it, epoch milliseconds; null: such times were not kept yet. Later polls do not change it. */
+  /** When the relay learnt of it, epoch milliseconds; null: an earlier version did not store this. Later polls do not change it. */
   readonly learntAtMs: number | null
-  /** The endpoints that were sent it. Entries do not depend on this. */
+  /** The endpoints that were sent the sighting. It does not influence which entries are derived. */
   readonly audience: Audience
 }
 
-/** A sighting of an observation. It may be stored already. */
+/** A sighting of an observation that is to be recorded. An equal sighting may already be stored. */
 export type ListedSighting = Omit<KeptSighting, 'sequence' | 'learntAtMs' | 'audience'>
 
-/** Identifies a sighting. Sightings with equal ids are equal, except for unknown members. */
+/** Returns the id of a sighting. Sightings with equal ids differ at most in unknown members and in when they were asked for. */
 export function sightingId(kept: ListedSighting): string {
   return `${kept.listing}/${kept.ordinal}/${kept.sighting.instant.text}/${kept.content}`
 }
 
-/** The sightings of an observation with their listings and ordinals, in the same order. */
+/** Returns the sightings of an observation with their listings and ordinals, in the order of the observation. */
 export function sightingsOf(observation: PushObservation | PollObservation): readonly ListedSighting[] {
   if (observation.kind === 'push') return [{ ...ALONE, sighting: observation.sighting, content: observation.content }]
-  // An answer with invalid items decides no multiplicity, so each of its sightings counts as listed alone (DOMAIN 6.7).
+  // An answer with invalid items does not decide how often an entry occurs. So each of its sightings counts as listed alone (DOMAIN 6.7).
   if (observation.skipped > 0) return observation.sightings.map((sighting) => alone(sighting, observation.askedAtMs))
 
   const groups = new Map<string, Sighting[]>()
@@ -62,7 +62,7 @@ function alone(sighting: Sighting, askedAtMs: number): ListedSighting {
   return { ...ALONE, sighting, content: encodeContent(sighting), askedAtMs }
 }
 
-/** @param sightings of one group and one observation, oldest first. */
+/** @param sightings The sightings of one group in one observation, oldest first. */
 function listTogether(sightings: readonly Sighting[], askedAtMs: number): readonly ListedSighting[] {
   const [first] = sightings
   if (first === undefined || sightings.length === 1) return first === undefined ? [] : [alone(first, askedAtMs)]
@@ -78,7 +78,7 @@ function listTogether(sightings: readonly Sighting[], askedAtMs: number): readon
   return placed.map((one) => ({ ...one, listing }))
 }
 
-/** 48 bits of SHA-256, never 0. That is an exact integer, and two listings of a group do not get the same in practice. */
+/** Returns 48 bits of SHA-256, never 0. A `number` holds them exactly, and they suffice to tell the listings of a group apart. */
 function digest48(lines: readonly string[]): number {
   return createHash('sha256').update(lines.join('\n')).digest().readUIntBE(0, 6) || 1
 }
@@ -86,15 +86,15 @@ function digest48(lines: readonly string[]): number {
 export interface MergedSightings {
   /** All sightings after the merge. New ones have sequences from `nextSequence` on. */
   readonly kept: readonly KeptSighting[]
-  /** The sightings that are new, or that a later poll has repeated. */
+  /** The sightings that are new, or that a later poll has reported again. */
   readonly changed: readonly KeptSighting[]
 }
 
 /**
- * Adds the sightings of an observation to the kept ones. The result is their union: the order of calls changes only when the relay learnt
- * of each sighting (its sequence and its time).
+ * Adds the sightings of an observation to the stored ones. The result is the union of both. Only the sequences and times at which the relay
+ * learnt of sightings depend on the order in which observations are added.
  *
- * @param learntAtMs when the relay learnt of new sightings; null: not known.
+ * @param learntAtMs When the relay learnt of new sightings, epoch milliseconds; null: not known.
  */
 export function mergeSightings(
   kept: readonly KeptSighting[],
@@ -125,8 +125,8 @@ export function mergeSightings(
 }
 
 /**
- * Whether a listed sighting replaces the kept one with the same id. A listing replaces another completely or not at all. So its first
- * sighting decides, before any is replaced.
+ * Returns a function that tells whether a listed sighting replaces the stored one with the same id. A listing replaces another one completely
+ * or not at all. So this is decided once for each listing, when its first sighting is compared.
  */
 function rankListings(
   kept: ReadonlyMap<string, KeptSighting>,
@@ -149,7 +149,7 @@ function rankListings(
   }
 }
 
-/** Compares listings bytewise that differ only in unknown members. Their sightings are sorted by everything else. */
+/** Compares listings that differ only in unknown members, bytewise and sighting by sighting. */
 function compareWhole(a: readonly ListedSighting[], b: readonly ListedSighting[]): number {
   if ([...a, ...b].every(({ sighting }) => sighting.extra.length === 0)) return 0
   return compareBytes(wholeListing(a), wholeListing(b))
@@ -166,13 +166,13 @@ function wholeListing(listing: readonly ListedSighting[]): string {
 export interface United {
   /** All sightings of the parcels. */
   readonly kept: readonly KeptSighting[]
-  /** The sightings that several of the parcels have. */
+  /** The sightings that more than one of the parcels has. */
   readonly shared: readonly KeptSighting[]
 }
 
 /**
- * Unites the sightings of several parcels. A sighting that several have keeps its last poll, the first time that the relay learnt of it
- * (the lowest sequence with its time), and the union of its audiences.
+ * Unites the sightings of several parcels. A sighting that more than one parcel has keeps its last-asked content, its lowest sequence with
+ * the time that belongs to it, and all its audiences.
  */
 export function uniteSightings(parts: readonly (readonly KeptSighting[])[]): United {
   const byId = new Map<string, KeptSighting>()

@@ -6,12 +6,12 @@ import type { KeptAnswer } from './kept-answers.ts'
 import type { IdentifierState, ParcelState } from './parcel-state.ts'
 import type { KeptSighting } from './sightings.ts'
 
-/** The facts that decide whether an endpoint is sent an event. */
+/** An endpoint, with the data that decides whether it is sent an event. */
 export interface Subscriber {
   readonly endpoint: Endpoint
   /** While it catches up, the last sequence of the feed that was queued for it; null: it has caught up. */
   readonly queuedTo: number | null
-  /** The sequences over which it received backfill; null: never. */
+  /** The sequences of the feed between which its setting `backfill` was on; null: never. */
   readonly backfilled: BackfillSpan | null
 }
 
@@ -21,23 +21,23 @@ export interface KeptBody {
   readonly body: Uint8Array
 }
 
-/** A stored parcel, as far as it was loaded. Null: this part was not loaded. */
+/** A stored parcel, as far as it was loaded. A member that is null was not loaded. */
 export interface KnownParcel {
   readonly state: ParcelState
-  /** Its sightings by second since the epoch. */
+  /** Its loaded sightings, by the second of their time (since the epoch). */
   readonly seconds: ReadonlyMap<number, readonly KeptSighting[]>
-  /** Whether `seconds` holds all of them. */
+  /** Whether `seconds` contains all sightings of the parcel. */
   readonly whole: boolean
-  /** The polled answers that are kept. */
+  /** The stored answers of polls. */
   readonly answers: readonly KeptAnswer[] | null
-  /** The sighting ids of the answer that decides the order at equal instants, in its order. */
+  /** The sighting ids of the answer that decides the order of entries at equal instants, in the order of that answer. */
   readonly order: readonly string[] | null
   readonly bodies: readonly KeptBody[] | null
 }
 
 /**
- * The first numbers that a change set may use. On SQLite they are the first unused ones and final, because only one writer gives numbers.
- * On PostgreSQL they are provisional and above all real ones. The store replaces them when it applies the change set.
+ * The first ids and sequences that a change set may use. On SQLite they are the first unused ones, because there is only one writer. On
+ * PostgreSQL they are provisional numbers above all real ones, and the store replaces them when it applies the change set.
  */
 export interface NextNumbers {
   readonly parcelId: number
@@ -45,16 +45,16 @@ export interface NextNumbers {
   readonly inboxId: number
 }
 
-/** Everything that decides a batch. */
+/** All data that `decide` needs to decide a batch. */
 export interface Snapshot {
   readonly next: NextNumbers
   readonly identifiers: ReadonlyMap<string, IdentifierState>
   readonly parcels: ReadonlyMap<number, KnownParcel>
-  /** The pushes of the batch that are stored already: their inbox ids, by `pushKey`. */
+  /** The inbox ids of the pushes of the batch that are already stored, by `pushKey`. */
   readonly pushes: ReadonlyMap<string, number>
-  /** The digests that were looked up among pushes without a parcel. */
+  /** The digests that were looked up among the stored pushes without a parcel. Those that were found are in `pushes`. */
   readonly unrecorded: ReadonlySet<string>
-  /** Sets of parcels that together exceed the limit of one parcel, by `joinKey`. */
+  /** The sets of parcels that cannot be joined, because together they have too many entries, by `joinKey`. */
   readonly overfull: ReadonlySet<string>
   readonly endpoints: readonly Subscriber[]
   /** The tombstones of the identifiers that the observations name. */
@@ -66,33 +66,34 @@ export interface Snapshot {
 /** The part of a snapshot that comes from the store. */
 export type StoredSnapshot = Omit<Snapshot, 'model'>
 
-/** The part that every batch begins with: the next numbers, the endpoints, and the identifiers that its observations name. */
+/** The part of a snapshot that is loaded first for every batch. */
 export type BatchStart = Pick<Snapshot, 'next' | 'identifiers' | 'endpoints'>
 
 /**
- * Used as the parcel id of pushes that are not recorded. They belong to no parcel, so a push that is recorded later is not their duplicate.
+ * The parcel id under which unrecorded pushes are stored. Duplicates are looked for by parcel. So an unrecorded push does not make the same
+ * push a duplicate when it is recorded later.
  */
 export const NO_PARCEL = 0
 
-/** The key of a push in `Snapshot.pushes`. */
+/** Returns the key of a push in `Snapshot.pushes`. */
 export function pushKey(parcelId: number, digest: string): string {
   return `${parcelId}/${digest}`
 }
 
-/** The key of a set of parcels in `Snapshot.overfull`. The ids are in ascending order. */
+/** Returns the key of a set of parcels in `Snapshot.overfull`. The ids must be in ascending order. */
 export function joinKey(parcelIds: readonly number[]): string {
   return parcelIds.join()
 }
 
-/** The parts of a snapshot that an engine loads together. Parcels are named by id. */
+/** The parts of a snapshot that a database engine loads together. Numbers without a name are ids of parcels. */
 export interface Needs {
-  /** The states of parcels. Other parts of a parcel are loaded with its state, or later. */
+  /** The parcels whose states are needed. Other parts of a parcel are loaded with its state or later. */
   readonly parcels: readonly number[]
   /** Pushes to look for in the inbox. */
   readonly pushes: readonly { readonly parcelId: number; readonly digest: string }[]
-  /** Sightings of one second. Each second of a parcel occurs once. */
+  /** The seconds of parcels whose sightings are needed. Each second of a parcel occurs once. */
   readonly seconds: readonly SecondNeed[]
-  /** All sightings of parcels. */
+  /** The parcels of which all sightings are needed. */
   readonly whole: readonly number[]
   readonly answers: readonly number[]
   readonly orders: readonly number[]
@@ -103,28 +104,28 @@ export interface SecondNeed {
   readonly parcelId: number
   /** Seconds since the epoch. */
   readonly second: number
-  /** The pushes that need it. */
+  /** The digests of the pushes that need it. */
   readonly digests: readonly string[]
 }
 
-/** The needs of a batch. */
+/** The data that a batch needs. */
 export interface BatchNeeds extends Needs {
-  /** Sets of parcels to load completely, because they are to be joined; see `startJoins`. The ids are in ascending order. */
+  /** Sets of parcels to load completely, because they are to be joined (`startJoins`). The ids are in ascending order. */
   readonly joins: readonly (readonly number[])[]
 }
 
 /**
- * The data that an engine has loaded. If `needs` names something and the maps and sets do not have it, the store does not have it either.
+ * The data that a database engine has loaded. If something in `needs` is missing from the maps and sets, the store does not have it.
  */
 export interface Loaded {
-  /** The needs that it has looked for. Some requested needs may be missing (see `certainNeeds`). */
+  /** The needs that the engine has looked up. It may leave out requested needs (`certainNeeds`). */
   readonly needs: Needs
   readonly parcels: readonly ParcelState[]
-  /** Inbox ids, by `pushKey`. */
+  /** The inbox ids of stored pushes, by `pushKey`. */
   readonly pushes: ReadonlyMap<string, number>
-  /** The sightings of the needed seconds, by parcel. */
+  /** The sightings of the needed seconds, by the id of the parcel. */
   readonly seconds: ReadonlyMap<number, readonly KeptSighting[]>
-  /** All sightings, by parcel. */
+  /** All sightings of parcels, by the id of the parcel. */
   readonly whole: ReadonlyMap<number, readonly KeptSighting[]>
   readonly answers: ReadonlyMap<number, readonly KeptAnswer[]>
   readonly orders: ReadonlyMap<number, readonly string[]>
@@ -133,12 +134,12 @@ export interface Loaded {
 
 const NOTHING_NEEDED: Needs = { parcels: [], pushes: [], seconds: [], whole: [], answers: [], orders: [], bodies: [] }
 
-/** Needs with only the given ones. */
+/** Returns needs that are empty except for the given ones. */
 export function onlyNeeds(needs: Partial<Needs>): Needs {
   return { ...NOTHING_NEEDED, ...needs }
 }
 
-/** A snapshot that has only the start of the batch. */
+/** Returns a snapshot with nothing but the start of the batch. */
 export function startSnapshot(start: BatchStart & Pick<Snapshot, 'tombstones'>): StoredSnapshot {
   return { ...start, parcels: new Map(), pushes: new Map(), unrecorded: new Set(), overfull: new Set() }
 }
@@ -177,7 +178,7 @@ function bySecond(sightings: readonly KeptSighting[]): ReadonlyMap<number, reado
   return Map.groupBy(sightings, ({ sighting }) => secondOf(sighting.instant.atMs))
 }
 
-/** The second since the epoch into which an instant (epoch milliseconds) falls. */
+/** Returns the second (since the epoch) of an instant in epoch milliseconds. */
 export function secondOf(atMs: number): number {
   return Math.floor(atMs / 1000)
 }

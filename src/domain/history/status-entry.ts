@@ -1,6 +1,6 @@
 import { type Instant, isWhole } from '../instant.ts'
 
-/** The statuses in the carrier's specification. Any other status is just as valid (DOMAIN 2.7). */
+/** The statuses that the carrier's specification names. Other statuses are valid too (DOMAIN 2.7). */
 export const DOCUMENTED_STATUSES: readonly string[] = [
   'Created',
   'Ingested',
@@ -10,7 +10,7 @@ export const DOCUMENTED_STATUSES: readonly string[] = [
   'DeliverySucceeded',
 ]
 
-/** The detailed statuses in the carrier's specification, which are not all (DOMAIN 2.7). */
+/** The detailed statuses that the carrier's specification names. Other detailed statuses are valid too (DOMAIN 2.7). */
 export const DOCUMENTED_DETAILED_STATUSES: readonly string[] = [
   'Created',
   'Ingested',
@@ -22,28 +22,28 @@ export const DOCUMENTED_DETAILED_STATUSES: readonly string[] = [
   'DeliverySucceededMailbox',
 ]
 
-/** The texts of one source in one language. `undefined`: not given. `null`: stated to be none, which only a poll can do. */
+/** The texts of one source in one language. Undefined: the source has no such text. Null: a poll's answer had `null` for this text. */
 export interface Texts {
   readonly consumer?: string | null
   readonly detailed?: string | null
 }
 
 /**
- * One observation's report of one entry (DOMAIN 2). A push has one sighting, a poll has one for each item of its `statuses`. Strings
- * are derived text: without NUL and lone surrogates.
+ * What one observation reports about one entry (DOMAIN 2). A push has one sighting. A poll has a sighting for each item of its `statuses`.
+ * The strings contain no NUL and no lone surrogates: U+FFFD replaces them.
  */
 export interface Sighting {
   readonly source: 'push' | 'poll'
   readonly status: string
   readonly detailedStatus: string
   readonly instant: Instant
-  /** The name of the location. `''` is *empty*: null, absent and `""` are the same (DOMAIN 2.2). */
+  /** The name of the location; empty: it was null, absent or `""`, which mean the same (DOMAIN 2.2). */
   readonly location: string
-  /** `null`: not given. */
+  /** Null: the observation does not tell. */
   readonly displayToConsumer: boolean | null
-  /** Only pushes give it here, because a poll gives it once for the whole answer. `null`: not given. */
+  /** Null: not known. Always null for a poll, which has one `distributionType` for the whole answer. */
   readonly distributionType: string | null
-  /** By lower-case language tag. A poll has exactly one language, a push any number. */
+  /** The texts by lower-case language tag. A poll has exactly one language; a push has any number of them. */
   readonly texts: Readonly<Record<string, Texts>>
   /** Unknown members of a polled item: names with JSON texts, in the order received (DOMAIN 2.7). */
   readonly extra: readonly (readonly [name: string, json: string])[]
@@ -51,13 +51,12 @@ export interface Sighting {
 
 /** The time and the location of a sighting. They decide which sightings are one entry (DOMAIN 2.2). */
 export interface SightingKey {
-  /** Epoch milliseconds; for a whole second, its start. */
+  /** Epoch milliseconds. If `whole`, the start of the second, because the milliseconds are not known. */
   readonly atMs: number
   readonly whole: boolean
   readonly location: string
 }
 
-/** The key of a sighting (DOMAIN 2.2). */
 export function keyOf(sighting: Sighting): SightingKey {
   return { atMs: sighting.instant.atMs, whole: isWhole(sighting.instant), location: sighting.location }
 }
@@ -70,22 +69,22 @@ export function keysFit(a: SightingKey, b: SightingKey): boolean {
   return (a.whole || b.whole || a.atMs === b.atMs) && (a.location === '' || b.location === '' || a.location === b.location)
 }
 
-/** The key of an entry after a sighting has joined it. The entry gains the milliseconds or the location that it lacked (DOMAIN 2.3). */
+/** Returns the key of an entry after a sighting joined it: with the sighting's milliseconds or location if it had none (DOMAIN 2.3). */
 export function joinedKey(entry: SightingKey, joining: SightingKey): SightingKey {
   const precise = entry.whole ? joining : entry
   return { atMs: precise.atMs, whole: precise.whole, location: entry.location === '' ? joining.location : entry.location }
 }
 
 /**
- * How precise a key is, from 0, the most precise: milliseconds and location, milliseconds, whole second and location, whole second (DOMAIN
- * 2.3).
+ * Returns how precise a key is (DOMAIN 2.3). 0: milliseconds and location. 1: milliseconds. 2: a whole second and location. 3: a whole
+ * second.
  */
 export function precisionRank(key: SightingKey): number {
   return (key.whole ? 2 : 0) + (key.location === '' ? 1 : 0)
 }
 
-/** The group of a sighting within its parcel: (`status`, `detailedStatus`, second) (DOMAIN 2.1). */
+/** Returns the group of a sighting within its parcel: its second, `status` and `detailedStatus` (DOMAIN 2.1). */
 export function groupOf(sighting: Sighting): string {
-  // Derived text holds no NUL.
+  // NUL can separate the parts, because the strings of a sighting contain none.
   return `${Math.floor(sighting.instant.atMs / 1000)}\0${sighting.status}\0${sighting.detailedStatus}`
 }

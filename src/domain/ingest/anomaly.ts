@@ -1,19 +1,19 @@
 import type { PollObservation, PushObservation } from '../history/observation.ts'
 
 /**
- * Something odd about an observation that is recorded all the same. `event_clock_ahead`: a push reports an event in the future, so some
- * clock is wrong. `upstream_regressed`: the carrier's answer lists fewer entries than are known; none is removed (DOMAIN 2.8, 6.7).
- * `upstream_flawed`: some items of the answer were invalid and skipped. `text_dropped`: texts could not be kept (DOMAIN 4.1).
+ * Something odd about an observation that is recorded all the same. `event_clock_ahead`: a push reports an event in the future, so the
+ * carrier's clock or ours is wrong. `upstream_regressed`: the carrier's answer lists fewer entries than are known. The known ones stay
+ * (DOMAIN 2.8, 6.7). `upstream_flawed`: invalid items of the answer were skipped. `text_dropped`: texts could not be kept (DOMAIN 4.1).
  */
 export type Anomaly = 'event_clock_ahead' | 'upstream_regressed' | 'upstream_flawed' | 'text_dropped'
 
-/** Synchronized clocks differ by less than this, in milliseconds. */
+/** Clocks that are synchronized differ by less than this. */
 const CLOCKS_DIFFER_MS = 5 * 60_000
 
 /**
- * The anomalies of an observation.
+ * Finds the anomalies of an observation.
  *
- * @param entryCount the number of the parcel's entries after recording it.
+ * @param entryCount How many entries the parcel has after the observation was recorded.
  */
 export function anomaliesOf(observation: PushObservation | PollObservation, entryCount: number, nowMs: number): readonly Anomaly[] {
   const main = observation.kind === 'push' ? anomalyOfPush(observation, nowMs) : anomalyOfPoll(observation, entryCount)

@@ -6,26 +6,26 @@ import { type JsonOutline, outlineJson, type Span } from './json-outline.ts'
 
 /** The position of an error in a body. */
 export interface BodyFault {
-  /** The member, such as `eventTime` or `trackingIds[1]`; null: no single member is at fault. */
+  /** The invalid member, such as `eventTime` or `trackingIds[1]`; null: the error is not in a single member. */
   readonly member: string | null
-  /** Whether the member is missing. Then the position is the end of the object. */
+  /** Whether the member is missing. Then the position is the closing brace of the object. */
   readonly isMissing: boolean
-  /** The first byte of the error, and the first byte after it, counted from 0. */
+  /** The offsets of the first byte of the error and of the first byte after it, counted from 0. */
   readonly from: number
   readonly to: number
-  /** The text there, at most 60 characters. A byte that is not text is written in hexadecimal. Empty: nothing is there. */
+  /** The text at the position, at most 60 characters; a byte that is not text in hexadecimal. Empty: the member is missing. */
   readonly found: string
-  /** If a member is missing: the first members of the event that the relay does not know. One of them may be its new name. */
+  /** If a member is missing: some members of the event that the relay does not know. One of them may be the member under a new name. */
   readonly unknown: readonly string[]
 }
 
 const UNKNOWN_MAX = 3
 
-/** The parts of a body that can be read, whether or not it is a valid event. */
+/** The parts of a body that lists of pushes show, as far as they can be read. The body may be invalid. */
 export interface BodyGlimpse {
   /** The event's status, if it has one. */
   readonly status: string | null
-  /** The valid identifiers that it names. */
+  /** The valid identifiers that the body names. */
   readonly identifiers: readonly string[]
 }
 
@@ -33,10 +33,10 @@ const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const anyUtf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 const REPLACEMENT = '\u{fffd}'
 const FOUND_MAX = 60
-/** The reasons whose error has a position in the text. */
+/** The reasons for quarantine whose error has a position in the body's text. */
 const OF_TEXT = ['json_syntax', 'too_deep', 'schema', 'tracking_id', 'event_time'] as const satisfies readonly QuarantineReason[]
 
-/** Reads as much of a body as a list of pushes shows. */
+/** Reads the parts of a body that lists of pushes show. */
 export function glimpseBody(body: Uint8Array): BodyGlimpse {
   const reading = readJson(body)
   if (!reading.ok || !isObject(reading.value)) return { status: null, identifiers: [] }
@@ -46,8 +46,8 @@ export function glimpseBody(body: Uint8Array): BodyGlimpse {
 }
 
 /**
- * Finds the error because of which a body is in quarantine. Null: the error is not in the body, or this version of the relay can read the
- * body. The time that this takes grows with the body's length, so it is done only when somebody looks.
+ * Finds the error that put a body into quarantine. Null: the error is not in the body, or this version of the relay can parse the body. This
+ * takes long for a long body, so it is done only when somebody looks at the push.
  */
 export function findFault(body: Uint8Array, reason: string | null): BodyFault | null {
   if (reason === 'utf8') return brokenText(body)
@@ -74,7 +74,7 @@ function shortened(text: string): string {
   return text.length > FOUND_MAX ? `${text.slice(0, FOUND_MAX)}…` : text
 }
 
-/** A position by its offsets in the text. */
+/** A position whose offsets count the characters of the text and not its bytes. */
 type TextFault = Omit<BodyFault, 'found' | 'unknown'>
 
 function faultInText(text: string, reason: (typeof OF_TEXT)[number]): TextFault | null {
@@ -104,7 +104,7 @@ function faultOf({ members }: JsonOutline, root: Span, name: string): TextFault 
     : { member: name, isMissing: false, ...span }
 }
 
-/** The position of the first invalid identifier. If the list is not a list, or is too long: the position of the list. */
+/** Finds the first invalid identifier. If `trackingIds` is no list, empty or too long, returns the position of the member. */
 function faultOfIds(text: string, outline: JsonOutline, root: Span): TextFault | null {
   const items = outline.items.get('trackingIds') ?? []
   if (items.length === 0 || items.length > TRACKING_IDS_MAX) return faultOf(outline, root, 'trackingIds')
@@ -125,7 +125,7 @@ function decode(body: Uint8Array): string | null {
   }
 }
 
-/** The first byte that is not UTF-8, or a byte order mark, or the first NUL. */
+/** Finds why a body is not acceptable text: a byte order mark, a byte that is not UTF-8, or a NUL. */
 function brokenText(body: Uint8Array): BodyFault | null {
   const text = anyUtf8.decode(body)
   const bytesAt = (from: number, to: number): BodyFault => ({ ...whole({ from, to }), found: hexOf(body.subarray(from, to)), unknown: [] })
@@ -135,7 +135,7 @@ function brokenText(body: Uint8Array): BodyFault | null {
   for (let at = text.indexOf(REPLACEMENT); at !== -1; at = text.indexOf(REPLACEMENT, at + 1)) {
     byte += Buffer.byteLength(text.slice(behind, at))
     behind = at
-    // The body may also really contain the replacement character.
+    // U+FFFD marks a wrong byte, except where the body itself contains this character.
     if (body[byte] !== 0xef || body[byte + 1] !== 0xbf || body[byte + 2] !== 0xbd) return bytesAt(byte, byte + 1)
   }
   const nul = body.indexOf(0)

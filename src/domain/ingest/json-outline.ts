@@ -1,4 +1,4 @@
-/** A part of a text, by its offsets in UTF-16. `to` is the offset after its end. */
+/** A part of a text: from offset `from` (inclusive) to offset `to` (exclusive), in UTF-16 code units. */
 export interface Span {
   readonly from: number
   readonly to: number
@@ -6,12 +6,12 @@ export interface Span {
 
 /** The positions of the parts of a JSON text. */
 export interface JsonOutline {
-  /** The offset at which the text stops being JSON; null: it is JSON. */
+  /** The offset of the first character that makes the text invalid JSON; null: the text is valid. */
   readonly errorAt: number | null
   readonly root: Span | null
-  /** The values of the outermost object by name. If a name is repeated, the last one counts, as in `JSON.parse`. */
+  /** The values of the outermost object, by name. If a name is repeated, the last value counts, as in `JSON.parse`. */
   readonly members: ReadonlyMap<string, Span>
-  /** The items of each value that is an array. */
+  /** The items of each of these values that is an array, by name. */
   readonly items: ReadonlyMap<string, readonly Span[]>
 }
 
@@ -24,12 +24,12 @@ const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
 const WORDS = ['true', 'false', 'null']
 
-/** The tokens that may come next. `item`: a value, or the end of an empty array; `name`: a name, or the end of an empty object. */
+/** The token that must come next. `item`: a value, or the end of an empty array. `name`: a name, or the end of an empty object. */
 type Expected = 'value' | 'item' | 'name' | 'next name' | 'colon' | 'comma' | 'end'
 
 /**
- * Finds the parts of a JSON text, or the position at which it stops being JSON, which `JSON.parse` does not report. It accepts the same
- * texts as `JSON.parse`, reads each character once, and needs no stack, however deep the text nests.
+ * Finds the parts of a JSON text, or the position of its first error, which `JSON.parse` does not report. It accepts the same texts as
+ * `JSON.parse`. It reads each character once. It is not recursive, so a text that nests deeply cannot overflow the stack.
  */
 export function outlineJson(text: string): JsonOutline {
   const members = new Map<string, Span>()
@@ -98,7 +98,7 @@ function skipSpace(text: string, from: number): number {
   return at
 }
 
-/** The end of a value that is neither object nor array; null: none begins here. Negative: the value is broken at that position. */
+/** Returns the end of a string, number or word; null: no such value begins at `from`. Negative: the value has an error at that position. */
 function endOfScalar(text: string, from: number): number | null {
   if (text.charCodeAt(from) === QUOTE) return endOfString(text, from)
   const word = WORDS.find((one) => text.startsWith(one, from))
@@ -107,7 +107,7 @@ function endOfScalar(text: string, from: number): number | null {
   return NUMBER.test(text) ? NUMBER.lastIndex : null
 }
 
-/** The end of a string; negative: it is broken at that position. */
+/** Returns the end of a string. Negative: the string has an error at that position. */
 function endOfString(text: string, from: number): number {
   for (let at = from + 1; at < text.length; at++) {
     const unit = text.charCodeAt(at)

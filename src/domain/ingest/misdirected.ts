@@ -1,22 +1,22 @@
 /**
- * Requests that were posted to a path of the public listener other than the webhook's, and answered with 404. If they are signed, the
- * carrier has probably been given a wrong address. Anybody can post such requests. Times are epoch milliseconds.
+ * Requests that were posted to a wrong path of the public listener and answered with 404. If they are signed, the carrier probably has a
+ * wrong address for its pushes. But anybody can post such requests. Times are epoch milliseconds.
  */
 export interface MisdirectedPath {
   /** The path without its query, shortened, in printable ASCII. */
   readonly path: string
-  /** Whether the last request had the header of a signature, as a push has. Nobody has checked the signature. */
+  /** Whether the last request had the signature header of a push. The signature was not checked. */
   readonly isSigned: boolean
   readonly count: number
   readonly firstAtMs: number
   readonly lastAtMs: number
 }
 
-/** Anybody may post to any number of paths, so few are kept. */
+/** How many paths are kept. It is a small number, because strangers can post to any number of paths. */
 const PATHS_MAX = 10
 const PATH_CHARS_MAX = 100
 
-/** Adds a request to the known paths. The one requested last comes first. */
+/** Adds a request to the known paths. The path that was requested last comes first. */
 export function addMisdirected(
   known: readonly MisdirectedPath[],
   { target, isSigned }: { readonly target: string; readonly isSigned: boolean },
@@ -29,7 +29,7 @@ export function addMisdirected(
   return [added, ...(others.length < PATHS_MAX ? others : withoutLeast(others))]
 }
 
-/** Drops the path that tells least: without a signature before signed, rare before frequent, old before new. */
+/** Drops the least useful path: preferably an unsigned one, then the one with the fewest requests, then the one not requested for longest. */
 function withoutLeast(paths: readonly MisdirectedPath[]): readonly MisdirectedPath[] {
   const least = paths.reduce((a, b) => (isLess(b, a) ? b : a))
   return paths.filter((one) => one !== least)
@@ -40,7 +40,7 @@ function isLess(a: MisdirectedPath, b: MisdirectedPath): boolean {
   return a.count === b.count ? a.lastAtMs < b.lastAtMs : a.count < b.count
 }
 
-/** A query may hold secrets, and a stranger may write anything. */
+/** Returns a path that is safe to show: without its query, which may contain secrets, shortened, and only printable ASCII. */
 function shownPath(target: string): string {
   const [path = ''] = target.slice(0, PATH_CHARS_MAX + 1).split(/[?#]/, 1)
   const clean = path.replaceAll(/[^\x21-\x7e]/g, '?')

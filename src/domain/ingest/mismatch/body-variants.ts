@@ -4,7 +4,7 @@ import { compressions, decompressions } from './compressed-forms.ts'
 import { jsonSpellings } from './json-spellings.ts'
 import { causeOf, type MismatchCause } from './mismatch-causes.ts'
 
-/** Bytes that the sender may have signed, although other bytes arrived. */
+/** A body that the sender may have signed although another body arrived. `causes`: what would explain the difference. */
 export interface BodyVariant {
   readonly bytes: Uint8Array
   readonly causes: readonly MismatchCause[]
@@ -14,7 +14,8 @@ const BOM = Buffer.from([0xef, 0xbb, 0xbf])
 const CRLF = /\r\n/g
 
 /**
- * Bodies that may have been signed, except the body itself, the likelier ones first. They are made one by one, because most are not needed.
+ * Makes the bodies that the sender may have signed instead of this one, the likelier ones first. They are made one by one, because the search
+ * ends when one matches the signature.
  */
 export function* bodyVariants(body: Uint8Array): Generator<BodyVariant, undefined> {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
@@ -26,7 +27,7 @@ export function* bodyVariants(body: Uint8Array): Generator<BodyVariant, undefine
   for (const { bytes: packed, how } of compressions(bytes)) yield { bytes: packed, causes: [causeOf('body_inflated', how)] }
 }
 
-/** Changes of a few bytes, as editors, shells and proxies make them. */
+/** Makes bodies that differ from this one by a small change, such as editors, shells and proxies make. */
 function* transported(body: Buffer): Generator<BodyVariant, undefined> {
   const text = body.toString('latin1')
   const made = (next: string, ...causes: readonly MismatchCause[]): BodyVariant => ({ bytes: Buffer.from(next, 'latin1'), causes })
@@ -50,7 +51,7 @@ function* transported(body: Buffer): Generator<BodyVariant, undefined> {
   yield { bytes: new Uint8Array(), causes: [causeOf('body_empty')] }
 }
 
-/** The body, and other content that may be packed in it. */
+/** Makes the body itself, and what it may contain in a packed form: compressed, or in Base64. */
 function* unwrapped(body: Buffer): Generator<BodyVariant, undefined> {
   yield { bytes: body, causes: [] }
   for (const { bytes, how } of decompressions(body)) yield { bytes, causes: [causeOf('body_compressed', how)] }
@@ -63,7 +64,7 @@ function* recoded(text: string): Generator<BodyVariant, undefined> {
   if (/^[A-Za-z0-9+/_\s-]{8,}={0,2}\s*$/.test(text))
     yield { bytes: Buffer.from(text, 'base64'), causes: [causeOf('body_base64', 'the sender signed the decoded bytes')] }
   if (/[\u0080-\uffff]/.test(text)) {
-    // A text of ASCII alone has the same bytes in Latin-1, and in NFC and NFD.
+    // A text with ASCII only has the same bytes in Latin-1, in NFC and in NFD, so there is nothing to try.
     if (!/[\u0100-\uffff]/.test(text)) {
       const single = Buffer.from(text, 'latin1')
       yield { bytes: single, causes: [causeOf(isUtf8(single) ? 'body_recoded' : 'body_latin1')] }
@@ -89,7 +90,7 @@ function formDecoded(text: string): string {
   }
 }
 
-/** What a JSON body may wrap: the first items of a list, members with usual names, or the text of a string. Also the body in a list. */
+/** Makes what a JSON body may wrap: the first items of a list, members with usual names, or the text of a string. Also the body in a list. */
 function* inEnvelopes(text: string): Generator<BodyVariant, undefined> {
   const made = (next: string, ...causes: readonly MismatchCause[]): BodyVariant => ({ bytes: Buffer.from(next, 'utf8'), causes })
   const reading = readJson(Buffer.from(text, 'utf8'))
@@ -107,7 +108,7 @@ function* inEnvelopes(text: string): Generator<BodyVariant, undefined> {
 const ENVELOPE_MEMBERS = ['body', 'data', 'event', 'payload', 'message', 'Message', 'detail']
 const ENVELOPE_ITEMS_MAX = 8
 
-/** The same JSON in other spellings, with and without a newline at the end. */
+/** Makes the same JSON value in other notations, with and without a newline at the end. */
 function* reserialised(body: Uint8Array, causes: readonly MismatchCause[]): Generator<BodyVariant, undefined> {
   const withoutMark = Buffer.from(body).subarray(0, 3).equals(BOM) ? body.subarray(3) : body
   const reading = readJson(withoutMark)

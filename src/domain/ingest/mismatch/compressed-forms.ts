@@ -11,15 +11,15 @@ import {
   zstdDecompressSync,
 } from 'node:zlib'
 
-/** Compressed or decompressed bytes, and by which format. */
+/** Compressed or decompressed bytes, with the name of the format. */
 export interface CompressedForm {
   readonly bytes: Uint8Array
   readonly how: string
 }
 
-/** A small body could decompress into gigabytes, so this is the limit. */
+/** Larger results are not tried, because a small body could decompress to gigabytes. */
 const DECOMPRESSED_BYTES_MAX = 1024 * 1024
-/** Compressing more would take too long. */
+/** Larger bodies are not compressed, because it would take too long. */
 const COMPRESSED_BYTES_MAX = 32 * 1024
 
 /** Decompresses a body, if it is compressed. */
@@ -32,7 +32,7 @@ export function* decompressions(body: Uint8Array): Generator<CompressedForm, und
     ['brotli', brotliDecompressSync],
     ['zstd', zstdDecompressSync],
   ] as const
-  // JSON text is not compressed, and trying costs more than this look at its first byte.
+  // A body that begins with `{` or `[` counts as plain JSON, because it takes long to try all formats.
   if (body[0] === 0x7b || body[0] === 0x5b) return
   for (const [how, decompress] of formats) {
     const bytes = orNull(() => decompress(body, bounds))
@@ -48,11 +48,11 @@ function orNull(decompress: () => Uint8Array): Uint8Array | null {
   }
 }
 
-/** The operating systems that compressors name in the header of gzip: Unix, unknown, FAT, NTFS. */
+/** The codes of operating systems that compressors write into the header of gzip: Unix, unknown, FAT, NTFS. */
 const GZIP_SYSTEMS = [3, 255, 0, 10]
 const SYSTEM_AT = 9
 
-/** A body, compressed as the usual compressors do it. Another program may do it differently, so this finds some cases but not all. */
+/** Compresses a body as the usual programs do. Other programs may produce other bytes, so this does not find every compressed body. */
 export function* compressions(body: Uint8Array): Generator<CompressedForm, undefined> {
   if (body.length > COMPRESSED_BYTES_MAX) return
   for (const level of [6, 9, 1]) {
@@ -65,7 +65,7 @@ export function* compressions(body: Uint8Array): Generator<CompressedForm, undef
     yield { bytes: deflateSync(body, { level }), how: 'deflate' }
     yield { bytes: deflateRawSync(body, { level }), how: 'deflate without a header' }
   }
-  // The best quality takes many milliseconds even for a small body, and servers do not use it.
+  // Higher qualities are not tried: they take many milliseconds even for a small body, and servers do not use them.
   for (const quality of [4, 5, 6])
     yield { bytes: brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: quality } }), how: 'brotli' }
 }
