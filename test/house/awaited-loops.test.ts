@@ -6,63 +6,61 @@ import { expect, test } from 'vitest'
 const SOURCES = fileURLToPath(new URL('../../src/', import.meta.url))
 
 /**
- * Loops of the writer's transactions and of the store that wait in each turn, by file and by what they wait for. On PostgreSQL each wait is a round trip,
- * often with the locks of rows held, so what is done to rows is done in sets; these do it to something else, and say to what.
+ * The loops that may wait in each turn, as `file: what is awaited`, each with what its turns go over. On PostgreSQL each wait is a round trip, often while
+ * rows are locked. So rows are read and written in sets, and only loops over something else may wait.
  */
 const EXCEPTED: Readonly<Record<string, string>> = {
   'flow/history/record.tx.ts: orQuarantined': 'observations of a batch that could not be recorded, each in a transaction of its own',
   'flow/history/record.tx.ts: loadNeeds': 'rounds, at most NEEDS_MAX, each of which loads all that the batch lacks',
   'flow/history/load-batch.tx.ts: tx.loadNeeds': 'stretches of parcels to be joined, up to what fits into one parcel',
-  'flow/polling/claim-polls.tx.ts: ports.store.transaction': 'each turn is a transaction of its own, which holds nothing of the one before',
-  'flow/polling/reschedule-polls.tx.ts: ports.store.transaction': 'each turn is a transaction of its own',
-  'flow/polling/poll-priority.tx.ts: look': 'looks, at most LOOKS_MAX, each of which reads a page of parcels',
-  'flow/polling/watch-parcels.tx.ts: tx.saveEndpoint': 'endpoints, once for each time the clock was put back',
-  'flow/delivery/unnamed-endpoints.tx.ts: tx.removeEndpoint': 'endpoints that nobody has named for long, each once',
-  'flow/delivery/unnamed-endpoints.tx.ts: tx.saveEndpoint': 'endpoints that nobody names any more, each once',
+  'flow/polling/claim-polls.tx.ts: ports.store.transaction': 'transactions: each turn has a new one, and holds no lock of the one before',
+  'flow/polling/reschedule-polls.tx.ts: ports.store.transaction': 'transactions: each turn has a new one',
+  'flow/polling/poll-priority.tx.ts: look': 'pages of parcels, at most LOOKS_MAX',
+  'flow/polling/watch-parcels.tx.ts: tx.saveEndpoint': 'endpoints, and only after the clock was put back',
+  'flow/delivery/unnamed-endpoints.tx.ts: tx.removeEndpoint': 'endpoints that the config has not named for long, each once',
+  'flow/delivery/unnamed-endpoints.tx.ts: tx.saveEndpoint': 'endpoints that the config no longer names, each once',
   'flow/delivery/unnamed-endpoints.tx.ts: recordEvent': 'the same endpoints',
-  'flow/admin/tell-operators.tx.ts: recordOperatorEvent': 'events, which wait for the list of endpoints, and that is read once',
+  'flow/admin/tell-operators.tx.ts: recordOperatorEvent': 'events: all of them wait for the same list of endpoints, which is read once',
   'flow/admin/tell-operators.tx.ts: tx.saveTrouble': 'reasons of quarantine, of which there are few',
   'flow/admin/tell-operators.tx.ts: tx.endTrouble': 'the same reasons',
-  'flow/delivery/dispatching/claim-deliveries.tx.ts: tx.findProbe':
-    'looks for a probe, at most three, of which the first that finds one ends',
+  'flow/delivery/dispatching/claim-deliveries.tx.ts: tx.findProbe': 'searches for a probe, at most three, until one is found',
   'flow/delivery/dispatching/settle.tx.ts: saveConfigured': 'endpoints of the config, at a start and a reload',
-  'flow/delivery/dispatching/settle.tx.ts: healthOf': 'attempts, of which only one that changes what is known of its endpoint reads',
+  'flow/delivery/dispatching/settle.tx.ts: healthOf': 'attempts, but few of them read: only if a probe of the endpoint may be due',
   'flow/delivery/dispatching/settle.tx.ts: tx.saveEndpoint': 'endpoints whose state or keys an attempt has changed',
   'flow/delivery/dispatching/settle.tx.ts: recordOperatorEvent': 'endpoints that have just failed or recovered',
-  'store/admin/parcel-lists.ts: lookOn': 'looks for a page, each at a page of rows, at most LOOKED_AT_MAX rows in all',
-  'store/admin/parcel-lists.ts: identifiersOf': 'the same looks: the identifiers of all that one has found',
-  'store/delivery/endpoint-backlogs.ts: session.all': 'stretches of a backlog, so that others are read in between',
-  'store/delivery/endpoint-backlogs.ts: nextTurn': 'the same stretches',
-  'store/history/join.ts: heldBy': 'parcels of a join, whose contents are at hand: nothing is asked for',
+  'store/admin/parcel-lists.ts: lookOn': 'pages of rows, until enough rows match; at most LOOKED_AT_MAX rows in all',
+  'store/admin/parcel-lists.ts: identifiersOf': 'the same pages: all identifiers of a page are read at once',
+  'store/delivery/endpoint-backlogs.ts: session.all': 'parts of a backlog, so that other reads may run between them',
+  'store/delivery/endpoint-backlogs.ts: nextTurn': 'the same parts',
+  'store/history/join.ts: heldBy': 'parcels of a join, whose contents are in memory, so that nothing is read',
   'store/history/join.ts: contents.idOf':
-    'contents that are not at hand; on PostgreSQL those of a join are, for they were read with their ids',
+    'contents that are not in memory; on PostgreSQL those of a join are, because they were read with their ids',
   'store/postgres/postgres.ts: once': 'attempts, each a transaction of its own',
   'store/postgres/postgres.ts: pause': 'the same attempts',
-  'store/postgres/postgres-migrate.ts: readVersion': 'looks, at most LOOKS_MAX, before the store is used',
-  'store/postgres/postgres-migrate.ts: db': 'the same looks',
+  'store/postgres/postgres-migrate.ts: readVersion': 'reads of the version, at most LOOKS_MAX, before the store is used',
+  'store/postgres/postgres-migrate.ts: db': 'the same reads',
   'store/postgres/postgres-migrate.ts: step.up': 'steps from one version to the next, before the store is used',
-  'store/postgres/admin/replica-table.ts: client.query': 'numbers that a server which has lost commits gives this process again',
-  'store/postgres/admin/replica-table.ts: register': 'the same numbers',
-  'store/postgres/history/apply-batch.ts: joinParcels':
-    'joins of a batch, each of which takes what the one before has left; decision 0018 excepts them',
-  'store/postgres/history/apply-batch.ts: counted': 'one answer, which all joins of a batch share',
+  'store/postgres/admin/replica-table.ts: client.query': 'registrations of this process, repeated if the server has lost commits',
+  'store/postgres/admin/replica-table.ts: register': 'the same registrations',
+  'store/postgres/history/apply-batch.ts: joinParcels': 'joins of a batch, each of which builds on the one before (see decision 0018)',
+  'store/postgres/history/apply-batch.ts: counted': 'one number, which all joins of a batch wait for together',
   'store/history/parcel-facts.ts: listPushes': 'pages of the pushes of one parcel',
 }
 
-/** Folders of the store without work on rows of a shared server. */
+/** Folders of the store that are not checked, with what their loops go over. */
 const NOT_READ: Readonly<Record<string, string>> = {
-  'store/sqlite/': 'a file of this machine, and no network',
-  'store/postgres/migrations/': 'tables and indexes, before anybody uses them',
-  'store/postgres/moving/': 'tables, and attempts to lock them: rows are moved in sets',
+  'store/sqlite/': 'rows of a local file, without a network',
+  'store/postgres/migrations/': 'tables and indexes, before the relay uses them',
+  'store/postgres/moving/': 'tables, and attempts to lock them; rows are moved in sets',
 }
 
 /**
- * What a module awaits within a loop, or within a callback that is called for one row after the other, as `path: what`, with the line. What `map` begins for
- * all rows is sent together, and is one round trip. So is what a `for` goes over.
+ * Returns what a module awaits in a loop, or in a callback that `forEach` or `reduce` calls, as `path: what` with the line. Awaits in a callback of `map`
+ * do not count, because they are sent together. Neither does the list that a `for` goes over, because it is awaited once.
  */
 function awaitedInLoops(path: string, source: string): readonly { readonly what: string; readonly line: number }[] {
   const found: { what: string; line: number }[] = []
-  /** For each function that is being read, its loops, each with the span that is evaluated only once. */
+  /** The loops of each function around the current node. A loop is given by the part of it that is evaluated only once. */
   const loops: Span[][] = [[]]
   const enter = (once: Span) => void loops.at(-1)?.push(once)
   const leave = () => void loops.at(-1)?.pop()
@@ -122,7 +120,7 @@ test('transactions of the writer, and the store on PostgreSQL, do not wait row b
   expect(Object.keys(EXCEPTED).filter((what) => !found.some((one) => one.what === what))).toEqual([])
 })
 
-test('a wait in any kind of loop is found, and one outside is not', () => {
+test('an await in any kind of loop is found, and an await outside is not', () => {
   const planted = `
     for (const row of rows) await tx.save(row)
     for await (const row of tx.rows()) count(row)

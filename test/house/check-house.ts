@@ -3,14 +3,14 @@ import { posix } from 'node:path'
 import { EMPTY_NAMES, READS_ENVIRONMENT, ROOMS, type Room, TOLD_THE_TIME } from './house-rules.ts'
 import type { Finding, SourceModule } from './source-module.ts'
 
-/** How much was read, and what breaks the rules: one line each, with its place. */
+/** How many modules and imports were read, and one line for each violation, which begins with its file. */
 export interface HouseReport {
   readonly modules: number
   readonly imports: number
   readonly violations: readonly string[]
 }
 
-/** Checks modules against the rules of the house. Reading nothing is itself a violation, because no output must mean that all is well. */
+/** Checks modules against the rules of the house. It is also a violation if nothing was read, because then no rule was checked. */
 export function checkHouse(modules: readonly SourceModule[]): HouseReport {
   const imports = modules.reduce((sum, { imports: sites }) => sum + sites.length, 0)
   const nothing =
@@ -30,7 +30,7 @@ function checkModule(module: SourceModule, modules: readonly SourceModule[]): re
   return [...checkName(path), ...imports, ...module.findings.flatMap((finding) => checkFinding(path, finding))]
 }
 
-/** The linter checks how names are written; see `unicorn/filename-case`. */
+/** Checks that a name says something. The linter checks its spelling (`unicorn/filename-case`). */
 function checkName(path: string): readonly string[] {
   const names = path.replace(/\..*$/, '').split('/')
   return names.filter((name) => EMPTY_NAMES.includes(name)).map((name) => `${path}: "${name}" names nothing that is inside`)

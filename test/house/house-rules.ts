@@ -10,7 +10,7 @@ export interface Room {
   readonly platform: readonly string[]
 }
 
-/** Edges may use all of Node except files, processes, threads and modules that load others dynamically. */
+/** The modules of Node that rooms with I/O may use: all except files, processes, threads and modules that load code. */
 const EDGE = ['buffer', 'crypto', 'dns', 'dns/promises', 'events', 'http', 'https', 'net', 'os', 'path', 'readline', 'readline/promises']
   .concat(['stream', 'stream/promises', 'string_decoder', 'timers', 'timers/promises', 'tls', 'url', 'util', 'v8', 'zlib'])
   .map((name) => `node:${name}`)
@@ -32,15 +32,15 @@ const PORTS = [
   .concat(['read-side.ts', 'write-side.ts', 'write-store.ts'])
   .map((name) => `flow/${name}`)
 
-/** These shapes cross threads: pushes, polls, deliveries and failures. */
+/** The modules whose types are sent between threads: pushes, polls, deliveries and failures. */
 const PASSING = ['errors.ts', 'ingest/inbox.ts', 'history/recording.ts', 'delivery/dispatch-round.ts', 'delivery/endpoint-state.ts'].map(
   (name) => `domain/${name}`,
 )
 
-/** The table of rooms. A module outside all of them is a fault, because a new room or root file is a decision that needs a row. */
+/** The table of rooms. A module outside all rooms is a violation, so a new room or root file needs a row here. */
 export const ROOMS: readonly Room[] = [
   { place: 'domain/', imports: [], libraries: ['zod'], platform: ['node:crypto'] },
-  // Inflating a body reads nothing but the body, so it is pure, and node:zlib is allowed.
+  // Inflating a body needs no I/O, so node:zlib is allowed in the domain.
   { place: 'domain/ingest/mismatch/', imports: ['domain/'], libraries: [], platform: ['node:buffer', 'node:crypto', 'node:zlib'] },
   { place: 'flow/', imports: ['domain/'], libraries: [], platform: [] },
   {
@@ -49,7 +49,7 @@ export const ROOMS: readonly Room[] = [
     libraries: ['@koa/router', 'ipaddr.js', 'jose', 'koa', 'koa-body', 'markdown-it', 'rate-limiter-flexible', 'zod'],
     platform: EDGE,
   },
-  // This makes the document for the docs, and nothing that runs imports it.
+  // This makes docs/openapi.json. The running relay does not import it.
   { place: 'http/openapi.ts', imports: ['domain/', 'flow/'], libraries: ['zod', 'zod-openapi'], platform: [] },
   { place: 'store/', imports: ['domain/', ...PORTS], libraries: ['kysely', 'lru-cache'], platform: EDGE },
   {
@@ -59,7 +59,7 @@ export const ROOMS: readonly Room[] = [
     platform: [...EDGE, ...FILES, 'node:worker_threads'],
   },
   { place: 'store/postgres/', imports: ['domain/', ...PORTS, 'store/'], libraries: ['kysely', 'lru-cache', 'pg'], platform: EDGE },
-  // Questions to the carrier and deliveries to endpoints both reach the network through the modules that guard and limit it.
+  // Requests to the carrier and deliveries to endpoints both go through outbound/, which guards and limits them.
   { place: 'carrier/', imports: ['domain/', ...PORTS, 'outbound/'], libraries: ['p-retry', 'undici'], platform: EDGE },
   { place: 'outbound/', imports: ['domain/', ...PORTS], libraries: ['ipaddr.js', 'undici'], platform: EDGE },
   // Workers, timers and caches decide nothing about parcels, so they may use only the domain's errors and types.
@@ -79,7 +79,7 @@ export const ROOMS: readonly Room[] = [
     libraries: ['lru-cache'],
     platform: [...EDGE, 'node:worker_threads'],
   },
-  // A push crosses threads as text, which only these modules write and read.
+  // A push is sent between threads as text, which only these modules write and read.
   {
     place: 'runtime/threads/event-codec.ts',
     imports: ['domain/history/content.ts', 'domain/history/observation.ts', 'domain/ingest/inbox.ts'],
@@ -105,10 +105,10 @@ export const ROOMS: readonly Room[] = [
       .concat('wiring/running-relay.ts', 'wiring/hosting/threads.ts', 'wiring/moving/undo-move.ts', 'wiring/backups/restore.ts')
       .concat('wiring/checking/standalone-check.ts'),
     libraries: ['@node-rs/argon2', 'commander', 'yaml'],
-    // A command gets names of files to read and write.
+    // The arguments of a command may name files to read or write.
     platform: [...EDGE, ...FILES],
   },
-  // The demo starts a PostgreSQL server and the replicas that share it as processes.
+  // The demo starts processes: a PostgreSQL server, and replicas that share it.
   { place: 'cli/demo/postgres/', imports: [], libraries: [], platform: [...EDGE, ...FILES, 'node:child_process', 'node:module'] },
   {
     place: 'cli/demo/replica-process.ts',
@@ -116,9 +116,9 @@ export const ROOMS: readonly Room[] = [
     libraries: ['yaml'],
     platform: [...EDGE, ...FILES, 'node:child_process'],
   },
-  // The library that will run a schedule also checks it.
+  // node-cron, which runs the schedules, also checks them.
   { place: 'config/', imports: ['domain/', 'regular-file.ts'], libraries: ['node-cron', 'yaml', 'zod'], platform: [...EDGE, ...FILES] },
-  // The rules that will guard a network also check it.
+  // The rules that decide about an address also check the list of allowed networks.
   { place: 'config/allowed-target.ts', imports: ['outbound/address-rules.ts'], libraries: ['zod'], platform: [] },
   {
     place: 'ops/',
@@ -126,7 +126,7 @@ export const ROOMS: readonly Room[] = [
     libraries: ['jose', 'pino', 'prom-client'],
     platform: [...EDGE, 'node:perf_hooks'],
   },
-  // These put the rooms together.
+  // This connects the rooms.
   {
     place: 'wiring/',
     imports: ['carrier/', 'config/', 'domain/', 'flow/', 'http/', 'ops/', 'outbound/', 'package-files.ts', 'runtime/', 'store/'],
@@ -147,7 +147,7 @@ export const ROOMS: readonly Room[] = [
     libraries: [],
     platform: [],
   },
-  // This opens only regular files, which cannot hang. All other modules read files through it.
+  // This opens only regular files, because opening others, such as a pipe, may hang. Other modules read files through it.
   { place: 'regular-file.ts', imports: [], libraries: [], platform: ['node:fs'] },
   { place: 'package-files.ts', imports: [], libraries: [], platform: ['node:fs', 'node:url'] },
 ]

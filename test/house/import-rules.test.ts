@@ -17,7 +17,7 @@ describe('the sources', () => {
     expect(report.violations).toEqual([])
   })
 
-  test('are read completely: every file, and every import on a line of its own', () => {
+  test('are read completely: every file, and at least its imports at the beginning of a line', () => {
     const files = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' }).filter((path) => /\.tsx?$/.test(path))
     expect(report.modules).toBe(files.length)
     const plain = files.flatMap((path) => readFileSync(join(SOURCES, path), 'utf8').match(/^(?:import .*|\} )from '[^']+'$/gm) ?? [])
@@ -47,18 +47,18 @@ function violationsOf(planted: Readonly<Record<string, string>>): readonly strin
 }
 
 describe('a planted fault is found', () => {
-  test('and sources without a fault pass', () => expect(violationsOf({})).toEqual([]))
+  test('sources without a fault pass', () => expect(violationsOf({})).toEqual([]))
 
-  // Each row plants a source at a path. The violation begins with the path.
+  // Each row has a name, a path, the source to plant there, and the violation without the path with which it begins.
   test.each([
     ['a room that imports another', 'domain/x.ts', "import { x } from '../store/open.ts'", ':1: domain/ may not import store/open.ts'],
-    ['the same for its types only', 'flow/x.ts', "import type { A } from '../app.ts'", ':1: flow/ may not import app.ts'],
-    ['the same as a type within a type', 'http/x.ts', "export type B = import('../app.ts').A", ':1: http/ may not import app.ts'],
-    ['the same at run time', 'flow/x.ts', "\nexport const x = () => import('../store/open.ts')", ':2: flow/ may not import store/open.ts'],
-    ['the same for its effects only', 'carrier/x.ts', "import '../cli/serve.ts'", ':1: carrier/ may not import cli/serve.ts'],
-    ['the same over several lines', 'store/x.ts', "import {\n  x,\n} from '../flow/serve.ts'", ':1: store/ may not import flow/serve.ts'],
+    ['a room for its types only', 'flow/x.ts', "import type { A } from '../app.ts'", ':1: flow/ may not import app.ts'],
+    ['a room within a type', 'http/x.ts', "export type B = import('../app.ts').A", ':1: http/ may not import app.ts'],
+    ['a room by import()', 'flow/x.ts', "\nexport const x = () => import('../store/open.ts')", ':2: flow/ may not import store/open.ts'],
+    ['a room for its effects', 'carrier/x.ts', "import '../cli/serve.ts'", ':1: carrier/ may not import cli/serve.ts'],
+    ['a room over several lines', 'store/x.ts', "import {\n  x,\n} from '../flow/serve.ts'", ':1: store/ may not import flow/serve.ts'],
     [
-      'a loop that knows the domain',
+      'a module of runtime/ that imports a rule of the domain',
       'runtime/x.ts',
       "import type { E } from '../domain/entry.ts'",
       ':1: runtime/ may not import domain/entry.ts',
@@ -72,7 +72,7 @@ describe('a planted fault is found', () => {
     ['a library in the sandbox', 'sandbox/x.ts', "import x from 'koa'", ':1: sandbox/ may not use the library koa'],
     ['the sandbox in the relay', 'app.ts', "import { x } from './sandbox/world.ts'", ':1: app.ts may not import sandbox/world.ts'],
     ['a library in the wrong room', 'flow/x.ts', "import x from 'p-retry'", ':1: flow/ may not use the library p-retry'],
-    ['a part of such a library', 'http/x.ts', "import { x } from 'kysely/migration'", ':1: http/ may not use the library kysely'],
+    ['a subpath of a wrong library', 'http/x.ts', "import { x } from 'kysely/migration'", ':1: http/ may not use the library kysely'],
     ['a scoped library in the wrong room', 'store/x.ts', "import x from '@koa/router'", ':1: store/ may not use the library @koa/router'],
     [
       'a driver outside its engine',
@@ -80,7 +80,7 @@ describe('a planted fault is found', () => {
       "import type { D } from 'better-sqlite3'",
       ':1: store/ may not use the library better-sqlite3',
     ],
-    ['files outside the settings', 'app.ts', "import { x } from 'node:fs'", ':1: app.ts may not use node:fs'],
+    ['files in a room that may not read them', 'app.ts', "import { x } from 'node:fs'", ':1: app.ts may not use node:fs'],
     ['files by their older name', 'http/x.ts', "import { x } from 'fs/promises'", ':1: http/ may not use fs/promises'],
     ['I/O in the domain', 'domain/x.ts', "import { x } from 'node:http'", ':1: domain/ may not use node:http'],
     ['the environment', 'http/x.ts', 'export const x = process.env.HOME', ':1: reads the environment: only config/ may'],
@@ -92,7 +92,7 @@ describe('a planted fault is found', () => {
     ['a barrel', 'domain/all.ts', "export * from './history.ts'", ':1: re-exports from another module'],
     ['a barrel of types', 'domain/all.ts', "export type { Entry } from './entry.ts'", ':1: re-exports from another module'],
     ['a barrel in two steps', 'domain/all.ts', "import { E } from './entry.ts'\nexport { E }", ':1: re-exports from another module'],
-    ['the same for types', 'domain/all.ts', "import type { E } from './entry.ts'\nexport type { E }", ':1: re-exports from another module'],
+    ['types in two steps', 'domain/all.ts', "import type { E } from './entry.ts'\nexport type { E }", ':1: re-exports from another module'],
     ['a file name that says nothing', 'domain/utils.ts', 'export const x = 1', ': "utils" names nothing that is inside'],
     ['a folder name that says nothing', 'http/helpers/x.ts', 'export const x = 1', ': "helpers" names nothing that is inside'],
     ['a file in no room', 'extra.ts', 'export const x = 1', ': belongs to no room'],
@@ -116,7 +116,7 @@ describe('a planted fault is found', () => {
     expect(violationsOf({ [path]: source })).toEqual([path + violation])
   })
 
-  test('and code that only looks like a fault passes', () => {
+  test('code that only looks like a fault passes', () => {
     const innocent = {
       'domain/x.ts': "// import '../store/open.ts'\nexport const x = \"import y from 'koa'\"",
       'runtime/x.ts': 'export const x = () => Date.now()',
@@ -125,8 +125,8 @@ describe('a planted fault is found', () => {
   })
 })
 
-describe('nothing to check', () => {
-  test('is a violation', () => {
+describe('a check of the sources', () => {
+  test('that finds no modules or no imports is a violation', () => {
     expect(checkHouse(readModules(temporaryFolder()))).toEqual({
       modules: 0,
       imports: 0,
@@ -137,7 +137,7 @@ describe('nothing to check', () => {
     ])
   })
 
-  test('is no violation if a folder has a fault deep inside', () => {
+  test('finds a fault that is deep inside a folder', () => {
     const folder = temporaryFolder()
     const file = join(folder, 'http', 'portal', 'x.page.tsx')
     mkdirSync(dirname(file), { recursive: true })

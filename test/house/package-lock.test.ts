@@ -11,14 +11,14 @@ const manifest = z.object({ dependencies, devDependencies: dependencies })
 const { packages } = lockfile.parse(JSON.parse(readFileSync('package-lock.json', 'utf8')))
 const { '': root, ...others } = packages
 
-/** Lists dependencies that are not in the lock file, looked up as Node does: beside the package, and then further up. */
+/** Lists the dependencies of a package that the lock file lacks. Like Node, it searches beside the package and then in the folders above. */
 function missingFrom(asking: string, names: readonly string[]): readonly string[] {
   const folders = asking.split(/(?=\/node_modules\/)/).map((_, at, parts) => parts.slice(0, at + 1).join(''))
   const places = [...folders.map((folder) => `${folder}/node_modules/`), 'node_modules/']
   return names.filter((name) => !places.some((place) => `${place}${name}` in others)).map((name) => `${asking} asks for ${name}`)
 }
 
-// A registry that lacks a platform's package leaves it out of the file, and npm then refuses a clean install everywhere.
+// If the registry lacks the package of one platform, npm leaves it out of the lock file. Then `npm ci` fails on every machine.
 test('the lock file names every dependency, including those of other platforms', () => {
   const asked = Object.entries(others).flatMap(([asking, entry]) =>
     missingFrom(asking, [...Object.keys(entry.dependencies), ...Object.keys(entry.optionalDependencies)]),

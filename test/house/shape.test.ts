@@ -9,9 +9,9 @@ import { readModules } from './source-module.ts'
 const CAPABILITIES = ['ingest', 'history', 'polling', 'delivery', 'admin']
 /** The imports between flows of different capabilities, each with its reason. */
 const CROSSINGS = [
-  // A push from the inbox is recorded like any other.
+  // A push that is reprocessed from the inbox is recorded like one that has just arrived.
   'admin/inbox/reprocess.tx.ts -> history/record.tx.ts',
-  // A job queues a batch of what an endpoint never received, as a replay without a job does.
+  // A job queues events that an endpoint never received, in batches, as a replay without a job does.
   'admin/jobs/jobs.tx.ts -> delivery/queue-missing.tx.ts',
 ]
 
@@ -26,7 +26,7 @@ test('flows of one capability import those of another only if the import is list
   expect(crossings.toSorted()).toEqual(CROSSINGS)
 })
 
-test('a push passes at most 34 files, and each listed in docs/architecture.md exists', () => {
+test('docs/architecture.md lists at most 34 files that a push passes, and each exists', () => {
   const [paragraph = ''] =
     readFileSync('docs/architecture.md', 'utf8').match(/^A push passes these files before its 200(?:.|\n)*?(?=\n\n)/m) ?? []
   const listed = [...paragraph.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)

@@ -2,20 +2,20 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseSync, Visitor } from 'oxc-parser'
 
-/** A place where a module names another: `import`, `export ... from`, `import()` or the type `import('x')`. */
+/** A reference of a module to another: `import`, `export ... from`, `import()` or the type `import('x')`. */
 export interface ImportSite {
   /** The text of the specifier, or null if it is computed and so unknown. */
   readonly specifier: string | null
   readonly line: number
 }
 
-/** Something else in a module that a house rule is about. */
+/** Something in a module, other than an import, that a house rule forbids or restricts. */
 export interface Finding {
   readonly kind: 're-export' | 'environment' | 'clock' | 'syntax'
   readonly line: number
 }
 
-/** What the rules need to know about a source. */
+/** What the house rules need to know about a source file. */
 export interface SourceModule {
   /** Relative to the folder of the sources, with `/`. */
   readonly path: string
@@ -31,7 +31,7 @@ export function readModules(folder: string): readonly SourceModule[] {
     .map((path) => parseModule(path.replaceAll('\\', '/'), readFileSync(join(folder, path), 'utf8')))
 }
 
-/** Uses a TypeScript parser. A pattern would miss imports over several lines, and find some inside strings. */
+/** Reads a module with a TypeScript parser. A regular expression would miss imports over several lines, and find some inside strings. */
 export function parseModule(path: string, source: string): SourceModule {
   const { module, program, errors } = parseSync(path, source)
   const lineAt = (offset: number) => source.slice(0, offset).split('\n').length

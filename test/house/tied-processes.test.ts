@@ -7,7 +7,7 @@ const TESTS = fileURLToPath(new URL('../', import.meta.url))
 const STARTS = /(?<![.\w])(?:spawn|fork)\(/g
 const IS_TIED = /tieToTest\(\s*$/
 
-/** Returns where these lines start a process that may outlive its test. */
+/** Lists the lines of a file that start a process which may outlive its test. */
 function loose(path: string, text: string): readonly string[] {
   if (!text.includes("'node:child_process'")) return []
   return [...text.matchAll(STARTS)]
@@ -16,7 +16,7 @@ function loose(path: string, text: string): readonly string[] {
 }
 
 test('a test ties each process it starts to itself, so that none outlives it', () => {
-  // The process that watches over the others is not tied itself.
+  // tied-process.ts starts the process that ends the others, so this one is not tied itself.
   const paths = readdirSync(TESTS, { recursive: true, encoding: 'utf8' }).filter(
     (path) => path.endsWith('.ts') && path !== 'support/runner/tied-process.ts' && !path.startsWith('house/'),
   )

@@ -54,7 +54,7 @@ test.each([
 
 test('X8: SQLite is not 3.52.0, which can corrupt a file', () => expect(sqlite()).not.toBe('3.52.0'))
 
-test('only one version of undici, jose and http-errors is installed, which is the loaded one', () => {
+test('the installed version of undici, jose and http-errors is the one that imports load', () => {
   expect(['undici', 'jose', 'http-errors'].filter((name) => loaded(name) !== installed(name))).toEqual([])
   expect(existsSync('node_modules/http-assert/node_modules/http-errors')).toBe(false)
 })

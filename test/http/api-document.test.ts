@@ -59,7 +59,7 @@ describe('answers are compared with the document', () => {
     ['a member that is missing', { ...answer, text: '{}' }, "must have required property 'status'"],
     ['a member too many', { ...answer, text: '{"status":"ok","more":1}' }, 'must NOT have additional properties'],
     ['another value', { ...answer, text: '{"status":"fine"}' }, 'must be equal to constant'],
-    ['an address that is not there', { ...answer, path: '/nothing' }, 'the document has no such address'],
+    ['a path that the document lacks', { ...answer, path: '/nothing' }, 'the document has no such address'],
     [
       'a header that is missing',
       { ...answer, path: '/v1/status/AB123456789SE/all', status: 304, headers: new Headers(), text: '' },
@@ -69,7 +69,7 @@ describe('answers are compared with the document', () => {
     expect(() => expectConforms(wrong)).toThrow(fault)
   })
 
-  test('the document finds the problems of a status by their type', () => {
+  test('the schema of a problem is found by its status and type', () => {
     expect(Object.keys(apiDocument.components.responses)).toContain('feed_gone.feed_rewound')
   })
 })

@@ -40,7 +40,7 @@ export interface PublicWorld {
 
 const NOT_EXAMINED = { isDue: () => false, take: () => undefined }
 
-/** Starts the public listener on a real port, with a recorder that keeps what it gets. */
+/** Starts the public listener on a real port, with a recorder that lists the pushes it gets. */
 export async function startPublic(world: PublicWorld = {}) {
   const recorded: IncomingPush[] = []
   const counted: string[] = []
@@ -82,7 +82,7 @@ export async function startPublic(world: PublicWorld = {}) {
   return { server, port: server.port, url: `http://127.0.0.1:${server.port}`, recorded, counted, misdirected, lines: book.lines }
 }
 
-/** Pushes like the carrier. Given headers replace the usual ones. */
+/** Sends a signed push like the carrier. The given headers replace those of the carrier. */
 export function push(url: string, body: string | Uint8Array, headers: Record<string, string> = {}): Promise<Response> {
   return fetch(`${url}${PATH}`, {
     method: 'POST',
@@ -99,8 +99,8 @@ export interface RawAnswer {
 }
 
 /**
- * Writes bytes as they are and collects what comes back until the server closes, `until` holds, or 3 s have passed. `reply` is written once
- * the first bytes have come back.
+ * Writes bytes unchanged to a new connection. Collects the answer until the server closes, `until` holds, or 3 s have passed. Writes `reply`
+ * when the first bytes of the answer have arrived.
  */
 export function raw(
   port: number,
@@ -135,11 +135,11 @@ export function rawPush(headers: readonly string[], body: string | Uint8Array = 
   return [`${method} ${PATH} HTTP/1.1\r\n${['Host: relay', ...headers].join('\r\n')}\r\n\r\n`, body]
 }
 
-/** Repeats until the condition holds. */
+/** Waits until the condition holds, at most a minute. */
 export async function eventually(holds: () => boolean): Promise<void> {
   const giveUpAtMs = performance.now() + 60_000
   while (!holds()) {
-    if (performance.now() > giveUpAtMs) throw new Error('it never came to be')
+    if (performance.now() > giveUpAtMs) throw new Error('the condition did not hold within a minute')
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }

@@ -41,7 +41,7 @@ test('a row that lacks its scope, a schema, its example or its handler does not 
     apiRoute(noParams),
     // @ts-expect-error its query has no schema
     apiRoute(noQuery),
-    // @ts-expect-error whether it takes a body is not said
+    // @ts-expect-error it does not say whether it takes a body
     apiRoute(noBody),
     // @ts-expect-error its answers have no schema
     apiRoute(noAnswers),

@@ -15,7 +15,7 @@ test('W4: a sealed key is not readable, and opens only for its endpoint', async 
   expect(await vault.seal(KEY, '7')).not.toBe(sealed)
 })
 
-test('the first key seals, all keys open, and without the right one nothing opens', async () => {
+test('a vault seals with its first key, and opens what any of its keys has sealed', async () => {
   const sealed = await vaultOf(keyOf(1)).seal(KEY, '7')
   expect(await vaultOf(keyOf(2), keyOf(1)).open(sealed, '7')).toBe(KEY)
   expect(await vaultOf(keyOf(2)).open(sealed, '7')).toBeNull()

@@ -47,7 +47,7 @@ describe('O10: every spelling of a forbidden address', () => {
 
   test.each([
     ['the private networks', PRIVATE],
-    ['everything there is', EVERYTHING],
+    ['all networks', EVERYTHING],
   ])('is refused when %s are allowed, and nothing connects', async (_, allowNetworks) => {
     const seen = { requests: 0, lookups: 0 }
     const server = await openHttp((_request, response) => {
@@ -129,7 +129,7 @@ describe('the targets of the relay', () => {
     ['8.8.8.8', ['0.0.0.0/0'], true],
     ['8.8.8.8', ['8.8.8.8'], true],
     ['8.8.8.9', ['8.8.8.8'], false],
-  ])('%s with %j listed: %s', async (address, allowNetworks, expected) => {
+  ])('%s is allowed with %j listed: %s', async (address, allowNetworks, expected) => {
     expect((await guardOf({ allowNetworks }).checkHost(address, 80)).ok).toBe(expected)
   })
 
@@ -152,7 +152,7 @@ describe('the targets of the relay', () => {
     expect(guard.checkUrl('http://127.0.0.1:8081/hook')).toMatchObject({ ok: true })
   })
 
-  test('the relay’s own ports are refused on every address, unless listed with the port', async () => {
+  test('the relay’s ports are refused on all addresses of its machine, unless listed with the port', async () => {
     const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses?.map(({ address }) => address) ?? [])
     const guard = guardOf({ allowNetworks: [...LOOPBACK, ...EVERYTHING, '127.0.0.9:8081'], ownPorts: () => [8080, 8081] })
     for (const address of ['127.0.0.1', '127.4.4.4', '::1', '::ffff:127.0.0.1', ...own.filter((one) => !one.startsWith('fe80'))]) {
@@ -217,7 +217,7 @@ describe('O11: names whose addresses change', () => {
     [['127.0.0.1', 'fe80::1'], 'link_local'],
     [['127.0.0.1', '10.0.0.1'], 'not_listed'],
     [['127.0.0.1', 'not an address'], 'not_an_address'],
-  ])('every address of a mixed answer must be allowed: %j: %s', async (addresses, detail) => {
+  ])('a name is refused if one of its addresses is not allowed: %j: %s', async (addresses, detail) => {
     let connections = 0
     const url = await openHttp((_request, response) => {
       connections += 1

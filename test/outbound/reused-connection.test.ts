@@ -13,7 +13,7 @@ afterEach(closeOpened)
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'
 type OnRequest = (socket: Socket, ofConnection: number, connection: number) => void
 
-/** Keeps the requests, and reacts to each by its number on the connection and the number of the connection. */
+/** Records the requests. Calls `onRequest` for each with its number on its connection and the number of the connection. */
 function counting(onRequest: OnRequest) {
   const requests: string[] = []
   let connections = 0
@@ -34,7 +34,7 @@ function counting(onRequest: OnRequest) {
   }
 }
 
-/** Does the same as `openRaw`, with TLS. */
+/** Opens a raw server as `openRaw` does, but with TLS. */
 async function openTlsRaw(onSocket: (socket: Socket) => void): Promise<string> {
   const server = createTlsServer({ cert: certificate, key: certificateKey }, onSocket)
   onTestFinished(() => void server.close())
@@ -149,10 +149,10 @@ test('a post on a new connection that is reset is an attempt, and is not repeate
   expect(requests).toHaveLength(1)
 })
 
-test('a request to the carrier on a reused connection that is reset is repeated; both count', async () => {
+test('a call on a reused connection that the carrier resets is repeated, and counts twice', async () => {
   const json = (body: string) =>
     `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
-  // The first connection gives the token, and is reset at the request.
+  // The first connection answers with the token, and is reset when the call for the parcel comes.
   const { requests, onSocket } = counting((socket, ofConnection) => {
     const isToken = requests.at(-1)?.startsWith('POST ') === true
     if (isToken) return void socket.write(json('{"token":"t"}'))

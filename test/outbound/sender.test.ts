@@ -115,7 +115,7 @@ describe('O1: an answer', () => {
     expect(result).toMatchObject({ kind: 'accepted', status: 200 })
     expect(result.answerStart).toHaveLength(ANSWER_KEPT_BYTES)
     await until(() => ended)
-    // The buffers of two sockets on the way are added.
+    // The sender stops at 64 KB, but the buffers of two sockets hold more.
     expect(written).toBeLessThan(20_000_000)
   })
 
@@ -178,8 +178,8 @@ describe('O4: no answer', () => {
   test.each([
     ['a refused connection', refusingUrl, 'connection_refused', 'ECONNREFUSED'],
     ['a reset', resets, 'reset', 'ECONNRESET'],
-    ['an end without a word', () => openAnswering('', (socket) => void socket.end()), 'reset', 'UND_ERR_SOCKET'],
-    ['something that is no HTTP', () => openAnswering('SSH-2.0-x\r\n'), 'bad_response', 'NO_HTTP'],
+    ['a close without an answer', () => openAnswering('', (socket) => void socket.end()), 'reset', 'UND_ERR_SOCKET'],
+    ['an answer that is not HTTP', () => openAnswering('SSH-2.0-x\r\n'), 'bad_response', 'NO_HTTP'],
     [
       'a switch of protocols',
       () => openAnswering('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),
@@ -193,9 +193,9 @@ describe('O4: no answer', () => {
   })
 
   test.each([
-    ['a black hole', () => openRaw((socket) => void socket.resume())],
-    ['headers that drip', () => drips(`HTTP/1.1 200 OK\r\nx-slow: ${'x'.repeat(500)}\r\n\r\n`)],
-  ])('%s ends at the deadline, which covers the whole exchange', async (_, open) => {
+    ['never answers', () => openRaw((socket) => void socket.resume())],
+    ['drips its headers', () => drips(`HTTP/1.1 200 OK\r\nx-slow: ${'x'.repeat(500)}\r\n\r\n`)],
+  ])('a post to a server that %s ends at the deadline for the whole exchange', async (_, open) => {
     await using world = openSender({}, { timeoutMs: 400 })
     const result = await world.post(await open())
     expect(result).toMatchObject({ kind: 'failed', reason: 'timeout' })
@@ -340,13 +340,13 @@ describe('O13: a kept-alive connection', () => {
     })
     await using world = openSender()
     for (let nth = 0; nth < 20; nth++) expect(await world.post(url)).toMatchObject({ kind: 'accepted' })
-    // A connection is free a moment after its answer was read, so the next post may open another.
+    // A connection becomes free a moment after its answer was read. So a post that follows at once may open another.
     expect(ports.size).toBeLessThanOrEqual(3)
   })
 
   test.each([
     ['a whole answer', 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'],
-    ['the half of one', 'HTTP/1.1 200 OK\r\n'],
+    ['half an answer', 'HTTP/1.1 200 OK\r\n'],
     ['a few bytes', 'xxxx'],
   ])('does not mistake %s after an answer for the answer to the next post', async (_, extra) => {
     let count = 0
@@ -363,7 +363,7 @@ describe('O13: a kept-alive connection', () => {
   })
 })
 
-/** Opens an endpoint that either answers each post or does not, and records how its connections ended. */
+/** Opens an endpoint that answers every post or none, and records how its connections ended. */
 async function openWatched({ isTls, isAnswering }: { readonly isTls: boolean; readonly isAnswering: boolean }) {
   const ends: string[] = []
   let posts = 0
@@ -426,7 +426,7 @@ describe('a connection that ends after its answer', () => {
 
 describe('O14: a compressed answer', () => {
   test('of 300 MB is not inflated, and only its first bytes are kept', async () => {
-    // Several gzip members in a row are one valid gzip, so few bytes make 300 MB.
+    // Several gzip members in a row are one valid gzip stream, so few bytes inflate to 300 MB.
     const member = gzipSync(Buffer.alloc(1_000_000))
     const bomb = Buffer.concat(Array.from({ length: 300 }, () => member))
     const url = await openHttp((_request, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb))

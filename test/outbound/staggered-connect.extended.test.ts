@@ -7,7 +7,7 @@ import { closeOpened, connect, goodBody, json } from '../carrier/carrier-double.
 import { openSilentPort, SILENT_ADDRESS } from '../support/network/silent-address.ts'
 import { LOOPBACK, openSender } from './sender-world.ts'
 
-/** Makes attempts that do what the test says, on a clock that it moves. */
+/** Opens a race of connection attempts that succeed or fail when the test says so, on a clock that the test moves. */
 function openRace(addresses: readonly string[]) {
   const begun = new Map<string, Parameters<StartAttempt<string>>[1]>()
   const givenUp: string[] = []

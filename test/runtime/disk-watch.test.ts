@@ -29,7 +29,7 @@ function watch() {
   return { disk, sign, look, lines, break: () => (measured = () => Promise.reject(new Error('gone'))) }
 }
 
-test('S5: the disk is short below the limit, also for other threads, and this is logged once', async () => {
+test('S5: below the limit the disk counts as short on all threads, and this is logged once', async () => {
   const { disk, sign, look, lines } = watch()
   await look({ freeBytes: 256 * MB - 1 })
   await look({ freeBytes: 1 })
@@ -74,7 +74,7 @@ test('S5: an observation is refused before the store while the disk is short', a
   expect(await guarded.submit(push)).toEqual({ kind: 'duplicate' })
 })
 
-test('a store that lost a file refuses everything, and logs once each that and its return', async () => {
+test('a store that lost a file refuses everything, and logs the loss and the return once each', async () => {
   const { disk, look, lines } = watch()
   await look({ lost: { name: 'relay.db-wal', fate: 'gone' } })
   await look({ lost: { name: 'relay.db-wal', fate: 'gone' }, freeBytes: 1 })

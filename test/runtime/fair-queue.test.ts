@@ -48,7 +48,7 @@ test('I17: jobs run one at a time, and a single job waits for at most one of ano
   expect(started.at(-1)).toBe('flood 2')
 })
 
-test('I17: waiting jobs are limited per key, and over all keys the key with most loses one', async () => {
+test('I17: waiting jobs are limited per key; over the limit of all, the fullest key loses one', async () => {
   const { bring, end, started, outcomes } = openQueue({ waitingMax: 4, waitingPerKeyMax: 3 })
   for (let nth = 0; nth < 6; nth++) bring('flood', `flood ${nth}`)
   await nextTurn()
@@ -60,7 +60,7 @@ test('I17: waiting jobs are limited per key, and over all keys the key with most
   expect(started).toEqual(['flood 0', 'flood 1', 'first', 'second', 'third'])
 })
 
-test('a job without a caller is not begun, and a failure delays no other job', async () => {
+test('a job whose caller has left is not begun, and a failure delays no other job', async () => {
   const { bring, end, started, outcomes } = openQueue(WIDE)
   bring('a', 'fails')
   bring('b', 'left', () => false)

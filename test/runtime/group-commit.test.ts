@@ -49,7 +49,7 @@ function open(limits = { recorderMax: 6, waitingMax: 7, patienceMs: 1000 }, atOn
   return { ...recorder, commit, told, pass, second, timers }
 }
 
-/** Waits until everything that does not need a commit has gone on. */
+/** Waits until all promises have resolved that do not wait for a commit. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 test('observations that arrive during a commit form the next batch, up to a limit', async () => {
@@ -145,14 +145,14 @@ test('S9: on a slow disk an observation that has waited too long is refused', as
   pass(1000)
   batches[0]?.end()
   expect(await early).toEqual(['storage_unavailable', 1000])
-  // The recorder still records the push that it holds, so the same push is a duplicate later.
+  // The next batch still records the refused push. If the carrier sends it again, it is a duplicate.
   expect(batches[1]?.names).toEqual(['b', 'c'])
   batches[1]?.end()
   expect([await first, await late]).toMatchObject([{ kind: 'recorded' }, { kind: 'recorded' }])
   await commit.drained()
 })
 
-test('is drained when nothing waits and no commit runs', async () => {
+test('the recorder is drained when nothing waits and no commit runs', async () => {
   const { commit, batches } = open()
   const submitted = commit.submit(push('a'))
   let drained = false

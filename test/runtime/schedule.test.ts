@@ -5,7 +5,7 @@ import { HOUR_MS, MINUTE_MS, NOON } from '../support/runner/constants.ts'
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
 afterEach(() => void vi.useRealTimers())
 
-/** Opens a schedule on a wall clock that the test moves, with or without its timers. */
+/** Opens a schedule on a clock that the test moves. `pass` also runs the timers, and `jump` does not, as when the clock is set. */
 function openSchedule(expression: string) {
   let nowMs = NOON
   const wokenAt: string[] = []
@@ -30,13 +30,13 @@ function openSchedule(expression: string) {
   }
 }
 
-test('wakes at the times of its expression, in UTC, once each', () => {
+test('a schedule wakes once at each time of its expression, in UTC', () => {
   const { wokenAt, pass } = openSchedule('*/15 * * * *')
   pass(HOUR_MS)
   expect(wokenAt).toEqual(['12:15', '12:30', '12:45', '13:00'].map((time) => `2026-03-01T${time}:00`))
 })
 
-test('wakes every second if its expression says so', () => {
+test('a schedule wakes every second if its expression says so', () => {
   const { wokenAt, pass } = openSchedule('* * * * * *')
   pass(20_000)
   expect(wokenAt).toHaveLength(20)
@@ -68,7 +68,7 @@ test('a time that passed while the process was blocked is not missed', () => {
   expect(wokenAt).toEqual(['2026-03-01T12:05:09'])
 })
 
-test('does not wake after it was stopped', async () => {
+test('a schedule does not wake after it was stopped', async () => {
   const { wokenAt, pass, schedule } = openSchedule('* * * * * *')
   pass(1000)
   await schedule.stop()

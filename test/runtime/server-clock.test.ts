@@ -61,7 +61,7 @@ test('a slower answer that is consistent with the known time does not change it'
   }
 })
 
-test.each([600_000, -600_000, 5000, -5000])('a server’s clock that is set by %i ms is followed at the next answer', (stepMs) => {
+test.each([600_000, -600_000, 5000, -5000])('after the server’s clock was set by %i ms, the next answer corrects the time', (stepMs) => {
   const server = openServer(NOON)
   const clock = createServerClock(server.monotonic, server.ask(1, 1))
   server.step(stepMs)

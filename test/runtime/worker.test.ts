@@ -38,7 +38,7 @@ test('a failed pass is reported and rests like an idle one', async () => {
   await worker.stop()
 })
 
-test('a wake during a pass makes another pass, never two at once', async () => {
+test('a wake during a pass causes another pass after it, never at the same time', async () => {
   let running = 0
   let most = 0
   let passes = 0

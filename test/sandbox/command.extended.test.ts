@@ -69,7 +69,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
   },
 )
 
-test('with --speed the lives run by themselves, and no entry is in the future', async () => {
+test('with --speed the parcels advance by themselves, and no entry is in the future', async () => {
   await using receiver = await startWebhookReceiver()
   const sandbox = await started(['--parcels', '3', '--speed', '300000', '--webhook-url', receiver.url, '--json'])
   try {

@@ -105,7 +105,7 @@ test('a parcel without events has an empty history and no latest status', async 
   expect(() => sandbox.addParcel({ trackingNumber: 'XY000000002SE', trackingIds: ['370000000000000001'] })).toThrow(RangeError)
 })
 
-test('texts in a language that has none are empty', async () => {
+test('an answer in a language without texts has empty texts', async () => {
   await using sandbox = await stillSandbox({ parcels: 1 })
   await sandbox.finish()
   const token = await tokenOf({ ...account, baseUrl: sandbox.url })

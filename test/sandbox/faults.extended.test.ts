@@ -103,7 +103,7 @@ test('reorder shuffles a parcel’s pushes, loses none, and counts those overtak
   expect(overtaken).toHaveLength(reordered)
 })
 
-test('a window that does not fill up still releases its events', async () => {
+test('a reorder window that does not fill up still releases its events', async () => {
   await using receiver = await startWebhookReceiver()
   await using sandbox = await stillSandbox({ parcels: 1, webhookUrls: [receiver.url], faults: { reorder: 1000 } })
   sandbox.scan(sandbox.world.parcels()[0]?.trackingNumber ?? '', { status: 'Created' })
@@ -192,7 +192,7 @@ test.each([
   [{ unauthorized: 0.3 }, [401]],
   [{ rateLimited: 0.3 }, [429]],
   [{ serverErrors: 0.3 }, [500, 502, 503]],
-])('%o answers that fraction of the status calls with %o', async (faults, statuses) => {
+])('faults %o answer that fraction of the status calls with one of %o', async (faults, statuses) => {
   const { answers, sandbox } = await asked(faults)
   const bad = answers.filter(({ status }) => status !== 200)
   expect(bad.length).toBeGreaterThan(30)

@@ -5,7 +5,7 @@ import { anchorMs, entriesOf, stillSandbox } from './sandbox-fixture.ts'
 const words = (json: string) => entriesOf(json).map(({ status, detailedStatus, location }) => [status, detailedStatus, location])
 const instants = (json: string) => entriesOf(json).map(({ eventTimestamp }) => Date.parse(String(eventTimestamp)))
 
-test('with live, lives begin now and last the planned time divided by the speed', async () => {
+test('with `live`, a parcel’s life begins now and lasts its planned time divided by the speed', async () => {
   const options = { parcels: 40, hard: 0.3, mix: { wholeSecondPulls: 0 } }
   await using planned = await stillSandbox(options)
   await using live = await stillSandbox({ ...options, live: true, paused: true, speed: 3600 })

@@ -7,7 +7,7 @@ import { anchorMs, entriesOf, parsed, stillSandbox } from './sandbox-fixture.ts'
 
 type Item = Readonly<Record<string, unknown>>
 
-/** Finishes a world that pushed everything to a receiver, so that the tests count what was sent over the network. */
+/** Opens a sandbox and pushes all its events to a receiver, so that its statistics count what was sent over the network. */
 async function finishedWorld(parcels: number): Promise<Sandbox & AsyncDisposable> {
   const receiver = await startWebhookReceiver()
   const sandbox = await stillSandbox({ parcels, webhookUrls: [receiver.url] })
@@ -39,7 +39,7 @@ function counted(sandbox: Sandbox, count: (pulled: readonly Item[], pushed: read
   return sandbox.world.parcels().reduce((sum, parcel) => sum + count(entriesOf(parcel.answers.en), pushesOf(parcel), parcel), 0)
 }
 
-/** The world of all tests that only read it. */
+/** A finished world, shared by the tests that only read it. */
 let whole: Awaited<ReturnType<typeof finishedWorld>>
 beforeAll(async () => {
   whole = await finishedWorld(byForm(60, 200))
@@ -58,7 +58,7 @@ test('a tidy world has no hard cases, and a given mix is exact and not random', 
   expect(mixed.world.tally).toEqual({ ...tidy.world.tally, numberOnly: 5, backDated: 10 })
 })
 
-test('the tally is what the pushes and answers of the finished world show', async () => {
+test('the tally of hard cases matches the pushes and answers of the finished world', async () => {
   const shownStatuses = /^(DeliverySucceeded|TerminalArrived|DeliveryStarted|TerminalUpdated|Ingested|Created)$/
   const shownDetails = /^(DeliverySucceededMailbox|ArrivedT[12]|ArrivedT3NoAlias|DeliveryStarted|ParcelUpdated|Ingested|Created)$/
   const { tally } = whole.world

@@ -22,7 +22,7 @@ async function serveStream(next: FeedFollower, options: { slowMs?: number; mayRe
   return { port: await listenInTest(server), ended: ended.promise }
 }
 
-test('a reader that takes nothing is cut off, and costs only what was sent before', async () => {
+test('a client that reads nothing is cut off, and only few pages are read for it', async () => {
   let pages = 0
   const json = JSON.stringify('x'.repeat(1024 * 1024))
   const next = async () => {
@@ -36,11 +36,11 @@ test('a reader that takes nothing is cut off, and costs only what was sent befor
   onTestFinished(() => void socket.destroy())
   const res = await ended
   expect(res.destroyed).toBe(true)
-  // The buffers of the system held some pages, and one more was read.
+  // Each page has 1 MB. The buffers of the connection hold some pages, and one more waits.
   expect(pages).toBeLessThan(30)
 })
 
-test('a quiet stream sends heartbeats, and ends when its reader loses access', async () => {
+test('a stream without events sends heartbeats, and ends when its reader loses access', async () => {
   const quiet = async (waitMs: number) => {
     await new Promise((resolve) => setTimeout(resolve, waitMs))
     return { events: [], next: 0, ended: true }
@@ -53,7 +53,7 @@ test('a quiet stream sends heartbeats, and ends when its reader loses access', a
     text += part
     if (beats(text) >= 2) access.abort()
   }
-  // The loop above ends only when the stream has ended.
+  // The loop above ends only when the server ends the stream.
   expect(beats(text)).toBeGreaterThanOrEqual(2)
 })
 

@@ -10,7 +10,7 @@ test('one app may hold every slot while no other app asks', () => {
   expect(held.some(isRevoked)).toBe(false)
 })
 
-test('the app with most slots gives its oldest to an app with less than a quarter', () => {
+test('an app with less than a quarter of the slots takes the oldest of the app with most', () => {
   const slots = createFollowerSlots(8)
   const held = Array.from({ length: 8 }, () => slots.take('shop'))
   const others = [slots.take('billing'), slots.take('billing')]
@@ -20,7 +20,7 @@ test('the app with most slots gives its oldest to an app with less than a quarte
   expect([...others, slots.take('search'), slots.take('search')].some(isRevoked)).toBe(false)
   expect([slots.take('portal'), slots.take('portal')].some(isRevoked)).toBe(false)
   expect(held.filter(isRevoked)).toHaveLength(6)
-  // Every app now holds a quarter.
+  // All slots are in use: four apps hold a quarter each.
   expect(() => slots.take('a fifth')).toThrow()
 })
 

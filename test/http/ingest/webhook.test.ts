@@ -21,7 +21,7 @@ test('I1: a push with the right signature is recorded as its exact bytes', async
   expect(counted).toEqual(['recorded'])
 })
 
-test('a POST to another path is a 404 and is reported; a GET, and a POST to the webhook, are not', async () => {
+test('a POST to a wrong path is a 404 and is reported; a GET there is a 404, but not reported', async () => {
   const { url, misdirected } = await startPublic()
   const sent = { method: 'POST', body: BODY, headers: { 'x-service-hmac-sha256': SIGNATURE } }
   const answers = [
@@ -106,7 +106,7 @@ test('a push gets 200 only after the recorder has settled, and 503 if it cannot 
   expect((await push(hinting.url, BODY)).headers.get('retry-after')).toBe('61')
 })
 
-test('the line of a push that was refused or not stored has the id of its trace', async () => {
+test('the log line of a push that was refused or not stored has its trace id', async () => {
   const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
   const { url, lines } = await startPublic({ submit: () => Promise.reject(new Error('SQLITE_FULL')) })
   const traced = { traceparent: `00-${traceId}-00f067aa0ba902b7-01` }
@@ -147,7 +147,7 @@ test('H7, H8: another transfer coding, or two Host headers, is a 400 and closes 
   expect(recorded).toEqual([])
 })
 
-test('H12: a client that expects a 100 gets it only if its headers are good', async () => {
+test('H12: a client that waits for a 100 before its body gets it only if its headers are good', async () => {
   const { port, recorded } = await startPublic()
   const expecting = (headers: readonly string[]) => rawPush([...headers, 'Expect: 100-continue'])
   expect((await raw(port, expecting([length(BODY)]))).text).toMatch(/^HTTP\/1\.1 401 /)
@@ -185,7 +185,7 @@ test('H17: pipelined pushes are each answered, in order', async () => {
 test('X7: bodies over the shared limit get a 503, and small ones are accepted', async () => {
   const { url, port, recorded } = await startPublic({ bytesInFlightMax: 40_000, connectionsMax: 10 })
   const large = 'x'.repeat(15_000)
-  // Each connection may always use 2,000 bytes, and 20,000 more go to whoever comes first. This one takes 13,000 of them and stays.
+  // Each of the 10 connections has 2,000 bytes of its own, and all share 20,000 more. This one takes 13,000 shared bytes and stays.
   const holder = connect(port, '127.0.0.1')
   for (const part of rawPush([signed(SIGNATURE), 'Content-Length: 15001'], large)) holder.write(part)
   const refused = async () => {
@@ -204,7 +204,7 @@ test('X7: bodies over the shared limit get a 503, and small ones are accepted', 
   expect(whole).toBe(true)
 })
 
-test('errors are problems with a fixed type and an id, which repeat no input or software name', async () => {
+test('an error answer has a fixed type and an id, and repeats no input and no software name', async () => {
   const { url } = await startPublic()
   const answer = await push(url, 'echo-me-not', {
     'x-service-hmac-sha256': createHmac('sha256', 'other').update('echo-me-not').digest('base64'),
@@ -235,7 +235,7 @@ test('X1: a stop finishes requests in flight, accepts no new ones, and ends', as
   const inFlight = raw(port, rawPush([signed(SIGNATURE), length(BODY)], BODY))
   await eventually(() => submitted)
   const stopped = server.stop(5000)
-  // A connection from the beginning of the stop may still get an answer, which says that it is the last.
+  // A connection that opened before the stop may still get one answer. So only the second request must fail.
   await fetch(`${url}/healthz`).catch(() => null)
   await expect(fetch(`${url}/healthz`)).rejects.toThrow()
   gate.resolve()
@@ -243,7 +243,7 @@ test('X1: a stop finishes requests in flight, accepts no new ones, and ends', as
   await stopped
 })
 
-test('X1: at a stop all pipelined pushes are answered, and only the last answer closes', async () => {
+test('X1: a stop answers all pipelined pushes, and only the last answer closes the connection', async () => {
   const gate = Promise.withResolvers<void>()
   let submitted = 0
   const { server, port } = await startPublic({

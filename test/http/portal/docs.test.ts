@@ -69,7 +69,7 @@ test('with a public URL the commands use it, and the Host header is ignored', as
   expect(shown.slice(shown.indexOf('<main'))).not.toContain('evil.example')
 })
 
-test('the table of routes is complete', async () => {
+test('the page /docs lists every route of the API', async () => {
   const body = await askDocs('')
   const document: { paths: Record<string, Record<string, unknown>> } = JSON.parse(readFileSync('docs/openapi.json', 'utf8'))
   const named = Object.entries(document.paths).flatMap(([path, methods]) =>

@@ -7,7 +7,7 @@ import { faultInTable, faultSentence } from '../../../src/http/portal/inbox/quar
 const NOW_MS = Date.UTC(2026, 10, 25, 14, 44)
 const shop = { id: '3', name: 'shop' }
 
-/** Returns the text of the page about an event, without tags. */
+/** Returns the sentence that the page shows for an event, without tags. */
 function told(event: string, detail: Readonly<Record<string, unknown>>): string {
   const row = charactersOf(eventTable([{ id: 1, atMs: NOW_MS, event, detail }], NOW_MS)).split('<td')[1] ?? ''
   return row.replaceAll(/^[^>]*>|<[^>]*>/g, '').trim()
@@ -63,7 +63,7 @@ test.each([
   expect(told(event, detail)).toBe(sentence)
 })
 
-test('for a push that was cut off, the page shows after how many bytes it ends', () => {
+test('a push that was cut off is shown with the number of bytes after which it ends', () => {
   const fault: BodyFault = { member: null, isMissing: false, from: 96, to: 96, found: '', unknown: [] }
   expect(charactersOf(faultSentence(fault))).toBe('It ends after 96 bytes.')
   expect(charactersOf(faultInTable(fault))).toBe('<small>ends after 96 bytes</small>')

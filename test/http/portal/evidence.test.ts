@@ -47,7 +47,7 @@ function visitAt(prefix: string): Visit {
   }
 }
 
-test.each(['', '/relay'])('the overview links to the evidence of a silence by its heading, prefix %o', (prefix) => {
+test.each(['', '/relay'])('when pushes are silent, the overview links to the evidence for it, prefix %o', (prefix) => {
   expect(overviewPage(visitAt(prefix), silent)).toContain(`<a href="${prefix}/carrier#pushes" class="btn">Show the evidence</a>`)
   expect(carrierPage(visitAt(prefix), silent)).toContain('<h2 id="pushes">Pushes: the evidence</h2>')
 })
@@ -60,7 +60,7 @@ test('the card of a silence names the path that the relay expects, and what poll
   expect(page).not.toContain('Nothing is lost')
 })
 
-test('pushes that arrive again are shown with since when, and when they are trusted', () => {
+test('pushes that arrive again are shown with their start and the end of the trial period', () => {
   const probation = { sinceMs: NOON - 600_000, untilMs: NOON + 1_200_000, pushes: 30 }
   const page = carrierPage(visitAt(''), { ...silent, pushes: { ...silent.pushes, health: 'lossy', probation } })
   expect(page).toContain('arriving again')
@@ -86,7 +86,7 @@ test('if pushes come but are not understood, the overview links to the inbox', (
   expect(carrierPage(visitAt(''), situation)).toContain('but the relay understands none of its pushes')
 })
 
-test('a resend that is under way is shown with what is left, and not offered again', () => {
+test('a resend that is under way is shown with what is left to send, and not offered again', () => {
   const endpoints = [{ endpointId: '3', name: 'shop', count: 1204 }]
   const missing = { sinceMs: 0, endpoints, more: true, resends: [{ endpointId: '3', name: 'shop', jobId: 12, queued: 3200 }] }
   const page = overviewPage(visitAt(''), { ...silent, missing })
@@ -94,7 +94,7 @@ test('a resend that is under way is shown with what is left, and not offered aga
   expect(page).not.toContain('Send them')
 })
 
-test('for a disk that fills up, the page shows its room, its use, and when pushes stop', () => {
+test('for a disk that fills up, the page shows its free space, its use, and when pushes stop', () => {
   const disk = { freeBytes: 300 * MB, freeBytesMin: 200 * MB, totalBytes: 40_000 * MB, storeBytes: 1200 * MB, path: '/data/relay.db' }
   const traffic = { ...silent.traffic, disk: [{ fromMs: NOON - 5 * 3_600_000, counts: { free: 500 * MB } }] }
   const page = overviewPage(visitAt(''), { ...silent, pushes: { ...silent.pushes, health: 'healthy' }, disk, traffic })
@@ -125,7 +125,7 @@ test('a full disk says that pushes are refused and polls stopped, and nothing is
   expect(carrier).not.toMatch(/>arriving<|>answers</)
 })
 
-test('a carrier whose last call failed is in the headline of a page without a problem', () => {
+test('without other problems, the headline says that the last call to the carrier failed', () => {
   const lastFailure = { reason: 'network', atMs: NOON - 40_000 } as const
   const carrier = { ...WELL.carrier, lastFailure, breaker: { state: 'closed', failures: 3, restMs: 0 } } as const
   const page = overviewPage(visitAt(''), { ...silent, pushes: WELL.pushes, carrier })

@@ -58,7 +58,7 @@ test.each([
   expect(() => html(texts, 'x')).toThrow(TypeError)
 })
 
-test('between attributes only markup is accepted, and inside an attribute none', () => {
+test('between attributes only markup is accepted, and in the value of an attribute only text', () => {
   expect(() => html`<p${' onclick="x"'}>`).toThrow(TypeError)
   expect(() => html`<p title="${markup('<b>')}">`).toThrow(TypeError)
   expect(charactersOf(html`<option${markup(' selected')}>${'a'}</option><script src="${'/a.js'}"></script><i>${'b'}</i>`)).toBe(

@@ -7,7 +7,7 @@ import { listenInTest } from '../../support/network/listen.ts'
 /** One more than the number of streams that may be open. */
 const READERS = 101
 
-/** Starts a server that hands out its answers, and streams without a heartbeat. */
+/** Starts a server that leaves each answer to the test, and streams that send no heartbeat. */
 async function start() {
   const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
   const streams = createLiveStreams({
@@ -19,7 +19,7 @@ async function start() {
   const answers: ServerResponse[] = []
   const server = createServer((_request, answer) => void answers.push(answer))
   const port = await listenInTest(server)
-  /** Sends a request, leaves, and resolves with the server's answer after that. */
+  /** Sends a request and disconnects. Resolves with the server's answer once the server has noticed. */
   const askAndLeave = async () => {
     const nth = answers.length
     const asked = request({ port, host: '127.0.0.1' }).on('error', () => undefined)

@@ -4,7 +4,7 @@ import { createConnectionSlots, proveConnection } from '../../../src/http/server
 
 const FIRST_REQUEST_MS = 10_000
 
-/** Makes a peer as the listener sees it. */
+/** Makes a connection as the listener sees it, without a network. */
 function peerOf(port: number) {
   const written: string[] = []
   const socket = Object.assign(new EventEmitter(), {
@@ -83,7 +83,7 @@ test('I16: if slots are short, the oldest connection without a whole request is 
   expect(closed(asked, second, third, fourth)).toEqual([false, true, false, false])
 })
 
-test('I16: if all connections have asked, the oldest one not proven is closed', () => {
+test('I16: if all connections have sent a request, the oldest unauthenticated one is closed', () => {
   const world = open(3)
   const peers = [world.connect(), world.connect(), world.connect()] as const
   for (const peer of peers) world.ask(peer)
@@ -92,7 +92,7 @@ test('I16: if all connections have asked, the oldest one not proven is closed', 
   expect(closed(...peers, newcomer)).toEqual([false, true, false, false])
 })
 
-test('I16: a connection that brought a signed push is never closed for a silent one', () => {
+test('I16: an authenticated connection is never closed to make room for a silent one', () => {
   const world = open(3)
   const peers = [world.connect(), world.connect(), world.connect()]
   for (const peer of peers) {

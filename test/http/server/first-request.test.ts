@@ -8,7 +8,7 @@ import { start } from '../harness.ts'
 
 const PATIENTLY = { timeout: 60_000 }
 const FIRST_REQUEST_MS = 10_000
-/** All other limits are so long that they play no part. */
+/** All limits but the first are too long to matter here. */
 const TIMEOUTS = { firstRequestMs: FIRST_REQUEST_MS, headersMs: 600_000, requestMs: 600_000, inactiveMs: 600_000 }
 const TLS = { cert: certificate, key: certificateKey }
 
@@ -40,7 +40,7 @@ async function open(transport: Transport, options: { readonly connectionsMax?: n
   return {
     server,
     dial,
-    /** Lets time pass until a connection is closed. The server may have accepted it late. */
+    /** Lets time pass until a connection is closed, repeatedly, because the server may accept the connection late. */
     async passUntilClosed(socket: Socket): Promise<void> {
       const waited = () => {
         nowMs += FIRST_REQUEST_MS
@@ -48,7 +48,7 @@ async function open(transport: Transport, options: { readonly connectionsMax?: n
       }
       await expect.poll(waited, PATIENTLY).toBe(true)
     },
-    /** Connects, including the TLS handshake if there is one. */
+    /** Connects, and completes the handshake of a TLS listener. `dial` does not. */
     async meet(): Promise<Socket> {
       if (transport === 'plain') return dial()
       const socket = connectTls({ port: server.port, host: '127.0.0.1', rejectUnauthorized: false })
@@ -73,7 +73,7 @@ describe.each(['plain', 'tls'] as const)('on a %s listener', (transport) => {
     ['sends half a body', 'meet', HALF_BODY],
     ['sends nothing of its handshake', 'dial', ''],
     ['sends half a handshake', 'dial', HALF_HANDSHAKE],
-  ] as const)('H15, F7, I16: a connection that %s is closed in time, one that has asked is not', async (_name, how, bytes) => {
+  ] as const)('H15, F7, I16: a connection that %s is closed, but not one that has sent a request', async (_name, how, bytes) => {
     const { dial, meet, passUntilClosed } = await open(transport)
     const control = await meet()
     expect(await answerOf(control)).toContain('200 OK')
@@ -83,7 +83,7 @@ describe.each(['plain', 'tls'] as const)('on a %s listener', (transport) => {
     expect(await answerOf(control)).toContain('200 OK')
   })
 
-  test('I16: silent connections in all slots are closed for one that asks, the oldest first', async () => {
+  test('I16: if silent connections take all slots, the oldest is closed for one that asks', async () => {
     const { dial, meet } = await open(transport, { connectionsMax: 8 })
     const proven = await meet()
     expect(await answerOf(proven, '/proven')).toContain('200 OK')

@@ -103,7 +103,7 @@ const typeOf = async (response: Response) => {
   return typeof problem === 'object' && problem !== null && 'type' in problem ? problem.type : null
 }
 
-test('the token endpoint answers with only a token, which may not be stored', async () => {
+test('the token endpoint answers with only a token, which no cache may store', async () => {
   const { login } = await startInternal()
   const response = await login({ username: 'shop', password: 'secret' })
   expect([response.status, response.headers.get('content-type'), response.headers.get('cache-control')]).toEqual([
@@ -146,7 +146,7 @@ test('an answer is sent unchanged, with its ETag, age, language and cache status
   ])
 })
 
-test('an answer about a parcel without news from the carrier has no Age', async () => {
+test('an answer whose age is unknown has no Age header', async () => {
   const { get } = await startInternal({ serve: async () => ({ ...answer, ageSeconds: null }) })
   expect((await get('/v1/status/AB123456789SE/all')).headers.has('age')).toBe(false)
 })
@@ -386,7 +386,7 @@ test.each([
   )
 })
 
-test('the line of a request that the carrier could not answer has its trace id', async () => {
+test('the log line of a request that the carrier could not answer has its trace id', async () => {
   const { get, lines } = await startInternal({
     serve: () => {
       throw new AppError('upstream_unavailable', 'The carrier cannot be asked now.')

@@ -29,7 +29,7 @@ const GET = 'GET / HTTP/1.1\r\nHost: relay\r\n\r\n'
 /** The server handles this many pipelined requests of a connection at once. */
 const AT_ONCE = 8
 
-/** Starts a server that answers when the test says so, and a connection with several requests at once. */
+/** Starts a server that answers when the test says so, and sends it several requests at once on one connection. */
 async function startHeld(requests: number) {
   const held: ServerResponse[] = []
   const server = await start((_req, res) => void held.push(res), {})
@@ -106,7 +106,7 @@ test('F9: connections with many requests take turns', async () => {
   for (const socket of sockets) socket.destroy()
 })
 
-test('F9: waiting requests are limited; over the limit the connection with most is closed', async () => {
+test('F9: over the limit of waiting requests, the connection with most of them is closed', async () => {
   const held: ServerResponse[] = []
   const server = await start((_req, res) => void held.push(res), { requestsWaitingMax: 1600 })
   const open = (requests: number) => {
@@ -159,7 +159,7 @@ test('H17: a thousand pipelined requests on a connection are each answered, in o
   socket.on('data', (chunk) => {
     said += chunk.toString()
   })
-  // The requests are long, because too many short ones would arrive at once for a connection's limit.
+  // The requests are long. Of short ones, more would arrive at once than may wait on one connection.
   const request = (nth: number) => `GET /${nth} HTTP/1.1\r\nHost: relay\r\nCookie: ${'x'.repeat(600)}\r\n\r\n`
   for (let nth = 0; nth < 1000; nth++) socket.write(request(nth))
   await expect.poll(() => said).toContain('answer /999;')

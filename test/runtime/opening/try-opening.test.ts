@@ -6,7 +6,7 @@ import { makePipe } from '../../support/network/named-pipe.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 const PATIENT_MS = 60_000
-/** Opens the first file, and hangs at the second, as on a disk whose server is gone. */
+/** A command that opens the first file and hangs at the second, as on a network disk whose server is gone. */
 const never = ['sh', '-c', 'echo 0; echo 1; exec sleep 1000']
 
 test('a file that never opens ends the trial at its deadline, and the error names it', async () => {

@@ -56,14 +56,14 @@ describe.each(engines)('administration on $name', (engine) => {
     }
   })
 
-  test('two simultaneous first requests for a secret get the same one, which is kept', async () => {
+  test('two simultaneous first requests for a secret get the same secret, which is stored', async () => {
     const { writes } = await openStore(NOON, engine)
     const [one, two] = await Promise.all([writes.tokenKeys(), writes.tokenKeys()])
     expect(Buffer.from(one.current)).toEqual(Buffer.from(two.current))
     expect(await writes.relayId()).toBe(await writes.relayId())
   })
 
-  test('a replaced token key verifies for a while; one replaced at once does not', async () => {
+  test('a replaced token key verifies for as long as the replacement says, which may be 0', async () => {
     const { writes } = await openStore(NOON, engine)
     const hex = ({ current, previous }: TokenKeys) => [
       Buffer.from(current).toString('hex'),
@@ -119,7 +119,7 @@ describe.each(engines)('administration on $name', (engine) => {
     expect(await reads.inspectParcel('3001')).toBeNull()
   })
 
-  test('the values of events that filters compare are known, a thousand of each member at most', async () => {
+  test('the event values that filters compare are listed, at most a thousand of each member', async () => {
     const { push, poll, record, reads } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'], detailedStatus: 'ArrivedT2', distributionType: 'Mailbox' })
     await push({ trackingIds: ['2001'], detailedStatus: 'ArrivedT2', distributionType: '' })

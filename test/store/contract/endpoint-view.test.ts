@@ -78,7 +78,7 @@ describe.each(engines)('failures of an endpoint on $name', (engine) => {
 })
 
 describe.each(engines)('the next probe of a failing endpoint on $name', (engine) => {
-  test.each([401, 503])('is shown by what waits, at the time at which it is made (answer %i)', async (status) => {
+  test.each([401, 503])('is shown, if something waits, with the time at which it is then made (answer %i)', async (status) => {
     const { push, run, reads, now, attempts, endpoint, underWay } = await openDeliveryWorld(engine, NOON, { statusOf: () => status })
     const view = async () => (await viewEndpoint(reads, await endpoint(), now())).nextProbe
     for (let parcel = 0; parcel < 5; parcel++) await push({ trackingIds: [`100${parcel}`] })
@@ -98,7 +98,7 @@ describe.each(engines)('the next probe of a failing endpoint on $name', (engine)
     expect(shown.length).toBeGreaterThan(3)
     const planned = await view()
     expect(planned?.atMs).toBeGreaterThan(now())
-    // The endpoint answers, so an event of another parcel need not wait for the pause. Without an answer it does.
+    // After a 401, an event of a parcel without waiting events is tried earlier than this probe. After a 503 it waits as long.
     expect((planned?.atMs ?? 0) - (planned?.ofNewMs ?? 0)).toEqual(status === 401 ? expect.toSatisfy((ms: number) => ms > 0) : 0)
   })
 
@@ -127,10 +127,10 @@ describe.each(engines)('an endpoint of the config that has refused an event on $
     const { claimed } = await writes.dispatchRound(round)
     const result = { kind: 'rejected', status: 401, retryAfterMs: null, durationMs: 1, answerStart: new Uint8Array() } as const
     await writes.dispatchRound({ ...round, settled: claimed.map((delivery) => ({ ...delivery, result, atMs: now(), random: 0.5 })) })
-    // The first start that notes the secrets does not know whether they have changed.
+    // The first start that stores the secrets cannot know whether they have changed.
     expect([await sync('a'), await sync('a')]).toEqual([1, 1])
     expect([await sync('b'), await sync('b')]).toEqual([2, 2])
-    // Another replica has stored the new ones before this one was reloaded.
+    // Here another replica has stored the new secrets before this replica was reloaded.
     expect([await sync('b', true), await sync('b')]).toEqual([3, 3])
   })
 })

@@ -48,14 +48,14 @@ describe.each(engines)('an erasure beside a rebuild on $name', (engine) => {
     expect(await tablesThatHold(store.path, ['GONE0001'])).toEqual([])
   })
 
-  test('a rebuild before the end of an erasure ties nothing erased to living parcels', async () => {
+  test('a rebuild during an erasure gives no erased identifier to a living parcel', async () => {
     const store = await open(engine)
     await store.erase('GONE0001')
     // A living parcel's push names the erased parcel, as pushes after an erasure may.
     const both = pushBody({ trackingIds: ['LAST0001', 'GONE0001'], eventTime: eventTime(1) })
     expect((await store.record(incomingPush(both, NOON))).outcomes).toMatchObject([{ kind: 'recorded' }])
     await changeStoredRows(store.path, 'delete from sighting where at_ms = ?', Date.parse(eventTime(1)))
-    // The erasure still has to search for mentions.
+    // The erasure has not yet searched the stored pushes for the identifier, which is done below.
     expect(await rebuildStore(store)).toMatchObject({ parcels: 2, changes: { entry: 1 }, conflicts: 0 })
     expect(await store.reads.findParcel('GONE0001')).toBeNull()
     expect((await store.reads.findParcel('LAST0001'))?.entries).toHaveLength(2)

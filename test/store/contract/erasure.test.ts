@@ -116,7 +116,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect(erased).toEqual([1])
   })
 
-  test('1.7: a push that names an erased identifier is not kept, and its other names are erased', async () => {
+  test('1.7: a push with an erased identifier is not stored, and its other identifiers are erased', async () => {
     const { path, push, forget } = await open(engine)
     await push({ trackingIds: ['GONE0001'], eventTime: at(1) })
     await forget('GONE0001')
@@ -209,7 +209,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect(items.map(encodeFeedItem)).toEqual([`{"sequence":2,"kind":"erased","parcel":{"id":"${id}"}}`])
   })
 
-  test('an erased identifier cannot be watched, and a list skips and reports it', async () => {
+  test('an erased identifier cannot be watched, and a list of identifiers to watch skips it', async () => {
     const { writes, reads, push, forget, now } = await open(engine)
     await push({ trackingIds: ['GONE0001'], eventTime: at(1) })
     await forget('GONE0001')

@@ -73,7 +73,7 @@ describe.each(engines)('the inbox on $name', (engine) => {
     expect(sizes.filter((size) => size > 0)).toEqual([3, 3])
   })
 
-  test('is filtered by when pushes were received, with any other filter', async () => {
+  test('is filtered by the time of receipt, alone or with any other filter', async () => {
     const { listed, dismiss } = await openInbox(engine)
     const came = (nth: number) => NOON + (nth + 1) * 1000
     expect(await listed({ fromMs: came(1), toMs: came(4) })).toEqual([3, 2, 1])
@@ -89,7 +89,7 @@ describe.each(engines)('the inbox on $name', (engine) => {
     expect(await listed({ toMs: came(1), parcel: '10010001' })).toEqual([0])
   })
 
-  test('is filtered by time without reading pushes of other hours, though ids have gaps', async () => {
+  test('is filtered by time without reading pushes of other hours, even if ids have gaps', async () => {
     const { reads, record, pass, inboxIds, path } = await openStore(NOON, engine)
     for (let hour = 0; hour < 20; hour++) await record(incomingPush(pushBody({ trackingIds: [`4004000${hour}`] }), pass(HOUR_MS)))
     const ids = await inboxIds()
@@ -175,7 +175,7 @@ describe.each(engines)('a dismissed push on $name', (engine) => {
     expect((await reads.inspectPush(idOf(0)))?.state).toBe('recorded')
   })
 
-  test('is in the audit trail with who dismissed it', async () => {
+  test('is in the audit trail with the name of who dismissed it', async () => {
     const { reads, writes, idOf } = await openInbox(engine)
     const target = { kind: 'push', id: String(idOf(2)) } as const
     const action = { atMs: NOON, by: ADMIN, action: 'push.dismissed', target, detail: {} } as const

@@ -25,7 +25,7 @@ const task = {
 } as const
 
 describe.each(engines)('operator events on $name', (engine) => {
-  test('they are listed newest first, in pages, each once', async () => {
+  test('are listed newest first, in pages, each once', async () => {
     const { writes, reads } = await open(engine)
     for (const minute of [0, 1, 1, 1, 2]) await writes.recordOperatorEvent(minute === 2 ? lossy : refused, NOON + minute * MINUTE_MS)
     const first = await reads.listOperatorEvents({ ...ANY, limit: 2 })
@@ -41,7 +41,7 @@ describe.each(engines)('operator events on $name', (engine) => {
     expect(new Set([...first, ...rest].map(({ id }) => id)).size).toBe(5)
   })
 
-  test('they are found by name and time, and show their other fields', async () => {
+  test('are found by name and time, and show their other fields', async () => {
     const { writes, reads } = await open(engine)
     for (const minute of [0, 1, 2, 3]) await writes.recordOperatorEvent(minute % 2 === 0 ? refused : lossy, NOON + minute * MINUTE_MS)
     const ofName = await reads.listOperatorEvents({ ...ANY, event: 'pushes_lossy' })
@@ -54,7 +54,7 @@ describe.each(engines)('operator events on $name', (engine) => {
     expect(await reads.listOperatorEvents({ ...ANY, event: 'pushes_lossy', toMs: NOON })).toEqual([])
   })
 
-  test('they are also sent if the config names an endpoint for them', async () => {
+  test('are also sent if the config names an endpoint for them', async () => {
     const { writes, told } = await open(engine)
     await writes.syncEndpoints([], NOON, 'http://operator.internal/')
     await writes.recordOperatorEvent(refused, NOON)
@@ -65,7 +65,7 @@ describe.each(engines)('operator events on $name', (engine) => {
     expect(await told()).toEqual([refused])
   })
 
-  test('a problem that many notice at once causes one event, and so does its end', async () => {
+  test('a problem that several callers report at once causes one event, and so does its end', async () => {
     const { writes, told } = await open(engine)
     const five = Array.from({ length: 5 })
     const begun = await Promise.all(five.map(() => writes.beginTrouble({ subject: 'credentials', event: refused, nowMs: NOON })))
@@ -77,7 +77,7 @@ describe.each(engines)('operator events on $name', (engine) => {
     expect(await writes.beginTrouble({ subject: 'credentials', event: refused, nowMs: NOON })).toBe(true)
   })
 
-  test('the first push quarantined for a reason is an event at once, growth hourly or at tenfold', async () => {
+  test('pushes quarantined for a reason cause an event at once, then hourly or at tenfold', async () => {
     const { writes, record, pass, now, told } = await open(engine)
     const garbage = (nth: number) => incomingPush(Buffer.from(`not JSON ${nth}`), now())
     const since = (hours: number) => new Date(NOON + hours * HOUR_MS).toISOString()
@@ -106,7 +106,7 @@ describe.each(engines)('operator events on $name', (engine) => {
     ])
   })
 
-  test('one event says that no push is understood any more, and one that most are again', async () => {
+  test('one event says that no push is understood, and another that most are understood again', async () => {
     const { writes, record, now, told } = await open(engine)
     const garbage = (nth: number) => incomingPush(Buffer.from(`not JSON ${nth}`), now())
     const good = (nth: number) => incomingPush(pushBody({ trackingIds: [`6100000${nth}`] }), now())

@@ -77,7 +77,7 @@ describe.each(engines)('the schedule of polls on $name', (engine) => {
     expect((await reads.counts(NOON)).parcels).toBe(1)
   })
 
-  test('keeps the facts about the carrier as they were last saved', async () => {
+  test('returns the facts about the carrier as they were last saved', async () => {
     const { writes } = await openStore(NOON, engine)
     expect(await writes.carrierMemory()).toBeNull()
     const memory = { atMs: NOON, days: [{ day: 20_513, calls: 7 }], pausedUntilMs: null, tokenPausedUntilMs: NOON + 1, refusal: null }

@@ -9,7 +9,7 @@ import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const eventTime = (nth: number) => new Date(Date.UTC(2026, 2, 1) + nth * 60_000).toISOString()
 
-/** Stores one parcel with many pushes, and some with one. */
+/** Stores one parcel with `many` pushes, and `few` parcels with one push each. */
 async function unequalParcels(engine: Engine, many: number, few: number, place: string | null = null) {
   const store = await openStore(NOON, engine, place)
   const pushes = Array.from({ length: many }, (_, nth) => incomingPush(pushBody({ eventTime: eventTime(nth) }), NOON))
@@ -38,7 +38,7 @@ describe.each(engines)('the stretches of a rebuild on $name', (engine) => {
     expect((await store.reads.findParcel('1001'))?.entries).toHaveLength(35)
   })
 
-  test('pushes that come while their parcel is read in pieces are not taken for errors', async () => {
+  test('pushes that arrive while their parcel is read in pieces are not reported as errors', async () => {
     const store = await unequalParcels(engine, 25, 0)
     let nth = 100
     const meanwhile = () => store.push({ eventTime: eventTime(nth++) })

@@ -5,7 +5,7 @@ import { engines } from '../../support/store/engines.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
 describe.each(engines)('refused pushes on $name', (engine) => {
-  test('what two processes have refused is known to both, once it is saved, and over restarts', async () => {
+  test('two processes know each other’s refused pushes once they are saved, even after a restart', async () => {
     const { writes, reads, now, pass } = await openStore(NOON, engine)
     const open = (process: string) => createRefusedPushes({ write: writes, reads, process, clock: { now } })
     const [one, two] = [open('one'), open('two')]

@@ -16,7 +16,7 @@ function settled({ body: _body, previousSequence: _previous, ...delivery }: Clai
   return { ...delivery, result, atMs: NOON, random: 0.5 }
 }
 
-/** Stores three events of one parcel for an endpoint, which are sent only when the test asks for a round. */
+/** Stores three events of one parcel for an endpoint. They are claimed only when the test asks for a round. */
 async function openThree(engine: Engine) {
   const store = await openStore(NOON, engine)
   const { id } = await addEndpoint(store.writes, NOON)
@@ -52,7 +52,7 @@ const QUEUED = ['queued', null]
 const MARKED = ['queued', 'skipped']
 const SKIPPED = ['dead', 'skipped']
 
-describe.each(engines)('what is skipped on $name', (engine) => {
+describe.each(engines)('skipping deliveries on $name', (engine) => {
   test('a delivery skipped during its attempt keeps its state, and its successors wait', async () => {
     const { begin, skip, round, underWay, states, list } = await openThree(engine)
     const first = await begin()
@@ -70,7 +70,7 @@ describe.each(engines)('what is skipped on $name', (engine) => {
     ['timed out', failed('timeout'), SKIPPED],
     ['interrupted', failed('interrupted'), SKIPPED],
     ['given up', failed('body_gone'), SKIPPED],
-  ] as const)('skipped during its attempt, which is then %s, a delivery ends and its successor goes', async (_how, result, end) => {
+  ] as const)('a delivery skipped during an attempt that is then %s ends, and its successor is sent', async (_how, result, end) => {
     const { begin, skip, round, states, list, idOf } = await openThree(engine)
     const first = await begin()
     await skip(0)
@@ -110,7 +110,7 @@ describe.each(engines)('what is skipped on $name', (engine) => {
     expect(await states()).toEqual([QUEUED, SKIPPED, QUEUED])
   })
 
-  test('a claim that is skipped before it is sent is given back', async () => {
+  test('the claim of a delivery that is skipped before it is sent is given back', async () => {
     const { begin, skip, round, underWay, id } = await openThree(engine)
     const first = await begin()
     await skip(0)
@@ -150,7 +150,7 @@ describe.each(engines)('what is skipped on $name', (engine) => {
     expect([await skip(0), (await states())[0]]).toEqual(['ended', SKIPPED])
   })
 
-  test('a retry takes back the skip of a delivery during its attempt', async () => {
+  test('a retry cancels the skip of a delivery during its attempt', async () => {
     const { begin, skip, round, writes, underWay, states } = await openThree(engine)
     const first = await begin()
     await skip(0)
@@ -161,7 +161,7 @@ describe.each(engines)('what is skipped on $name', (engine) => {
     expect([claimed, (await states())[0]]).toEqual([[], ['retrying', null]])
   })
 
-  test('a retry that is refused because the endpoint is disabled takes back no skip', async () => {
+  test('a retry that is refused because the endpoint is disabled cancels no skip', async () => {
     const { begin, skip, writes, change, states } = await openThree(engine)
     const first = await begin()
     await skip(0)

@@ -4,7 +4,7 @@ import { engines, openBareStore } from '../../support/store/engines.ts'
 import { storedRows } from '../../support/store/stored-rows.ts'
 
 const bytes = (text: string) => Buffer.from(text)
-/** Gives the next sequence to an event without a parcel. */
+/** Queues an event without a parcel, which takes the next sequence. */
 const queueOne = (tx: WriteTx, endpointId: string) => tx.queueComposed({ endpointId, parcelId: 0, body: bytes('{}'), nowMs: 0 })
 const sequencesIn = async (place: string) =>
   (await storedRows<{ sequence: number }>(place, 'select sequence from delivery order by sequence')).map(({ sequence }) => sequence)
@@ -37,7 +37,7 @@ describe.each(engines)('transactions on $name', (engine) => {
     expect(String(await store.transaction((tx) => tx.loadSetting('n')))).toBe('50')
   })
 
-  test('simultaneous sequences are all different, and a later one is higher', async () => {
+  test('sequences taken at the same time are all different, and one taken later is higher', async () => {
     const { place, store } = await openBareStore(engine)
     const endpointId = await store.transaction((tx) => tx.reserveEndpoint(0))
     await Promise.all(Array.from({ length: 50 }, () => store.transaction((tx) => queueOne(tx, endpointId))))

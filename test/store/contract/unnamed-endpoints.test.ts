@@ -45,7 +45,7 @@ describe.each(engines)('7.4: an endpoint that no config names on $name', { timeo
     expect(await states()).toEqual([])
   })
 
-  test('starts its time over after it was named in between', async () => {
+  test('waits the whole removeAfter again after the config has named it in between', async () => {
     const { name, states, look } = await openNamed(engine)
     await name()
     expect(await look(REMOVE_AFTER_MS - 1)).toEqual([])

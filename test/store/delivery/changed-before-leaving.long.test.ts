@@ -124,7 +124,7 @@ async function openRelay(engine: Engine) {
 const ROTATED = 'another key of the endpoint'
 
 describe.each(engines)('O16: an attempt that waits for its connection, on $name,', (engine) => {
-  test('is sent if nothing has changed, even if a review of the order runs meanwhile', async () => {
+  test('is sent if nothing has changed, even if the dispatcher reviews the order meanwhile', async () => {
     const { begin, relay, connect, untilState, arrived, posts } = await openRelay(engine)
     await begin()
     relay.review()
@@ -134,7 +134,7 @@ describe.each(engines)('O16: an attempt that waits for its connection, on $name,
   })
 
   test.each(['before', 'after'] as const)(
-    'sends nothing if its endpoint is disabled, and it connects %s the dispatcher knows that',
+    'sends nothing if its endpoint is disabled (connected %s the dispatcher knows that)',
     async (order) => {
       const { begin, change, relay, connectToTheEnd, look, untilState, arrived, delivery } = await openRelay(engine)
       await begin()
@@ -165,7 +165,7 @@ describe.each(engines)('O16: an attempt that waits for its connection, on $name,
   })
 
   test.each(['before', 'after'] as const)(
-    'starts over uncounted with the new URL, if it connects %s the dispatcher knows that',
+    'starts over with the new URL, without counting (connected %s the dispatcher knows it)',
     async (order) => {
       const { begin, change, urlOf, relay, connectToTheEnd, look, untilState, arrived, delivery, posts } = await openRelay(engine)
       await begin()
@@ -193,7 +193,7 @@ describe.each(engines)('O16: an attempt that waits for its connection, on $name,
   })
 
   test.each(['before', 'after'] as const)(
-    'does not start over with a new key if it is skipped, and connects %s that is known',
+    'does not start over with a new key if it is skipped (connected %s that is known)',
     async (order) => {
       const { begin, change, skip, relay, look, connectToTheEnd, untilState, arrived, delivery, posts } = await openRelay(engine)
       await begin()

@@ -136,7 +136,7 @@ const held = (...claimed: readonly ClaimedDelivery[]): DispatchRound['inFlight']
   Object.fromEntries([...Map.groupBy(claimed, ({ endpointId }) => endpointId)].map(([id, of]) => [id, of.map((one) => one.deliveryId)]))
 
 describe.each(engines)('the dispatcher on $name', (engine) => {
-  test('ended attempts make room for others, up to a limit until their ends are saved', async () => {
+  test('ended attempts make room for others, up to a limit of results that are not saved yet', async () => {
     const { underWay, sent, turns, answer, answerAll, look, pushParcels } = await openRelay(engine)
     await pushParcels(9)
     await look()
@@ -177,7 +177,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
   test('an endpoint with a rate gets no more claims than it may be sent at once', async () => {
     const { turns, underWay, answerAll, look, pushParcels } = await openRelay(engine, { ratePerSecond: 5 })
     await pushParcels(5)
-    // The first round only learns that the endpoint has a rate.
+    // The dispatcher does not know the endpoint's rate before the first round.
     for (let nth = 0; nth < 3; nth++) {
       await look()
       await answerAll()
@@ -271,7 +271,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(new Set(sent).size).toBe(8)
   })
 
-  test('while results cannot be saved nothing more is sent; afterwards each delivery is, once', async () => {
+  test('while results cannot be saved nothing is sent; afterwards each delivery is sent once', async () => {
     const { sent, answerAll, look, elapse, pushParcels, failTurns } = await openRelay(engine)
     await pushParcels(5)
     await look()
@@ -311,14 +311,14 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(turns.at(-1)?.settled).toHaveLength(CONCURRENCY)
   })
 
-  test('a round is requested 5 ms after an attempt ends, or once as many ended as may run', async () => {
+  test('a round is requested 5 ms after an attempt ends, or when as many have ended as may run', async () => {
     const { wakes, now, answer, answerAll, look, pushParcels } = await openRelay(engine, { concurrency: 3 })
     await pushParcels(11)
     await look()
     wakes.length = 0
     for (let nth = 0; nth < 4; nth++) await answer()
     expect(wakes).toEqual([now() + 5, null, null])
-    // All other deliveries have been claimed by now.
+    // Claim all other deliveries before the wakes are counted.
     await look()
     wakes.length = 0
     for (let nth = 0; nth < 3; nth++) await answerAll()
@@ -336,7 +336,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     for (let nth = 0; nth < 4; nth++) await answer()
     letTurnsEnd()
     await passing
-    // Two claims were waiting.
+    // The first two posts send claims that waited before the first turn.
     expect(did).toEqual(['turn', 'post', 'post', 'turn', 'post', 'post'])
   })
 

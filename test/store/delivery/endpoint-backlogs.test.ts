@@ -5,11 +5,11 @@ import { engines } from '../../support/store/engines.ts'
 import { changeStoredRows } from '../../support/store/stored-rows.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
-/** One query counts 20,000 deliveries. All of these need three queries, and those of one parcel need two. */
+/** One query counts at most 20,000 deliveries. So all deliveries need three queries, and those of the largest parcel need two. */
 const DELIVERIES = 45_000
 const OF_ONE_PARCEL = 25_000
 
-/** `parcelOf`: SQL for the parcel id, in terms of `n`, which begins at 0. */
+/** Stores deliveries of an endpoint. `parcelOf`: the SQL expression for the parcel id of delivery `n`, counted from 0. */
 async function fill(path: string, endpointId: string, state: number, count: number, parcelOf: string): Promise<void> {
   await changeStoredRows(
     path,

@@ -70,7 +70,7 @@ describe.each(engines)('endpoints that start at a sequence on $name', (engine) =
     await first.close()
     const second = await open()
     await push(second, 6)
-    // On PostgreSQL other replicas may write, so it takes another round to know that the endpoint has caught up.
+    // On PostgreSQL other replicas may write. So one more round must find nothing before the endpoint has caught up.
     expect(await replayFeed(second, 2)).toBe(engine.name === postgres.name ? 4 : 3)
     await second.close()
     const inOrder = 'select sequence from delivery where endpoint_id = ? order by id'

@@ -81,7 +81,7 @@ describe.each(engines)('the health of an endpoint on $name', (engine) => {
     expect(accepted).toHaveLength(2)
   })
 
-  test('O6: a delivery that alone is refused dies, and a replay restarts its schedule', async () => {
+  test('O6: a delivery dies if it alone is refused, and a replay restarts its schedule', async () => {
     const { push, pass, turn, writes, reads, id, now } = await startEndpoint(engine)
     await push(at(1))
     const [refused] = (await turn()).claimed

@@ -26,7 +26,7 @@ async function openReplays(engine: Engine) {
 }
 
 describe.each(engines)('a replay that selects nothing says why on $name', (engine) => {
-  test('the event is none, is of another parcel, was not sent, or was sent and is in another state', async () => {
+  test('the event is unknown, of another parcel or filtered out, or its delivery in another state', async () => {
     const { push, add, sequences, whyNone } = await openReplays(engine)
     const { id, take } = await add({ name: 'shop', filters: { ...noFilters, status: ['DeliveryStarted'] } })
     await push({ trackingIds: ['1001'], status: 'DeliveryStarted' })
@@ -46,7 +46,7 @@ describe.each(engines)('a replay that selects nothing says why on $name', (engin
     expect(await whyNone(id, { sequence: unwanted + 1 })).toBe(`There is no event ${unwanted + 1}: the feed ends at ${unwanted}.`)
   })
 
-  test('the endpoint was set up later, or the event is one that endpoints are not sent', async () => {
+  test('the endpoint was added later, or events of this kind are not sent to endpoints', async () => {
     const { push, poll, add, sequences, whyNone } = await openReplays(engine)
     await push({ trackingIds: ['1001'], status: 'DeliveryStarted', eventTime: '2026-03-01T11:00:00Z' })
     await poll({

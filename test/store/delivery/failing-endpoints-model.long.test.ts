@@ -10,8 +10,8 @@ const PARCELS = 25
 const SEEDS = Array.from({ length: 8 }, (_, nth) => 20_260_301 + nth)
 
 /**
- * Simulates an hour or two of an endpoint that is sometimes down and never accepts certain events, and of a relay that is killed. Then the
- * endpoint works, and all that is left must be sent. Returns the faults as text.
+ * Simulates one or two hours in which an endpoint is sometimes down and never accepts certain events, and in which the relay is killed. Then
+ * the endpoint works, and all waiting events must be sent. Returns the faults that it found, as text.
  */
 async function live(
   engine: Engine,
@@ -21,14 +21,14 @@ async function live(
   const { below } = drawWith(random)
   const wrong: string[] = []
   const poisonous = new Set<number>()
-  /** The sequences of each parcel in order, and those that the receiver has accepted. */
+  /** `queued`: the sequences of each parcel in order. `told`: the sequences that the endpoint has accepted. */
   const queued = new Map<number, number[]>()
   const told = new Set<number>()
   let isDown = false
   let sequence = 0
   const poison = seed % 2 === 0 ? 422 : 500
   let probes = 0
-  /** When the endpoint last recovered, and which deliveries waited then. */
+  /** When the endpoint last recovered, and the sequences that waited for it then. Null: it is failing, or has never failed. */
   let woken: { readonly atMs: number; readonly waiting: Set<number> } | null = null
   let wasFailing = false
 

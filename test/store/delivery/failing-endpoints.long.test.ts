@@ -12,7 +12,7 @@ const ofParcel = (parcel: number, second = 0) => ({
   eventTime: new Date(Date.parse('2026-03-01T10:00:00Z') + second * 1000).toISOString(),
 })
 
-/** Opens an endpoint that is down until it is mended. `statusOf` overrides single answers. */
+/** Opens an endpoint that is down until the test mends it. `statusOf` overrides single answers. */
 async function openDown(engine: Engine, rest: { readonly statusOf?: (delivery: ClaimedDelivery, upAtMs: number) => number | null } = {}) {
   let upAtMs = Number.POSITIVE_INFINITY
   const world = await openDeliveryWorld(engine, NOON, {
@@ -42,7 +42,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
     select ${id}, 1000000 + n, 1000000 + n, 0, (select inbox_id from delivery), 1, 0, ${NOON}, ${NOON} from nth`
     await changeStoredRows(path, asPushed)
     await run(now() + HOUR_MS)
-    // The attempts are those before the failure was noticed, probes after 5, 10, 20 ... 160 s, and then one every five minutes.
+    // There are a few attempts before the failure is noticed, then probes after 5, 10, 20 ... 160 s, and then one every five minutes.
     expect(attempts.length).toBeLessThan(50)
     expect(await storedNumber(path, 'select count(*) from attempt')).toBe(attempts.length)
     const before = attempts.length
@@ -79,7 +79,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect(attempts).toHaveLength(before + 1)
     })
 
-    test('O7: is disabled after 120 h of nothing but failures, including those before a restart', async () => {
+    test('O7: is disabled after 120 h with failures only, which a restart does not start anew', async () => {
       const { now, run, kill, pushParcels, endpoint } = await openDown(engine)
       await pushParcels(3)
       // Probes every five minutes take long to simulate, so most hours are only added to the stored sum.
@@ -105,7 +105,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect((await endpoint()).health).toMatchObject({ probing: null, failingSinceMs: null })
     })
 
-    test('is sent everything when an operator retries it, and one delivery when that is retried', async () => {
+    test('is sent all if an operator retries the endpoint, and one delivery if that is retried', async () => {
       const { now, run, writes, attempts, mend, pushParcels, countOf, endpoint, id, reads } = await openDown(engine)
       await pushParcels(30)
       await run(now() + HOUR_MS)

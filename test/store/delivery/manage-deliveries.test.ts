@@ -37,7 +37,7 @@ async function openReplays(engine: Engine, selected: number) {
   return {
     replay: (body: object) => manage.replayMany(id, body, { by: OPERATOR, left: leaving.signal }),
     stretches: () => stretches,
-    /** After this many batches the caller leaves, or the relay stops. */
+    /** Makes the caller leave, or the relay stop, after this many batches. */
     afterStretches(count: number, who: 'asker' | 'relay') {
       afterStretch = () => {
         if (stretches === count) (who === 'asker' ? leaving : stopping).abort()
@@ -47,14 +47,14 @@ async function openReplays(engine: Engine, selected: number) {
 }
 
 describe.each(engines)('replays of many deliveries on $name', (engine) => {
-  test('a replay ends where it is when its caller leaves', async () => {
+  test('a replay queues no further batch after its caller has left', async () => {
     const { replay, stretches, afterStretches } = await openReplays(engine, 10_000)
     afterStretches(3, 'asker')
     expect(await replay({ since: 0 })).toEqual({ kind: 'replayed', count: 300 })
     expect(stretches()).toBe(3)
   })
 
-  test('a replay ends where it is when the relay stops, and says how far it came', async () => {
+  test('a replay queues no further batch when the relay stops, and says how many it has queued', async () => {
     const { replay, stretches, afterStretches } = await openReplays(engine, 10_000)
     afterStretches(2, 'relay')
     await expect(replay({ since: 0 })).rejects.toMatchObject({
@@ -64,7 +64,7 @@ describe.each(engines)('replays of many deliveries on $name', (engine) => {
     expect(stretches()).toBe(2)
   })
 
-  test('a replay of more than 10,000 is a job, and the exact number is not counted', async () => {
+  test('a replay of more than 10,000 deliveries becomes a job, without an exact count', async () => {
     const { replay, stretches } = await openReplays(engine, 1_400_000)
     expect(await replay({ since: 0, dryRun: true })).toMatchObject({ kind: 'counted', count: 10_001, parcels: 1, more: true })
     expect(await replay({ since: 0 })).toMatchObject({ kind: 'job', job: { state: 'waiting', by: 'admin', task: { kind: 'replay' } } })

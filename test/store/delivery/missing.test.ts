@@ -136,7 +136,7 @@ describe.each(engines)('events that an endpoint never received on $name', (engin
     expect(timesIn(await take())).toEqual([...EARLY, '2026-03-01T11:30:00Z'])
   })
 
-  test('an order for a parcel, a sequence or a time sends only that', async () => {
+  test('a resend can be limited to a parcel, a sequence or a time', async () => {
     const { add, learnLate, list, replay, pass, now } = await openMissing(engine)
     const { id, take } = await add('shop')
     await learnLate('1001', EARLY.slice(0, 1))
@@ -156,7 +156,7 @@ describe.each(engines)('events that an endpoint never received on $name', (engin
     expect(await list(id)).toEqual([])
   })
 
-  test('what was recorded before the oldest delivery that is kept is left out', async () => {
+  test('events recorded before the oldest stored delivery do not count as missing', async () => {
     const { add, learnLate, list, replay, writes, pass } = await openMissing(engine)
     const { id, take } = await add('shop')
     await learnLate('1001', EARLY.slice(0, 1))
@@ -169,7 +169,7 @@ describe.each(engines)('events that an endpoint never received on $name', (engin
     expect(await replay(id)).toMatchObject({ kind: 'replayed', count: 0 })
   })
 
-  test('the events of an erased parcel are missing nowhere', async () => {
+  test('the events of an erased parcel do not count as missing', async () => {
     const { add, learnLate, list, replay, writes, now } = await openMissing(engine)
     const { id } = await add('shop')
     await learnLate()
@@ -180,7 +180,7 @@ describe.each(engines)('events that an endpoint never received on $name', (engin
     expect(await replay(id)).toEqual({ kind: 'replayed', count: 2 })
   })
 
-  test('a job sends what is missing a batch at a time, and goes on after its last batch', async () => {
+  test('a job sends missing events in batches until none is left', async () => {
     const { add, learnLate, list, turn, writes, reads, now } = await openMissing(engine)
     const { id, take } = await add('shop')
     await learnLate('1001')
@@ -196,7 +196,7 @@ describe.each(engines)('events that an endpoint never received on $name', (engin
     expect(timesIn(await take()).toSorted()).toEqual([...EARLY, ...EARLY.slice(1)].toSorted())
   })
 
-  test('the summary names the resends under way, with how many they have queued', async () => {
+  test('the summary names the resends under way, with the number of events they have queued', async () => {
     const seen: unknown[] = []
     const store = await openMissing(engine, async () => void seen.push(await store.summary.recent()))
     const { add, learnLate, replay, summary, writes, now, reads } = store
@@ -219,7 +219,7 @@ describe.each(engines)('events that an endpoint never received on $name', (engin
     })
   })
 
-  test('a count that was kept is not shown after a resend', async () => {
+  test('the summary does not show a count from before a resend after it', async () => {
     const { add, learnLate, replay, summary } = await openMissing(engine)
     const { id } = await add('shop')
     const times = Array.from({ length: 210 }, (_, nth) => new Date(NOON - 8 * HOUR + nth * 1000).toISOString().replace('.000', ''))

@@ -50,7 +50,7 @@ describe.each(engines)('skipped deliveries on $name', (engine) => {
   test.each([
     [200, ['delivered', null]],
     [500, ['dead', 'skipped']],
-  ] as const)('skipped under way and answered %i, a delivery is as answered, and its successor goes', async (status, expected) => {
+  ] as const)('a delivery skipped during an attempt answered %i ends, and its successor is sent', async (status, expected) => {
     const { run, now, skip, standing, attempts } = await openTwo({ first: status, latencyMs: 1000 })
     await run(now() + 100)
     expect(await skip(0)).toBe('done')

@@ -72,7 +72,7 @@ interface Owed {
   readonly from: number
   /** Each range with backfill: the index of its first message, and the index after its last. */
   readonly backfill: [from: number, to: number][]
-  /** The indexes of backfill messages that were sent afterwards, because it had missed them. */
+  /** The indexes of backfill messages that were sent afterwards, because the endpoint had missed them. */
   readonly sentLater: Set<number>
 }
 

@@ -46,7 +46,7 @@ async function start(engine: Engine) {
 }
 
 describe.each(engines)('members that change at every poll on $name', (engine) => {
-  test('2: if only a member changes at every poll, the polls are not all kept', async () => {
+  test('2: if only a member changes at every poll, a parcel does not grow with each poll', async () => {
     const { pollOnce, served, path } = await start(engine)
     for (let age = 1; age <= ANSWERS_MAX; age++) await pollOnce(age)
     const before = await rowsOf(path)
@@ -57,7 +57,7 @@ describe.each(engines)('members that change at every poll on $name', (engine) =>
     expect(await served()).toMatchObject({ statuses: ages, ageSeconds: 100 * POLLS })
   })
 
-  test('2.4: of equal listings the one asked for last is kept whole, in any order', async () => {
+  test('2.4: of two equal listings, the one asked for last is kept whole, in either order', async () => {
     const { poll, served } = await start(engine)
     const listed = (...weights: readonly number[]) => weights.map((weight) => ({ eventTimestamp: times[0] ?? '', weight }))
     await poll({ askedAtMs: NOON + 2, statuses: listed(3, 4) })

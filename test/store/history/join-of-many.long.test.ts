@@ -27,7 +27,7 @@ const open = (engine: Engine, path: string) =>
   openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
 const KEY = ['at_ms', 'time_form', 'content_id', 'listing', 'ordinal']
 
-/** Observations of two to eight parcels that nothing joins yet. Parcels share some observations. */
+/** Generates observations of two to eight parcels, which no observation joins. The parcels have some observations in common. */
 const parcels = observations
   .chain((said) => fc.array(fc.subarray([...said], { minLength: 1 }), { minLength: 2, maxLength: 8 }))
   .map((all) =>

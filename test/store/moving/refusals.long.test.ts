@@ -35,7 +35,7 @@ test.each(engines)('a moved store on $name names the new store, and can be taken
   const left = await reads.listLeftStores()
   await reads.close()
   expect(left.map(({ name }) => name)).toEqual([movesOf(engine).nameOf(next.place)])
-  // It holds what it held, and the name of the new store, which is left behind now.
+  // Its contents are unchanged, except that it now names the new store as one that was left behind.
   await changeStoredRows(old.place, "delete from setting where name = 'left-stores'")
   expect(await contentsOf(old)).toEqual(before)
   expect(await movesOf(engine).undo(old.place, 0)).toBeNull()
@@ -152,7 +152,7 @@ test('a store stays moved if its switch ends while another replica clears leftov
   await untilWaiting(opened.move)
   await opened.move.pause()
   const holding = await openTestPool(old.place).connect()
-  // The other replica has read the mark, and now waits for the table of replicas.
+  // The other replica reads that a move is under way, and then waits for the lock on the table of replicas.
   await holding.query('begin; lock table replica')
   const cleared = postgresMoves.clear(old.place, NOW_MS)
   const waits = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
@@ -191,7 +191,7 @@ test('a move whose job was cancelled just before the switch does not switch', as
   }
 })
 
-test('an abandoned move does not wait for a long reader, and others clear it later', async () => {
+test('an abandoned move does not wait for a long reader, and is cleared later', async () => {
   const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   await untilWaiting(opened.move)

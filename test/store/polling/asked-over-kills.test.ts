@@ -24,11 +24,11 @@ async function openRuns() {
   return { start, setClock }
 }
 
-test('P13: after a kill and a clock put back, a request to the carrier is dated after the last', async () => {
+test('P13: after a kill and a clock put back, a request is dated later than the one before it', async () => {
   const { start, setClock } = await openRuns()
   const killed = await start()
   await killed.askedAtMs()
-  // Calls are saved in advance, so this one saves nothing.
+  // The first request saved some calls in advance, so this one saves nothing.
   setClock(NOON + 40_000)
   const last = await killed.askedAtMs()
   setClock(NOON - HOUR_MS)

@@ -16,7 +16,7 @@ describe.each(engines)('times of the carrier that are ahead of the relay, on $na
     const store = await openStore(NOON, engine)
     const stateOf = async (id: string) => {
       const found = await store.reads.inspectParcel(id)
-      if (found === null) throw new Error(`nobody knows ${id}`)
+      if (found === null) throw new Error(`no parcel has the identifier ${id}`)
       return found.state
     }
     const dueIn = async (id: string) => {

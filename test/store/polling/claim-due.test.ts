@@ -8,7 +8,7 @@ import { engines } from '../../support/store/engines.ts'
 import { changeStoredRows } from '../../support/store/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
-/** At most some seconds, and different for each parcel. Ids grow by one, or by 10,000 where replicas reserve ranges of them. */
+/** SQL for a number of milliseconds below ten seconds, different for each parcel. Ids grow by one, or by 10,000 if replicas reserve ranges. */
 const APART = 'id % 9973'
 
 const iso = (atMs: number) => new Date(atMs).toISOString()

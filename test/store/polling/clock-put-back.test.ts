@@ -12,10 +12,10 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     const store = await openStore(NOON, engine)
     const stateOf = async (id: string) => {
       const found = await store.reads.inspectParcel(id)
-      if (found === null) throw new Error(`nobody knows ${id}`)
+      if (found === null) throw new Error(`no parcel has the identifier ${id}`)
       return found.state
     }
-    /** `meanwhile`: what is done after the jump, before the relay sees it. */
+    /** Puts the clock back by an hour, runs `meanwhile`, and then lets the relay notice the jump. */
     const putBack = async (meanwhile = async () => {}) => {
       const sinceMs = store.pass(-HOUR_MS)
       await meanwhile()
@@ -26,7 +26,7 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     return { ...store, stateOf, putBack }
   }
 
-  test('P13: a parcel’s times in the future move to now, and its next check moves too', async () => {
+  test('P13: times of a parcel that are now in the future become now, and its next check moves too', async () => {
     const { poll, push, stateOf, putBack } = await world()
     await push({ trackingIds: ['1001'], eventTime: iso(NOON - MINUTE_MS) })
     await poll({ asked: '1001', trackingIds: ['1001'], statuses: [{ eventTimestamp: iso(NOON - MINUTE_MS) }] })

@@ -114,7 +114,7 @@ test('DOMAIN 6.1: a carrier that is down is probed, and only polled parcels coun
   expect(failures).toBe(asked.length)
 })
 
-/** Passes `count` days. The poller wakes a few times in each. */
+/** Lets `count` days pass. The poller wakes four times a day. */
 async function days(count: number, { second, pass }: Pick<Awaited<ReturnType<typeof openFailing>>, 'second' | 'pass'>): Promise<void> {
   for (let at = 0; at < count * 4; at++) {
     await second()

@@ -5,7 +5,7 @@ import { engines } from '../../support/store/engines.ts'
 import { changeStoredRows } from '../../support/store/stored-rows.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
-/** At most some seconds, and different for each parcel. Ids grow by one, or by 10,000 where replicas reserve ranges of them. */
+/** SQL for a number of milliseconds below ten seconds, different for each parcel. Ids grow by one, or by 10,000 if replicas reserve ranges. */
 const APART = 'id % 9973'
 
 const iso = (atMs: number) => new Date(atMs).toISOString()
@@ -16,7 +16,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     const { writes, path, poll, pass, now, parcelIdOf } = await openStore(NOON, engine)
     const backlog = casesOf(2600, 1300)
     await writes.watchMany({ identifiers: Array.from({ length: backlog }, (_, at) => named(at)), nowMs: NOON })
-    // All are delivered and checked, so that little is expected of them, and overdue for hours.
+    // All parcels are delivered and checked, so their polls have little value, and all have been overdue for hours.
     await changeStoredRows(
       path,
       `UPDATE parcel SET latest_status = 'DeliverySucceeded', latest_at_ms = ?, checked_at_ms = ?, next_poll_at_ms = ? + ${APART}`,

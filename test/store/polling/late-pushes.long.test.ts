@@ -39,7 +39,7 @@ describe.each(engines)('late pushes on $name', (engine) => {
     ['in their own order', MINUTES],
     ['newest first', MINUTES.toReversed()],
     ['in no order', [4, 1, 7, 2, 6, 3, 5]],
-  ])('6.6: each late push of backfill is sent, though the first changes the known start: %s', async (_, order) => {
+  ])('6.6: each late push of backfill is sent to endpoints without backfill, once: %s', async (_, order) => {
     const { push, plain, backfill } = await startAsked(engine)
     for (const minute of [...order, ...order]) await push(pushed(minute))
     expect(bodiesOf(await plain.take())).toEqual(order.map(bodyOf))
@@ -57,7 +57,7 @@ describe.each(engines)('late pushes on $name', (engine) => {
 
   test('6.6: a push that joins two parcels reveals the backfill of both', async () => {
     const { push, poll, plain } = await startAsked(engine)
-    // These pushes belong to the same parcel, as the join will show, but its entries are already known by the poll.
+    // These pushes report entries that the poll has already found, but the relay cannot know that before the join.
     await push({ ...pushed(3), trackingIds: ['2002'] })
     await push({ ...pushed(5), trackingIds: ['2002'] })
     expect(minutesOf(await plain.take())).toEqual([3, 5])

@@ -26,7 +26,7 @@ describe.each(engines)('long polls on $name', (engine) => {
           async poll({ parcelId, identifiers: [identifier = ''] }) {
             asked.push(parcelId)
             if (parcelId === first) return await turn.promise
-            // Each other poll takes a minute, so that six minutes pass while the first one waits.
+            // Each of the other polls takes a minute, so that six minutes pass while the first one waits.
             store.pass(60_000)
             await store.poll({ asked: identifier, trackingIds: [`9${identifier.slice(2)}`] })
             return 'recorded'

@@ -13,7 +13,7 @@ import { incomingPush } from '../../support/store/write-side.ts'
 const NOW = Date.UTC(2026, 2, 2, 8)
 const iso = (atMs: number) => new Date(atMs).toISOString()
 
-/** Opens a store for several runs. A kill goes on with a copy of what was durable at that moment. */
+/** Opens a store for several runs. After a kill, the next run uses a copy of what was durable at that moment. */
 async function openRuns(engine: Engine) {
   let nowMs = NOW
   let path = await newPlace(engine)
@@ -40,7 +40,7 @@ async function openRuns(engine: Engine) {
       onTestFinished(close)
       return { ...writes, close }
     },
-    /** From now on uses another copy of the store. */
+    /** Copies the store as it is now. Later runs use the copy. */
     async kill() {
       path = await copyPlace(engine, path)
     },
@@ -74,7 +74,7 @@ const rhythmOf = async (runs: Runs) => parseScanRate((await runs.read(RHYTHM))[0
 const eventsOf = async (runs: Runs) => (await runs.read(EVENTS)).map((text): unknown => JSON.parse(text).event)
 
 describe.each(engines)('the model of the carrier on $name', (engine) => {
-  test('after a kill, the health of pushes and the missed ones are known up to a minute before', async () => {
+  test('a kill loses at most a minute of what is known about missed pushes and push health', async () => {
     const runs = await openRuns(engine)
     const first = await runs.start()
     await runs.pushed(first, 30)
@@ -113,7 +113,7 @@ describe.each(engines)('the model of the carrier on $name', (engine) => {
     expect(await (await runs.start()).pushChannel()).toMatchObject({ lastPushAtMs: lastMs })
   })
 
-  test('after a restore the last push is one of the backup, until another comes', async () => {
+  test('after a restore the last push is the last of the backup, until another comes', async () => {
     const runs = await openRuns(engine)
     const first = await runs.start()
     await runs.pushed(first)
@@ -146,7 +146,7 @@ describe.each(engines)('the model of the carrier on $name', (engine) => {
     expect(await learn()).toBeCloseTo(4, 2)
   })
 
-  test('a kill loses at most an hour of the rhythm', async () => {
+  test('a kill loses at most an hour of the learnt scan rate', async () => {
     const runs = await openRuns(engine)
     const run = await runs.start()
     await runs.pushed(run)
@@ -205,7 +205,7 @@ describe.each(engines)('the model of the carrier on $name', (engine) => {
     expect(await eventsOf(runs)).toEqual(['pushes_silent', 'pushes_trusted'])
   })
 
-  test('operators are told that pushes are trusted only once few of the newest go into quarantine', async () => {
+  test('operators learn that pushes are trusted once few of the newest go into quarantine', async () => {
     const runs = await openRuns(engine)
     const run = await runs.start()
     await run.syncEndpoints([], runs.now(), 'http://127.0.0.1:9/')

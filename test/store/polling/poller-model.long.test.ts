@@ -21,18 +21,18 @@ const PARCELS = 10
 const SOONEST_MS = (15 * MINUTE_MS) / 4
 /** A poll that could not be made is retried after a minute. */
 const RETRY_MS = MINUTE_MS
-/** The longest time that a due parcel waits for a healthy carrier: until the next wake, and some turns. */
+/** How long a due parcel waits at most while the carrier is healthy: until the next wake, and for a few other polls. */
 const DUE_FOR_MAX_MS = WAKE_MS + 2 * MINUTE_MS
-/** The longest interval is a day, and intervals vary by a tenth. */
+/** How far ahead the next poll of a parcel may be planned. The longest interval is a day, and intervals vary by a tenth. */
 const UNASKED_MAX_MS = 1.1 * DAY_MS + DUE_FOR_MAX_MS
 
 /** Checks polls by DOMAIN 6 and CONTRACT `poll` alone, without knowing how the relay implements them. */
 function createOracle() {
   const wrong: string[] = []
   const underWay: { readonly due: DuePoll; readonly byOrder: boolean; readonly askedAtMs: number }[] = []
-  /** The earliest time of the next poll, by identifier, in the time of `scheduleMs`: it jumps forward with the clock, but never back. */
+  /** The earliest time of the next poll, by identifier, in the time of `scheduleMs`, which jumps forward with the clock, but never back. */
   const notBefore = new Map<string, { readonly atMs: number; readonly why: Ended }>()
-  /** Until when the carrier asked to wait (`Retry-After`), by identifier, in the same time. A push or a watch does not end such a wait. */
+  /** Until when the carrier asked to wait (`Retry-After`), by identifier, in the time of `scheduleMs`. A push or a watch does not end this wait. */
   const waitUntil = new Map<string, number>()
   const lastPolledMs = new Map<number, number>()
   let polls = 0
@@ -173,7 +173,7 @@ describe.each(engines)('the poller on $name', (engine) => {
         await lookForForgotten(world, oracle)
       }
       for (let parcel = 0; parcel < PARCELS; parcel++) {
-        // Watching a parcel that the carrier did not know plans a poll within a day, too.
+        // A parcel that the carrier did not know is also polled within a day after it was watched.
         if (oracle.lastPolledMs(parcel) < wellMs) oracle.say(`${trackingNumber(parcel)} was never asked about again`)
       }
       await world.relay().close()

@@ -22,7 +22,7 @@ async function planned(engine: Engine, parcels: number) {
   }
 }
 
-describe.each(engines)('the plan of polls on $name', (engine) => {
+describe.each(engines)('the schedule of polls on $name', (engine) => {
   test('6.1: when pushes fall silent, planned polls are brought forward to the full cadence', async () => {
     const { become, pass, waits } = await planned(engine, 600)
     await pass()

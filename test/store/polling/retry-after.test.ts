@@ -8,7 +8,7 @@ import { incomingPush } from '../../support/store/write-side.ts'
 
 const WAIT_MS = 40 * MINUTE_MS
 
-/** A parcel whose last poll the carrier answered with `Retry-After`: such an answer is about this question, so only its parcel waits. */
+/** Opens a store with a parcel whose last poll got an answer with `Retry-After` that is about this request. So only this parcel waits. */
 async function refused(engine: Engine) {
   const world = await openWithPushHealth(engine)
   const { writes, stateOf, now } = world
@@ -58,7 +58,7 @@ describe.each(engines)('a parcel whose poll got a Retry-After, on $name', (engin
 
   test('6.4: waits no longer than its next answer says', async () => {
     const { fail, pass, nextPollAtMs } = await refused(engine)
-    // An operator had it asked about again.
+    // An operator had the parcel polled again.
     const failedMs = pass(MINUTE_MS)
     await fail()
     const next = (await nextPollAtMs()) ?? 0

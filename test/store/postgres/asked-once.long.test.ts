@@ -98,7 +98,7 @@ test.each(CASES)('P10: a request for %s is one call when the other replica asks 
 test.each([
   ['the same replica', 'one'],
   ['the other replica', 'other'],
-] as const)('4.2: a new parcel answered under another tag is one call when %s asks before that is noted', async (_, asker) => {
+] as const)('4.2: a new parcel answered in another language is one call when %s asks before it is noted', async (_, asker) => {
   const replicas = await openTwo({ answer: () => found('en'), isKnown: false })
   const { one, calls, gates } = replicas
   const note = Promise.withResolvers<void>()

@@ -21,7 +21,7 @@ interface Call {
   readonly answer: (answer: CarrierAnswer) => void
 }
 
-/** Opens two replicas, and a carrier whose answers the test gives. Collects the breaches of the rules. */
+/** Opens two replicas, and a carrier whose answers the test gives. Lists in `wrong` what breaks the rules for asking the carrier. */
 async function openWorld(seed: number) {
   const random = seeded(seed)
   const { below } = drawWith(random)

@@ -22,7 +22,7 @@ async function openWorld() {
   return { ...store, push, beside: createBeside(store.path), replayAll }
 }
 
-/** With a limit of 10 the endpoint reads the last page of the feed, and with 2 one before it. */
+/** With a limit of 10, the page that the endpoint reads beside the join is the last of the feed. With 2, it is an earlier page. */
 test.each([2, 10])('7.1: an endpoint that catches up %i events at a time loses none to a join', async (limit) => {
   const { writes, reads, push, beside, replayAll } = await openWorld()
   for (let gate = 0; ; gate++) {
