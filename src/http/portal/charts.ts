@@ -1,14 +1,14 @@
 import { html, type Markup, type Part } from './html.ts'
 
-// Small charts that the server draws: numbers in, markup out. They have no script and no style attributes, and one path for each series.
-// The style sheet sets size and colours.
+// Small charts as SVG, which the server draws without script. Each series is one path. The style sheet sets size and colours, because the
+// content security policy forbids style attributes.
 
-/** The widths of the bars and of the gaps between them, and the height of the highest, in the units of the drawing. */
+/** The widths of a bar and of the gap to the next one, and the height of the chart, in units of the SVG. */
 const SIZES = { spark: { width: 4, gap: 1, height: 24 }, strip: { width: 8, gap: 2, height: 40 } } as const
 
 export interface Bars {
   readonly values: readonly number[]
-  /** A second series on top of the first. */
+  /** A second series, stacked on top of the first. */
   readonly over?: readonly number[]
   readonly overKind?: 'warn' | 'bad'
   /** Says what the chart shows, for people who cannot see it. */
@@ -16,7 +16,7 @@ export interface Bars {
   readonly size?: keyof typeof SIZES
 }
 
-/** A row of bars from the bottom. The highest bar is as high as the drawing. */
+/** Draws a bar chart. The highest bar is as high as the chart. */
 export function bars({ values, over = values.map(() => 0), overKind = 'bad', summary, size = 'spark' }: Bars): Markup {
   const { width, gap, height } = SIZES[size]
   const highest = Math.max(1, ...values.map((value, at) => value + (over[at] ?? 0)))
@@ -29,12 +29,12 @@ export function bars({ values, over = values.map(() => 0), overKind = 'bad', sum
   return html`<svg class="${size}" role="img" aria-label="${summary}" viewBox="0 0 ${all} ${height}" preserveAspectRatio="none"><path class="c-base" d="M0 ${height - 0.25}H${all}"/><path class="c-bar" d="${path}"/>${onTop === '' ? null : html`<path class="c-${overKind}" d="${onTop}"/>`}</svg>`
 }
 
-/** Names under a chart, from left to right. */
+/** Draws the labels below a chart, from left to right. */
 export function axis(names: readonly Part[]): Markup {
   return html`<div class="axis" aria-hidden="true">${names.map((name) => html`<span>${name}</span>`)}</div>`
 }
 
-/** One bar in up to five parts, each a share of the whole. A line marks `share`. */
+/** Draws one horizontal bar of up to five parts. `of`: the count that fills the bar. A line marks `share`, from 0 to 1. */
 export function budgetBar(
   parts: readonly number[],
   { of, share, summary }: { readonly of: number; readonly share: number; readonly summary: string },
@@ -44,7 +44,7 @@ export function budgetBar(
   return html`<svg class="budget" role="img" aria-label="${summary}" viewBox="0 -3 1000 18" preserveAspectRatio="none"><rect class="c-rest" width="1000" height="12"/>${parts.map((count, part) => (count === 0 ? null : html`<rect class="c-p${part}" x="${from(part)}" width="${Math.max(1, long(count))}" height="12"/>`))}<path class="c-mark" d="M${Math.round(share * 1000)} -3V15"/></svg>`
 }
 
-/** A patch in the colour of a part, for the text that names the part. */
+/** Draws a small square in the colour of a part of `budgetBar`, to put next to the part's name. */
 export function swatch(part: number): Markup {
   return html`<svg class="sw" viewBox="0 0 10 10" aria-hidden="true"><rect class="c-p${part}" width="10" height="10"/></svg>`
 }

@@ -5,9 +5,9 @@ import { stateMark, table } from './parts.ts'
 import { timeInTable } from './times.ts'
 import { wordsOnPage } from './words.ts'
 
-/** The events, the newest first. */
+/** Makes the table of operator events, which tell of changes of state. The newest is first. */
 export function eventTable(events: readonly ToldEvent[], nowMs: number): Markup {
-  if (events.length === 0) return html`<p class="dim">Nothing has happened that changed a state.</p>`
+  if (events.length === 0) return html`<p class="dim">No state has changed.</p>`
   return table({
     label: 'What happened',
     columns: [{ title: 'When', isTime: true }, { title: 'What' }, { title: 'State' }],

@@ -5,11 +5,11 @@ import { AppError } from '../../domain/errors.ts'
 
 /** A form as it was sent. */
 export interface Form {
-  /** The first value of a field, or the empty text. */
+  /** Returns the first value of a field; empty if the field is missing. */
   get(name: string): string
-  /** Every value of a field. */
+  /** Returns every value of a field. */
   all(name: string): readonly string[]
-  /** The chosen file; null: none. */
+  /** Null: no file was chosen. */
   readonly file: FormFile | null
 }
 
@@ -20,12 +20,12 @@ export interface FormFile {
   readonly bytes: Uint8Array
 }
 
-/** The form of a request without a form. */
+/** The empty form, for a request that sent none. */
 export const NO_FORM: Form = { get: () => '', all: () => [], file: null }
 
 const BODY_BYTES_MAX = 256 * 1024
 const FIELDS_MAX = 2000
-/** A file is kept in memory while it is read, so this is the limit. */
+/** The largest file that a form may send. The whole file is read into memory. */
 export const FILE_BYTES_MAX = 4 * 1024 * 1024
 const MULTIPART = 'multipart/form-data'
 
@@ -44,19 +44,19 @@ const COMMON = {
 const readUrlEncoded = koaBody({
   ...COMMON,
   formLimit: BODY_BYTES_MAX,
-  // Names such as `a[b]` stay as they are: no field becomes an object.
+  // Depth 0 keeps a name such as `a[b]` as it is. Otherwise the parser would make an object of it.
   queryString: { depth: 0, parameterLimit: FIELDS_MAX, arrayLimit: FIELDS_MAX, allowPrototypes: true, plainObjects: true },
 })
 
 /**
- * Reads the form that a page has sent. It may contain a file only with `takesFile`. Throws `bad_request` for anything that is not a form,
- * and `body_too_large`.
+ * Reads the form in the body of a request. Only with `takesFile` may the form contain a file. Throws `bad_request` for a body that is not a
+ * form, and `body_too_large`.
  */
 export async function readForm(ctx: Context, { takesFile = false } = {}): Promise<Form> {
   if (takesFile && typeof ctx.is(MULTIPART) === 'string') return await readWithFile(ctx)
   if (ctx.get('Content-Length') !== '0' && ctx.is('application/x-www-form-urlencoded') === false) {
     ctx.set('Connection', 'close')
-    throw new AppError('bad_request', 'The portal takes forms alone.')
+    throw new AppError('bad_request', 'The portal accepts only forms.')
   }
   await readUrlEncoded(ctx, async () => {})
   return formOf(ctx.request.body, null)
@@ -86,7 +86,7 @@ async function readWithFile(ctx: Context): Promise<Form> {
       onFileBegin: (_field, file) => {
         name = file.originalFilename ?? ''
       },
-      // Keep the file in memory, so that nothing of it is left on the disk.
+      // Keep the file in memory, so that no copy of it stays on the disk.
       fileWriteStreamHandler: () =>
         new Writable({
           write(chunk: Uint8Array, _encoding, done) {

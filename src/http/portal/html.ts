@@ -1,8 +1,8 @@
-// A template tag for HTML. It escapes each value, and refuses a template with a value where escaping does not protect.
+// A template tag for HTML. It escapes each value, and throws if a value is in a position where escaping would not make it safe.
 
 const made = Symbol('markup')
 
-/** Markup that goes into a page unescaped. `html` makes it, or `markup` from our own text. Text from outside can never become markup. */
+/** HTML that goes into a page without escaping. Only `html` and `markup` make it. */
 export interface Markup {
   readonly [made]: string
 }
@@ -10,27 +10,27 @@ export interface Markup {
 /** A value in a template. Null, undefined and false write nothing. */
 export type Part = string | number | null | undefined | false | Markup | readonly Part[]
 
-/** Takes our own text as markup, such as a drawn shape. Never pass text that was received, read or configured. */
+/** Makes markup of text from our source code, such as an SVG shape. Never pass text that was received, read or configured. */
 export function markup(text: string): Markup {
   return { [made]: text }
 }
 
-/** The characters of a page or of a part of one. */
+/** Returns the HTML as text. */
 export function charactersOf(part: Markup): string {
   return part[made]
 }
 
 /**
- * Makes markup of a template. It takes texts, numbers and markup between tags; texts and numbers in a quoted attribute; and only markup
- * between attributes, for attributes that may be absent. Throws a `TypeError` for a value anywhere else: in the name of a tag or an
- * attribute, in an attribute without quotes, in a comment, a script or a style.
+ * Makes markup of a template. Texts, numbers and markup may stand between tags. Texts and numbers may stand in a quoted attribute. Between
+ * attributes only markup may stand, for optional attributes. Throws a `TypeError` for a value in any other position, such as a tag's name,
+ * an attribute without quotes, a comment, a script or a style.
  */
 export function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Markup {
   const contexts = contextsOf(texts)
   return markup(texts.map((text, at) => text + (at < parts.length ? put(parts[at], contexts[at]) : '')).join(''))
 }
 
-/** The context of a part in its template. */
+/** Where a value stands in its template: between tags, in a quoted attribute, or between attributes. */
 type Context = 'text' | 'quoted' | 'tag'
 
 function put(part: Part, context: Context | undefined): string {
@@ -40,20 +40,20 @@ function put(part: Part, context: Context | undefined): string {
     if (context === 'quoted') throw new TypeError('Markup does not belong in an attribute.')
     return part[made]
   }
-  if (context === 'tag') throw new TypeError('Between attributes only markup is taken.')
+  if (context === 'tag') throw new TypeError('Between attributes only markup may stand.')
   return escapeHtml(String(part))
 }
 
 const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 
-/** Text as it is written in HTML, between tags or in a quoted attribute. */
+/** Escapes text for use between tags or in a quoted attribute. */
 function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ESCAPES[character] ?? '')
 }
 
 const known = new WeakMap<TemplateStringsArray, readonly Context[]>()
 
-/** The context of each part. A template is read once, however often it is used. */
+/** Returns the context of each value of a template. The result is remembered, so each template is parsed only once. */
 function contextsOf(texts: TemplateStringsArray): readonly Context[] {
   const before = known.get(texts)
   if (before !== undefined) return before
@@ -68,12 +68,12 @@ function contextsOf(texts: TemplateStringsArray): readonly Context[] {
 }
 
 /**
- * The state of reading a template. `name`: in a tag, before its first space. `tag`: between its attributes. `bare`: in an attribute without
- * quotes. `other`: in a script, a style or a comment, where an escaped text would mean something else.
+ * The state of the parser. `name`: in a tag, before its first space. `tag`: between its attributes. `bare`: in the name of an attribute, or
+ * in a value without quotes. `other`: in a script, a style or a comment, where HTML escapes do not work.
  */
 interface State {
   readonly in: 'text' | 'name' | 'tag' | 'bare' | 'quoted' | 'other'
-  /** The name of the tag that is open, or of the element whose content is read. */
+  /** The name of the latest tag, in lower case. */
   readonly element: string
 }
 
@@ -86,7 +86,7 @@ function follow(begun: State, text: string): State {
   return state
 }
 
-/** Reads the first character of `rest`. */
+/** Returns the state after the first character of `rest`. */
 function step(state: State, rest: string): State {
   const character = rest[0] ?? ''
   if (state.in === 'other') return ENDS[state.element]?.test(rest) ? { in: 'name', element: '' } : state
@@ -104,7 +104,7 @@ function step(state: State, rest: string): State {
 
 function contextAt(state: State, text: string): Context {
   if (state.in === 'text' || state.in === 'quoted' || state.in === 'tag') return state.in
-  // The markup of an attribute begins with its space, so it may follow a name: `<h1${lang}>`.
+  // An optional attribute brings its own leading space, so its markup may follow the name of the tag: `<h1${lang}>`.
   if (state.in === 'name' && /<[a-z][a-z0-9]*$/i.test(text)) return 'tag'
-  throw new TypeError('A template cannot be filled in inside a name, an attribute without quotes, a comment, a script or a style.')
+  throw new TypeError('A value must not stand in a name, an attribute without quotes, a comment, a script or a style.')
 }

@@ -10,25 +10,25 @@ import { hourText } from '../times.ts'
 const DAY_MS = 24 * 3_600_000
 const APPS_SHOWN = 5
 
-/** Shows who has spent today's calls. */
+/** Shows what today's calls to the carrier were made for: a bar, and a table below it. `calls`: counts by purpose, such as `schedule`. */
 export function spendingSection(calls: Counts, callsPerDay: number, nowMs: number): Markup {
   const apps = Object.entries(calls)
     .filter(([name]) => name.startsWith('app:'))
     .toSorted(([, a], [, b]) => b - a)
   const of = (name: string) => calls[name] ?? 0
   const spenders: readonly (readonly [name: string, count: number, ofThese: string])[] = [
-    ['Schedule', of('schedule'), 'polls of the cadence'],
+    ['Schedule', of('schedule'), 'scheduled polls'],
     [
       'Apps’ questions',
       apps.reduce((sum, [, count]) => sum + count, 0),
       apps.length === 0
-        ? 'what the store could not answer'
+        ? 'questions that the store could not answer'
         : apps
             .slice(0, APPS_SHOWN)
             .map(([name, count]) => `${name.slice('app:'.length)} ${countText(count)}`)
             .join(' · '),
     ],
-    ['Further languages', of('language'), 'texts that entries lacked'],
+    ['Further languages', of('language'), 'texts missing from entries'],
     ['Operators', of('operator'), 'refresh'],
     ['Token and repeats', of('token') + of('repeat'), `${countText(of('token'))} for tokens, ${countText(of('repeat'))} repeats`],
   ]
@@ -39,7 +39,7 @@ ${budgetBar(
   spenders.map(([, count]) => count),
   { of: callsPerDay, share, summary: `${countText(all)} of ${countText(callsPerDay)} calls used` },
 )}
-<p class="dim">The whole bar is ${countText(callsPerDay)} calls. The line: ${Math.floor(share * 100)} % of the day (UTC) is over.</p>
+<p class="dim">The whole bar is ${countText(callsPerDay)} calls. The line marks the time: ${Math.floor(share * 100)} % of the day (UTC) is over.</p>
 ${table({
   label: 'Who spends the calls',
   kind: 'cards tight',
@@ -63,7 +63,7 @@ const LATENESS_NAMES: Readonly<Record<string, string>> = {
   later: 'later',
 }
 
-/** Pushes and missed pushes hour by hour. */
+/** Draws the pushes and the missed pushes of each hour. */
 export function pushHours({ hours }: Traffic): Markup {
   const pushes = hours.pushes.map((counts) => totalOf(counts, AUTHENTIC))
   const missed = hours.missed.map((counts) => totalOf(counts))
@@ -74,7 +74,7 @@ ${bars({ values: pushes, over: missed, overKind: 'warn', size: 'strip', summary:
 ${axis([...names, 'now'])}`
 }
 
-/** Shows how late polls found missed pushes. */
+/** Shows how long after the scan a poll found each missed push. */
 export function latenessTable({ days }: Traffic): Markup {
   const late = sumOf(days.missed.map((counts) => ({ counts })))
   return table({

@@ -11,7 +11,7 @@ export interface CheckPagesOptions {
   readonly check: Check
 }
 
-/** The check of the deployment. It makes calls, so it runs only when somebody presses the button. */
+/** Makes the page that checks the deployment. A check logs in at the carrier and sends a push, so it runs only at the press of a button. */
 export function checkPages({ check }: CheckPagesOptions): readonly PageRoute[] {
   return [
     { method: 'get', path: '/check', scope: 'admin', answer: async (visit) => ({ page: checkPage(visit, null) }) },

@@ -23,7 +23,7 @@ export interface DeliveryFilters {
 
 export interface DeliveryListing {
   readonly filters: DeliveryFilters
-  /** Says what is wrong with the filters; null: nothing. */
+  /** What is wrong with the filters, as a sentence. Null: nothing is wrong. */
   readonly mistake: string | null
   readonly deliveries: readonly ShownDelivery[]
   readonly next: string | null
@@ -33,7 +33,7 @@ export interface DeliveryListing {
   readonly said: ReplaySaid
 }
 
-/** Deliveries, the newest first, and the form that replays them. */
+/** Makes the page that lists deliveries, newest first, with the form that replays them. */
 export function deliveryListPage(visit: Visit, listing: DeliveryListing): string {
   const { to, nowMs, person } = visit
   const { filters, mistake, deliveries, next, said } = listing
@@ -56,7 +56,7 @@ ${said === null ? replayForm(visit, { fields: listing.replay, said, sources: kno
 function leadOf({ deliveries, next, mistake, filters }: DeliveryListing): string {
   if (mistake !== null) return 'Nothing is shown.'
   if (deliveries.length > 0) return `${counted(deliveries.length, 'delivery', 'deliveries')} on this page, the newest first.`
-  if (next !== null) return 'None among the newest; there may be older ones.'
+  if (next !== null) return 'None on this page; there may be older ones.'
   return isFiltered(filters) ? 'None is like that.' : 'None yet.'
 }
 
@@ -73,7 +73,7 @@ function nothing({ to }: Visit, { filters, webhooks }: DeliveryListing): Markup 
   return html`<div class="empty"><h2>There is nobody to deliver to</h2><p>Each event becomes one delivery for each webhook that wants it.</p><p>${buttonLink(to`/webhooks/new`, 'Add webhook', 'main')}</p></div>`
 }
 
-/** All webhooks, and removed ones that this page or its filters name. */
+/** Returns the names of all webhooks, and of the removed webhooks to which a delivery on this page or a filter refers. */
 function withRemoved({ webhooks, deliveries, filters, replay }: DeliveryListing): readonly WebhookName[] {
   const names = new Map<string, string>()
   for (const id of [filters.endpoint, replay.of]) if (/^\d{1,15}$/.test(id)) names.set(id, `webhook ${id}`)

@@ -17,7 +17,7 @@ const MARKS: Readonly<Record<State, readonly [kind: StateKind, word: string]>> =
   cancelled: ['off', 'cancelled'],
 }
 
-/** The states as filters name them. */
+/** The name of each state in the filter. */
 export const STATE_NAMES: Readonly<Record<State, string>> = {
   queued: 'queued',
   retrying: 'retrying',
@@ -32,28 +32,28 @@ export function deliveryMark({ state }: ShownDelivery, extra: Part = null): Mark
   return stateMark(kind, word, extra)
 }
 
-/** The word for its state. */
+/** Returns the word for the state of a delivery. */
 export function wordOf({ state }: ShownDelivery): string {
   return MARKS[state][1]
 }
 
-/** Names the event: by its status or, if that can no longer be read, by its number in the feed. */
+/** Names the event by its status. If its bytes are no longer kept, names it by its number in the feed. */
 export function eventName(delivery: ShownDelivery): string {
   if (isOperatorEvent(delivery)) return 'Operator event'
   return delivery.event?.status ?? `Event ${countText(delivery.sequence)}`
 }
 
-/** Whether it is an event for operators, so that it has neither a parcel nor a webhook. */
+/** Whether the delivery carries an event for operators, which belongs to no parcel and no webhook. */
 export function isOperatorEvent({ endpointName }: ShownDelivery): boolean {
   return endpointName === OPERATOR_NAME
 }
 
-/** Whether it waits behind an earlier event of its parcel. */
+/** Whether the delivery waits until an earlier event of its parcel has been sent. */
 export function isBehind({ state, nextAttemptAtMs }: ShownDelivery): boolean {
   return (state === 'queued' || state === 'retrying') && nextAttemptAtMs === null
 }
 
-/** The answer to the last attempt, or why there was no attempt. */
+/** Returns the answer to the last attempt or, if there was no attempt, the reason. */
 export function lastAnswer(delivery: ShownDelivery): Part {
   if (delivery.lastAttempt !== null) return answerInRow(delivery.lastAttempt)
   if (delivery.state === 'held') return html`none <small>the webhook is disabled</small>`
@@ -66,7 +66,7 @@ function answerInRow(attempt: AttemptRecord): Markup {
   return html`${answerName(attempt)} <small>${start === '' ? tookText(attempt) : start}</small>`
 }
 
-/** The status of an answer, or why there was none. */
+/** Returns the HTTP status of an answer or, if none came, the reason. */
 export function answerName({ status, reason }: AttemptRecord): string {
   return status === null ? (reason ?? 'no answer').replaceAll('_', ' ') : String(status)
 }

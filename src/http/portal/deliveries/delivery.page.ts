@@ -19,7 +19,7 @@ export interface OneDelivery {
   readonly webhooks: readonly WebhookName[]
 }
 
-/** One delivery: its request, the answers, and the actions that are possible. */
+/** Makes the page of one delivery: its request, the answers, and the actions that are possible. */
 export function deliveryPage(visit: Visit, { delivery, attempts, request, webhooks }: OneDelivery): string {
   const { to, nowMs, person } = visit
   const { deliveryId, endpointId, endpointName } = delivery
@@ -55,9 +55,9 @@ const ENDED_BECAUSE: Readonly<Record<NonNullable<ShownDelivery['reason']>, strin
   receiver_refused: 'The webhook answered, but never with 2xx.',
   unreachable: 'The webhook could not be reached, or did not answer.',
   forbidden: 'The webhook’s address is one that the relay may not call: see delivery.allowNetworks.',
-  body_gone: 'Its bytes are no longer kept, so there is nothing to send: see retention.raw.',
+  body_gone: 'The bytes of its event are no longer kept, so there is nothing to send: see retention.raw.',
   skipped: 'Somebody skipped it.',
-  held_too_long: 'It waited longer than retention.held, and was given up.',
+  held_too_long: 'It waited longer than retention.held, so the relay gave it up.',
   endpoint_removed: 'The webhook was removed before it was sent.',
 }
 
@@ -65,8 +65,8 @@ function leadOf(delivery: ShownDelivery, nowMs: number): Part {
   const { state, reason, nextAttemptAtMs, endpointName } = delivery
   if (state === 'delivered') return `${isOperatorEvent(delivery) ? 'The address in operator.url' : endpointName} accepted it.`
   if (state === 'dead' || state === 'cancelled') return reason === null ? 'It is not sent any more.' : ENDED_BECAUSE[reason]
-  if (reason === 'skipped') return 'Somebody skipped it: it ends when its attempt does.'
-  if (state === 'held') return 'It waits because the webhook is disabled, and is sent when that is enabled again.'
+  if (reason === 'skipped') return 'Somebody skipped it. It ends when the running attempt ends.'
+  if (state === 'held') return 'It waits because the webhook is disabled. It is sent once the webhook is enabled again.'
   if (nextAttemptAtMs === null) return 'It waits for an earlier event of its parcel, which goes first.'
   const next = html`The next attempt is due ${relativeTime(nextAttemptAtMs, nowMs)}.`
   return state === 'retrying' ? html`It was not accepted yet. ${next}` : next
@@ -76,7 +76,7 @@ function isWaiting({ state }: ShownDelivery): boolean {
   return state === 'queued' || state === 'retrying' || state === 'held'
 }
 
-/** The possible actions. Each form says when the delivery was queued, so that a delivery that was queued again since is left alone. */
+/** Makes the buttons. Each form holds the time of queueing, so that a form from an old page cannot replay a delivery that was queued again. */
 function actionsOf({ to }: Visit, delivery: ShownDelivery, isRemoved: boolean): Markup | null {
   const { deliveryId, state } = delivery
   const seen = { queued: String(delivery.queuedAtMs) }
@@ -89,7 +89,7 @@ function sendElsewhere({ to }: Visit, delivery: ShownDelivery, webhooks: readonl
   if (isWaiting(delivery) || isOperatorEvent(delivery) || others.length === 0) return null
   return html`<details class="plain"><summary>Send to another webhook</summary>
 <form method="post" action="${to`/deliveries/${delivery.deliveryId}/replay`.path}"><input type="hidden" name="queued" value="${delivery.queuedAtMs}">
-<p>It is sent under the same id, and in its parcel’s order there.</p>
+<p>It is sent under the same id, in order with the parcel’s other events for that webhook.</p>
 <div class="filters"><div><label for="to">Webhook</label><select id="to" name="to">${options(
     others.map(({ id, name }) => [id, name] as const),
     '',
@@ -98,7 +98,7 @@ function sendElsewhere({ to }: Visit, delivery: ShownDelivery, webhooks: readonl
 
 function skipForm({ to }: Visit, delivery: ShownDelivery, title: string): Markup | null {
   if (!isWaiting(delivery) || delivery.reason === 'skipped') return null
-  return html`<details class="plain"><summary>Skip it</summary><p>It is given up, and the next event of its parcel goes. It stays listed, and can be sent again.</p>
+  return html`<details class="plain"><summary>Skip it</summary><p>The relay gives it up and sends the next event of its parcel. It stays listed, and can be sent again.</p>
 ${actionButton(to`/deliveries/${delivery.deliveryId}/skip`, `Skip ${title}`, 'danger')}</details>`
 }
 
@@ -124,7 +124,7 @@ function factsOf({ to, nowMs }: Visit, delivery: ShownDelivery, isRemoved: boole
       : [
           [
             'Place in the feed',
-            html`${countText(sequence)}<small>${previousSequence === 0 ? 'the first it gets of this parcel' : `after ${countText(previousSequence)} of this parcel`}</small>`,
+            html`${countText(sequence)}<small>${previousSequence === 0 ? 'the first of this parcel for this webhook' : `after ${countText(previousSequence)} of this parcel`}</small>`,
           ] as const,
         ]),
   ]
@@ -163,7 +163,7 @@ function attemptsOf(attempts: readonly AttemptRecord[], nowMs: number): Markup {
   })
 }
 
-/** An answer as text. If the attempt after it got the same answer, it is not shown again. */
+/** Shows an answer. If the next attempt, in the row above, got the same answer, the text is not repeated. */
 function answerOf(attempt: AttemptRecord, later: AttemptRecord | undefined): Part {
   if (attempt.answerStart.length === 0) return answerName(attempt)
   const isSame = later !== undefined && Buffer.compare(later.answerStart, attempt.answerStart) === 0

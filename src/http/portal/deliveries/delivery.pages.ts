@@ -15,13 +15,13 @@ export interface DeliveryPagesOptions {
 }
 
 const LIST_MAX = 100
-/** Errors that the page shows next to its form, instead of an error page. */
+/** The page shows these errors next to its form. Other errors get an error page. */
 const MISTAKES: readonly ErrorCode[] = ['bad_request', 'bad_tracking_number', 'not_found', 'not_replayable', 'too_many_jobs']
 const NO_FILTERS: DeliveryFilters = { endpoint: '', parcel: '', state: '', from: '', to: '' }
-/** A time before any delivery. If a replay has a start, it leaves out deliveries that were queued after the count. */
+/** A time before any delivery. Only a replay with a start leaves out deliveries that were queued after the count, so each one gets a start. */
 const EVER = '1970-01-01T00:00:00.001Z'
 
-/** The pages about deliveries: their list with replays, and one with its attempts. */
+/** Makes the pages about deliveries: the list with the replay form, and a page for each delivery. */
 export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPagesOptions): readonly PageRoute[] {
   return [
     { method: 'get', path: '/deliveries', scope: 'admin', answer: list },
@@ -59,9 +59,9 @@ export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPag
 
   async function replay({ param, form, to, by }: Visit): Promise<PageAnswer> {
     const { delivery } = await manageDeliveries.find(param('id'))
-    // If the button is pressed twice, the form comes twice.
+    // Somebody may press the button twice. The second form must not queue the delivery again.
     if (form.get('queued') !== String(delivery.queuedAtMs))
-      throw new AppError('stale_form', 'It was queued again since this page was made, so nothing was done. Look at it again first.')
+      throw new AppError('stale_form', 'It was queued again after this page was loaded, so nothing was done. Look at it again first.')
     const other = form.get('to')
     await manageDeliveries.replay(param('id'), other === '' ? null : { to: other }, by)
     return { goTo: to`/deliveries/${param('id')}` }
@@ -76,7 +76,7 @@ export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPag
   }
 
   /**
-   * Counts the deliveries that a form selects, or replays them. If the form is sent again, all are queued already, so none is queued twice.
+   * Counts the deliveries that a form selects, or replays them. The same form sent twice replays once: after the first time all are queued.
    */
   async function replayMany(visit: Visit): Promise<PageAnswer> {
     const { form } = visit
@@ -113,7 +113,7 @@ function readFilters({ endpoint, parcel, state, from, to }: DeliveryFilters) {
   }
 }
 
-/** The result of the work, or a sentence that says what is wrong with the request. */
+/** Returns the result of the work. If the request was wrong, returns a sentence that says why. */
 async function orMistake<Found extends object>(work: () => Promise<Found>): Promise<Found | string> {
   try {
     return await work()

@@ -8,28 +8,28 @@ import { options, type WebhookName } from '../webhooks/webhook-names.ts'
 
 /** The fields of the form, as text. */
 export interface ReplayFields {
-  /** The webhook whose deliveries are sent. It does not count if `state` is `MISSING`. */
+  /** The id of the webhook whose deliveries are sent again. Ignored if `state` is `MISSING`. */
   readonly of: string
   readonly state: string
   readonly since: string
   readonly to: string
 }
 
-/** Instead of a state of deliveries: what the webhook under `to` never received. */
+/** A value of `state` that selects no deliveries, but the events that the webhook in `to` never received. */
 export const MISSING = 'missing'
 
-/** The result of a replay, which the page reports; null: none was requested. */
+/** The result of a replay, for the page to show. Null: nobody asked for a replay. */
 export type ReplaySaid =
   | {
       readonly kind: 'counted'
-      /** Whether events were counted that the webhook never received. */
+      /** True: counted are events that the webhook never received. False: counted are deliveries. */
       readonly isMissing: boolean
       readonly count: number
-      /** Whether there may be more than were counted. */
+      /** Whether the count stopped early, so that there may be more. */
       readonly more: boolean
       readonly parcels: number
       readonly oldestAtMs: number | null
-      /** Why there are none; absent: there are some. */
+      /** Why `count` is 0. Absent if it is not, or if no reason is known. */
       readonly because?: string
     }
   | { readonly kind: 'replayed'; readonly count: number }
@@ -45,10 +45,7 @@ interface ReplayForm {
   readonly targets: readonly WebhookName[]
 }
 
-/**
- * The form that sends deliveries again. It counts first, then replays what it has counted. A link to the form opens the disclosure around
- * it.
- */
+/** Makes the form that sends deliveries again: its first button counts them, then a second one replays them. Null: there are no webhooks. */
 export function replayForm(visit: Visit, { fields, said, sources, targets }: ReplayForm): Markup | null {
   if (targets.length === 0) return null
   const named = (webhooks: readonly WebhookName[]) => webhooks.map(({ id, name }) => [id, name] as const)
@@ -56,7 +53,7 @@ export function replayForm(visit: Visit, { fields, said, sources, targets }: Rep
   const isOpen = said !== null || fields.state === MISSING
   return html`<details class="plain"${isOpen ? markup(' open') : null}><summary>Replay deliveries</summary>
 <form id="replay" method="post" action="${visit.to`/deliveries`.path}">
-<p>Sends events again, each under its own id and in its parcel’s order. Receivers that remember ids notice the repeat. “Never received” is what the webhook under “Send to” was not sent because it was recorded as backfill while that webhook takes none.</p>
+<p>Sends events again, each under its own id and in its parcel’s order. Receivers that remember ids notice the repeat. “Never received” means earlier events that the webhook under “Send to” did not get, because it took no backfill when they were recorded.</p>
 <div class="filters">
 <div><label for="ro">What was sent to</label><select id="ro" name="of">${options(named(sources), fields.of)}</select></div>
 <div><label for="rs">and is</label><select id="rs" name="state">${options(
@@ -88,7 +85,7 @@ function answerOf(
   const target = nameIn(targets, fields.to)
   if (said.kind === 'refused') return html`<div class="note bad" role="alert"><strong>Nothing was replayed.</strong> ${said.because}</div>`
   if (said.kind === 'job') {
-    return html`<div class="note ok" role="status"><strong>They are many, so job ${said.jobId} replays them to ${target}</strong> while everything else goes on. ${link(to`/jobs`, 'Jobs')} shows how far it is.</div>`
+    return html`<div class="note ok" role="status"><strong>There are many, so job ${said.jobId} replays them to ${target}</strong> in the background. ${link(to`/jobs`, 'Jobs')} shows how far it is.</div>`
   }
   const isMissing = fields.state === MISSING
   if (said.kind === 'replayed') {
@@ -100,7 +97,7 @@ function answerOf(
   if (said.count === 0)
     return html`<div class="note" role="status"><strong>There are none.</strong> ${said.because ?? 'Choose another state or an earlier time.'}</div>`
   const [one, many] = said.isMissing ? (['event', 'events'] as const) : (['delivery', 'deliveries'] as const)
-  // A count of deliveries ends one above what is replayed at once, a count of events at it.
+  // With `more`, deliveries were counted to one above the limit, but events only to the limit.
   const atLeast = said.isMissing ? said.count : said.count - 1
   const amount = said.more ? `more than ${countText(atLeast)} ${many}` : counted(said.count, one, many)
   const parcels = said.more ? 'many parcels' : counted(said.parcels, 'parcel', 'parcels')

@@ -9,15 +9,15 @@ import { headline } from '../parts.ts'
 import { curlOf, prelude } from './curl.ts'
 import type { Markdown } from './markdown.ts'
 
-/** Every address of both listeners, from the table of routes: its purpose, input and answers, and a `curl` line. */
+/** Makes the page about the API. It describes every route of both listeners: purpose, input, answers, and an example with `curl`. */
 export function apiPage({ to }: ManualView, md: Markdown, publicUrl: string | null): Markup {
   const problemsOf = createProblemAnswers()
   const rows = CAPABILITIES.flatMap(({ routes }) => routes)
   return html`${headline({
     title: 'API',
-    lead: html`${rows.length} addresses. The same as a document for programs: ${link(to`/openapi.json`, 'openapi.json')} (OpenAPI 3.1).`,
+    lead: html`${rows.length} addresses. The same for programs: ${link(to`/openapi.json`, 'openapi.json')} (OpenAPI 3.1).`,
   })}
-<p>Everything but <code>POST /webhooks/status</code> is on the internal listener. Lists take <code>limit</code> and <code>cursor</code>, which is the <code>next</code> of the page before. Errors are <code>application/problem+json</code>. The lines below are for a shell in which this was said first:</p>
+<p>Everything but <code>POST /webhooks/status</code> is on the internal listener. Lists take <code>limit</code> and <code>cursor</code>, which is the <code>next</code> of the page before. Errors are <code>application/problem+json</code>. The examples below use these shell variables:</p>
 <pre>${prelude(publicUrl)}</pre>
 <h2>Contents</h2>
 ${CAPABILITIES.map(
@@ -75,12 +75,12 @@ function describe(schema: z.core.$ZodType): string {
   return schema instanceof z.ZodType ? (schema.description ?? '') : ''
 }
 
-/** The name of a route in the document: `GET /relay/parcels/{identifier}`. */
+/** Returns the name of a route as in the OpenAPI document: `GET /relay/parcels/{identifier}`. */
 function nameOf({ method, path }: RouteRow): string {
   return `${method.toUpperCase()} ${path.replace(/:(\w+)/g, '{$1}')}`
 }
 
-/** `get-relay-parcels-identifier`. */
+/** Returns the id of a route's section on the page: `get-relay-parcels-identifier`. */
 function idOf({ method, path }: RouteRow): string {
   return `${method}${path.replace(/[^a-z0-9]+/gi, '-').replace(/-$/, '')}`
 }

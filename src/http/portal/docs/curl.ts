@@ -1,16 +1,16 @@
 import type { RouteRow } from '../../server/route.ts'
 
-/** The shell variables that the lines use. The internal listener's address is `portal.publicUrl`, or the one of the example config. */
+/** Returns the shell lines that set the variables of the examples. `publicUrl`: `portal.publicUrl`; null: not configured. */
 export function prelude(publicUrl: string | null): string {
   return `RELAY=${publicUrl === null ? 'http://127.0.0.1:8081' : quoted(publicUrl.replace(/\/+$/, ''))}   # the internal listener
-PUBLIC=http://127.0.0.1:8080   # the public one
-USERNAME=shop PASSWORD='shop-demo-password'   # an app's
+PUBLIC=http://127.0.0.1:8080   # the public listener
+USERNAME=shop PASSWORD='shop-demo-password'   # of an app
 SHARED_KEY='the key of the carrier, from webhook.sharedKeys'
 TOKEN=$(curl -sS "$RELAY/auth/token" -H 'Content-Type: application/json' \\
   --data "{\\"username\\":\\"$USERNAME\\",\\"password\\":\\"$PASSWORD\\"}" | sed 's/.*"token" *: *"\\([^"]*\\)".*/\\1/')`
 }
 
-/** A shell line that calls the address with the example of its row. */
+/** Returns a shell command that calls a route with the example from its row in the table of routes. */
 export function curlOf(row: RouteRow): string {
   const { method, body, scope, listener, example } = row
   const values = new Map<string, string>(Object.entries(example.path))
@@ -33,7 +33,6 @@ function textOf(example: unknown): string {
   return typeof example === 'string' ? example : JSON.stringify(example)
 }
 
-/** Quotes any text for a shell. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }

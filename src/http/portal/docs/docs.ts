@@ -16,10 +16,10 @@ export interface DocsOptions {
   readonly version: string
 }
 
-/** Shows the pages of the manual and of the API to everybody who reaches the internal listener. */
+/** Creates the handler for the pages of the manual and of the API. Anybody who reaches the internal listener may read them. */
 export function createShowDocs({ readDocs, settings, version }: DocsOptions): ShowDocs {
   let loading: Promise<Markdown> | null = null
-  // Make pages once for each public URL, because anybody may ask as often as they like.
+  // Keep finished pages until the public URL changes, because anybody may load them, as often as they like.
   let made: { readonly publicUrl: string | null; readonly pages: Map<string, Promise<Markup>> } = { publicUrl: null, pages: new Map() }
 
   return async (ctx, name) => {
@@ -53,7 +53,7 @@ function linksTo(to: AddressTag, current: string): Markup {
 ${MANUAL.map(([name, title]) => html`<li>${link(to`/docs/${name}`, title, here(name))}</li>\n`)}`
 }
 
-/** Turns links between files into links between pages. A link to a file that is not served here becomes plain text. */
+/** Turns links between files of `docs/` into links between pages. A link to a file that is not served becomes plain text. */
 function linksOf(to: AddressTag): LinkTo {
   return (href) => {
     if (/^https?:\/\//.test(href) || href.startsWith('#')) return href

@@ -1,4 +1,4 @@
-/** The pages of the manual that are served, by the names of their files in `docs/`, in the order in which somebody would read them. */
+/** The pages of the manual that the portal shows: the name of the file in `docs/` without `.md`, and the title. Sorted for reading. */
 export const MANUAL = [
   ['operating', 'Operating'],
   ['upgrading', 'Upgrading'],
@@ -23,5 +23,5 @@ export function manualPage(name: string): ManualPage | null {
   return MANUAL.find(([page]) => page === name)?.[0] ?? null
 }
 
-/** The pictures that the pages show. */
+/** The pictures in these pages, by their names in `docs/`. */
 export const PICTURES: readonly string[] = ['polling.svg']

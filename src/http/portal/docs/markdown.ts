@@ -1,12 +1,12 @@
 import type { Token } from 'markdown-it'
 
-/** The address to which a link leads. Null: its target is not shown here, so the link becomes plain text. */
+/** Translates the target of a link. Null: the portal does not show the target, so the link becomes plain text. */
 export type LinkTo = (href: string) => string | null
 
-/** Turns our own Markdown into HTML. Raw HTML in it stays text. */
+/** Turns our own Markdown into HTML. HTML tags in the Markdown are shown as text. */
 export interface Markdown {
   readonly page: (text: string, linkTo: LinkTo) => string
-  /** A few words, without a paragraph around them. */
+  /** Renders a few words, without a paragraph around them. */
   readonly line: (text: string) => string
 }
 
@@ -15,7 +15,7 @@ export async function loadMarkdown(): Promise<Markdown> {
   const { default: MarkdownIt } = await import('markdown-it')
   const md = new MarkdownIt({ html: false })
   const { rules } = md.renderer
-  // A wide table scrolls by itself, with the keyboard too.
+  // A wide table scrolls inside its own box. `tabindex` lets the keyboard scroll it too.
   rules.table_open = () => '<div class="wide" tabindex="0"><table>'
   rules.table_close = () => '</table></div>'
   return {
@@ -29,7 +29,7 @@ export async function loadMarkdown(): Promise<Markdown> {
   }
 }
 
-/** Gives each heading the id that links to it use, as on the pages of a repository. */
+/** Gives each heading an id by GitHub's rule, so that links such as `#move-the-store` work here as they do there. */
 function nameHeadings(tokens: readonly Token[]): void {
   const used = new Map<string, number>()
   tokens.forEach((token, at) => {
@@ -41,7 +41,7 @@ function nameHeadings(tokens: readonly Token[]): void {
   })
 }
 
-/** `Move the store` is `move-the-store`. */
+/** Turns `Move the store` into `move-the-store`. */
 function slugOf(heading: string): string {
   return heading
     .toLowerCase()

@@ -21,7 +21,7 @@ export const RUNBOOKS: Readonly<Record<Problem['kind'], readonly [page: ManualPa
   settings_differ: ['runbooks', 'settings-differ', 'settings differ'],
 }
 
-/** The link to the part of the manual about a problem. */
+/** Makes the link to the part of the manual about a problem. */
 export function runbookLink(to: AddressTag, kind: Problem['kind']): Markup {
   const [page, heading, name] = RUNBOOKS[kind]
   const address: Address = { path: `${to`/docs/${page}`.path}#${heading}` }

@@ -13,7 +13,7 @@ import { timeInTable } from '../times.ts'
 import { options } from '../webhooks/webhook-names.ts'
 import { faultInTable, pushMark, STATE_NAMES } from './quarantine-words.ts'
 
-/** The state of the listed pushes. `all`: any state. */
+/** The state by which the list is filtered. `all`: pushes in any state. */
 export type Shown = InboxPush['state'] | 'all'
 
 /** The filters of the list, as text. */
@@ -22,7 +22,7 @@ export interface InboxFilters extends TimeFilter {
   readonly reason: string
 }
 
-/** The result of reprocessing several pushes, which the page reports; null: none were reprocessed. */
+/** The result of reprocessing several pushes, for the page to show. Null: nobody asked for it. */
 export type ReprocessSaid =
   | { readonly kind: 'reprocessed'; readonly count: number; readonly outcomes: Readonly<Record<string, number>> }
   | { readonly kind: 'job'; readonly jobId: number }
@@ -32,19 +32,19 @@ export type ReprocessSaid =
 export interface InboxListing {
   readonly shown: Shown
   readonly filters: InboxFilters
-  /** Says what is wrong with the filters; null: nothing. */
+  /** What is wrong with the filters, as a sentence. Null: nothing is wrong. */
   readonly mistake: string | null
   readonly isFirst: boolean
   readonly pushes: readonly InboxPush[]
   readonly next: string | null
-  /** All pushes in quarantine, whatever the list shows. */
+  /** All pushes in quarantine, grouped by reason. The filters do not apply to them. */
   readonly groups: readonly HeldGroup[]
   readonly said: ReprocessSaid
   /** The senders of pushes whose signature did not match, the latest first. */
   readonly refused: Awaited<ReturnType<ManageInbox['refusedSenders']>>
 }
 
-/** Received pushes, the newest first. Pushes in quarantine are also grouped by what is wrong with them. */
+/** Makes the page that lists received pushes, newest first, with a table of the pushes in quarantine by reason. */
 export function inboxPage(visit: Visit, listing: InboxListing): string {
   const { to, nowMs, person } = visit
   const { shown, filters, isFirst, pushes, next, groups, mistake } = listing
@@ -55,7 +55,7 @@ export function inboxPage(visit: Visit, listing: InboxListing): string {
   const main = html`${headline({ title: 'Inbox', lead: leadOf(total), actions, asOf: asOfLine(nowMs, here) })}
 ${noteOf(visit, listing)}${
   hasTrouble && isFirst && shown === 'quarantined'
-    ? html`<p>Usually the carrier has changed its format. Read one of each kind, and ask the carrier whether it meant to. If it is to go back: first set <code>backfill: true</code> on the endpoints that are to get earlier events. Then fetch the parcels that the pushes name, with <code>parcel-relay inbox --refresh</code>, and dismiss them. If the format stays: install a version of the relay that reads it, then reprocess.</p>
+    ? html`<p>Usually the carrier has changed its format. Read one push of each kind, and ask the carrier whether it meant to change it. If the carrier will change it back: first set <code>backfill: true</code> on the endpoints that shall get earlier events. Then fetch the parcels that the pushes name, with <code>parcel-relay inbox --refresh</code>, and dismiss the pushes. If the format stays: install a version of the relay that reads it, then reprocess.</p>
 ${groupsOf(visit, groups)}`
     : null
 }
@@ -86,13 +86,13 @@ function noteOf({ to }: Visit, { said }: InboxListing): Markup | null {
   if (said === null) return null
   if (said.kind === 'refused') return html`<div class="note bad" role="alert"><strong>Nothing was done.</strong> ${said.because}</div>`
   if (said.kind === 'job')
-    return html`<div class="note ok" role="status"><strong>They are many, so job ${said.jobId} reprocesses them</strong> while everything else goes on. ${link(to`/jobs`, 'Jobs')} shows how far it is.</div>`
+    return html`<div class="note ok" role="status"><strong>There are many, so job ${said.jobId} reprocesses them</strong> in the background. ${link(to`/jobs`, 'Jobs')} shows how far it is.</div>`
   const { recorded = 0, duplicate = 0, expired = 0 } = said.outcomes
   const understood = recorded + duplicate
   const left = said.count - understood - expired
   if (understood === 0 && left > 0)
     return html`<div class="note warn" role="status"><strong>${counted(left, 'push is', 'pushes are')} still not understood</strong> and in quarantine.</div>`
-  if (said.count === 0) return html`<div class="note" role="status"><strong>There are none any more.</strong></div>`
+  if (said.count === 0) return html`<div class="note" role="status"><strong>No push is left to reprocess.</strong></div>`
   return html`<div class="note ${understood > 0 ? 'ok' : 'warn'}" role="status"><strong>${counted(understood, 'push is', 'pushes are')} recorded</strong>${
     left > 0 ? html`, ${counted(left, 'is', 'are')} still not understood` : null
   }${expired > 0 ? html`, ${counted(expired, 'is', 'are')} too old to record` : null}.</div>`
@@ -122,10 +122,10 @@ function groupsOf({ to, nowMs }: Visit, groups: readonly HeldGroup[]): Markup {
 
 function rowsOf({ to, nowMs }: Visit, { shown, pushes }: InboxListing): Markup {
   const isQuarantine = shown === 'quarantined'
-  // Only a push with a reason has wrong bytes to show.
+  // Show the column of wrong bytes only if a push has some.
   const hasFaults = pushes.some(({ fault }) => fault !== null)
   const parcelOf = ([identifier]: readonly string[], { state }: InboxPush): Part => {
-    if (identifier === undefined) return 'not told'
+    if (identifier === undefined) return 'unknown'
     return state === 'recorded' ? link(to`/parcels/${identifier}`, identifier) : html`<span class="id">${receivedText(identifier)}</span>`
   }
   return table({
