@@ -27,7 +27,7 @@ import { WEBHOOK_ROUTES } from './ingest/webhook.routes.ts'
 import { UPSTREAM_ROUTES, type UpstreamRoutePorts } from './polling/upstream.routes.ts'
 import type { Route, RouteRow, WithAuthorize } from './server/route.ts'
 
-/** The ports of the routes of the internal listener. */
+/** What the routes of the internal listener need to work. */
 export type InternalPorts = WithAuthorize &
   BackupsRoutePorts &
   CheckRoutePorts &
@@ -81,14 +81,14 @@ const ADMIN = [
 /** Every route of the internal listener. */
 export const INTERNAL_ROUTES: readonly Route<InternalPorts>[] = [...HISTORY, ...DELIVERY, ...UPSTREAM_ROUTES, ...ADMIN]
 
-/** A capability of the relay. The document groups its addresses by capability. */
+/** One area of the API. The OpenAPI document groups its routes by these. */
 export interface Capability {
   readonly name: string
   readonly about: string
   readonly routes: readonly RouteRow[]
 }
 
-/** The table of routes: every address of both listeners. */
+/** The table of routes: every route of both listeners, by area. */
 export const CAPABILITIES: readonly Capability[] = [
   { name: 'history', about: "Parcels and their status: the carrier's own API", routes: HISTORY },
   { name: 'delivery', about: 'The feed, endpoints and what was delivered to them', routes: DELIVERY },
@@ -97,7 +97,7 @@ export const CAPABILITIES: readonly Capability[] = [
   { name: 'ingest', about: 'Where the carrier pushes', routes: WEBHOOK_ROUTES },
 ]
 
-/** The rows of all capabilities. */
+/** The routes of all areas. */
 export const ROUTES: readonly RouteRow[] = CAPABILITIES.flatMap(({ routes }) => routes)
 
 export function createInternalRouter(ports: InternalPorts): Router {

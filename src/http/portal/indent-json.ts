@@ -1,12 +1,12 @@
-/** How many characters of a body a page shows. The file for download has the rest. */
+/** The most characters of a body that a page shows. The whole body can be downloaded. */
 export const SHOWN_MAX = 64 * 1024
 
-/** The relay reads events up to this depth. Deeper JSON is not indented, because that would make it very long. */
+/** The relay accepts events up to this depth. Deeper JSON is not indented, because the indentation would make it very long. */
 const INDENTED_DEPTH_MAX = 64
 
 /**
- * JSON with a line for each member. Every name and value stays as it was written. Null: the text is not JSON, is longer than a page shows,
- * or is nested too deeply.
+ * Returns JSON with each member on its own line, and each name and value exactly as received. Null: the text is not JSON, is longer than a
+ * page shows, or is nested too deeply.
  */
 export function indentJson(text: string): string | null {
   if (text.length > SHOWN_MAX || !isJson(text)) return null

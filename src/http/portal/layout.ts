@@ -4,7 +4,7 @@ import { breakable, icon, liveAs, type StateKind, sprite } from './parts.ts'
 import type { Person } from './session.ts'
 import { zone } from './times.ts'
 
-/** The pages that the side bar links to: id, name and scope. */
+/** The links of the side bar: id, name, and the scope that a person needs to see the link. */
 const SECTIONS = [
   ['overview', 'Overview', 'status'],
   ['parcels', 'Parcels', 'status'],
@@ -17,36 +17,36 @@ const SECTIONS = [
 
 export type Section = (typeof SECTIONS)[number][0]
 
-/** Marks next to the links of the side bar. */
+/** The words next to the links of the side bar that tell of trouble. */
 export type Marks = Readonly<Partial<Record<Section, readonly [kind: StateKind, text: string]>>>
 
-/** The facts that every page of one request needs, such as the time. */
+/** What every page needs to know of its request, such as the time. */
 export interface View {
   readonly to: AddressTag
   readonly nowMs: number
-  /** The relay's name in titles and in the side bar: its host. */
+  /** The host of the request. It names the relay in titles and in the side bar. */
   readonly host: string
   readonly version: string
   /** The origin of `portal.publicUrl`; null: none is configured. */
   readonly publicOrigin: string | null
-  /** Empty if nothing is known, for example on a page that says why. */
+  /** Empty if the state of the relay was not read, for example on an error page. */
   readonly marks: Marks
-  /** Whether script may load the page again to keep it up to date. False for the answer to a form. */
+  /** Whether script may load the page again to keep it up to date. False for the answer to a form, which no GET can load again. */
   readonly isLive: boolean
 }
 
-/** The facts that a page for anybody needs. */
+/** What a page of the manual needs, which people read without logging in. */
 export type ManualView = Pick<View, 'to' | 'host' | 'version'>
 
 export interface Page {
-  /** The title of the browser's tab: what is on the page, and its state if it is in trouble. */
+  /** The title of the browser's tab. It names the subject of the page and, if that is in trouble, its state. */
   readonly title: string
   readonly section: Section | null
   readonly person: Person
   readonly main: Part
 }
 
-/** A page with the side bar, as text. */
+/** Renders a page with the side bar, for somebody who is logged in. */
 export function renderPage(view: View, { title, section, person, main }: Page): string {
   const { to, marks, isLive } = view
   const links = SECTIONS.filter(([, , scope]) => person.scope === 'admin' || scope === 'status')
@@ -65,7 +65,7 @@ ${footOf(to, person)}`
   return frame(view, title, { side, foot, main })
 }
 
-/** A page of the manual, which anybody may read. `links`: the other pages, as list items. */
+/** Renders a page of the manual, which anybody may read. `links`: list items with links to all pages. */
 export function renderManual(
   view: ManualView,
   { title, links, main }: { readonly title: string; readonly links: Markup; readonly main: Part },
@@ -102,7 +102,7 @@ ${main}
 `)
 }
 
-/** A page without the side bar, for somebody who is not logged in: the login page, and errors. */
+/** Renders a page without the side bar, for somebody who is not logged in: the login page, and errors. */
 export function renderBare(view: View, { title, main }: Pick<Page, 'title' | 'main'>): string {
   return charactersOf(html`${head(view, title)}
 <body class="bare">
@@ -139,7 +139,7 @@ function markOf(mark: readonly [kind: StateKind, text: string] | undefined): Mar
   return mark === undefined ? null : html`<span class="mark ${mark[0]}">${mark[1]}</span>`
 }
 
-/** The foot of the side bar. A person whom the proxy has logged in cannot log out here. */
+/** Makes the foot of the side bar. It has no button to log out for a person whom the proxy has logged in. */
 function footOf(to: AddressTag, { name, isFromProxy }: Person): Markup {
   return isFromProxy
     ? html`<p>${name}</p>`

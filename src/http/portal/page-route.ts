@@ -6,22 +6,22 @@ import type { Form } from './form.ts'
 import type { View } from './layout.ts'
 import type { Person } from './session.ts'
 
-/** A request for a page by somebody who may see it. */
+/** A request for a page. The person is logged in and has the scope that the route needs. */
 export interface Visit extends View {
   readonly person: Person
   /** The person and their address, for the audit trail. */
   readonly by: Actor
   readonly ctx: Context
-  /** A variable part of the path, as raw text. */
+  /** Returns a variable part of the path, as raw text. */
   readonly param: (name: string) => string
-  /** A parameter of the query; the empty text if it is not there. */
+  /** Returns a parameter of the query; empty if it is missing. */
   readonly query: (name: string) => string
   /** The form that was sent; empty for a GET. */
   readonly form: Form
 }
 
 /**
- * A page as text, by default with status 200; an address of the portal to go to after an action; or bytes to save, under a name of ours.
+ * A page as HTML, by default with status 200; an address of the portal, for a redirect after an action; or a file to download.
  */
 export type PageAnswer =
   | { readonly page: string; readonly status?: number }
@@ -32,7 +32,7 @@ export interface PageRoute {
   readonly method: 'get' | 'post'
   readonly path: `/${string}`
   readonly scope: Scope
-  /** Present: its form may hold a file. */
+  /** Whether the form may contain a file. */
   readonly takesFile?: true
   readonly answer: (visit: Visit) => Promise<PageAnswer>
 }

@@ -9,33 +9,33 @@ export type StateKind = 'ok' | 'warn' | 'bad' | 'off' | 'wait' | 'none'
 
 type IconName = StateKind | 'push' | 'poll' | 'find' | 'menu' | 'box'
 
-/** A shape of the sprite. A word beside it must say what it means. */
+/** Draws an icon from the sprite below. Screen readers skip it, so put a word with its meaning beside it. */
 export function icon(name: IconName, kind: 'ok' | 'warn' | 'bad' | '' = ''): Markup {
   return html`<svg class="i ${kind}" aria-hidden="true"><use href="#i-${name}"/></svg>`
 }
 
-/** A state as shape, colour and word, with `extra` in small type after the word. */
+/** Shows a state as icon, colour and word, with `extra` in small type after the word. */
 export function stateMark(kind: StateKind, word: string, extra: Part = null): Markup {
   return html`<span class="st ${kind}">${icon(kind)}${word}${extra === null ? null : html` <small>${extra}</small>`}</span>`
 }
 
-/** A long address or word, which may break after its own marks, and before a capital. */
+/** Lets a long address or name break into lines after characters such as `/` and `.`, and before a capital letter. */
 export function breakable(text: string): Markup {
   const pieces = text.split(/(?<=[/.?_=&-])(?=[^/])|(?<=[a-z])(?=[A-Z])/)
   return html`${pieces.map((piece, at) => (at === 0 ? html`${piece}` : html`<wbr>${piece}`))}`
 }
 
-/** A value that one click selects. Script shows the button that copies it. */
+/** Shows a value that one click selects. The button that copies it is hidden until script runs. */
 export function copyable(id: string, text: string, label: string): Markup {
   return html`<span class="copy"><code id="${id}">${breakable(text)}</code><button class="btn small" type="button" data-copy="${id}" aria-label="Copy ${label}" hidden>Copy</button></span>`
 }
 
-/** Attributes of an element that script replaces when it has changed. Use each id once in a page. */
+/** Makes the attributes of an element that script replaces when it has changed. Use each id once on a page. */
 export function liveAs(id: 'name' | 'lead' | 'acts' | 'asof' | 'side-links'): Markup {
   return markup(` id="${id}" data-live`)
 }
 
-/** A part of a page that script replaces when it has changed. */
+/** Wraps a part of a page that script replaces when it has changed. */
 export function island(id: string, part: Part): Markup {
   return html`<div id="${id}" data-live>${part}</div>`
 }
@@ -46,7 +46,7 @@ export interface Headline {
   /** One or two sentences that answer the page's question. */
   readonly lead?: Part
   readonly actions?: Part
-  /** The line with the time of the page's data. */
+  /** The line with the time of the page's data, from `asOfLine`. */
   readonly asOf?: Part
   readonly isIdentifier?: boolean
   /** Whether script keeps the headline up to date. */
@@ -65,19 +65,19 @@ ${isFilled(lead) ? html`<p class="lead"${live('lead')}${isLive ? POLITE : null}>
 ${asOf}`
 }
 
-/** A screen reader reads the change when it has finished what it is reading. */
+/** When the element changes, a screen reader finishes its sentence and then reads the new text. */
 const POLITE = markup(' aria-live="polite"')
 
 function isFilled(part: Part): boolean {
   return part !== undefined && part !== null && part !== false && part !== ''
 }
 
-/** Links to the pages above this one. */
+/** Makes the links to the pages above this one. */
 export function crumbs(...links: readonly (readonly [to: Address, name: string])[]): Markup {
   return html`<nav class="crumbs" aria-label="Where you are">${links.map(([to, name]) => html`${link(to, name)} <span aria-hidden="true">/</span> `)}</nav>`
 }
 
-/** The time of a page's data, with a link that loads it again. While script keeps the page up to date, the line says so instead. */
+/** Shows the time of a page's data, with a link that loads the page again. `isLive`: script keeps the page up to date, and says so here. */
 export function asOfLine(nowMs: number, here: Address, isLive = false): Markup {
   return html`<p class="asof"${isLive ? liveAs('asof') : null}>As of ${timeInTable(nowMs, nowMs)} ${zone}. ${link(here, 'Load again')}${
     isLive ? html`<span data-streaming hidden>Changes show by themselves.</span>` : null
@@ -87,9 +87,9 @@ export function asOfLine(nowMs: number, here: Address, isLive = false): Markup {
 export interface Column {
   readonly title: string
   readonly isNumber?: boolean
-  /** Whether its times are in UTC, or in the viewer's zone. */
+  /** Whether the column shows times. Its title then names their zone. */
   readonly isTime?: boolean
-  /** Whether only screen readers get it. */
+  /** Whether only screen readers get the title. */
   readonly isHidden?: boolean
 }
 
@@ -103,7 +103,7 @@ export interface Table {
   readonly kind?: 'cards' | 'cards tight' | 'cards tight slim' | 'cards tl' | 'traffic cards'
 }
 
-/** A table whose rows may become cards. Its roles keep it a table for screen readers. */
+/** Makes a table whose rows may become cards. Explicit ARIA roles keep it a table for screen readers then. */
 export function table({ label, columns, rows, kind = 'cards' }: Table): Markup {
   const head = columns.map(
     ({ title, isNumber, isTime, isHidden }) =>
@@ -126,7 +126,7 @@ ${rows.map(row)}</tbody></table>`
 
 const NUMBER = markup(' class="n"')
 
-/** Names and values of one thing. */
+/** Shows the facts about one subject, as names and values. */
 export function facts(rows: readonly (readonly [name: string, value: Part])[]): Markup {
   return html`<dl class="facts">
 ${rows.map(
@@ -135,12 +135,12 @@ ${rows.map(
 )}</dl>`
 }
 
-/** Settings of one thing, in two columns. */
+/** Shows settings, as names and values in two columns. */
 export function settingsList(rows: readonly (readonly [name: string, value: Part])[]): Markup {
   return html`<dl class="set">${rows.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
 }
 
-/** A form that is a single button. It posts `fields` and nothing else. */
+/** Makes a form with a single button, which posts `fields`. */
 export function actionButton(
   to: Address,
   name: string,
@@ -152,7 +152,7 @@ export function actionButton(
   )}<button class="btn ${kind}" type="submit">${name}</button></form>`
 }
 
-/** The shapes, once in a page. Each state has its own outline, so that it can be recognised without colour. */
+/** The icons, to put once on each page. Each state has its own outline, so that people who do not see colours can tell it. */
 export const sprite = markup(`<svg class="sprite" aria-hidden="true" focusable="false"><defs>
 <symbol id="i-ok" viewBox="0 0 16 16"><circle cx="8" cy="8" r="7"/><path class="k" d="M4.9 8.3 7.1 10.5 11.2 5.8"/></symbol>
 <symbol id="i-warn" viewBox="0 0 16 16"><path d="M8 1 15.5 14.5H.5z"/><path class="k" d="M8 6v4M8 11.8v.9"/></symbol>

@@ -59,7 +59,7 @@ export interface PortalOptions
   readonly visitorOf: VisitorOf
   readonly countFailure: CountFailure
   readonly addressOf: AddressOf
-  /** The style sheet, the script and the icon, by name; null: there is no such file. */
+  /** Reads the style sheet, the script or the icon by its name. Null: there is no such file. */
   readonly readAsset: (name: string) => Buffer | null
   readonly version: string
   readonly clock: Clock
@@ -67,17 +67,17 @@ export interface PortalOptions
 }
 
 /**
- * The script sends this header when it loads a page again to keep it up to date. No person asked for the page, so such a request renews no
- * session.
+ * The header of a request by which script loads a page again to keep it up to date. Nobody asked for the page, so the request does not renew
+ * the session: an open page must not keep a person logged in forever.
  */
 const LIVE_HEADER = 'Parcel-Relay-Live'
 
-/** The portal for operators, at `/` of the internal listener. The server makes whole pages, which work without script. */
+/** Creates the routes of the portal for operators, at `/` of the internal listener. The server makes whole pages, which work without script. */
 export function createPortal(options: PortalOptions): Router {
   const { settings, sessions, overview, clock, log } = options
   const router = new Router({ strict: true, sensitive: true })
   router.use(async (ctx, next) => {
-    // The manual is always served, and needs the style sheet too.
+    // The manual is served even without the portal, and needs the style sheet.
     if (!settings().enabled && !ctx.path.startsWith('/assets/')) throw noSuchAddress()
     await next()
   })
@@ -142,13 +142,13 @@ export function createPortal(options: PortalOptions): Router {
 
   return router
 
-  /** Tells an open page when its data has changed. */
+  /** Opens the stream that tells a page in a browser when its data has changed. */
   async function openStream(ctx: Context): Promise<void> {
     const person = await sessions.personOf(ctx, false)
     const held = person === null ? null : await sessions.hold(ctx, person)
     ctx.set('Cache-Control', 'no-store')
     if (person === null || held === null || !options.live.hasRoom()) {
-      // After this status a browser does not try again. The page shows the time of its data.
+      // After an error status the browser does not reconnect. The page stays as it is, with the time of its data.
       ctx.status = person === null ? 401 : 503
       held?.release()
       return

@@ -3,7 +3,7 @@ import type { Context } from 'koa'
 import { noSuchAddress } from '../server/errors.ts'
 import type { PageAnswer } from './page-route.ts'
 
-/** A page may not load anything from other hosts, be framed, send forms elsewhere, or contain scripts or styles. */
+/** Forbids a page to load anything from other hosts, to be framed, to send forms elsewhere, and to contain inline scripts or styles. */
 const POLICY = [
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'",
   "frame-ancestors 'none'; base-uri 'none'",
@@ -33,7 +33,7 @@ export function present(ctx: Context, answer: PageAnswer): void {
   ctx.body = answer.page
 }
 
-/** Answers with a file to which pages refer. `body` null: there is no such file. */
+/** Answers with a file that pages load, such as the style sheet. `body` null: there is no such file. */
 export function presentAsset(ctx: Context, name: string, body: Buffer | null): void {
   const type = TYPES[name.split('.').at(-1) ?? '']
   if (body === null || type === undefined) throw noSuchAddress()

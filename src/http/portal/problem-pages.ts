@@ -21,7 +21,7 @@ export interface ProblemPage {
   readonly page: string
 }
 
-/** The page that answers a failed request. An unexpected failure is logged under the number that the page shows. */
+/** Makes the page that answers a failed request. An unexpected failure is logged with a random id, which the page shows too. */
 export function problemPage(
   error: unknown,
   { view, person, ctx, log }: { readonly view: View; readonly person: Person | null; readonly ctx: Context; readonly log: Log },
@@ -55,7 +55,7 @@ function describe(
   if (isStorageFailure(error) || (error instanceof AppError && error.code === 'storage_unavailable')) {
     return {
       title: 'The store cannot be read',
-      lead: 'No page can be shown until it can. The carrier’s pushes are answered with 503 meanwhile, so it sends them again.',
+      lead: 'Until it can be read, no page can be shown. Pushes are answered with 503 meanwhile, so the carrier sends them again.',
       help: again,
     }
   }

@@ -3,9 +3,9 @@ import { AppError } from '../../domain/errors.ts'
 import { headerValues } from '../server/header-values.ts'
 
 /**
- * Refuses a form that another site has sent in a person's name. Browsers say in `Sec-Fetch-Site` where a form comes from, except over plain
- * http outside of loopback. There `Origin` must be the origin of `portal.publicUrl` or, if that is not configured, name the requested host.
- * Throws `forbidden`, also if both headers are missing.
+ * Refuses a form that another site has sent with a person's cookie. Browsers say in `Sec-Fetch-Site` where a form comes from, except over
+ * plain http outside of loopback. In that case `Origin` must be the origin of `portal.publicUrl` or, if that is not configured, name the
+ * requested host. Throws `forbidden`, also if both headers are missing.
  */
 export function refuseOtherSites(ctx: Context, publicOrigin: string | null): void {
   const site = onlyValue(ctx, 'sec-fetch-site')
@@ -22,7 +22,7 @@ function isOurs(origin: string, publicOrigin: string | null, host: string): bool
   return origin === `http://${host}` || origin === `https://${host}`
 }
 
-/** The value of a header; null: it was not sent. Throws if it was sent more than once. */
+/** Returns the value of a header. Null: it was not sent. Throws `forbidden` if it was sent more than once. */
 function onlyValue(ctx: Context, name: string): string | null {
   const [value, ...more] = headerValues(ctx.req, name)
   if (more.length > 0) throw refused()

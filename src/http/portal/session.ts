@@ -15,7 +15,7 @@ export interface Person {
 
 export interface SessionsOptions {
   readonly authenticate: Pick<Authenticate, 'issueToken' | 'continueSession' | 'hold'>
-  /** The relay's id, for the cookie's name. Cookies ignore ports, so relays on one host need different names. */
+  /** The relay's id, for the name of the cookie. Cookies ignore ports, so two relays on one host need cookies with different names. */
   readonly relayId: string
   readonly settings: () => SessionSettings
   /** Whether the peer of the connection is a proxy of `listen.internal.trustProxy`. */
@@ -23,26 +23,26 @@ export interface SessionsOptions {
 }
 
 export interface SessionSettings {
-  /** The header in which the proxy names the person whom it has logged in; null: there is none. */
+  /** The header in which the proxy names the person whom it has logged in. Null: no header is configured. */
   readonly trustedHeader: string | null
   /** The names in that header that have the scope `admin`. */
   readonly admins: readonly string[]
-  /** The path of the portal at its public address: empty, or with a slash at its start and none at its end. */
+  /** The path of `portal.publicUrl`: empty, or with a slash at its start and without one at its end. */
   readonly prefix: string
-  /** Whether browsers reach it over https. */
+  /** Whether browsers reach the portal over https. */
   readonly isSecure: boolean
 }
 
 /** The sessions of the portal. A session is a token in a cookie, so any replica can check it without the store. */
 export interface Sessions {
   /**
-   * The person who has sent a request; null: nobody is logged in. `isUse` renews the session. Throws `forbidden` if the proxy's header is
-   * ambiguous.
+   * Returns the person who has sent a request. Null: nobody is logged in. `isUse`: whether the request may renew the session. Throws
+   * `forbidden` if the proxy's header names nobody, or is sent more than once.
    */
   personOf(ctx: Context, isUse: boolean): Promise<Person | null>
-  /** Watches the access of a request that continues after it was authorized, such as a stream. */
+  /** Watches whether the person of a long request, such as a stream, keeps access while it runs. */
   hold(ctx: Context, person: Person): Promise<Held>
-  /** Begins a session. Throws the same errors as `Authenticate.issueToken`. */
+  /** Begins a session: sets its cookie. Throws the same errors as `Authenticate.issueToken`. */
   logIn(ctx: Context, credentials: Credentials, visitor: Visitor): Promise<void>
   logOut(ctx: Context): void
 }
@@ -91,7 +91,7 @@ export function createSessions({ authenticate, relayId, settings, isFromProxy }:
     },
   }
 
-  /** The person whom a trusted proxy names; null: it names nobody, or the request did not come through a trusted proxy. */
+  /** Returns the person whom a trusted proxy names. Null: it sent no such header, or the request did not come through a trusted proxy. */
   function namedByProxy(req: IncomingMessage): Person | null {
     const { trustedHeader, admins } = settings()
     if (trustedHeader === null || !isFromProxy(req)) return null
@@ -111,7 +111,7 @@ function isSame(now: Person | null, before: Person): boolean {
   return now?.name === before.name && now.scope === before.scope
 }
 
-/** The value of a cookie. Null: it is missing, or there are several. An attacker may have planted one of them. */
+/** Returns the value of a cookie. Null: it is missing, or was sent more than once. In that case an attacker may have planted one. */
 function cookieOf(req: IncomingMessage, name: string): string | null {
   const values = headerValues(req, 'cookie')
     .flatMap((header) => header.split(';'))

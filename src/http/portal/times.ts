@@ -1,7 +1,7 @@
 import { spanText } from '../../domain/amounts.ts'
 import { html, type Markup } from './html.ts'
 
-// Instants as a page shows them, in UTC. Script may show them in the viewer's zone. `data-f` tells it the format.
+// How pages show instants. The server writes them in UTC. Script can change them to the viewer's zone: `data-f` tells it the format.
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 const [SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS] = [1000, 60_000, 3_600_000, 86_400_000]
@@ -23,7 +23,7 @@ function fullText(atMs: number): string {
   return `${dayText(atMs)} ${new Date(atMs).getUTCFullYear()} ${clockText(atMs)}${fraction} UTC`
 }
 
-/** A configured length of time, exact: `5 s`, `30 min`, `36 h`, `1 d`. */
+/** Shows a configured length of time without rounding: `5 s`, `30 min`, `36 h`, `1 d`. */
 export function settingText(lengthMs: number): string {
   if (lengthMs > 0 && lengthMs % DAY_MS === 0) return `${lengthMs / DAY_MS} d`
   if (lengthMs > 0 && lengthMs % HOUR_MS === 0) return `${lengthMs / HOUR_MS} h`
@@ -63,7 +63,7 @@ export function timeInSentence(atMs: number, nowMs: number): Markup {
   return html`${time(atMs, 'hm', day + clockText(atMs).slice(0, 5), titleOf(atMs, nowMs))} ${zone}`
 }
 
-/** For a timeline: day and time of day. The day is left out if the time before has the same. */
+/** For a timeline: day and time of day. The day is left out if `beforeMs`, the instant shown before this one, is on the same day. */
 export function timeInLine(atMs: number, beforeMs: number | null, nowMs: number): Markup {
   const day = beforeMs !== null && isSameDay(atMs, beforeMs) ? '' : `${dayText(atMs)} `
   return time(atMs, 'day', day + clockText(atMs), titleOf(atMs, nowMs))
@@ -74,15 +74,15 @@ export function relativeTime(atMs: number, nowMs: number): Markup {
   return time(atMs, 'rel', relativeText(atMs, nowMs), fullText(atMs))
 }
 
-/** For a page about one thing: date, time and fraction, always in UTC; script adds the viewer's own time. */
+/** For a page about one record: date and time to the millisecond, always in UTC. Script adds the time in the viewer's zone. */
 export function fullTime(atMs: number, nowMs: number): Markup {
   return time(atMs, 'full', fullText(atMs), relativeText(atMs, nowMs))
 }
 
-/** The zone of the times around it. Script changes both together. */
+/** The name of the zone, to put next to times. Script changes it together with the times. */
 export const zone = html`<span class="zone">UTC</span>`
 
-/** The hour that begins at this moment, in UTC: `14:00`. */
+/** Returns the hour that begins at an instant, in UTC: `14:00`. */
 export function hourText(atMs: number): string {
   return `${String(new Date(atMs).getUTCHours()).padStart(2, '0')}:00`
 }

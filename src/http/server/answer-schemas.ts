@@ -1,36 +1,36 @@
 import { z } from 'zod'
 import type { PathParameter, RouteAnswer } from './route.ts'
 
-// These functions make the schemas of answers when the API document or a test asks for them. So they take no memory in a running relay.
+// Functions that make schemas of answers. Only the OpenAPI document and tests need schemas, so they are made on demand to save memory.
 
-/** A schema that the document lists under `id`. It is made once. */
+/** Gives a schema the name `id`, under which the OpenAPI document lists it. The schema is made once, when it is first needed. */
 export function named<Schema extends z.ZodType>(id: string, make: () => Schema): () => Schema {
   let made: Schema | undefined
   return () => (made ??= make().meta({ id }))
 }
 
-/** Exactly these values. If a value is only in the type or only in the list, it does not compile. */
+/** Makes a schema for the values of a type. If `values` lacks a value of the type, or has one more, the code does not compile. */
 export function oneOfAll<Value extends string>(values: Readonly<Record<Value, true>>) {
   return z.enum(Object.keys(values))
 }
 
-/** A moment, such as 2026-03-01T10:00:00.250Z. */
+/** An instant, such as 2026-03-01T10:00:00.250Z. */
 export const instant = () => z.iso.datetime()
 
 /** A whole number of at least 0. */
 export const wholeNumber = () => z.int().min(0)
 
-/** An id that the relay gave. */
+/** An id that the relay has assigned by counting. */
 export const numberedId = () => z.string().regex(/^\d{1,15}$/)
 
-/** An identifier of a parcel in the form that the relay writes. */
+/** An identifier of a parcel, in upper case, as in all answers. */
 export const identifier = () => z.string().regex(/^[A-Z0-9]{4,40}$/)
 
 export function jsonAnswer(description: string, schema: z.ZodType, headers?: z.ZodObject): RouteAnswer {
   return { description, content: { 'application/json': schema }, ...(headers === undefined ? {} : { headers }) }
 }
 
-/** A page of a list: its items under their name, and the cursor of the next page. */
+/** The answer with a page of a list: its items in the member `name`, and the cursor of the next page in `next`. */
 export function pageAnswer(name: string, item: z.ZodType): RouteAnswer {
   const next = z.string().nullable().describe('The `cursor` of the next page; null on the last.')
   return jsonAnswer('A page of the list', z.strictObject({ [name]: z.array(item), next }))

@@ -5,15 +5,15 @@ import { proveConnection } from './connection-slots.ts'
 import type { CountFailure } from './failures.ts'
 import { headerValues } from './header-values.ts'
 
-/** RFC 6750, 2.1, with a limit on the length. Upper and lower case of the scheme do not matter (RFC 9110, 11.1). */
+/** A bearer token as in RFC 6750, 2.1, with a limit on its length. The scheme may be in upper or lower case (RFC 9110, 11.1). */
 const BEARER = /^bearer ([\w\-.~+/]{1,4096}=*)$/i
 
-/** Identifies the calling app. Throws `unauthorized`, `forbidden` or, after too many bad tokens from one address, `too_many_requests`. */
+/** Returns the calling app. Throws `unauthorized`, `forbidden` or, after too many bad tokens from one address, `too_many_requests`. */
 export type Authorize = (ctx: Context, scope: Scope) => Promise<App>
 
 /**
- * Watches the access of a request that continues after it was authorized, such as a stream. Calls `end` as soon as its token no longer
- * gives the scope. Resolves with a function that ends the watch.
+ * Watches whether the token of a long request, such as a stream, still grants the scope. Calls `end` as soon as it does not. Resolves with a
+ * function that ends the watch.
  */
 export type HoldAccess = (ctx: Context, scope: Scope, end: () => void) => Promise<() => void>
 
@@ -33,7 +33,7 @@ export function createHoldAccess(authenticate: Pick<Authenticate, 'hold'>): Hold
   return async (ctx, scope, end) => await authenticate.hold(tokenOf(ctx), scope, end)
 }
 
-/** Requires exactly one `Authorization` header. If there were two, Node would silently keep the first. */
+/** Returns the token. Throws `unauthorized` unless exactly one `Authorization` header was sent: of two, Node's `headers` has only the first. */
 function tokenOf(ctx: Context): string {
   const [header, ...more] = headerValues(ctx.req, 'authorization')
   const token = header === undefined || more.length > 0 ? undefined : BEARER.exec(header)?.[1]

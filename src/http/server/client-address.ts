@@ -2,12 +2,12 @@ import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 import { headerValues } from './header-values.ts'
 
-/** The address of the client that sent a request. */
+/** Returns the IP address of the client that sent a request. */
 export type AddressOf = (req: IncomingMessage) => string
 
 /**
- * The peer's address. Behind trusted proxies: the rightmost forwarded address that is not a trusted proxy. Anything to its left may be
- * forged.
+ * Creates a function that returns the peer's address or, if the peer is a trusted proxy, the rightmost address in `X-Forwarded-For` that is
+ * not a trusted proxy. A client may have forged the addresses to the left of that one.
  */
 export function createAddressOf(trustProxy: readonly string[] = []): AddressOf {
   const isProxy = createIsProxy(trustProxy)
@@ -25,7 +25,7 @@ export function createAddressOf(trustProxy: readonly string[] = []): AddressOf {
   }
 }
 
-/** Whether the peer itself is a trusted proxy. Forwarded addresses do not matter. */
+/** Creates a function that says whether the peer of a connection is a trusted proxy. It ignores `X-Forwarded-For`. */
 export function createIsFromProxy(trustProxy: readonly string[]): (req: IncomingMessage) => boolean {
   const isProxy = createIsProxy(trustProxy)
   return (req) => isIP(peerOf(req)) !== 0 && isProxy(peerOf(req))
@@ -51,7 +51,7 @@ function plain(address: string): string {
   return address.startsWith('::ffff:') && isIP(address.slice(7)) === 4 ? address.slice(7) : address
 }
 
-/** The network by which failures are counted. An IPv6 client usually controls a whole /64, so all of it counts as one address. */
+/** Returns the network under which failures of an address are counted. An IPv6 client usually controls a /64, so a /64 counts as one. */
 export function networkOf(address: string): string {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = address.split('::')

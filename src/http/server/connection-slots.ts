@@ -2,9 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 export interface ConnectionSlotsOptions {
-  /** `limits.connections`: how many may be open at once, including those in a TLS handshake. */
+  /** `limits.connections`: how many connections may be open at once. A connection in its TLS handshake counts. */
   readonly slotsMax: number
-  /** How long a connection may take from when it is accepted to the end of its first request. */
+  /** The longest time from accepting a connection to the end of its first request. */
   readonly firstRequestMs: number
   /** A monotonic clock, in milliseconds. */
   readonly now: () => number
@@ -12,49 +12,49 @@ export interface ConnectionSlotsOptions {
 
 /** Limits the connections of a listener, because each costs memory and a file descriptor. */
 export interface ConnectionSlots {
-  /** Gives a slot to a connection when it is accepted, before any TLS handshake. If none is free, closes another connection or this one. */
+  /** Counts a new connection. Call it before any TLS handshake. If no slot is free, closes another connection or this one. */
   take(socket: Socket): void
-  /** Call it with the first request of each connection, when its header has arrived. */
+  /** Notes the first request of a connection. Call it when the header of that request has arrived. */
   begun(req: IncomingMessage, res: ServerResponse): void
-  /** Closes every connection that has not sent a whole request in time. */
+  /** Closes every connection that has not sent a whole request within `firstRequestMs`. */
   sweep(): void
   /** Closes every connection. */
   closeAll(): void
 }
 
 interface Connection {
-  /** The accepted socket. With TLS, it is the one below the TLS socket. */
+  /** The accepted TCP socket. With TLS, requests have another socket, which wraps this one. */
   readonly socket: Socket
   readonly name: string
   readonly openedAtMs: number
-  /** The first request, until it is known to be complete. */
+  /** The first request. Null: its header has not arrived, or the request is known to be complete. */
   first: { readonly req: IncomingMessage; readonly res: ServerResponse } | null
-  /** The socket of the first request, when that request is known to be complete. */
+  /** The socket of the first request. Null: that request is not known to be complete yet. */
   asker: Socket | null
 }
 
 const TIMED_OUT = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n'
 
-/** The sockets that have brought a signed push or a valid token. */
+/** Sockets over which a signed push or a request with a valid token came. */
 const proven = new WeakSet<Socket>()
 
-/** Notes that a request was authentic, so that its connection is never closed to make room for another. */
+/** Notes that a request was authentic. Its connection is then never closed to make room for another one. */
 export function proveConnection({ socket }: Pick<IncomingMessage, 'socket'>): void {
   proven.add(socket)
 }
 
 /**
- * Anyone may connect, so a connection must show its purpose. Until its first request is complete, one deadline covers everything: waiting
- * for a byte, the TLS handshake, the header, the body.
+ * Anybody may connect and then stay silent. So a new connection has one deadline for everything until the end of its first request: the
+ * TLS handshake, the header and the body.
  *
- * If slots are short, the oldest connection without a complete request is closed. If there is none, the oldest is closed whose requests
- * have proved nothing. If all others are proven, the new one is closed.
+ * If no slot is free, the oldest connection without a complete request is closed. If every other connection has sent one, the oldest
+ * connection without an authentic request is closed. If all others are authentic, the new one is closed.
  */
 export function createConnectionSlots({ slotsMax, firstRequestMs, now }: ConnectionSlotsOptions): ConnectionSlots {
   const open = new Map<string, Connection>()
-  /** Connections without a complete request, the oldest first. Some may have sent one meanwhile: `hasAsked` finds out when it matters. */
+  /** Connections without a complete request, the oldest first. Some may have sent one since the last look: `hasAsked` looks again. */
   const silent = new Set<Connection>()
-  /** Connections that have sent a complete request. Some may have become proven meanwhile. */
+  /** Connections with a complete request that was not authentic. Some may be in `proven` by now: `oldestStranger` looks again. */
   const strangers = new Set<Connection>()
 
   const leave = (connection: Connection): void => {
@@ -68,11 +68,11 @@ export function createConnectionSlots({ slotsMax, firstRequestMs, now }: Connect
     connection.socket.destroy()
   }
 
-  /** Whether a connection has sent a complete request. If so, moves it from the silent ones to the strangers. */
+  /** Whether a connection has sent a complete request. If so, moves it from `silent` to `strangers`. */
   const hasAsked = (connection: Connection): boolean => {
     if (connection.first?.req.complete !== true) return false
     connection.asker = connection.first.req.socket
-    // A request takes much memory, and a connection may stay open for long.
+    // Drop the request: it takes much memory, and the connection may stay open for a long time.
     connection.first = null
     silent.delete(connection)
     strangers.add(connection)
@@ -130,7 +130,7 @@ function sayTimedOut(socket: Socket): void {
   socket.destroySoon()
 }
 
-/** A TLS socket and the one below it are two objects, so the address of their peer identifies the connection. */
+/** Names a connection by its peer. With TLS, the accepted socket and the socket of a request are two objects, but have the same peer. */
 function nameOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`
 }

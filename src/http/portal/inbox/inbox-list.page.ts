@@ -147,7 +147,7 @@ function rowsOf({ to, nowMs }: Visit, { shown, pushes }: InboxListing): Markup {
         : html`${pushMark(push)}${push.reason === null ? null : html`<small>${reasonText(push.reason)}</small>`}`,
       ...(hasFaults ? [push.fault === null ? '' : faultInTable(push.fault)] : []),
       parcelOf(push.identifiers, push),
-      push.status === null ? 'not told' : receivedText(push.status),
+      push.status === null ? 'unknown' : receivedText(push.status),
       push.bodyBytes === null ? 'not kept' : `${countText(push.bodyBytes)} B`,
     ]),
   })

@@ -12,17 +12,17 @@ export interface InboxPagesOptions {
 }
 
 const LIST_MAX = 100
-/** Errors that the page shows next to its filters, instead of an error page. */
+/** The page shows these errors next to its filters. Other errors get an error page. */
 const MISTAKES: readonly ErrorCode[] = ['bad_request', 'bad_tracking_number']
-/** Errors that mean that an order was refused. */
+/** Errors that say why pushes were not reprocessed or dismissed. The page shows these too. */
 const REFUSALS: readonly ErrorCode[] = ['not_reprocessable', 'not_dismissable', 'too_many_jobs']
 
-/** The pages about received pushes: their list, and one with its bytes. */
+/** Makes the pages about received pushes: the list, a page for each push, and the list of refused signatures. */
 export function inboxPages({ manageInbox }: InboxPagesOptions): readonly PageRoute[] {
   return [
     { method: 'get', path: '/inbox', scope: 'admin', answer: (visit) => list(visit, null) },
     { method: 'post', path: '/inbox', scope: 'admin', answer: reprocessAll },
-    // Keep this before `/inbox/:id`, which would match it too.
+    // Keep this route before `/inbox/:id`: the first match answers.
     { method: 'get', path: '/inbox/refusals', scope: 'admin', answer: listRefusals },
     { method: 'get', path: '/inbox/:id', scope: 'admin', answer: (visit) => show(visit, null) },
     { method: 'get', path: '/inbox/:id/body', scope: 'admin', answer: download },
@@ -100,12 +100,12 @@ export function inboxPages({ manageInbox }: InboxPagesOptions): readonly PageRou
   }
 }
 
-/** Null: there is no such reason. */
+/** Returns the reason if it is one of the choices; null: it is none. */
 function readReason(text: string): string | null {
   return REASON_CHOICES.find(([reason]) => reason === text)?.[0] ?? null
 }
 
-/** The result of the work, or why it was refused. */
+/** Returns the result of the work or, if it fails with one of `REFUSALS`, the reason. */
 async function orRefused<Done>(work: () => Promise<Done>): Promise<Done | { readonly kind: 'refused'; readonly because: string }> {
   try {
     return await work()

@@ -14,7 +14,7 @@ import { actionButton, asOfLine, crumbs, facts, headline, settingsList } from '.
 import { fullTime } from '../times.ts'
 import { faultSentence, outcomeText, pushMark, STATE_NAMES } from './quarantine-words.ts'
 
-/** The result of the action that led to this page; null: there was none. `refused`: it could not be done. */
+/** The result of the button that somebody pressed on this page. Null: the page was only loaded. `refused`: the action was not possible. */
 export type PushSaid = RecordOutcome | { readonly kind: 'refused'; readonly because: string } | null
 
 export interface OnePush {
@@ -23,7 +23,7 @@ export interface OnePush {
   readonly said: PushSaid
 }
 
-/** One push: what is wrong with it, its bytes as text, and how to reprocess it. */
+/** Makes the page of one push: what is wrong with it, its bytes as text, and how to reprocess it. */
 export function pushPage(visit: Visit, { push, isIndented, said }: OnePush): string {
   const { to, nowMs, person } = visit
   const { inboxId, state, reason, body } = push
@@ -50,7 +50,7 @@ ${facts([
   ['Status', push.status === null ? 'not told' : receivedText(push.status)],
 ])}
 <h2>Body${body === null ? null : isIndented ? ', indented' : ', as received'}</h2>
-${body === null ? html`<p>It is no longer kept (retention.raw).</p>` : bodyOf(visit, push, body, isIndented)}
+${body === null ? html`<p>The body is no longer kept (retention.raw).</p>` : bodyOf(visit, push, body, isIndented)}
 ${canReprocess ? whatTheyDo(canDismiss) : null}`
   const title = reason === null ? `Push ${inboxId} · Inbox` : `Push ${inboxId}, ${STATE_NAMES[state]} · Inbox`
   return renderPage(visit, { title, section: 'inbox', person, main })
@@ -61,10 +61,15 @@ function whatTheyDo(canDismiss: boolean): Markup {
 ${settingsList([
   [
     'Reprocess',
-    'Reads it again with the version that runs now. If it is understood, its entry is recorded with this time of receipt, and webhooks get it.',
+    'Reads it again with the version that runs now. If that version understands it, the relay records its entry and sends it to webhooks.',
   ],
   ...(canDismiss
-    ? [['Dismiss', 'Closes the case. It stays here as long as its bytes are kept and changes nothing. No webhook gets it.'] as const]
+    ? [
+        [
+          'Dismiss',
+          'Gives the push up. No history changes, and no webhook gets it. It stays listed as long as its bytes are kept.',
+        ] as const,
+      ]
     : []),
 ])}`
 }
@@ -99,13 +104,13 @@ function bodyOf({ to }: Visit, { inboxId, fault }: InspectedPush, body: Uint8Arr
   const other = isIndented ? link(here, 'As received') : link(withQuery(here, { as: 'indented' }), 'Indented')
   return html`<pre tabindex="0">${shown}</pre>
 <p class="more">${fault === null ? null : html`<span>${faultSentence(fault)}</span>`}${indented === null ? null : other}${link(to`/inbox/${inboxId}/body`, 'Download the exact bytes')}</p>
-${isUtf8(bytes) ? null : html`<p class="dim">It is not UTF-8: what is no text is shown as <code>�</code>.</p>`}${bytes.length > SHOWN_MAX ? html`<p class="dim">Only ${countText(SHOWN_MAX)} of its bytes are shown.</p>` : null}`
+${isUtf8(bytes) ? null : html`<p class="dim">It is not UTF-8. Bytes that are not text are shown as <code>�</code>.</p>`}${bytes.length > SHOWN_MAX ? html`<p class="dim">Only ${countText(SHOWN_MAX)} of its bytes are shown.</p>` : null}`
 }
 
-/** How much of a body is shown before wrong bytes that are far from its start. */
+/** If the wrong bytes are far from the start of the body, this many bytes before them are shown. */
 const BEFORE_FAULT_BYTES = 2000
 
-/** The body as text, with its wrong bytes marked. If it is long, only the part around them is shown. */
+/** Shows the body as text, with its wrong bytes marked. Of a long body it shows only the part around the wrong bytes. */
 function markedText(bytes: Buffer, fault: BodyFault | null): Markup {
   if (fault === null) return html`${receivedText(bytes.subarray(0, SHOWN_MAX))}`
   const from = fault.to <= SHOWN_MAX ? 0 : Math.max(0, fault.from - BEFORE_FAULT_BYTES)

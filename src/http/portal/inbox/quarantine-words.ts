@@ -16,7 +16,7 @@ const MARKS: Readonly<Record<State, readonly [kind: StateKind, word: string]>> =
   dismissed: ['off', 'dismissed'],
 }
 
-/** The states as filters name them. */
+/** The name of each state in the filter. */
 export const STATE_NAMES: Readonly<Record<State, string>> = {
   quarantined: 'in quarantine',
   recorded: 'recorded',
@@ -29,7 +29,7 @@ export function pushMark({ state }: InboxPush): Markup {
   return stateMark(kind, word)
 }
 
-/** The member that is wrong, or the bytes if no single member is. */
+/** Shows the wrong member or, if the fault is not in a single member, the wrong bytes. */
 export function faultInTable({ member, isMissing, from, found, unknown }: BodyFault): Markup {
   if (member === null && found === '') return html`<small>ends after ${counted(from, 'byte', 'bytes')}</small>`
   if (member === null) return html`<span class="answer">${receivedText(found)}</span> <small>byte ${countText(from)}</small>`
@@ -37,14 +37,14 @@ export function faultInTable({ member, isMissing, from, found, unknown }: BodyFa
   return html`<span class="answer">${receivedText(member)}: ${receivedText(found)}</span>`
 }
 
-/** A carrier that has renamed a member sends it under a name that the relay does not know. */
+/** Lists names that the relay does not know. If a member is missing, the carrier may have renamed it to one of these. */
 function unknownNames(unknown: readonly string[]): Markup | null {
   return unknown.length === 0
     ? null
     : html`, and <code>${receivedText(unknown.join(', '))}</code> ${unknown.length === 1 ? 'is' : 'are'} unknown`
 }
 
-/** The wrong member or bytes, as a sentence. */
+/** Describes the wrong member, or the wrong bytes, in a sentence. */
 export function faultSentence({ member, isMissing, from, to, found, unknown }: BodyFault): Markup {
   const bytes = to - from === 1 || isMissing ? `byte ${countText(from)}` : `bytes ${countText(from)} to ${countText(to - 1)}`
   if (member === null) return found === '' ? html`It ends after ${counted(from, 'byte', 'bytes')}.` : html`The place is ${bytes}.`
@@ -53,9 +53,9 @@ export function faultSentence({ member, isMissing, from, to, found, unknown }: B
     : html`The place is <code>${receivedText(member)}</code>, ${bytes}.`
 }
 
-/** The result of reprocessing a push. */
+/** Describes the result of reprocessing a push. */
 export function outcomeText(outcome: RecordOutcome): Markup {
-  if (outcome.kind === 'recorded') return html`<strong>It is recorded</strong>, with its own time of receipt, and webhooks get it.`
+  if (outcome.kind === 'recorded') return html`<strong>It is recorded</strong> with the time at which it was received, and webhooks get it.`
   if (outcome.kind === 'duplicate') return html`<strong>It is recorded</strong>: the relay knew its event already.`
   if (outcome.kind === 'erased') return html`<strong>It is about a parcel that was erased</strong>, so it was removed.`
   if (outcome.kind === 'expired') return html`<strong>It is still too old to record</strong> (retention.history).`

@@ -15,7 +15,7 @@ export interface RefusalsListing {
   readonly isFirst: boolean
 }
 
-/** Pushes whose signature did not match, the newest first, each with the causes that were found. */
+/** Makes the page that lists pushes whose signature did not match, newest first, each with the causes that the relay found. */
 export function refusalsPage(visit: Visit, { refusals, next, isFirst }: RefusalsListing): string {
   const { to, nowMs, person } = visit
   const lead = refusals.length === 0 && isFirst ? 'No push was refused for its signature.' : leadOf(refusals)
@@ -24,7 +24,7 @@ ${headline({ title: 'Refused signatures', lead, asOf: asOfLine(nowMs, to`/inbox/
 ${
   refusals.length === 0
     ? html`<div class="empty"><h2>${isFirst ? 'None was refused' : 'There are no older ones'}</h2></div>`
-    : html`<p>Anybody can send these, so only a sample is examined, at most one a second, and the last ${countText(REFUSALS_KEPT)} are kept: the reason, the sender and the size, never the body. To examine one that was not, save its exact bytes and run <code>parcel-relay verify FILE --signature VALUE</code>.</p>
+    : html`<p>Anybody can send such pushes, so the relay examines at most one a second. It keeps the reason, the sender and the size of the last ${countText(REFUSALS_KEPT)}, never the body. To examine another push, save its exact bytes and run <code>parcel-relay verify FILE --signature VALUE</code>.</p>
 ${rowsOf(visit, refusals)}`
 }
 ${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/inbox/refusals`, { cursor: next }), 'Older')}</p>`}`
@@ -33,8 +33,8 @@ ${next === null ? null : html`<p class="more"><span>Newest first</span>${link(wi
 
 function leadOf(refusals: readonly KeptRefusal[]): Part {
   const explained = refusals.filter(({ verdict }) => verdict === 'explained').length
-  if (explained === 0) return 'None of the ways to sign that the relay knows explains these: the sender has another key.'
-  return html`<span class="warn-text">${counted(explained, 'refusal has', 'refusals have')} a cause that can be mended</span>: somebody who has the right key signs in another way.`
+  if (explained === 0) return 'The relay found no cause: the sender probably signs with another key.'
+  return html`<span class="warn-text">${counted(explained, 'refusal has', 'refusals have')} a known cause</span>: the sender has the right key, but signs in another way than the relay expects.`
 }
 
 function rowsOf({ nowMs }: Visit, refusals: readonly KeptRefusal[]): Markup {

@@ -20,10 +20,10 @@ export interface JobPagesOptions {
 }
 
 const SHOWN_MAX = 50
-/** Errors that the page shows next to the form, instead of an error page. */
+/** The page shows these errors next to its form. Other errors get an error page. */
 const REFUSALS: readonly ErrorCode[] = ['bad_request', 'not_found', 'too_many_jobs']
 
-/** Work that takes too long for one request: its progress, and a button that stops it. */
+/** Makes the pages about jobs, which do work that takes too long for one request. They show its progress, and a button that stops it. */
 export function jobPages({ manageJobs, manageRebuild, manageEndpoints }: JobPagesOptions): readonly PageRoute[] {
   async function list(visit: Visit, said: RebuildSaid): Promise<PageAnswer> {
     const { jobs } = await manageJobs.list({ cursor: null, limit: SHOWN_MAX })
@@ -112,7 +112,7 @@ function workOf({ to }: Visit, job: Job, webhooks: readonly WebhookName[]): Part
   const { task } = job
   if (task.kind === 'move') return html`Move of the store to <code>${task.to}</code>`
   if (task.kind === 'backup') return html`Backup <code>${task.name}</code>`
-  if (task.kind === 'retention') return 'Remove what is past its time'
+  if (task.kind === 'retention') return 'Retention pass'
   if (task.kind === 'rebuild') return rebuildOf({ to }, task, job)
   if (task.kind === 'dismiss') {
     const { reason } = task.selection
@@ -122,7 +122,7 @@ function workOf({ to }: Visit, job: Job, webhooks: readonly WebhookName[]): Part
     const { state, reason } = task.selection
     return `Reprocess what is ${state === 'expired' ? 'expired' : 'in quarantine'}${reason === null ? '' : `: ${reasonText(reason)}`}`
   }
-  const what = 'missing' in task ? 'What was never received, sent to' : 'Replay to'
+  const what = 'missing' in task ? 'Send what was never received to' : 'Replay to'
   return `${what} ${webhooks.find(({ id }) => id === task.to)?.name ?? `webhook ${task.to}`}`
 }
 

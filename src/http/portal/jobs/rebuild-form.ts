@@ -6,16 +6,14 @@ import { link } from '../addresses.ts'
 import { html, type Markup, markup } from '../html.ts'
 import type { Visit } from '../page-route.ts'
 
-/** Why an order was refused, and what was typed; null: there was no order. */
+/** Why no rebuild was started, and which parcels were typed. Null: nobody asked for a rebuild. */
 export type RebuildSaid = { readonly because: string; readonly typed: string } | null
 
-/**
- * The form that derives histories again. Its main button only compares, so that an operator sees what would change before anything does.
- */
+/** Makes the form that rebuilds histories. Its main button only compares, so that an operator first sees what a rebuild would change. */
 export function rebuildForm({ to }: Visit, said: RebuildSaid): Markup {
   return html`<details class="plain"${said === null ? null : markup(' open')}><summary>Rebuild histories</summary>
 <form id="rebuild" method="post" action="${to`/jobs/rebuild`.path}">
-<p>Compares each history with the bytes of its pushes and polled answers, by the rules of this version, and corrects what differs. The feed shows each change. Webhooks are sent nothing.</p>
+<p>Compares each history with the bytes of its pushes and polled answers, by the rules of this version, and corrects what differs. The feed shows each change. Webhooks get nothing.</p>
 <div class="filters">
 <div><label for="rp">Only these parcels</label><input id="rp" name="parcels" placeholder="all" value="${said?.typed ?? ''}"></div>
 </div>
@@ -24,13 +22,13 @@ export function rebuildForm({ to }: Visit, said: RebuildSaid): Markup {
 ${said === null ? null : html`<div class="note bad" role="alert"><strong>No job was started.</strong> ${said.because}</div>`}</details>`
 }
 
-/** The identifiers that were typed, separated by spaces or commas; null: none. */
+/** Splits the typed identifiers at spaces and commas. Null: nothing was typed. */
 export function parcelsIn(text: string): readonly string[] | null {
   const typed = text.split(/[\s,]+/).filter((part) => part !== '')
   return typed.length === 0 ? null : typed
 }
 
-/** Describes a rebuild and its findings so far. */
+/** Describes a rebuild job, and the differences that it has found so far. */
 export function rebuildOf({ to }: Pick<Visit, 'to'>, task: RebuildJobTask, { rebuilt, state }: Pick<Job, 'rebuilt' | 'state'>): Markup {
   const which = task.parcels === null ? 'all histories' : counted(task.parcels.length, 'history', 'histories')
   return html`${task.dryRun ? 'Compare' : 'Rebuild'} ${which}${rebuilt === undefined ? null : html`<br><small>${findings({ to }, rebuilt, state === 'done')}</small>`}`

@@ -4,43 +4,43 @@ import type { Log } from '../../../flow/ports.ts'
 
 export interface LiveStreamsPorts {
   readonly look: LiveLook
-  /** Repeats work until stopped, each time `everyMs` after the last run has ended. */
+  /** Repeats `work` until stopped. It waits `everyMs` between the end of one run and the start of the next. */
   readonly repeat: (work: () => Promise<void>, everyMs: number) => { readonly stop: () => void }
   /** Whether the relay is stopping. */
   readonly isOver: () => boolean
   readonly log: Log
 }
 
-/** An open page. */
+/** A page that is open in a browser. */
 export interface LivePage {
   readonly shown: Shown
-  /** Whether the person who has opened it may still see it. Called several times a second. */
+  /** Whether the person at the browser may still see the page. Called several times a second. */
   readonly isAllowed: () => boolean
 }
 
 /** Tells open pages, over server-sent events, that their data has changed. */
 export interface LiveStreams {
-  /** False: the maximum of streams is open. */
+  /** Whether another stream may be opened. */
   hasRoom(): boolean
-  /** Streams until the reader leaves the page or may not see it any more, or the relay stops. */
+  /** Writes to `res` until the person leaves the page or may no longer see it, or the relay stops. */
   stream(res: ServerResponse, page: LivePage): Promise<void>
 }
 
 interface Stream extends LivePage {
   readonly res: ServerResponse
-  /** A digest of what the page showed at the last look; null: there was no look yet. */
+  /** A digest of the page's data at the last look. Null: there was no look yet. */
   stamp: string | null
-  /** How many beats have passed since something was written. */
+  /** The number of beats since something was last written. */
   quiet: number
 }
 
-/** These streams do not count among the feed's followers. */
+/** The most open pages. Apps that follow the feed have a limit of their own. */
 const STREAMS_MAX = 100
-/** A stream ends within a second after it should. */
+/** How often each stream is checked, so that it ends soon after the person has lost access or the relay stops. */
 const BEAT_MS = 250
-/** Looks are two seconds apart, so that no page is loaded more often. */
+/** Looks at the data are two seconds apart, so that script loads a page at most every two seconds. */
 const BEATS_PER_LOOK = 8
-/** A comment every 15 s keeps the connection open. */
+/** After 15 s without a line, a comment is sent, so that no proxy closes the connection. */
 const BEATS_QUIET_MAX = 60
 
 const HEADERS = {
@@ -51,7 +51,7 @@ const HEADERS = {
   'X-Content-Type-Options': 'nosniff',
 }
 
-/** Creates the streams of open pages. One look serves all of them. While no page is open, no look is made. */
+/** Creates the streams of open pages. One look at the data serves all streams. While no page is open, there are no looks. */
 export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPorts): LiveStreams {
   const streams = new Set<Stream>()
   let beating: { readonly stop: () => void } | null = null
@@ -70,7 +70,7 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
     else stream.quiet += 1
   }
 
-  /** One look at a time, because each compares with the one before. */
+  /** Looks once the previous look has ended, because each look compares the data with the previous one. */
   function lookForAll(): Promise<void> {
     looking = looking.then(lookOnce)
     return looking
@@ -86,14 +86,14 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
         stream.stamp = stamp
       }
     } catch (err) {
-      // Each page shows the time of its data. When the store can be read again, the next look tells the pages what has changed.
+      // A debug line is enough: each page shows the time of its data, and the first look after the failure tells the pages of all changes.
       log.debug({ err }, 'open pages could not be kept up to date')
     }
   }
 
   function write(stream: Stream, text: string): void {
     stream.quiet = 0
-    // A reader that does not take a line in 15 s is gone.
+    // If the browser has not read the last line yet, it is gone: lines are at least seconds apart.
     if (stream.res.writableNeedDrain) stream.res.destroy()
     else stream.res.write(text)
   }
@@ -101,7 +101,7 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
   return {
     hasRoom: () => streams.size < STREAMS_MAX,
     async stream(res, page) {
-      // If the reader left while we looked up the session, no close event follows, and the stream would count forever.
+      // If the browser left while the session was looked up, no close event follows, so the stream would never be deleted.
       if (res.closed) return
       const stream: Stream = { ...page, res, stamp: null, quiet: 0 }
       const closed = new Promise<void>((resolve) => {
@@ -109,7 +109,7 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
       })
       streams.add(stream)
       beating ??= repeat(beat, BEAT_MS)
-      // Look before answering, so that no change after the answer is missed.
+      // Look before the answer begins: the next look can then detect every change after it.
       await lookForAll()
       if (!res.headersSent && !res.destroyed) {
         res.writeHead(200, HEADERS)

@@ -1,7 +1,7 @@
 import type { Shown } from '../../../flow/admin/overview/live-look.ts'
 import type { Person } from '../session.ts'
 
-/** The data that the page at a path keeps up to date. */
+/** Returns which data the page at `path` keeps up to date. `other`: only the side bar. */
 export function shownOn(path: string, { scope }: Pick<Person, 'scope'>): Shown {
   if (path === '/') return { kind: 'overview' }
   if (path === '/jobs' && scope === 'admin') return { kind: 'jobs' }

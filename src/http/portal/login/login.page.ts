@@ -1,7 +1,7 @@
 import { html } from '../html.ts'
 import { renderBare, type View } from '../layout.ts'
 
-/** The login page. `refusal`: why the last try failed. */
+/** Makes the login page. `refusal`: why the last login failed; null: nobody has tried. */
 export function loginPage(
   view: View,
   { username = '', refusal = null }: { readonly username?: string; readonly refusal?: string | null } = {},

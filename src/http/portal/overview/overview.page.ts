@@ -20,7 +20,7 @@ import { wordsOnPage } from '../words.ts'
 import { problemSections } from './problem-cards.ts'
 import { trafficSection } from './traffic.ts'
 
-/** The first page. It says whether everything works and, if not, what is wrong, since when, and who must do what. */
+/** Makes the first page. It says whether everything works and, if not, what is wrong, since when, and who must do what. */
 export function overviewPage(visit: Visit, situation: Situation & Past): string {
   const { nowMs, to, person } = visit
   const problems = problemsOf(situation)
@@ -50,9 +50,9 @@ ${person.scope === 'admin' && situation.happened.length > 0 ? html`<p>${link(to`
 
 function leadOf(situation: Situation, problems: readonly Problem[], nowMs: number): Part {
   const { pushes, carrier } = situation
-  if (problems.some(({ kind }) => kind === 'not_ready')) return 'Pushes are answered with 503. The carrier sends them again, for a while.'
+  if (problems.some(({ kind }) => kind === 'not_ready')) return 'Pushes are answered with 503. The carrier sends them again for some time.'
   if (pushes.health === 'silent' && !doPollsReplacePushes(situation))
-    return 'The relay learns nothing new: no push comes, and the carrier cannot be asked. What the carrier scans now is found later.'
+    return 'The relay learns nothing new: no push comes, and the carrier cannot be asked. The relay finds the missed entries once it can ask again.'
   if (problems.length > 0) {
     if (!doPollsReplacePushes(situation)) return 'What a webhook refuses waits for it.'
     return problems.some(({ kind }) => LACKS_PUSHES.includes(kind))
@@ -65,7 +65,7 @@ function leadOf(situation: Situation, problems: readonly Problem[], nowMs: numbe
   }`
 }
 
-/** The problems with which pushes may be missing that no poll replaces. */
+/** The problems during which the relay may miss pushes about parcels that it does not know. Polls find only entries of known parcels. */
 const LACKS_PUSHES: readonly Problem['kind'][] = ['pushes_silent', 'pushes_lossy', 'silence_over', 'pushes_refused', 'quarantined']
 
 function checks({ to, person, nowMs }: Visit, situation: Situation & Pick<Past, 'missing'>): Markup {
@@ -93,7 +93,9 @@ function checks({ to, person, nowMs }: Visit, situation: Situation & Pick<Past, 
       [
         'Inbox',
         counts.quarantined === 0 ? stateMark('ok', 'all understood') : stateMark('warn', `${countText(counts.quarantined)} quarantined`),
-        counts.quarantined === 0 ? 'No push is in quarantine.' : 'Authentic pushes that the relay does not understand. They are kept.',
+        counts.quarantined === 0
+          ? 'No push is in quarantine.'
+          : 'These pushes are signed by the carrier, but the relay does not understand them. They are kept.',
       ],
       ...missingRows({ to, person }, missing),
       [
@@ -115,7 +117,7 @@ function checks({ to, person, nowMs }: Visit, situation: Situation & Pick<Past, 
   })
 }
 
-/** Pushes that were refused and have all come again: no problem, but their reader waits to hear of it. */
+/** Makes a row about refused pushes that have all come again. That is no problem, but whoever saw them refused wants to know. */
 function comebackRow({ refused }: Situation): readonly (readonly Part[])[] {
   const notStored = refused.filter(({ cause }) => cause === 'not_stored')
   const words = comebackText(notStored)
@@ -124,14 +126,14 @@ function comebackRow({ refused }: Situation): readonly (readonly Part[])[] {
     : [['Refused pushes', stateMark('ok', 'came again'), `${spellText(wholeSpell(notStored))} got 503. ${words}`]]
 }
 
-/** What was recorded lately and webhooks never received. It is no problem: a webhook may not want what happened earlier. */
+/** Makes rows about recent events that webhooks never received. That is no problem, because a webhook may not want earlier events. */
 function missingRows(visit: Pick<Visit, 'to' | 'person'>, missing: MissingSummary): readonly (readonly Part[])[] {
   const { endpoints, more, resends } = missing
   const unsent = endpoints.filter(({ endpointId }) => !resends.some((one) => one.endpointId === endpointId))
   return [...resends.map((resend) => resendRow(visit, resend, missing)), ...unsentRow(visit, { endpoints: unsent, more })]
 }
 
-/** A resend that is under way must not be ordered again. */
+/** Makes a row about a resend that is under way. It has no link to the form, so that nobody starts the same resend twice. */
 function resendRow({ to, person }: Pick<Visit, 'to' | 'person'>, resend: Resend, { endpoints, more }: MissingSummary): readonly Part[] {
   const left = endpoints.find(({ endpointId }) => endpointId === resend.endpointId)?.count ?? 0
   const leftWords = `${countText(left)}${more ? ' or more' : ''} of the last day ${left === 1 && !more ? 'is' : 'are'} left`

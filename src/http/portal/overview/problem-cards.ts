@@ -29,14 +29,14 @@ interface Told {
   readonly title: Part
   readonly what: Part
   readonly todo: Part
-  /** The problem whose runbook helps; absent: its own. */
+  /** The kind of problem whose runbook helps. Absent: the kind of this problem. */
   readonly runbook?: Problem['kind']
 }
 
-/** How many webhooks in trouble get a card. One line stands for the others. The overview reads backlogs only for this many. */
+/** How many webhooks in trouble get a card. One line counts the rest, because the overview reads the backlogs of this many only. */
 const EXPLAINED = SHOWN.backlogs
 
-/** The problems, with a card for each that says who must do what. */
+/** Makes a card for each problem, which says who must do what. */
 export function problemSections(visit: Visit, situation: Situation & Past, problems: readonly Problem[]): Markup {
   const ofWebhooks = problems.filter((problem) => 'state' in problem)
   const beyond = new Set<Problem>(ofWebhooks.slice(EXPLAINED))
@@ -97,7 +97,7 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
           misdirectedSincePush(situation).some(({ isSigned }) => isSigned)
             ? html`<li>Pushes seem to come to another path: have the carrier push to <code>https://YOUR-HOST${webhook.path}</code>, or set <code>webhook.path</code> to the path it uses and restart.</li>`
             : null
-        }<li>Does ${person.scope === 'admin' ? link(to`/inbox/refusals`, 'the inbox') : 'the inbox'} show refused signatures since then? Then pushes come, signed with another key than ours or in another way: the page says which.</li>
+        }<li>Does ${person.scope === 'admin' ? link(to`/inbox/refusals`, 'the inbox') : 'the inbox'} show refused signatures since then? Then pushes come, but with another key than ours, or signed in another way: the page says which.</li>
 <li>Ask the carrier to what address it pushes, and what answers it gets. The relay expects <code>POST https://YOUR-HOST${webhook.path}</code>, exactly this path; any other path gets 404.</li>
 <li>From outside your network: <code>curl -i https://YOUR-HOST${webhook.path}</code>. The relay answers a GET with 405. After any other answer look at DNS, the firewall, the proxy and its certificate.</li>
 <li>When pushes come again, ask the carrier to send the missed ones again, or for a list of the parcels that are new since then. The runbook says how to watch these.</li></ol>`,
@@ -138,7 +138,7 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
   }
 }
 
-/** The card of a problem in the words of the command. */
+/** Makes a card from an explanation in plain text, as `parcel-relay status` prints it. */
 function tellPlainly({ title, evidence, todo }: Explanation): Told {
   return {
     title,
@@ -147,7 +147,7 @@ function tellPlainly({ title, evidence, todo }: Explanation): Told {
   }
 }
 
-/** For how long no push has come. After a restore, the last one is not known. */
+/** Says for how long no push has come: since the last push or, if the store was restored after it, since the restore. */
 function silence(pushes: Situation['pushes'], nowMs: number): Part {
   const sinceMs = noPushSinceMs(pushes)
   if (sinceMs === null) return null
@@ -156,10 +156,10 @@ function silence(pushes: Situation['pushes'], nowMs: number): Part {
 }
 
 const SETTLE_QUARANTINE = html`<li>Ask the carrier whether it has changed its format, and whether it meant to.</li>
-<li>If it is to go back: first set <code>backfill: true</code> on the endpoints that are to get earlier events. Then fetch the parcels that the pushes name, with <code>parcel-relay inbox --refresh</code>, and dismiss the pushes.</li>
+<li>If the carrier will change it back: first set <code>backfill: true</code> on the endpoints that shall get earlier events. Then fetch the parcels that the pushes name, with <code>parcel-relay inbox --refresh</code>, and dismiss the pushes.</li>
 <li>If the format stays: install a version of the relay that reads it, then reprocess them.</li>`
 
-/** The carrier still pushes, but the relay understands none of the pushes. That needs another remedy than a blocked connection. */
+/** Makes the card for pushes that come, but are all in quarantine. The remedy differs from the one for pushes that do not come. */
 function tellMisunderstood({ nowMs, to, person }: Visit, { pushes, carrier, held }: Situation): Told {
   const [newest] = held
   const sinceMs = noPushSinceMs(pushes)
@@ -177,7 +177,7 @@ ${SETTLE_QUARANTINE}
   }
 }
 
-/** The newest reasons, with how many pushes each has. */
+/** Lists the newest reasons for quarantine, and counts the pushes of each. */
 function reasonsOf({ held }: Situation, nowMs: number): Part {
   return held.slice(0, 3).map(({ reason, count, last }, at) => {
     const words = reason === null ? 'expired' : reasonText(reason)

@@ -6,7 +6,7 @@ import { html, type Markup, type Part } from '../html.ts'
 import { table } from '../parts.ts'
 import { dayText, hourText } from '../times.ts'
 
-/** Outcomes of pushes that the carrier had signed. */
+/** The outcomes of pushes with a valid signature. */
 export const AUTHENTIC = ['recorded', 'duplicate', 'quarantined', 'expired'] as const
 
 type Count = (counts: Counts) => number
@@ -15,7 +15,7 @@ const pushesOf: Count = (counts) => totalOf(counts, AUTHENTIC)
 const acceptedOf: Count = (counts) => counts.accepted ?? 0
 const failedOf: Count = (counts) => counts.failed ?? 0
 
-/** Pushes, missed pushes, polls and attempts of the last 24 hours and 30 days, drawn and in numbers. */
+/** Shows the pushes, missed pushes, polls and attempts of the last 24 hours and 30 days, as charts and in numbers. */
 export function trafficSection({ hours, days }: Traffic): Markup {
   const row = (name: Part, kind: 'pushes' | 'missed' | 'polls' | 'attempts', count: Count, over?: Count) => {
     const drawn = (series: TrafficSeries, span: string) => {
@@ -34,7 +34,7 @@ export function trafficSection({ hours, days }: Traffic): Markup {
   const names = ({ fromMs }: TrafficSeries, text: (atMs: number) => string, last: string) =>
     axis([0, 1, 2].map((third) => text(fromMs[Math.floor((fromMs.length * third) / 3)] ?? 0)).concat(last))
   return html`<h2 id="traffic">Traffic</h2>
-<p>Counts are written every 10 seconds. A kill loses those of the last seconds, but no push that was answered with 200.</p>
+<p>Counts are written every 10 seconds. If the process is killed, the counts of the last seconds are lost, but no push that was answered with 200.</p>
 ${table({
   label: 'Traffic',
   kind: 'traffic cards',

@@ -6,17 +6,17 @@ import { table } from '../parts.ts'
 import { timeInLine } from '../times.ts'
 import { textIn, whatHappened } from './timeline.ts'
 
-/** The carrier may use any language. More tabs than these would hide the history. */
+/** The most tabs for languages. The carrier may use many languages, and more tabs would push the history out of sight. */
 const VIEWS_MAX = 8
 const NAMES = new Intl.DisplayNames('en', { type: 'language' })
 
-/** The languages that have a text for consumers. */
+/** Returns the languages, as tags, in which entries have texts for consumers. */
 export function consumerViews(entries: readonly Entry[]): readonly string[] {
   const languages = entries.filter(({ displayToConsumer }) => displayToConsumer).flatMap(({ texts }) => Object.keys(texts))
   return [...new Set(languages)].toSorted(compareBytes).slice(0, VIEWS_MAX)
 }
 
-/** The English name of a language, or its tag if there is no name. */
+/** Returns the English name of a language, or its tag if the language has no name. */
 export function languageName(tag: string): string {
   try {
     return NAMES.of(tag) ?? tag
@@ -25,9 +25,7 @@ export function languageName(tag: string): string {
   }
 }
 
-/**
- * The entries as an app shows them to a consumer who reads `language`. If an entry has no text in it, a text in another language is shown.
- */
+/** Shows the entries as an app shows them to a consumer who reads `language`. An entry without a text in `language` shows another one. */
 export function consumerTable(entries: readonly Entry[], language: string, nowMs: number): Markup {
   const visible = entries.filter(({ displayToConsumer }) => displayToConsumer)
   return table({

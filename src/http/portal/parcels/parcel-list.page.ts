@@ -25,7 +25,7 @@ interface ParcelListing {
   readonly said: WatchSaid
 }
 
-/** Why a parcel is no longer checked, in words that fit after "ended". */
+/** Why the relay no longer asks the carrier about a parcel, in words that follow "ended: ". */
 export const STOPPED_BECAUSE: Readonly<Record<Stopped, string>> = {
   delivered: 'delivered',
   stale: 'no news for a long time',
@@ -35,7 +35,7 @@ export const STOPPED_BECAUSE: Readonly<Record<Stopped, string>> = {
 
 const IDENTIFIER = /^[A-Z0-9]{4,40}$/
 
-/** All parcels, or the ones that were searched for, the next check first. */
+/** Makes the page that lists all parcels, or those that match the filters. The parcel whose check is due first comes first. */
 export function parcelListPage(visit: Visit, { filters, found, said }: ParcelListing): string {
   const { person, to } = visit
   const { text, status, stopped } = filters
@@ -62,13 +62,13 @@ function leadOf(count: number, filters: ParcelFilters): string {
 function nothingFound({ to, person }: Visit, filters: ParcelFilters): Markup {
   const identifier = filters.text.toUpperCase()
   if (person.scope === 'admin' && IDENTIFIER.test(identifier)) {
-    return html`<div class="empty"><h2>The relay has not heard of it</h2>
+    return html`<div class="empty"><h2>The relay does not know this parcel</h2>
 <p>If the number is right, the carrier may know it. Asking costs a call for each language, and the parcel is watched from then on.</p>
 ${actionButton(to`/parcels/${identifier}/ask`, `Ask the carrier about ${identifier}`, 'main')}
-<p class="dim">A push names tracking ids only. Until a poll ties it to its tracking number, a parcel is found by its tracking id alone.</p></div>`
+<p class="dim">A push names only tracking ids. Until a poll brings the tracking number, search for the tracking id.</p></div>`
   }
   if (isFiltered(filters)) return html`<div class="empty"><h2>Nothing found</h2><p>${link(to`/parcels`, 'Show all parcels')}</p></div>`
-  return html`<div class="empty"><h2>Parcels come by themselves</h2><p>Each push brings its parcel, and so does each app that asks for one. To follow parcels that are already on their way, give a list.</p></div>`
+  return html`<div class="empty"><h2>Parcels come by themselves</h2><p>Each push brings its parcel, and so does each app that asks for one. For parcels that are already on their way, enter a list.</p></div>`
 }
 
 function searchForm({ to }: Visit, { text, status, stopped }: ParcelFilters): Markup {
@@ -107,7 +107,7 @@ function rowsOf({ to, nowMs }: Visit, parcels: readonly ListedParcel[]): Markup 
   })
 }
 
-/** The name of a parcel: its tracking number or, until that is known, its first tracking id. */
+/** Returns the identifier that pages show as a parcel's name: its tracking number or, until that is known, its first tracking id. */
 export function mainIdentifier(identifiers: readonly InspectedIdentifier[]): string {
   return (identifiers.find(({ isTrackingId }) => !isTrackingId) ?? identifiers[0])?.value ?? ''
 }
@@ -122,7 +122,7 @@ function nameOf(linkTo: (value: string) => Markup, identifiers: readonly Inspect
   }${hasNumber ? null : html`<small>tracking number not known yet</small>`}`
 }
 
-/** When a check is due. If its time has come, it may still be waiting for its turn. */
+/** Says when the next check is due. A check whose time has come is "due now": it may have to wait for other checks. */
 export function dueText(atMs: number, nowMs: number): Part {
   return atMs <= nowMs ? 'due now' : relativeTime(atMs, nowMs)
 }

@@ -13,7 +13,7 @@ import { consumerTable, consumerViews, languageName } from './consumer-view.ts'
 import { dueText, mainIdentifier, STOPPED_BECAUSE } from './parcel-list.page.ts'
 import { timeline } from './timeline.ts'
 
-/** The message of the page: why the carrier did not answer with the parcel, or that nothing was erased; null: there is none. */
+/** The message on the page: why the carrier brought no news of the parcel, or that nothing was erased. Null: no message. */
 export type ParcelSaid = 'unknown' | 'unavailable' | 'unconfirmed' | null
 
 const SAID: Readonly<Record<NonNullable<ParcelSaid>, readonly [what: string, then: string]>> = {
@@ -22,7 +22,7 @@ const SAID: Readonly<Record<NonNullable<ParcelSaid>, readonly [what: string, the
   unconfirmed: ['Nothing was erased.', ' Type the identifier of the parcel to confirm.'],
 }
 
-/** One parcel with its history, newest first; or what a consumer sees of it in `language`. */
+/** Makes the page of one parcel: its history, newest first or, if `language` is given, what a consumer sees in that language. */
 export function parcelPage(
   visit: Visit,
   parcel: ExplainedParcel,
@@ -110,24 +110,22 @@ function tabsOf({ to }: Visit, name: string, languages: readonly string[], shown
   )}</ul>`
 }
 
-/**
- * The address to share. Without `portal.publicUrl` the relay does not know its host, so script fills in the one that the browser has used.
- */
+/** Shows the address to share. Without `portal.publicUrl` the relay does not know its host, so script adds the origin from the browser. */
 function shareSection({ to, publicOrigin }: Visit, name: string): Markup {
   const { path } = to`/parcels/${name}`
   return html`<section aria-labelledby="share"><h2 id="share">Share</h2>
 <p>${copyable('share-url', `${publicOrigin ?? ''}${path}`, 'the address of this page')}</p>
 <p class="dim">Whoever opens it logs in first; a colleague with the scope <code>status</code> sees this page without its buttons.</p>
-<p>As an app gets it: <code>GET /v1/status/${name}/all?language=en</code></p></section>`
+<p>Apps read this parcel with <code>GET /v1/status/${name}/all?language=en</code></p></section>`
 }
 
 function eraseSection({ to }: Visit, name: string): Markup {
   return html`<section class="danger-zone" aria-labelledby="dz"><h2 id="dz">Erase</h2>
-<details><summary>Erase this parcel and everything about it</summary><form class="form" method="post" action="${to`/parcels/${name}/erase`.path}"><p>Its pushes, its history and its deliveries go, and what other records say of it. What the carrier pushes about it later is not kept. This cannot be undone.</p>
+<details><summary>Erase this parcel and everything about it</summary><form class="form" method="post" action="${to`/parcels/${name}/erase`.path}"><p>This removes its pushes, its history, its deliveries, and what other records say about it. Later pushes about it are not kept. This cannot be undone.</p>
 <div class="field"><label for="sure">Type ${name} to confirm</label><input id="sure" name="confirm" autocomplete="off" spellcheck="false"></div><p><button class="btn danger sure" type="submit">Erase ${name} for good</button></p></form></details></section>`
 }
 
-/** The answer to an erasure. It does not name what was erased. */
+/** Makes the page that reports an erasure. It does not name the parcel, because nothing about the parcel may remain. */
 export function erasedPage(visit: Visit, { removed, unreadable, endpoints, backups, stores, storage }: ErasureReport): string {
   const names = (list: readonly string[]) => (list.length === 0 ? 'none' : list.join(', '))
   const rows: readonly (readonly [string, Part])[] = [
@@ -142,7 +140,7 @@ export function erasedPage(visit: Visit, { removed, unreadable, endpoints, backu
     ['Files of the store', storage.state === 'clean' ? 'hold nothing of it any more' : storage.because],
   ]
   const main = html`${crumbs([visit.to`/parcels`, 'Parcels'])}
-${headline({ title: 'The parcel is erased', lead: 'Ask those who were sent something of it to erase it too.' })}
+${headline({ title: 'The parcel is erased', lead: 'Ask the owners of the webhooks below to erase it too.' })}
 ${facts(rows)}`
   return renderPage(visit, { title: 'Erased · Parcels', section: 'parcels', person: visit.person, main })
 }

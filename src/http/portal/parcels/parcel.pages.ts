@@ -22,16 +22,16 @@ export interface ParcelPagesOptions {
 
 const LIST_MAX = 100
 
-/** A list of parcels that somebody gave. */
+/** A list of parcels to watch, from the text field or a file. */
 interface GivenList {
   readonly format: WatchListFormat
   readonly column: string | null
   readonly lines: readonly string[]
-  /** The lines as the import reads them. A typed line becomes a JSON value; a line of a file stays as it is. */
+  /** The lines for the import. Each typed line is turned into a JSON value; a line of a file is unchanged. */
   readonly read: readonly string[]
 }
 
-/** Turns typed lines into JSON values, so that each typed line is one identifier and nothing else. */
+/** Turns each typed line into a JSON string. Read as CSV, a line with a comma would be split, and the first line might count as a header. */
 function typedList(text: string): GivenList {
   const lines = text.split(/\r?\n/).map((line) => line.trim())
   return { format: 'ndjson', column: null, lines, read: lines.map((line) => (line === '' ? '' : JSON.stringify(line))) }
@@ -45,7 +45,7 @@ async function listInFile({ name, bytes }: FormFile, column: string): Promise<Gi
   return { format, column: column === '' ? null : column, lines, read: lines }
 }
 
-/** The pages about parcels: their list, and one with its history. */
+/** Makes the pages about parcels: the list, and a page for each parcel. */
 export function parcelPages({ lookAtParcels, manageParcels, manageErasures, watchList }: ParcelPagesOptions): readonly PageRoute[] {
   const { watch, unwatch, refresh } = manageParcels
   return [
@@ -81,7 +81,7 @@ export function parcelPages({ lookAtParcels, manageParcels, manageErasures, watc
     return { page: erasedPage(visit, await manageErasures.forget(visit.param('identifier'), { dryRun: false }, visit.by)) }
   }
 
-  /** Acts on the parcel, then shows it. */
+  /** Runs `act` on the parcel, then shows the parcel. */
   function after(act: (identifier: string, by: Visit['by']) => Promise<{ readonly identifier: string }>): PageRoute['answer'] {
     return async ({ param, to, by }) => ({ goTo: to`/parcels/${(await act(param('identifier'), by)).identifier}` })
   }
@@ -105,7 +105,7 @@ export function parcelPages({ lookAtParcels, manageParcels, manageErasures, watc
       file === null ? typedList(typed) : await listInFile(file, get('column').trim().slice(0, COLUMN_LENGTH_MAX))
     if (lines.every((line) => line.trim() === '')) return await list(visit, { kind: 'empty' })
     try {
-      // A bad line must not keep the good ones from being watched.
+      // Not atomic: the good lines are watched even if other lines are bad.
       const report = await watchList({ ...given, atomic: false, lines: Readable.from(read), by: visit.by })
       return await list(visit, { kind: 'watched', lines, report })
     } catch (error) {

@@ -7,14 +7,14 @@ import { html, type Markup, type Part } from '../html.ts'
 import { icon, table } from '../parts.ts'
 import { timeInLine } from '../times.ts'
 
-/** If an entry is learnt of within this time, it counts as learnt at once. */
+/** If the relay learns of an entry within this time after the event, the page says "at once". */
 const AT_ONCE_MS = 5000
 
-/** The entries of a parcel, newest first, with the texts for consumers and how the relay learnt of each entry. */
+/** Shows the entries of a parcel, newest first: their texts for consumers, and when and how the relay learnt of each entry. */
 export function timeline({ entries, state }: InspectedParcel, nowMs: number): Markup {
   if (entries.length === 0) return html`<p>The carrier has told nothing about it yet.</p>`
   const learnings = entries.map(learningOf)
-  // For earlier entries no push could be expected.
+  // The time since when the relay has known the parcel. A missing push is a fault only for entries after this time.
   const knownSinceMs = Math.min(...[state.watchedAtMs, ...learnings.map(({ first }) => first.atMs)].filter((atMs) => atMs !== null))
   return table({
     label: 'History, newest first',
@@ -43,13 +43,13 @@ export function timeline({ entries, state }: InspectedParcel, nowMs: number): Ma
   })
 }
 
-/** The status of an entry, with its detail and its location. */
+/** Shows the status of an entry with its detail and its location. */
 export function whatHappened({ status, detailedStatus, location }: Entry): Markup {
   const detail = detailedStatus === status ? null : html`<small>${detailedStatus}</small>`
   return html`<strong>${status}</strong>${detail}<small>${location === '' ? 'no place' : location}</small>`
 }
 
-/** The carrier’s words, each marked with its language. */
+/** Shows the texts of an entry that `of` picks, each with its language. */
 function textsOf({ texts }: Entry, of: (texts: Texts) => string | null | undefined): Part {
   const given = Object.entries(texts).flatMap(([language, ofLanguage]) => {
     const text = of(ofLanguage)
@@ -60,7 +60,7 @@ function textsOf({ texts }: Entry, of: (texts: Texts) => string | null | undefin
   return html`<div>${sorted.map(({ language, text }) => textIn(language, text))}</div>`
 }
 
-/** A text of the carrier with its language. */
+/** Shows a text of the carrier with its language. */
 export function textIn(language: string, text: string): Markup {
   return html`<p lang="${language}"><span class="lang" aria-hidden="true">${language}</span>${text}</p>`
 }

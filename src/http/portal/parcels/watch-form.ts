@@ -6,7 +6,7 @@ import { html, type Markup, markup } from '../html.ts'
 import type { Visit } from '../page-route.ts'
 import { icon } from '../parts.ts'
 
-/** The result for the list, which the page reports; null: no list was given. */
+/** The result of watching a list, for the page to show. Null: nobody sent a list. */
 export type WatchSaid =
   | { readonly kind: 'empty' }
   | { readonly kind: 'refused'; readonly reason: string }
@@ -15,10 +15,10 @@ export type WatchSaid =
 
 const WRONG_SHOWN_MAX = 20
 const LINE_CHARS_SHOWN = 80
-/** The greatest length of what names a column, as in the API. */
+/** The longest name or number of a column, in characters. The API has the same limit. */
 export const COLUMN_LENGTH_MAX = 200
 
-/** The form to watch parcels, with the result for the list that it sent. */
+/** Makes the form to watch parcels, with the result of the last list. `isFirst`: no parcel is known yet, so the form is open. */
 export function watchForm({ to }: Visit, said: WatchSaid, isFirst: boolean): Markup {
   const open = said !== null || isFirst ? markup(' open') : null
   return html`<details class="plain"${open}><summary>Watch parcels</summary>
@@ -26,7 +26,7 @@ ${said === null ? null : saidOf(said)}
 <form class="form" method="post" action="${to`/parcels`.path}" enctype="multipart/form-data">
 <div class="field"><label for="ids">Tracking numbers or ids, one a line</label><textarea class="code" id="ids" name="identifiers" rows="4" spellcheck="false" aria-describedby="ids-hint"></textarea><small id="ids-hint">The relay asks the carrier about each within a minute, and tells webhooks what is new from then on. The API takes larger files: <code>POST /relay/parcels/watch</code>.</small></div>
 <div class="field"><label for="file">Or a file</label><input id="file" name="file" type="file" accept=".csv,.ndjson,.txt" aria-describedby="file-hint"><small id="file-hint">CSV with a column <code>trackingNumber</code>, one identifier a line, or <code>.ndjson</code> with one JSON value a line; at most ${countText(WATCH_LINES_MAX)} lines and ${FILE_BYTES_MAX / (1024 * 1024)} MiB.</small></div>
-<div class="field"><label for="column">Column of the file</label><input id="column" name="column" autocomplete="off" spellcheck="false" maxlength="${COLUMN_LENGTH_MAX}" aria-describedby="column-hint"><small id="column-hint">Its name or number, where none is named <code>identifier</code>, <code>trackingNumber</code> or <code>trackingId</code>.</small></div>
+<div class="field"><label for="column">Column of the file</label><input id="column" name="column" autocomplete="off" spellcheck="false" maxlength="${COLUMN_LENGTH_MAX}" aria-describedby="column-hint"><small id="column-hint">Its name or number. Needed only if no column is named <code>identifier</code>, <code>trackingNumber</code> or <code>trackingId</code>.</small></div>
 <p><button class="btn" type="submit">Watch these parcels</button></p>
 </form></details>`
 }

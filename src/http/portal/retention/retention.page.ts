@@ -13,7 +13,7 @@ export interface RetentionPagesOptions {
   readonly manageRetention: ManageRetention
 }
 
-/** How long data is kept, what the last pass has removed, and a button that starts a pass. */
+/** Makes the page about retention: how long data is kept, what the last pass has removed, and a button that starts a pass. */
 export function retentionPages({ manageRetention }: RetentionPagesOptions): readonly PageRoute[] {
   return [
     {
@@ -47,7 +47,7 @@ ${settingsList([
   ['What is undelivered, in quarantine or still needed', formatDuration(heldMs)],
 ])}
 ${countTable(view, wouldGo)}
-<p>${actionButton(to`/retention`, 'Remove now what is past its time')}</p>`
+<p>${actionButton(to`/retention`, 'Start a pass now')}</p>`
   return renderPage(visit, { title: 'Retention', section: 'settings', person, main })
 }
 

@@ -19,14 +19,14 @@ export interface SettingsPagesOptions {
   readonly operations: OperationQueries
   readonly manageSecrets: ManageSecrets
   readonly testOperator: TestOperator
-  /** The settings in effect, as a config file would have them, with secrets masked. */
+  /** Returns the settings in effect, shaped like the config file, with secrets masked. */
   readonly config: () => Readonly<Record<string, unknown>>
 }
 
 const ACTIONS_MAX = 50
 const EVENTS_MAX = 100
 
-/** The pages with the settings in effect, the audit trail, and all operator events. */
+/** Makes the pages with the settings in effect, the audit trail, and all operator events. */
 export function settingsPages({ operations, manageSecrets, testOperator, config }: SettingsPagesOptions): readonly PageRoute[] {
   return [
     {
@@ -90,7 +90,7 @@ function cursorOf({ query }: Visit) {
 
 type Setting = readonly [name: string, value: string]
 
-/** Every setting by its full name, such as `webhook.sharedKeys[0]`. */
+/** Lists every setting by its full name, such as `webhook.sharedKeys[0]`. */
 function settingsOf(group: unknown, path = ''): readonly Setting[] {
   if (Array.isArray(group)) {
     if (group.every((item) => typeof item !== 'object' || item === null)) return [[path, group.map(String).join(', ')]]
@@ -135,7 +135,7 @@ ${older(to`/settings`, audit.next)}`
   return renderPage(visit, { title: 'Settings', section: 'settings', person, main })
 }
 
-/** `tested`: what a test event has brought; null: none was sent. */
+/** `tested`: the result of sending a test event. Null: none was sent. */
 function eventsPage(visit: Visit, { events, next }: Awaited<ReturnType<OperationQueries['events']>>, tested: AttemptResult | null): string {
   const { to, nowMs, person } = visit
   const main = html`${headline({ title: 'What happened', lead: 'Each change of state, the newest first.', actions: actionButton(to`/events/test`, 'Send a test event'), asOf: asOfLine(nowMs, to`/events`) })}
@@ -146,7 +146,7 @@ ${older(to`/events`, next)}`
   return renderPage(visit, { title: 'What happened', section: 'overview', person, main })
 }
 
-/** The relay's own keys. The keys in the config are replaced in the config. */
+/** Shows the keys in the store, with a button to replace each kind. Keys of the config are replaced in the config file. */
 function keys({ to }: Visit, { upToDate, outdated }: SealedCounts): Markup {
   const encrypted = outdated === 0 ? 'all with the first at-rest key' : `${countText(outdated)} of them with a key other than the first`
   return html`<p>The store holds ${countText(upToDate + outdated)} encrypted keys of webhooks, ${encrypted}. ${link(to`/docs/operating`, 'How to replace each key')}</p>

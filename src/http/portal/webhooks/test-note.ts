@@ -3,7 +3,7 @@ import { receivedText } from '../../../domain/received-text.ts'
 import { html, type Markup } from '../html.ts'
 import { icon } from '../parts.ts'
 
-/** Tells what a test has brought. */
+/** Shows the result of sending a test. */
 export function testNote(result: AttemptResult): Markup {
   const answer = receivedText(result.answerStart)
   const text = answer === '' ? html`no body` : html`<span class="answer">${answer}</span>`

@@ -11,7 +11,7 @@ import { type FieldErrors, mistakes, type WebhookFields, webhookForm } from './w
 
 const isEmpty = (errors: FieldErrors) => Object.keys(errors).length === 0
 
-/** The page to add a webhook. */
+/** Makes the page to add a webhook. `errors`: about the form that was just sent; empty: none was sent. */
 export function newPage(visit: Visit, fields: WebhookFields, errors: FieldErrors): string {
   const { to, person } = visit
   const main = html`${crumbs([to`/webhooks`, 'Webhooks'])}
@@ -21,7 +21,7 @@ ${webhookForm({ to: to`/webhooks/new`, cancel: to`/webhooks`, button: 'Add webho
   return renderPage(visit, { title: titleOf(errors, 'Add webhook'), section: 'webhooks', person, main })
 }
 
-/** The page to change a webhook. `warnings`: about the settings that were just saved. */
+/** Makes the page to change a webhook. `warnings`: about filters that were just saved, but may be mistyped. */
 export function editPage(
   visit: Visit,
   { endpoint: { id, name } }: Pick<EndpointState, 'endpoint'>,
@@ -31,7 +31,7 @@ export function editPage(
 ): string {
   const { to, person } = visit
   const main = html`${crumbs([to`/webhooks`, 'Webhooks'], [to`/webhooks/${id}`, name])}
-${headline({ title: `Edit ${name}`, lead: 'What waits is sent by the new settings.' })}
+${headline({ title: `Edit ${name}`, lead: 'The new settings also apply to events that wait.' })}
 ${isEmpty(errors) ? null : mistakes(errors, 'Nothing was changed.')}
 ${filterNote(html`The webhook is saved. ${link(to`/webhooks/${id}`, 'Show it')}, or correct its filters:`, warnings)}
 ${webhookForm({ to: to`/webhooks/${id}/edit`, cancel: to`/webhooks/${id}`, button: 'Save', fields, errors, isNew: false, isFilterOpen: warnings.length > 0 })}`
@@ -43,7 +43,7 @@ function titleOf(errors: FieldErrors, title: string): string {
   return count === 0 ? title : `${count} ${count === 1 ? 'mistake' : 'mistakes'} · ${title}`
 }
 
-/** The page after a webhook was added. Only this page shows its key. */
+/** Makes the page that follows once a webhook was added. Only this page shows the webhook's key. */
 export function addedPage(visit: Visit, { state: { endpoint }, sharedKey, warnings }: KeyedEndpoint): string {
   const { to, person } = visit
   const main = html`${crumbs([to`/webhooks`, 'Webhooks'])}
@@ -58,14 +58,14 @@ ${howToCheck}
   return renderPage(visit, { title: `${endpoint.name} added · Webhooks`, section: 'webhooks', person, main })
 }
 
-/** The page after a new key was made. Only this page shows it. */
+/** Makes the page that follows once a key was replaced. Only this page shows the new key. */
 export function keyPage(visit: Visit, { state: { endpoint, keys }, sharedKey }: KeyedEndpoint): string {
   const { to, person, nowMs } = visit
   const fromMs = keys?.next?.fromMs ?? null
   const when =
     fromMs === null
       ? html`It signs everything from now on. The receiver refuses events until it has the new key; they wait.`
-      : html`Both keys sign until ${fullTime(fromMs, nowMs)}: the old one the usual header, the new one <code>x-service-hmac-sha256-next</code>. Put the new key into the receiver before.`
+      : html`Both keys sign until ${fullTime(fromMs, nowMs)}: the old one in the usual header, the new one in <code>x-service-hmac-sha256-next</code>. Put the new key into the receiver before that time.`
   const main = html`${crumbs([to`/webhooks`, 'Webhooks'], [to`/webhooks/${endpoint.id}`, endpoint.name])}
 ${headline({ title: html`${icon('ok', 'ok')}${endpoint.name} has a new key`, lead: 'Copy it now. This page is the only place that shows it.' })}
 ${keyOnce(sharedKey)}
@@ -74,7 +74,7 @@ ${keyOnce(sharedKey)}
   return renderPage(visit, { title: `New key of ${endpoint.name} · Webhooks`, section: 'webhooks', person, main })
 }
 
-/** Says which filter values no event has had. `head`: the sentence before the list. */
+/** Lists the filter values that no event has had so far. `head`: the sentence before the list. */
 function filterNote(head: Markup, warnings: readonly FilterWarning[]): Markup | null {
   if (warnings.length === 0) return null
   const items = warnings.map(({ message }) => html`<li>${message.charAt(0).toUpperCase()}${message.slice(1)}</li>`)

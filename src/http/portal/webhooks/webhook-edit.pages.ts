@@ -6,7 +6,7 @@ import { stampOfKeys } from './webhook.page.ts'
 import { addedPage, editPage, keyPage, newPage } from './webhook-edit.page.ts'
 import { bodyOf, EMPTY_FIELDS, type FieldErrors, fieldErrors, fieldsOf, fieldsOfEndpoint, startOf } from './webhook-form.ts'
 
-/** The pages with forms about a webhook's settings and its key. */
+/** Makes the pages with forms about a webhook's settings and its key. */
 export function webhookEditPages(manageEndpoints: ManageEndpoints): readonly PageRoute[] {
   return [
     { method: 'get', path: '/webhooks/new', scope: 'admin', answer: async (visit) => ({ page: newPage(visit, EMPTY_FIELDS, {}) }) },
@@ -62,15 +62,15 @@ export function webhookEditPages(manageEndpoints: ManageEndpoints): readonly Pag
   }
 
   /**
-   * Refuses a form that is sent again, for example by reloading the page that shows a key. It would replace the key that was just copied.
+   * Refuses a form that is sent twice, for example when somebody reloads the page with the new key. The second form would replace that key.
    */
   async function refuseStale({ param, form }: Visit): Promise<void> {
     if (form.get('keys') === stampOfKeys(await manageEndpoints.find(param('id')))) return
-    throw new AppError('stale_form', 'Its key was replaced since this page was made, so nothing was done. Look at it again first.')
+    throw new AppError('stale_form', 'Its key was replaced after this page was loaded, so nothing was done. Look at it again first.')
   }
 }
 
-/** Does what a form asks for. If something in the form is wrong, shows it again and says what. */
+/** Runs the work of a form. If a field is wrong, answers with the form and the mistakes. */
 async function orSayWhatIsWrong(work: () => Promise<PageAnswer>, formAgain: (errors: FieldErrors) => Promise<string>): Promise<PageAnswer> {
   try {
     return await work()

@@ -6,7 +6,7 @@ import { link } from '../addresses.ts'
 import type { Form } from '../form.ts'
 import { html, type Markup, markup } from '../html.ts'
 
-/** The fields of a form about a webhook, as text, without the key: a key that was typed is never sent back. */
+/** The fields of a form about a webhook, as text. The key is left out, so that no page sends a typed key back. */
 export interface WebhookFields {
   readonly url: string
   readonly name: string
@@ -24,7 +24,7 @@ export interface WebhookFields {
   readonly from: string
 }
 
-/** Sentences about wrong fields, by the field's id. */
+/** What is wrong with the form: a sentence for each wrong field, by the field's id. */
 export type FieldErrors = Readonly<Record<string, string>>
 
 export const EMPTY_FIELDS: WebhookFields = {
@@ -44,7 +44,7 @@ export const EMPTY_FIELDS: WebhookFields = {
   from: 'now',
 }
 
-/** Reads the fields of a form that was sent. A missing field counts as empty. */
+/** Reads the fields of a form that was sent. A missing field counts as empty or has its default. */
 export function fieldsOf(form: Form): WebhookFields {
   const text = (name: string) => form.get(name).trim()
   return {
@@ -65,7 +65,7 @@ export function fieldsOf(form: Form): WebhookFields {
   }
 }
 
-/** The fields for a webhook's current settings; `schedule` as the API writes it. */
+/** Fills the fields with a webhook's current settings. `schedule`: durations as the API writes them, such as `5s`. */
 export function fieldsOfEndpoint(endpoint: Endpoint, schedule: readonly string[] | null): WebhookFields {
   const { filters } = endpoint
   return {
@@ -85,7 +85,7 @@ export function fieldsOfEndpoint(endpoint: Endpoint, schedule: readonly string[]
   }
 }
 
-/** The body that the API takes for these fields. Text that is not a number stays text, so that the API says what is wrong. */
+/** Makes the API's request body from the fields. Text that should be a number but is not stays text, so that the API says what is wrong. */
 export function bodyOf(fields: WebhookFields): object {
   const list = (text: string) => {
     const values = text.split(',').map((value) => value.trim())
@@ -110,12 +110,12 @@ export function bodyOf(fields: WebhookFields): object {
   }
 }
 
-/** Where a new webhook starts in the feed, in the form that the API takes. */
+/** Returns the API's `from`: the place in the feed where a new webhook starts, as a sequence number or `now`. */
 export function startOf({ from }: WebhookFields): string | number {
   return /^\d{1,15}$/.test(from) ? Number(from) : from
 }
 
-/** Errors by field; null: the refusal concerns no field, so the form has no mistake. */
+/** Returns the mistakes by field. Null: the error is not about a field of the form. */
 export function fieldErrors(error: unknown): FieldErrors | null {
   if (!(error instanceof AppError)) return null
   if (error.code === 'endpoint_exists') return { name: 'A webhook of this name exists.' }
@@ -130,7 +130,7 @@ export function fieldErrors(error: unknown): FieldErrors | null {
   return named.length === 0 ? null : Object.fromEntries(named)
 }
 
-/** Replaces the name of a member at the start of a sentence by the label of its field. */
+/** Replaces the name of an API member at the start of a sentence with the label of its field in the form. */
 function byLabel(member: string, sentence: string): string {
   const label = LABELS[member]
   return label !== undefined && sentence.startsWith(`${member} `) ? `${label}${sentence.slice(member.length)}` : sentence
@@ -148,11 +148,11 @@ const LABELS: Readonly<Record<string, string>> = {
   schedule: 'Waits between attempts',
   from: 'Start',
 }
-/** The fields inside each disclosure. A disclosure with a mistake is open. */
+/** The fields of each part that opens and closes. A part with a mistake is open. */
 const EVENTS = ['status', 'detailedStatus', 'distributionType']
 const SENDING = ['rate', 'concurrency', 'schedule', 'from']
 
-/** Says how many fields are wrong, with a link to each. */
+/** Shows how many fields are wrong, with a link to each. `nothing`: the sentence that says that nothing was done. */
 export function mistakes(errors: FieldErrors, nothing: string): Markup {
   const names = Object.keys(errors)
   return html`<div class="note bad" role="alert"><strong>${nothing} Correct ${names.length === 1 ? 'one field' : `${names.length} fields`}:</strong><ul>${names.map(
@@ -166,13 +166,13 @@ export interface WebhookForm {
   readonly button: string
   readonly fields: WebhookFields
   readonly errors: FieldErrors
-  /** Whether it adds a webhook. Only then does the form have a key and a start. */
+  /** Whether the form adds a webhook. Such a form also has the fields for the key and for the start in the feed. */
   readonly isNew: boolean
-  /** Whether the fields of the filters are in sight. */
+  /** Whether the fields of the filters are open. */
   readonly isFilterOpen?: boolean
 }
 
-/** The form to add or to change a webhook. */
+/** Makes the form to add or to change a webhook. */
 export function webhookForm({ to, cancel, button, fields, errors, isNew, isFilterOpen = false }: WebhookForm): Markup {
   const open = (names: readonly string[]) => (names.some((name) => name in errors) ? markup(' open') : null)
   return html`<form class="form" method="post" action="${to.path}" novalidate>
@@ -198,7 +198,7 @@ function eventFields(fields: WebhookFields, errors: FieldErrors): Markup {
   return html`<fieldset id="status"><legend>Status is one of</legend><div class="picks">${statuses.map(
     (status, at) =>
       html`<div class="pick"><input type="checkbox" id="status-${at}" name="status" value="${status}"${fields.status.includes(status) ? CHECKED : null}><label for="status-${at}">${status}</label></div>`,
-  )}</div><small class="dim">None ticked: all, also those the carrier invents later.</small></fieldset>
+  )}</div><small class="dim">None ticked: all, including statuses that the carrier adds later.</small></fieldset>
 ${field('detailedStatus', 'With commas between. Empty: all.', errors, (more) => html`<input id="detailedStatus" name="detailedStatus" value="${fields.detailedStatus}" autocomplete="off"${more}>`)}
 ${field('distributionType', 'With commas between, such as Mailbox, PickupPoint. Empty: all.', errors, (more) => html`<input id="distributionType" name="distributionType" value="${fields.distributionType}" autocomplete="off"${more}>`)}
 <div class="field"><label for="displayToConsumer">For consumers</label>${choice('displayToConsumer', fields.displayToConsumer, [
@@ -221,7 +221,7 @@ ${field('schedule', 'Durations with commas between, such as 5s, 5m, 30m. Empty: 
     ['wait', 'waits and is tried again'],
     ['skip', 'is given up, and the next is sent'],
   ])}</div>
-${isNew ? field('from', 'now, or a sequence of the feed: then it also gets everything since.', errors, (more) => html`<input id="from" name="from" value="${fields.from}" autocomplete="off"${more}>`) : null}`
+${isNew ? field('from', '“now”, or a sequence number of the feed: the webhook then gets all events since that number.', errors, (more) => html`<input id="from" name="from" value="${fields.from}" autocomplete="off"${more}>`) : null}`
 }
 
 const CHECKED = markup(' checked')
@@ -231,7 +231,7 @@ function choice(name: string, chosen: string, options: readonly (readonly [value
   return html`<select id="${name}" name="${name}">${options.map(([value, text]) => html`<option value="${value}"${value === chosen ? SELECTED : null}>${text}</option>`)}</select>`
 }
 
-/** A field with its label and its hint. If the field is wrong, it says why. */
+/** Makes a field with its label, its hint and, if the field is wrong, the mistake. */
 function field(name: string, hint: string, errors: FieldErrors, input: (more: Markup) => Markup): Markup {
   const error = errors[name]
   const described = html` aria-describedby="${error === undefined ? '' : `${name}-error `}${name}-hint"`

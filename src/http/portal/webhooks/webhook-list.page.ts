@@ -14,7 +14,7 @@ import { options } from './webhook-names.ts'
 
 const KINDS: Readonly<Record<EndpointCondition, StateKind>> = { delivering: 'ok', failing: 'bad', disabled: 'off' }
 
-/** The state with its mark, and `extra` in small type after it. */
+/** Shows the state of a webhook, with `extra` in small type after it. */
 export function webhookMark(state: EndpointState, extra: Part = null): Markup {
   const word = conditionOf(state)
   return stateMark(KINDS[word], word, extra)
@@ -27,7 +27,7 @@ const DISABLED_BECAUSE: Readonly<Record<NonNullable<EndpointState['disabled']>, 
   unnamed: 'no config names it any more',
 }
 
-/** Why, by whom and since when a webhook is disabled, in words that fit after "disabled". */
+/** Says why, by whom and since when a webhook is disabled, in words that follow "disabled". Null: it is not disabled. */
 export function disabledBecause({ disabled, disabledSince }: EndpointState, nowMs: number): Part {
   if (disabled === null) return null
   const by = disabledSince?.by ?? null
@@ -35,7 +35,7 @@ export function disabledBecause({ disabled, disabledSince }: EndpointState, nowM
   return disabledSince === undefined ? because : html`${because}, since ${timeInSentence(disabledSince.atMs, nowMs)}`
 }
 
-/** With this many webhooks or more, the page has a search field. */
+/** From this number of webhooks on, the page has a search field. */
 const SEARCHED_FROM = 20
 
 export interface WebhookListing extends FoundEndpoints {
@@ -44,7 +44,7 @@ export interface WebhookListing extends FoundEndpoints {
   readonly limit: number
 }
 
-/** All webhooks, or the ones that were searched for. Webhooks in trouble come first. */
+/** Makes the page that lists all webhooks, or those that match the search. Webhooks in trouble come first. */
 export function webhookListPage(visit: Visit, listing: WebhookListing): string {
   const { to, nowMs, person } = visit
   const { all, endpoints, search } = listing

@@ -1,7 +1,7 @@
 import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
 import { html, type Markup, markup } from '../html.ts'
 
-/** A webhook with the name that forms show. */
+/** A choice of a form: the id and name of a webhook. */
 export interface WebhookName {
   readonly id: string
   readonly name: string
@@ -10,13 +10,13 @@ export interface WebhookName {
 /** A form offers at most this many webhooks. */
 const OFFERED_MAX = 1000
 
-/** All webhooks, by name. */
+/** Returns webhooks sorted by name, at most `OFFERED_MAX`. */
 export async function namesOfWebhooks({ states }: Pick<ManageEndpoints, 'states'>): Promise<readonly WebhookName[]> {
   const names = (await states()).map(({ endpoint: { id, name } }) => ({ id, name }))
   return names.toSorted((a, b) => a.name.localeCompare(b.name, 'en')).slice(0, OFFERED_MAX)
 }
 
-/** Values to choose from, for a `select`. */
+/** Makes the options of a `select`. */
 export function options(choices: readonly (readonly [value: string, text: string])[], chosen: string): Markup {
   return html`${choices.map(([value, text]) => html`<option value="${value}"${value === chosen ? SELECTED : null}>${text}</option>`)}`
 }

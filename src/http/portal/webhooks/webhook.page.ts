@@ -20,10 +20,10 @@ import { explainFailure } from './failure-words.ts'
 import { testNote } from './test-note.ts'
 import { disabledBecause, webhookMark } from './webhook-list.page.ts'
 
-/** The result of the action that led to this page; null: there was none. */
+/** The result of the button that somebody pressed on this page. Null: the page was only loaded. */
 export type WebhookSaid = { readonly kind: 'tested'; readonly result: AttemptResult } | { readonly kind: 'unconfirmed' } | null
 
-/** One webhook: its state, its settings, and the actions that are possible. */
+/** Makes the page of one webhook: its state, its settings, and the actions that are possible. */
 export function webhookPage(visit: Visit, view: InspectedEndpoint & { readonly attempts: readonly Tally[] }, said: WebhookSaid): string {
   const { to, nowMs, person } = visit
   const { id, name } = view.endpoint
@@ -54,7 +54,7 @@ ${isManaged ? stopSection(visit, view) : null}`
   return renderPage(visit, { title, section: 'webhooks', person, main })
 }
 
-/** The attempts of the last 24 hours, hour by hour. */
+/** Draws the attempts of each of the last 24 hours. */
 function attemptStrip(attempts: readonly Tally[]): Markup {
   const of = (name: string) => attempts.map(({ counts }) => counts[name] ?? 0)
   const [accepted, failed] = [of('accepted'), of('failed')]
@@ -84,12 +84,12 @@ function leadOf({ backlog: { waiting, oldestAtMs }, ...state }: EndpointView, no
   return html`It is sent each new event. ${wait}`
 }
 
-/** Says what is wrong, with the answer, and what to do. */
+/** Says why the webhook fails, and what to do. Null: it is in no trouble. */
 function explanation({ lastFailure, ...state }: InspectedEndpoint): Markup | null {
   const { endpoint, health, disabled } = state
   if (lastFailure === null || (disabled === null ? health.failingSinceMs === null : !isInTrouble(state))) return null
-  const then = disabled === null ? 'when it is mended, press “Retry now”' : 'then enable it, or disable or remove it for good'
-  return html`<div class="note bad"><strong>${explainFailure(lastFailure, endpoint.url, refusesAll(state, lastFailure))}</strong> Tell whoever runs it; ${then}.</div>`
+  const then = disabled === null ? 'Once it is mended, press “Retry now”' : 'Then enable it, or disable or remove it for good'
+  return html`<div class="note bad"><strong>${explainFailure(lastFailure, endpoint.url, refusesAll(state, lastFailure))}</strong> Tell the people who run it. ${then}.</div>`
 }
 
 function factsOf(
@@ -114,7 +114,7 @@ function factsOf(
   ]
 }
 
-/** An event of a parcel for which nothing waits may go before the next probe. */
+/** Says when the next attempt is due. A new event of a parcel without waiting events may be sent earlier than the next scheduled probe. */
 function nextProbeText({ atMs, ofNewMs }: NextProbe, nowMs: number): Part {
   const ofNew = ofNewMs <= nowMs ? 'at once' : relativeTime(ofNewMs, nowMs)
   if (atMs === null) return html`with the next event, ${ofNew}`
@@ -122,7 +122,7 @@ function nextProbeText({ atMs, ofNewMs }: NextProbe, nowMs: number): Part {
   return atMs <= ofNewMs ? relativeTime(atMs, nowMs) : html`${relativeTime(atMs, nowMs)}; an event of another parcel ${ofNew}`
 }
 
-/** Failed attempts, grouped by answer. */
+/** Makes the table of failed attempts, grouped by answer. Null: there were none. */
 function failureTable({ to, nowMs }: Visit, failures: readonly FailureGroup[]): Markup | null {
   if (failures.length === 0) return null
   return html`<h2>What it answered</h2>
@@ -173,17 +173,17 @@ function settingsOf({ endpoint }: EndpointState): readonly (readonly [string, Pa
   ]
 }
 
-/** A digest of a webhook's current keys, by which a form can tell whether they have changed. It reveals nothing about them. */
+/** Returns a digest of a webhook's encrypted keys, for a hidden field: it tells whether the keys have changed since the page was made. */
 export function stampOfKeys({ keys }: EndpointState): string {
   return keys === null ? '' : digest(`${keys.current} ${keys.next?.sealed ?? ''}`)
 }
 
-/** The fingerprint of a key, which `parcel-relay fingerprint` prints for the key of the receiver. */
+/** Shows the fingerprint of a key. To compare, `parcel-relay fingerprint` prints the fingerprint of the receiver's key. */
 function fingerprintOf(fingerprint: string | null | undefined): Part {
   return fingerprint === null || fingerprint === undefined ? 'The relay cannot open it.' : html`Fingerprint <code>${fingerprint}</code>.`
 }
 
-/** Where the config takes a key from. */
+/** Says where the key of a webhook in the config file comes from. */
 function originOf(from: SecretOrigin | null): string {
   if (from === null) return 'It is written in the config file.'
   return 'env' in from ? `It comes from the environment variable ${from.env}.` : `It comes from the file ${from.file}.`
@@ -197,11 +197,11 @@ function keySection({ to, nowMs }: Visit, state: InspectedEndpoint): Markup {
 ${
   next === null
     ? html`<p>${fingerprintOf(state.fingerprints?.current)} ${keyAge(state, nowMs)} It cannot be shown. To compare: <code>parcel-relay fingerprint --key-file FILE</code>.</p>`
-    : html`<div class="note"><strong>Being replaced.</strong> Both keys sign until ${fullTime(next.fromMs, nowMs)}, ${relativeTime(next.fromMs, nowMs)}. Then the new one takes over. The old one: ${fingerprintOf(state.fingerprints?.current)} The new one: ${fingerprintOf(state.fingerprints?.next)} Put it into the receiver before.
+    : html`<div class="note"><strong>Being replaced.</strong> Both keys sign until ${fullTime(next.fromMs, nowMs)}, ${relativeTime(next.fromMs, nowMs)}. Then the new one takes over. The old one: ${fingerprintOf(state.fingerprints?.current)} The new one: ${fingerprintOf(state.fingerprints?.next)} Put it into the receiver before that time.
 <div class="acts">${actionButton(to`/webhooks/${id}/new-key-now`, 'Use only the new key, now', '', { keys })}</div></div>`
 }
 <details class="plain"><summary>Replace the key</summary><form class="form" method="post" action="${to`/webhooks/${id}/key`.path}"><input type="hidden" name="keys" value="${keys}">
-<p>For 24 h both keys sign: the old one the usual header, the new one <code>x-service-hmac-sha256-next</code>. Put the new key into the receiver within that time.</p>
+<p>For 24 h both keys sign: the old one in the usual header, the new one in <code>x-service-hmac-sha256-next</code>. Put the new key into the receiver within that time.</p>
 <div class="field"><label for="nk">New shared key</label><input id="nk" name="sharedKey" type="password" autocomplete="new-password" aria-describedby="nk-hint"><small id="nk-hint">Empty: the relay makes one and shows it once.</small></div>
 <div class="pick"><input type="checkbox" id="leak" name="at" value="now"><label for="leak">The old key has leaked: use only the new one, from now on <small>The receiver refuses events until it has the new key. They wait.</small></label></div>
 <p><button class="btn" type="submit">Replace the key</button></p></form></details>

@@ -17,7 +17,7 @@ const LIST_MAX = 100
 const HOUR_MS = 3_600_000
 const CONDITIONS = ['delivering', 'failing', 'disabled'] as const satisfies readonly EndpointCondition[]
 
-/** The pages about webhooks: their list, and pages to look at, add, change, test, disable and remove one. */
+/** Makes the pages about webhooks: the list, and pages to look at, add, change, test, disable and remove a webhook. */
 export function webhookPages({ manageEndpoints, operations }: WebhookPagesOptions): readonly PageRoute[] {
   return [
     { method: 'get', path: '/webhooks', scope: 'admin', answer: list },
@@ -61,7 +61,7 @@ export function webhookPages({ manageEndpoints, operations }: WebhookPagesOption
     return { page: webhookPage(visit, { ...view, attempts: seriesOf(stored, { span: 'hour', last, length: 24 }) }, said) }
   }
 
-  /** Acts on the webhook, then shows it. */
+  /** Runs `act` on the webhook, then shows the webhook. */
   function after(act: (id: string, by: Visit['by']) => Promise<unknown>): PageRoute['answer'] {
     return async ({ param, to, by }) => {
       await act(param('id'), by)
