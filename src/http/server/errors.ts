@@ -5,12 +5,12 @@ import { createFailureLog, type FailureLog } from '../../flow/failure-log.ts'
 import type { Log } from '../../flow/ports.ts'
 import { traceOf } from './trace-id.ts'
 
-/** Failures that exist only in HTTP. */
+/** Codes of failures that only the HTTP layer has. */
 type EdgeCode = 'no_such_address' | 'method_not_allowed' | 'headers_too_large' | 'overloaded' | 'internal'
 
 export type ProblemCode = ErrorCode | EdgeCode
 
-/** A refusal by the HTTP layer itself. `allow` belongs to `method_not_allowed`. */
+/** A refusal by the HTTP layer itself. `allow`: the header of a `method_not_allowed`. */
 export class EdgeError extends Error {
   override readonly name = 'EdgeError'
   readonly code: EdgeCode
@@ -25,12 +25,12 @@ export class EdgeError extends Error {
   }
 }
 
-/** The failure of a request to an address that does not exist. A client must not take it for a parcel that is not known. */
+/** Makes the error for an address that does not exist. Its code differs from `not_found`, which means an unknown parcel to a client. */
 export function noSuchAddress(): EdgeError {
   return new EdgeError('no_such_address', 'The relay has nothing at this address. Addresses are exact, to the slash at the end.')
 }
 
-/** The status and title of each failure; nothing else maps failures to statuses. */
+/** The HTTP status and the title of each failure. No other code maps failures to statuses. */
 export const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, title: string]>> = {
   bad_request: [400, 'The request is malformed'],
   bad_tracking_number: [400, 'This is not a tracking number'],
@@ -70,14 +70,14 @@ export const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, ti
 
 const STORAGE_RETRY_AFTER_MS = 5000
 
-/** The status that answers a failure. */
+/** Returns the HTTP status with which to answer a failure. */
 export function statusOf(error: unknown): number {
   return error instanceof AppError || error instanceof EdgeError ? PROBLEMS[error.code][0] : PROBLEMS.internal[0]
 }
 
 /**
- * Answers every failed request: turns errors into problems (RFC 9457) and unanswered requests into a 404. `areCounted`: refused requests are
- * counted and logged elsewhere, so they get no line of their own here.
+ * Answers every failed request: turns errors into problem documents (RFC 9457), and requests without an answer into a 404. `areCounted`: the
+ * route counts refused requests and logs the counts, so a 503 gets no warning here.
  */
 export function presentProblems(log: Log, { areCounted }: { readonly areCounted: boolean }): Middleware {
   const failures = createFailureLog({ log, clock: { monotonic: () => performance.now() } })
@@ -96,7 +96,7 @@ export function presentProblems(log: Log, { areCounted }: { readonly areCounted:
   }
 }
 
-/** Converts a store's failure here, so that no route has to know how a store fails. */
+/** Turns a failure of the store into a 503. It is done here, so that no route has to know the errors of SQLite or PostgreSQL. */
 function storageUnavailable(cause: unknown): AppError {
   return new AppError('storage_unavailable', 'The store is not available now. Try again later.', {
     cause,
@@ -117,13 +117,13 @@ function presentProblem(ctx: Context, error: unknown, { log, failures, areCounte
   const instance = `urn:uuid:${randomUUID()}`
   const request = { instance, ...traceOf(ctx.req) }
   if (code === 'internal') log.error({ err: error, ...request }, 'a request failed unexpectedly')
-  // The start and the end of a carrier outage, and counts of refused pushes, are logged elsewhere, so such a request needs no warning.
+  // No warning: the polling logs the start and the end of a carrier outage, and the webhook route logs counts of refused pushes.
   else if (code === 'upstream_unavailable' || (areCounted && status === 503))
     log.debug({ ...request, code }, 'a request could not be served')
-  // Log the cause, which says more than the answer to the client.
+  // Log the cause if there is one, because it says more than the answer to the client.
   else if (status >= 500)
     failures.add('warn', { err: (expected && error.cause) || error, ...request, code }, 'a request could not be served')
-  // Refusals are counted and logged together, so only a caller who traces a request has a line about it.
+  // Other refusals are the client's fault, so a request gets a line only if its caller traces it.
   else if ('traceId' in request) log.debug({ ...request, code }, 'a request was refused')
 
   // Drop headers that were set for a successful answer, but keep a decision to close the connection.
@@ -134,7 +134,7 @@ function presentProblem(ctx: Context, error: unknown, { log, failures, areCounte
   if (expected && error.retryAfterMs !== undefined) ctx.set('Retry-After', String(Math.max(1, Math.ceil(error.retryAfterMs / 1000))))
   if (error instanceof EdgeError && error.allow !== undefined) ctx.set('Allow', error.allow)
   const facts = error instanceof AppError ? error.facts : undefined
-  const detail = expected ? error.message : 'The log has the failure under this instance.'
+  const detail = expected ? error.message : 'The log describes the failure, with the same `instance`.'
   ctx.body = JSON.stringify({ type: `urn:parcel-relay:error:${code}`, title, status, detail, instance, ...facts })
   ctx.type = 'application/problem+json'
   // `ctx.type` would append a charset, which this media type does not define.

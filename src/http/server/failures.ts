@@ -5,16 +5,16 @@ import type { Visitor } from '../../flow/admin/tokens/authenticate.ts'
 import { type AddressOf, networkOf } from './client-address.ts'
 import { createTries, type PerMinute } from './per-minute.ts'
 
-/** The failure with which to answer: the one that happened or, when an address has failed too often, `too_many_requests`. */
+/** Counts a failed request. Returns the error to answer with: `failure` or, if its address has failed too often, `too_many_requests`. */
 export type CountFailure = (req: IncomingMessage, failure: AppError) => Promise<AppError>
 
-/** Describes who logs in. Call it with the user name before checking a password. */
+/** Describes who is logging in, so that a password is checked only while the address may try. */
 export type VisitorOf = (req: IncomingMessage, username: string) => Visitor
 
-/** Limits the memory for counts, however many addresses and names an attacker invents. */
+/** The most counts in memory. Without a limit, an attacker with many addresses and user names could fill the memory. */
 const COUNTS_MAX = 16_384
 
-/** Counts failed signatures, tokens and passwords by address. It runs only after a failure, so it never refuses a valid request. */
+/** Creates the count of failed signatures and tokens by address. It runs only after a failure, so it never refuses a valid request. */
 export function createCountFailure(perMinute: PerMinute, addressOf: AddressOf): CountFailure {
   const countOf = createCounts()
   return async (req, failure) => {
@@ -25,9 +25,9 @@ export function createCountFailure(perMinute: PerMinute, addressOf: AddressOf): 
 }
 
 /**
- * Counts wrong passwords by address and user name, and by address. Above either limit no password is checked until the minute is over: a
- * check would reveal the right password, and costs the relay more than a try costs the client. Logins from other addresses are not
- * affected.
+ * Creates two counts of wrong passwords: by address with user name, and by address. Above either limit, no password is checked until the
+ * minute is over. Otherwise an attacker could go on guessing, and each check costs the relay more work than the client. Logins from other
+ * addresses are not affected.
  */
 export function createVisitorOf(limit: number, addressOf: AddressOf): VisitorOf {
   const tries = createTries(limit)
@@ -56,8 +56,8 @@ function tooManyTries(retryAfterMs: number): AppError {
 }
 
 /**
- * Assigns a name to one of the counts. Several names may share a count. The salt keeps attackers from choosing a name that shares
- * another's.
+ * Creates a function that maps any text to the name of one of `COUNTS_MAX` counts, so several texts may share a count. Because of the salt,
+ * attackers cannot find a text that shares the count of a certain other client.
  */
 function createCounts(): (of: string) => string {
   const salt = randomBytes(16)

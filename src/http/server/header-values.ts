@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
-/** Every value of a header as received, in order. Node joins or drops repeated headers, which would hide them from a check. */
+/** Returns every value of a header, in order. `req.headers` hides repeated headers: Node joins them, or drops all but the first. */
 export function headerValues({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>, name: string): readonly string[] {
   const values: string[] = []
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {

@@ -19,7 +19,7 @@ export interface InternalOptions
   readonly portal: Pick<PortalOptions, 'overview' | 'live' | 'config' | 'settings' | 'sessions' | 'readAsset' | 'version' | 'clock'>
 }
 
-/** The listener for apps and operators: the carrier's own API, /relay, health and metrics, and the portal. */
+/** Creates the listener for apps and operators. It serves the carrier's own API, /relay, health and metrics, and the portal. */
 export function createInternalListener(options: InternalOptions): RequestListener {
   const { authenticate, countFailure } = options
   const authorize = createAuthorize(authenticate, countFailure)
@@ -37,7 +37,7 @@ export function createInternalListener(options: InternalOptions): RequestListene
   })
 }
 
-/** No route here refuses a body because of its headers alone, so every `Expect: 100-continue` is granted. */
+/** Answers every `Expect: 100-continue` with 100, because no route of this listener refuses a body before reading it. */
 const continueAlways: Middleware = async (ctx, next) => {
   if (ctx.get('Expect').toLowerCase() === '100-continue') ctx.res.writeContinue()
   await next()

@@ -2,7 +2,7 @@ import type { Context } from 'koa'
 import { koaBody } from 'koa-body'
 import { AppError } from '../../domain/errors.ts'
 
-/** Reads a JSON body of at most `bytesMax` bytes. */
+/** Makes the middleware that reads a JSON body of at most `bytesMax` bytes. Throws `bad_request` and `body_too_large`. */
 export function readJson(bytesMax: number) {
   return koaBody({
     urlencoded: false,
@@ -17,7 +17,7 @@ export function readJson(bytesMax: number) {
   })
 }
 
-/** Refuses bodies of other types. koa-body would ignore them as if they were empty. */
+/** Throws `bad_request` if the body is not of a JSON type. koa-body would treat such a body as empty. */
 export function refuseOtherTypes(ctx: Context): void {
   const isEmpty = ctx.get('Content-Length') === '0'
   if (isEmpty || ctx.is('json') !== false) return
@@ -25,7 +25,7 @@ export function refuseOtherTypes(ctx: Context): void {
   throw new AppError('bad_request', 'The body must be JSON, with Content-Type: application/json.')
 }
 
-/** Replaces the parser's message, which quotes the body and may show a key. */
+/** Returns a message for the client. The parser's own message quotes the body, and so might show a key. */
 function describe(message: string): string {
   if (message.includes('only supports object')) return 'The body must be a JSON object.'
   if (message.includes('forbidden prototype')) return 'The body must not have a member "__proto__".'

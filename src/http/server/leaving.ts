@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 
-/** Is aborted when the client disconnects. If it has disconnected already, no event follows, so this is aborted at once. */
+/** Returns a controller that aborts when the client disconnects. If the client is gone already, no event follows, so it aborts at once. */
 export function leavingOf(res: ServerResponse): AbortController {
   const leaving = new AbortController()
   if (res.closed) leaving.abort()

@@ -6,14 +6,14 @@ import { guardRequests } from './guard.ts'
 
 export interface AppOptions {
   readonly log: Log
-  /** Whether refused requests are counted and logged elsewhere. By default they are not. */
+  /** Whether the routes count refused requests and log the counts. Then a 503 gets no warning. Default: false. */
   readonly areRefusalsCounted?: boolean
 }
 
-/** Makes a listener with the parts that both have in common: the guard before the routes, and problem answers for errors. */
+/** Makes a listener. `mount` adds its routes. Both listeners have the guard before the routes, and answer errors with problem documents. */
 export function createListener({ log, areRefusalsCounted = false }: AppOptions, mount: (app: Koa) => void): RequestListener {
   const app = new Koa()
-  // Koa emits this event only for connections that broke during an answer. Without a handler it would print them.
+  // Koa emits this event only if a connection breaks during an answer. Without a handler Koa prints the error.
   app.on('error', (err: unknown) => log.debug({ err }, 'a connection broke during an answer'))
   app.use(presentProblems(log, { areCounted: areRefusalsCounted }))
   app.use(guardRequests())

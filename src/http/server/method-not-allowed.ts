@@ -1,9 +1,7 @@
 import type { Middleware } from 'koa'
 import { EdgeError } from './errors.ts'
 
-/**
- * Runs after the routers. If a path exists only with other methods, it answers 405 with `Allow`, for every method, also OPTIONS and TRACE.
- */
+/** Runs after the routers. If the path of a request exists only with other methods, throws `method_not_allowed`, even for OPTIONS or TRACE. */
 export function methodNotAllowed(): Middleware {
   return async (ctx, next) => {
     const matched: unknown = ctx.matched

@@ -1,16 +1,16 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 
-/** Counts once for a key. Null: it is within the limit. Otherwise returns the milliseconds until the count starts again. */
+/** Adds one to the count of a key. Returns null while the count is within the limit, else the milliseconds until it starts again at 0. */
 export type PerMinute = (key: string) => Promise<number | null>
 
-/** Limits failures. Each try counts before its result is known, so that tries at the same time cannot exceed the limit. */
+/** Limits failures by key. A try is counted before its result is known, so that many tries at the same time cannot exceed the limit. */
 export interface Tries {
   readonly begin: PerMinute
   /** Takes back the count of a try that succeeded. */
   forgive(key: string): Promise<void>
 }
 
-/** A limit for each key and minute. Call it for failures only, so that a success is never counted or refused. */
+/** Creates a limit of failures for each key and minute. Call the result only after a failure, so that no success is counted or refused. */
 export function createPerMinute(limit: number): PerMinute {
   return createTries(limit).begin
 }

@@ -19,13 +19,13 @@ export function presentJson(ctx: Context, status: number, body: object): void {
   ctx.set('Cache-Control', 'no-store')
 }
 
-/** The start of a receiver's answer. If it is not text, `answerStart` is null and `answerStartBase64` has the bytes. */
+/** Returns the members for the start of a receiver's answer. If it is not text, `answerStart` is null and `answerStartBase64` has the bytes. */
 export function presentAnswerStart(bytes: Uint8Array): object {
   const text = readText(bytes)
   return text === null ? { answerStart: null, answerStartBase64: Buffer.from(bytes).toString('base64') } : { answerStart: text }
 }
 
-/** The bytes as text; null: they are not UTF-8, or have control characters. A character that is cut off at the end is left out. */
+/** Decodes UTF-8. A character that is cut off at the end is left out. Null: the bytes are not UTF-8, or have control characters. */
 function readText(bytes: Uint8Array): string | null {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: true })

@@ -3,11 +3,11 @@ import { wholeNumber } from './answer-schemas.ts'
 import { PROBLEMS, type ProblemCode } from './errors.ts'
 import type { RouteAnswer, RouteRow } from './route.ts'
 
-/** Problems that can answer any request. */
+/** The problems with which every route can answer. */
 const ALWAYS: readonly ProblemCode[] = ['bad_request', 'headers_too_large', 'internal']
-/** More problems of requests that need a token. */
+/** Further problems of routes that need a token. */
 const WITH_TOKEN: readonly ProblemCode[] = ['unauthorized', 'forbidden', 'too_many_requests', 'storage_unavailable']
-/** More problems of requests with a body. */
+/** Further problems of routes that take a body. */
 const OF_BODY: readonly ProblemCode[] = ['body_too_large']
 
 const inputErrors = () =>
@@ -19,7 +19,7 @@ const inputErrors = () =>
     ]),
   )
 
-/** Members for programs that some problems have, in addition to the members of every problem. */
+/** The additional members of some problem documents, by code. */
 const FACTS: { readonly [Code in ProblemCode]?: () => Readonly<Record<string, z.ZodType>> } = {
   bad_request: () => ({
     errors: inputErrors().optional().describe('Every problem of the query, the body or the list.'),
@@ -34,7 +34,7 @@ const FACTS: { readonly [Code in ProblemCode]?: () => Readonly<Record<string, z.
   feed_rewound: () => ({ lastSequence: wholeNumber() }),
 }
 
-/** Headers that some problems have, by status, in addition to the headers of every problem. */
+/** The additional headers of some problem answers, by status. */
 const HEADERS: Readonly<Record<number, () => z.ZodObject>> = {
   401: () => z.object({ 'WWW-Authenticate': z.literal('Bearer').optional() }),
   405: () => z.object({ Allow: z.string().describe('The methods of this address.') }),
@@ -59,13 +59,13 @@ function problemSchema(code: ProblemCode): z.ZodObject {
     .meta({ id: `Problem.${code}` })
 }
 
-/** An answer with a problem (RFC 9457), under the name that it has in the document. */
+/** An answer with a problem document (RFC 9457). `id`: its name in the OpenAPI document. */
 export interface ProblemAnswer extends RouteAnswer {
   readonly status: number
   readonly id: string
 }
 
-/** Makes the problem answers of rows. Equal answers are one object, so that the document has them once. */
+/** Creates a function that returns the problem answers of a route. Equal answers are the same object, so that OpenAPI lists them once. */
 export function createProblemAnswers(): (row: RouteRow) => readonly ProblemAnswer[] {
   const schemaOf = onceEach(problemSchema)
   const made = new Map<string, ProblemAnswer>()

@@ -5,7 +5,7 @@ import { type AppOptions, createListener } from './listener.ts'
 
 export interface PublicOptions extends AppOptions, WebhookPorts, MisdirectedPorts {}
 
-/** The listener for the carrier: the webhook and `/healthz`, nothing else. */
+/** Creates the listener for the carrier. It serves the webhook and `/healthz`, nothing else. */
 export function createPublicListener(options: PublicOptions): RequestListener {
   return createListener({ ...options, areRefusalsCounted: true }, (app) =>
     app.use(receivePushes(options)).use(healthRoute()).use(noteMisdirected(options)),

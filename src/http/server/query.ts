@@ -5,7 +5,7 @@ import { readInput } from '../../domain/read-input.ts'
 const COUNT = /^\d{1,15}$/
 const TEXT_LENGTH_MAX = 1000
 
-/** Accepts these parameters and no others. */
+/** Makes a schema that accepts these parameters and no others. */
 export function query<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   return z.strictObject(shape)
 }
@@ -13,10 +13,10 @@ export function query<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
 /** For a route without parameters. */
 export const NO_QUERY = query({})
 
-/** For addresses of the carrier's API, and for open addresses. It accepts and ignores every parameter. */
+/** For the carrier's API, and for routes without a token. It accepts and ignores every parameter. */
 export const ANY_QUERY = z.object({})
 
-/** Makes the document show a number or a boolean for a parameter that arrives as text. */
+/** Makes OpenAPI show the type of a parameter as a number or a boolean, although it arrives as text. */
 function shownAs(shown: { readonly type: 'integer' | 'boolean'; readonly minimum?: number; readonly maximum?: number }) {
   const override = ({ jsonSchema }: { readonly jsonSchema: { pattern?: unknown; enum?: unknown } }) => {
     delete jsonSchema.pattern
@@ -38,7 +38,7 @@ export function whole(least: number, most: number) {
     .meta(shownAs({ type: 'integer', minimum: least, maximum: most }))
 }
 
-/** A sequence of the feed, or an id that the relay gave. */
+/** A sequence number of the feed, or an id that the relay has assigned. */
 export const count = whole(0, Number.MAX_SAFE_INTEGER)
 
 export function oneOf<const Value extends string>(values: readonly Value[]) {
@@ -47,7 +47,7 @@ export function oneOf<const Value extends string>(values: readonly Value[]) {
 
 export const text = z.string().max(TEXT_LENGTH_MAX).nullable().default(null)
 
-/** A parameter that `readText` parses. If that returns null, the parameter is malformed. */
+/** A parameter that `readText` parses. If `readText` returns null, the parameter is refused with `error`. */
 export function read<Value>(readText: (text: string) => Value | null, error: string) {
   return z
     .string()
@@ -84,7 +84,7 @@ export function durationMs(mostSeconds: number) {
     .pipe(z.number({ error }).max(mostSeconds * 1000, { error }))
 }
 
-/** Page size and start, which every list accepts. */
+/** The parameters of every list: the size of a page, and where it starts. */
 export const page = {
   limit: whole(1, 500).default(100).describe('The most to show; 100 if it is left out.'),
   cursor: text.describe('The `next` of the previous page.'),

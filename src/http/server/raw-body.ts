@@ -2,20 +2,20 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AppError } from '../../domain/errors.ts'
 import { EdgeError } from './errors.ts'
 
-/** How much of a refused body is read and discarded. So its sender sees the refusal and not a broken pipe. */
+/** How much of a refused body is read and discarded, so that its sender can finish sending and then read the refusal. */
 const DRAIN = { bytesMax: 64 * 1024 * 1024, timeMs: 2000 } as const
 const DRAIN_UNSIGNED_BYTES_MAX = 64 * 1024
 const RETRY_AFTER_MS = 1000
 
 export interface RawBodies {
   /**
-   * Passes the exact bytes to `use`, and counts them against the budget until it settles. Throws `body_too_large` and `overloaded`. Rejects
-   * with a plain Error if the client disconnects.
+   * Reads the body and passes its exact bytes to `use`. They count against the budget until `use` settles. Throws `body_too_large` and
+   * `overloaded`. Rejects with a plain Error if the client disconnects.
    */
   use<Result>(req: IncomingMessage, res: ServerResponse, use: (body: Buffer) => Promise<Result>): Promise<Result>
   /**
-   * Reads at most 64 KB of the body of a request that is refused anyway. Resolves with the body if it is complete and is to be kept,
-   * otherwise with null.
+   * Reads at most 64 KiB of the body of a request that is refused anyway. Resolves with the body if `keeps` is true and the body is
+   * complete, otherwise with null.
    */
   refuse(req: IncomingMessage, res: ServerResponse, keeps: boolean): Promise<Buffer | null>
 }
@@ -30,14 +30,15 @@ export interface RawBodyOptions {
 }
 
 /**
- * Reads bodies within a budget for all requests, because a body must be in memory before it can be verified. Half of the budget is an equal
- * share for each connection, so that large bodies cannot keep out small ones. The other half is first come, first served.
+ * Reads bodies within a budget of memory that all requests share, because a body must be in memory before its signature can be verified. Half
+ * of the budget is divided equally among all possible connections, so that large bodies cannot keep out small ones. The rest is first come,
+ * first served.
  */
 export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax }: RawBodyOptions): RawBodies {
   const shareBytes = Math.floor(bytesInFlightMax / 2 / connectionsMax)
   let poolBytes = Math.floor(bytesInFlightMax / 2)
 
-  /** Calls `take` before it keeps a chunk. `take` returns an error if the bytes cannot be received or kept. */
+  /** Reads a body. Calls `take` before it keeps a chunk, and rejects with the error that `take` returns; null: no error. */
   const read = (req: IncomingMessage, take: (received: number, kept: number) => Error | null): Promise<Buffer> =>
     new Promise((resolve, reject) => {
       const body = createBody(Math.min(declaredBytes(req) ?? bodyBytesMax, bodyBytesMax))
@@ -57,7 +58,7 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
       req.on('data', keep)
       req.on('end', () => resolve(body.bytes()))
       req.on('close', () => {
-        // Check this first, because every request closes, and making an error costs more than reading a body.
+        // Every request ends with this event. Return early, because creating an error costs more than reading a body.
         if (req.readableEnded) return
         body.forget()
         reject(new Error('the client disconnected in the middle of its body'))
@@ -66,7 +67,7 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
 
   return {
     async use(req, res, use) {
-      // Bytes of this request in the shared half of the budget, in addition to its own share.
+      // The bytes that this request uses of the shared half of the budget, beyond its own share.
       let held = 0
       const take = (received: number, kept: number): Error | null => {
         if (received > bodyBytesMax) return tooLarge(bodyBytesMax)
@@ -76,7 +77,7 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
         poolBytes -= wanted
         return null
       }
-      // A client that sent `Expect: 100-continue` has sent no body yet, and will send none if it is refused now.
+      // A client that sent `Expect: 100-continue` waits for the 100 before it sends the body. If refused, it sends none.
       let sending = !awaitsContinue(req)
       let body: Buffer | null = null
       try {
@@ -86,7 +87,7 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
         body = await read(req, take)
         return await use(body)
       } catch (error) {
-        // Nobody uses a body whose signature does not match. After another failure the store may still be writing it.
+        // Free the body only if its signature was wrong: then nobody uses it. After other failures the store may still be writing it.
         if (body !== null && isCode(error, 'signature_invalid')) giveBack(body)
         if (!sending || isCode(error, 'body_too_large')) res.setHeader('Connection', 'close')
         if (sending && !(await drained(req, DRAIN.bytesMax))) closeAfterAnswer(req, res)
@@ -105,9 +106,9 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
   }
 }
 
-/** Reads up to `bytesMax` bytes for a limited time, and discards them or keeps copies. True: the request has ended. */
+/** Reads up to `bytesMax` bytes for a limited time. Discards them, or adds copies to `copies`. Returns whether the whole body has come. */
 async function drained(req: IncomingMessage, bytesMax: number, copies: Buffer[] | null = null): Promise<boolean> {
-  // A small body has often come with the head. Then nothing need be read to discard it.
+  // A small body often arrives together with the headers. To discard such a body, nothing need be read.
   if (req.destroyed || (copies === null ? req.complete : req.readableEnded)) return req.complete
   const { promise, resolve } = Promise.withResolvers<void>()
   let left = bytesMax
@@ -125,7 +126,7 @@ async function drained(req: IncomingMessage, bytesMax: number, copies: Buffer[] 
   return req.complete
 }
 
-/** Closes the connection after the answer. Until then it discards the rest of the body, at most two reads, and frees their memory at once. */
+/** Closes the connection after the answer. Until then discards at most two more reads of the body, and frees their memory at once. */
 function closeAfterAnswer(req: IncomingMessage, res: ServerResponse): void {
   let left = DRAIN_UNSIGNED_BYTES_MAX
   req.on('data', (chunk: Buffer) => {
@@ -136,7 +137,7 @@ function closeAfterAnswer(req: IncomingMessage, res: ServerResponse): void {
   res.setHeader('Connection', 'close')
 }
 
-/** The size of a body; null: the body is chunked, so its size is unknown. */
+/** Returns the size of a body, in bytes. Null: the body is chunked, so its size is unknown. */
 function declaredBytes({ headers }: IncomingMessage): number | null {
   return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : null
 }
@@ -157,24 +158,24 @@ function overloaded(): EdgeError {
   return new EdgeError('overloaded', 'Too many bytes are being received at once. Try again later.', { retryAfterMs: RETRY_AFTER_MS })
 }
 
-/** Collects a body as it arrives. */
+/** Collects the chunks of a body as they arrive. */
 export interface Body {
-  /** How much memory the body would take after `more` bytes. A growing body reserves room for what may follow. */
+  /** Returns how many bytes of memory the body would take with `more` bytes added. It may reserve room for further chunks. */
   heldWith(more: number): number
   add(chunk: Buffer): void
-  /** The whole body. Nothing may be added afterwards. */
+  /** Returns the whole body. Do not call `add` afterwards. */
   bytes(): Buffer
   /** Frees the memory of a body that is no longer needed. */
   forget(): void
 }
 
-/** Smaller pieces are left to the garbage collector, because freeing them costs more than it saves. */
+/** Smaller buffers are left to the garbage collector, because freeing them costs more than it saves. */
 const GIVEN_BACK_BYTES_MIN = 16 * 1024
 const NOTHING = Buffer.alloc(0)
 
 /**
- * Keeps no byte twice. Nearly every body comes in one piece, which is kept as it is. The pieces of a larger one are copied into a growing
- * buffer and freed.
+ * Creates a body that keeps no byte twice. Nearly every body comes in one chunk, which is kept without a copy. If more chunks follow, they
+ * are copied into a growing buffer and freed.
  */
 export function createBody(bytesMax: number): Body {
   let kept: Buffer = NOTHING
@@ -211,8 +212,8 @@ export function createBody(bytesMax: number): Body {
 }
 
 /**
- * Frees the memory of a buffer at once. In a flood of bodies the garbage collector sees only small objects, and would let hundreds of
- * megabytes wait.
+ * Frees the memory of a buffer at once. The garbage collector sees only a small object for each buffer, so it runs too rarely: during a flood
+ * of bodies, hundreds of megabytes would pile up.
  */
 export function giveBack(bytes: Buffer): void {
   const { buffer } = bytes
@@ -221,7 +222,7 @@ export function giveBack(bytes: Buffer): void {
   if (buffer instanceof ArrayBuffer && !buffer.detached) buffer.transfer(0)
 }
 
-/** Frees the memory after the present event, because Node may still be reading these bytes. */
+/** Frees the memory in a microtask, after the handlers of the current event, because these may still read the bytes. */
 function giveBackSoon(bytes: Buffer): void {
   if (bytes.length >= GIVEN_BACK_BYTES_MIN) queueMicrotask(() => giveBack(bytes))
 }

@@ -3,13 +3,13 @@ import { AppError } from '../../domain/errors.ts'
 
 export interface LineBounds {
   readonly bytesMax: number
-  /** The length of a line, in characters. A longer line is cut off, so that it is one bad line and the other lines still count. */
+  /** The longest line, in characters. A longer line is cut off: the caller then refuses that line, and not the whole list. */
   readonly lineLengthMax: number
 }
 
 /**
- * The lines of a body in UTF-8 or UTF-16 as they arrive. They end with a line feed, with or without a carriage return. Reads no further
- * than the consumer does. Throws `body_too_large`.
+ * Yields the lines of a body in UTF-8 or UTF-16 as they arrive. A line ends with LF or CRLF. Reads the body only as fast as the consumer
+ * takes lines. Throws `body_too_large`.
  */
 export async function* readLines(body: AsyncIterable<unknown>, { bytesMax, lineLengthMax }: LineBounds): AsyncGenerator<string> {
   const decoder = createListDecoder()

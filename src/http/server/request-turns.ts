@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 export interface RequestTurns {
   /** Handles the server's `request` events. */
   readonly handle: RequestListener
-  /** The last unanswered response of each connection. It is sent after all other responses of its connection. */
+  /** Returns the last unanswered response of each connection. It is the last one that its client will read. */
   lastOwed(): readonly ServerResponse[]
 }
 
@@ -17,50 +17,50 @@ interface Waiting {
 /** A connection and its requests. */
 interface Line {
   readonly socket: Socket
-  /** The last unanswered response. */
+  /** The response of the latest request; null: it was sent. */
   last: ServerResponse | null
-  /** Requests that are being answered, or whose answer the client has not taken yet. */
+  /** How many requests are being answered, or have an answer that the client has not read yet. */
   answering: number
-  /** Requests that wait behind these, in order, and the sum of their weights. */
+  /** Requests that wait for their turn, in order. `weight` is the sum of their weights. */
   readonly waiting: Waiting[]
   weight: number
-  /** Whether the connection is queued for a turn. */
+  /** Whether the connection is in the queue for a turn. */
   isInLine: boolean
-  /** Whether reading from it is paused. */
+  /** Whether reading from the connection is paused. */
   isHeld: boolean
   isCut: boolean
 }
 
-/** The part of Node's HTTP parser that is used here. Node does not declare it. */
+/** The part of Node's HTTP parser that is used here. Node's types do not include the parser. */
 interface Parser {
   onIncoming: ((req: IncomingMessage, keepAlive: boolean) => number) | null
 }
 
-/** How many requests of a connection are answered at a time. Otherwise a client that reads no answers could pile them up. */
+/** How many requests of a connection are answered at a time. Without a limit, a client that reads no answers could fill the memory. */
 const AT_ONCE = 8
 /** How many waiting requests begin in one turn of the event loop, before other connections are read. */
 const TURNS_AT_ONCE = 32
-/** One connection may use a sixteenth of `waitingMax`. */
+/** One connection may use at most this fraction of `waitingMax`: a sixteenth. */
 const SHARES = 16
-/** A waiting body of this size weighs as much as a request. */
+/** A waiting request has weight 1, and 1 more for each so many bytes of its body. */
 const BODY_BYTES_PER_WEIGHT = 4096
-/** Node reads this much of a connection at a time, so a chunked body may be as large. */
+/** Node reads at most this much of a connection at a time, so no more of a waiting body is in memory. */
 const READ_BYTES = 64 * 1024
-/** Makes the parser stop. */
+/** The return value that makes Node's parser stop. */
 const STOP_PARSING = -1
 
 /**
- * Answers connections in turns. The first request of a connection is answered at once. Requests that are pipelined behind it wait for a
- * turn, which connections take in a circle.
+ * Answers the connections in turn (round robin), so that no connection can delay the others. A request behind which none waits is answered
+ * at once. Pipelined requests wait for a turn of their connection.
  *
- * Node parses everything that it reads at once, up to some 2,500 requests. So `waitingMax` limits the weight of all waiting requests.
- * Beyond it, the connection with the most is closed. `onFirst` is called with the first request of each connection.
+ * Node parses all requests of one read at once: up to some 2,500. So `waitingMax` limits the weight of all waiting requests. Beyond the
+ * limit, the connection with the most weight is closed. `onFirst` is called with the first request of each connection.
  */
 export function shareTurns(answer: RequestListener, waitingMax: number, onFirst: RequestListener = () => undefined): RequestTurns {
   const share = Math.max(AT_ONCE, Math.floor(waitingMax / SHARES))
   const lines = new Map<Socket, Line>()
   let waiting = 0
-  /** The weight that was discarded within the last second. While it is high, connections get a smaller share. */
+  /** The weight of requests discarded in the current second. While it exceeds `waitingMax`, each connection gets a smaller share. */
   let thrownAway = 0
 
   const handle: RequestListener = (req, res) => {
@@ -71,8 +71,8 @@ export function shareTurns(answer: RequestListener, waitingMax: number, onFirst:
     else wait(line, { req, res, weight: isFirst ? 0 : weightOf(req) })
   }
 
-  // Use one map entry for each connection, not for each request. V8 keeps the old tables of a busy map alive, and with them whole requests,
-  // which makes scavenges ten times as long.
+  // Use one map entry for each connection, not for each request. V8 keeps the old tables of a map that changes often, and with them whole
+  // requests, which makes young garbage collections ten times as long.
   const open = (req: IncomingMessage, res: ServerResponse): Line => {
     const { socket } = req
     onFirst(req, res)
@@ -139,7 +139,7 @@ export function shareTurns(answer: RequestListener, waitingMax: number, onFirst:
   return { handle, lastOwed: () => [...lines.values()].flatMap(({ last }) => last ?? []) }
 }
 
-/** Takes one request of each connection in a circle, at most `TURNS_AT_ONCE` in a turn of the event loop. */
+/** Begins one request of each connection, round robin, and at most `TURNS_AT_ONCE` in a turn of the event loop. */
 function goRound(beginNext: (line: Line) => void) {
   const queue: Line[] = []
   let isAwake = false
@@ -152,7 +152,7 @@ function goRound(beginNext: (line: Line) => void) {
     wake()
   }
 
-  // This runs once in a turn of the event loop, so that other connections are read in between.
+  // `takeTurns` runs once in a turn of the event loop, so that Node can read other connections in between.
   const wake = (): void => {
     if (isAwake) return
     isAwake = true
@@ -198,7 +198,7 @@ function release(line: Line): void {
   line.socket.resume()
 }
 
-/** Keeps Node from reading a held connection and from parsing a closed one. Node checks neither. */
+/** Keeps Node from reading a connection while `isHeld`, and from parsing what is left of one that was cut. */
 function governReading(line: Line): void {
   const { socket } = line
   const { resume } = socket

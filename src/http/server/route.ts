@@ -16,10 +16,10 @@ type ParamOf<Path extends string> = Path extends `${string}:${infer Name}/${infe
     ? Name
     : never
 
-/** A variable part of a path, described for the document. The flows check its value. */
+/** A variable part of a path, described for the OpenAPI document. The flow behind the route checks its value. */
 export interface PathParameter {
   readonly description: string
-  /** Called only when the document is made, like every schema that checks no request. */
+  /** Called only to make the OpenAPI document, because this schema checks no request. */
   readonly schema: () => z.ZodString
 }
 
@@ -38,18 +38,18 @@ interface Example<Path extends string> {
   readonly query?: string
 }
 
-/** A body by media type, each with an example: a text, or a value to be sent as JSON. */
+/** The body by media type, with an example: a text, or a value that is sent as JSON. */
 type BodyContent = Readonly<Record<string, { readonly schema: () => z.ZodType; readonly example: unknown }>>
 
 interface RouteBody {
-  /** Present: a request may come without a body. */
+  /** Whether a request may come without a body. */
   readonly optional?: true
-  /** The limit of its size; null: a setting gives the limit. */
+  /** The largest body, in bytes. Null: a setting gives the limit. */
   readonly bytesMax: number | null
   readonly content: BodyContent
 }
 
-/** Describes an address for the document. A row that leaves a member out does not compile. */
+/** Describes a route for the OpenAPI document. No member is optional, so that no description can be forgotten. */
 interface Described<Path extends string> {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete'
   readonly path: Path
@@ -60,18 +60,17 @@ interface Described<Path extends string> {
   readonly params: { readonly [Name in ParamOf<Path>]: PathParameter }
   readonly query: z.ZodObject
   readonly body: RouteBody | null
-  /** By status, without the problems. Called only when the document is made, so that a running relay builds no schemas of answers. */
+  /** Returns the answers by status, without the problems. Called only to make the OpenAPI document, so that a relay builds no schemas. */
   readonly answers: () => Readonly<Record<number, RouteAnswer>>
-  /** The problems with which this route can answer, in addition to those of every route. */
+  /** The problems with which this route can answer, in addition to the problems of every route. */
   readonly problems: readonly ProblemCode[]
   readonly example: Example<Path>
 }
 
 /** A row of the table of routes, without its handler. */
 export interface RouteRow extends Described<`/${string}`> {
-  /** The scope that a token must have; null: the address is open. */
+  /** The scope that a token must have. Null: the route needs no token. */
   readonly scope: Scope | null
-  /** Where it is served. */
   readonly listener: 'internal' | 'public' | 'both'
 }
 
@@ -83,16 +82,16 @@ export interface Route<Ports> extends RouteRow {
 /** An authorized request: the calling app and its checked input. */
 export interface ApiCall<Path extends string, Query> {
   readonly app: App
-  /** Who asks, and from where, for the audit trail. */
+  /** The app and its address, for the audit trail. */
   readonly by: Actor
   readonly query: Query
-  /** A variable part of the path, as raw text. */
+  /** Returns a variable part of the path, as raw text. */
   readonly param: (name: ParamOf<Path>) => string
   /** The parsed JSON body; undefined: there was none, or the route reads it itself. */
   readonly body: unknown
 }
 
-/** A row under /relay. Its query is checked by its schema, which refuses every other parameter. */
+/** A row under /relay. Its schema checks the query, and refuses parameters that it does not list. */
 interface ApiRow<Path extends `/relay/${string}`, Query, Ports> extends Described<Path> {
   readonly scope: Scope
   readonly query: z.ZodObject & z.ZodType<Query>
@@ -105,8 +104,8 @@ export interface WithAuthorize {
 }
 
 /**
- * Makes a route under /relay. A row declares its scope and its parameters, so no route can forget to refuse others. The route first
- * authorizes the request, then checks the query, and then reads the body.
+ * Makes a route under /relay. The row declares the scope and the parameters, so no handler has to check them. The route first authorizes the
+ * request, then checks the query, then reads the body, and then calls the handler.
  */
 export function apiRoute<const Path extends `/relay/${string}`, Query, Ports>(
   row: ApiRow<Path, Query, Ports>,
@@ -133,12 +132,12 @@ export function apiRoute<const Path extends `/relay/${string}`, Query, Ports>(
   }
 }
 
-/** Null: the row has no JSON body. */
+/** Returns the reader of a JSON body. Null: the route takes none, or reads the body itself. */
 function jsonReaderOf(body: RouteBody | null) {
   return body !== null && body.bytesMax !== null && 'application/json' in body.content ? readJson(body.bytesMax) : null
 }
 
-/** A row outside of /relay, whose handler reads the request itself: the carrier's API and the open addresses. */
+/** A row outside of /relay, whose handler reads the request itself: the carrier's API, and routes without a token. */
 type OwnRow<Path extends `/${string}`, Ports> = Described<Path> & Pick<Route<Ports>, 'scope' | 'listener' | 'handle'>
 
 export function ownRoute<const Path extends `/${string}`, Ports>(row: OwnRow<Path, Ports>): Route<Ports> {

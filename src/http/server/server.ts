@@ -25,27 +25,27 @@ export interface ServerTls {
 }
 
 export interface ServerTimeouts {
-  /** From the start of a connection to the end of its first request, with any TLS handshake. */
+  /** From the start of a connection to the end of its first request, including the TLS handshake. */
   readonly firstRequestMs: number
   /** From the first byte of a request, or the start of the connection, to the end of its headers. */
   readonly headersMs: number
-  /** From the same start to the end of its body. */
+  /** From the same start as `headersMs` to the end of the body. */
   readonly requestMs: number
-  /** Longer than a proxy's idle timeout, so that a proxy never reuses a connection that is being closed. */
+  /** How long an idle connection stays open. Longer than a proxy's idle timeout, so that a proxy never uses a connection that is closing. */
   readonly keepAliveMs: number
-  /** How long no byte may pass in either direction. This closes the connections of clients that do not read. */
+  /** How long a connection may have no traffic in either direction. This closes the connections of clients that do not read answers. */
   readonly inactiveMs: number
 }
 
 export interface RunningServer {
-  /** The address as bound. */
+  /** The IP address to which the server is bound. */
   readonly host: string
   readonly port: number
   /**
-   * Shows another certificate from the next handshake on. If its key does not fit, throws and changes nothing. Without TLS it does nothing.
+   * Uses another certificate from the next handshake on. If its key does not fit, throws and changes nothing. Without TLS it does nothing.
    */
   replaceTls(tls: ServerTls): void
-  /** Takes no more connections, lets running requests finish, and closes connections that have not finished in time. */
+  /** Accepts no more connections, lets running requests finish, and closes the connections that have not finished after `timeoutMs`. */
   stop(timeoutMs: number): Promise<void>
 }
 
@@ -56,17 +56,17 @@ const TIMEOUTS: ServerTimeouts = {
   keepAliveMs: 72_000,
   inactiveMs: 60_000,
 }
-/** How often to look for connections whose time is over. */
+/** How often to look for connections that have exceeded a time limit. */
 const CHECK_MS = 500
 const HEADER_BYTES_MAX = 16 * 1024
 const SWEEP_MS = 100
 /**
- * A stop still accepts waiting connections, one in each turn of the event loop. This limits their number to Node's backlog, and limits the
- * time.
+ * When the server stops, it still accepts connections that wait in the backlog, one in each turn of the event loop. These are the most turns,
+ * as many as the backlog is long, and the longest time.
  */
 const TAKING = { turnsMax: 512, msMax: 2000 } as const
 
-/** Binds a listener with limits on everything that a client can draw out. Node's defaults are too generous. */
+/** Starts a server with limits on everything that a client could make slow or large. Node's defaults are too generous. */
 export async function startServer(listener: RequestListener, options: ServerOptions): Promise<RunningServer> {
   const timeouts = { ...TIMEOUTS, ...options.timeouts }
   const limits = {
@@ -78,7 +78,7 @@ export async function startServer(listener: RequestListener, options: ServerOpti
   }
   const tlsServer = options.tls === undefined ? null : createTlsServer({ ...limits, ...options.tls })
   const server = tlsServer ?? createServer(limits)
-  // No limit, because Node silently drops the headers above it. The guard counts headers instead.
+  // Set no limit here, because Node would silently drop the headers above the limit. `guardRequests` counts the headers instead.
   server.maxHeadersCount = 0
   server.setTimeout(timeouts.inactiveMs)
 
@@ -96,7 +96,7 @@ export async function startServer(listener: RequestListener, options: ServerOpti
     turns.handle(req, res)
   }
   server.on('request', handle)
-  // Node would send the 100 itself. Here a route sends it, and only if it wants the body.
+  // Without this handler Node sends the 100 itself. With it a route sends the 100, and only if it wants the body.
   server.on('checkContinue', handle)
   const { address, port } = await listen(server, options)
   return {
@@ -105,7 +105,7 @@ export async function startServer(listener: RequestListener, options: ServerOpti
     replaceTls: (tls) => tlsServer?.setSecureContext(tls),
     stop: async (timeoutMs) => {
       stopping = true
-      // `Connection: close` on the last answer keeps the client from sending another request on a connection that will close.
+      // `Connection: close` on the last answer tells the client not to send another request on this connection.
       for (const last of turns.lastOwed()) if (!last.headersSent) last.setHeader('Connection', 'close')
       await stop(server, slots.closeAll, timeoutMs)
       clearInterval(checking)
@@ -126,19 +126,19 @@ function listen(server: Server, { host, port }: ServerOptions): Promise<AddressI
 }
 
 /**
- * Answers everything that was sent before the stop, even if it is still in the system's buffers. It accepts waiting connections first. Only
- * the sweeps close idle connections. They repeat, because a busy connection turns idle later. They run at the end of a turn of the event
- * loop, because Node first reads what has arrived.
+ * Answers every request that was sent before the stop, even if it is still in the system's buffers. First accepts the waiting connections.
+ * Then closes idle connections again and again, because a busy connection becomes idle later. It does so at the end of a turn of the event
+ * loop, when Node has read what has arrived.
  */
 async function stop(server: Server, closeAll: () => void, timeoutMs: number): Promise<void> {
   const { promise: closed, resolve } = Promise.withResolvers<void>()
   const deadline = setTimeout(() => {
-    // Node's server learns of a connection only after its TLS handshake.
+    // `closeAll` is needed too, because Node's HTTP server does not know a connection before its TLS handshake has ended.
     closeAll()
     server.closeAllConnections()
   }, timeoutMs)
   await takeWaiting(server)
-  // `http.Server.close` would first close idle connections, on which a request may be arriving.
+  // Skip `http.Server.close`: it would close idle connections first, and a request may be arriving on one.
   NetServer.prototype.close.call(server, () => resolve())
   const sweep = setInterval(() => setImmediate(() => server.closeIdleConnections()), SWEEP_MS)
   await closed
@@ -147,7 +147,7 @@ async function stop(server: Server, closeAll: () => void, timeoutMs: number): Pr
   server.close()
 }
 
-/** Accepts connections that are established and still waiting. They would break with the listener. Node accepts one in each turn. */
+/** Accepts the connections in the backlog, which would break if the listener closed. Node accepts one in each turn of the event loop. */
 async function takeWaiting(server: Server): Promise<void> {
   const untilMs = performance.now() + TAKING.msMax
   let turns = 0

@@ -10,11 +10,11 @@ export interface TokensOptions {
   /** The relay's own signing keys, at least 32 bytes each. */
   readonly keyring: Pick<TokenKeyring, 'current' | 'find' | 'seek'>
   readonly clock: Pick<Clock, 'now'>
-  /** Keeps the two kinds of token apart: a bearer token cannot be used as a session, nor a session as a bearer token. */
+  /** Keeps API tokens and portal sessions apart, so that neither is accepted in place of the other. */
   readonly audience: 'parcel-relay' | 'parcel-relay-portal'
 }
 
-/** The relay's tokens as JWTs. Algorithm, issuer, audience and type are fixed, so that a token cannot choose how it is checked. */
+/** Signs and verifies tokens as JWTs. The algorithm, issuer, audience and type are fixed, so that a forged token cannot choose a weak check. */
 export function createTokens({ keyring, clock, audience }: TokensOptions): Tokens {
   return {
     sign: ({ username, fingerprint, loggedInAtMs }, lifetimeMs) => {
@@ -54,7 +54,7 @@ export function createTokens({ keyring, clock, audience }: TokensOptions): Token
   }
 }
 
-/** The name of the key with which a token says it was signed. Null: it does not say. */
+/** Returns the name of the key with which a token claims to be signed. Null: it names none. */
 function keyNameIn(token: string): string | null {
   try {
     return decodeProtectedHeader(token).kid ?? null
