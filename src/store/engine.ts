@@ -12,13 +12,13 @@ export interface Session {
   all<P extends Params, R>(statement: Statement<P, R>, params: P): Promise<readonly R[]>
   run<P extends Params>(statement: Statement<P, unknown>, params: P): Promise<Done>
   /**
-   * Runs a write in order, without a result. If it fails, the failure is thrown here or rejects the transaction, so the transaction cannot
-   * commit.
+   * Runs a write after all earlier ones, without a result. If the write fails, either this call throws or the transaction rejects. In both
+   * cases nothing is committed.
    */
   enqueueWrite<P extends Params>(statement: Statement<P, unknown>, params: P): void
 }
 
-/** The writing connection. It hides the differences between databases from the code that they share. */
+/** The connection that writes to the database. */
 export interface WriteEngine {
   readonly session: Session
   /**
@@ -29,16 +29,16 @@ export interface WriteEngine {
   changedElsewhere(): boolean
   /** Whether the database itself failed. False: the request was at fault. */
   isStorageFailure(error: unknown): boolean
-  /** Remembers what the transaction erases, for `clean` to search for. Call it inside the transaction. */
+  /** Remembers the words that the transaction erases, so that `clean` can search the files for them. Call it inside the transaction. */
   noteErased(words: ErasedWords): void
-  /** Removes erased data from the files, as far as possible, and says whether it has. */
+  /** Removes what was erased from the database's files, as far as possible. Returns whether anything is left. */
   clean(): Promise<StorageState>
-  /** The tombstones beside the database. */
+  /** Keeps tombstones in a file beside the database. */
   readonly tombstones: TombstoneKeeping
   close(): Promise<void>
 }
 
-/** Words that were erased: ASCII letters in upper case, and digits, at least four. */
+/** Words that were erased. A word has at least four characters: upper-case ASCII letters and digits. */
 export interface ErasedWords {
   /** The identifiers of parcels. */
   readonly identifiers: Iterable<string>
@@ -49,11 +49,11 @@ export interface ErasedWords {
 /** Keeps tombstones outside of the database, so that they outlive it. When a method returns, its change is on disk. */
 export interface TombstoneKeeping {
   append(tombstones: readonly MarkedTombstone[]): void
-  /** Takes back everything that was appended since `settle`, because the transaction was rolled back. */
+  /** Removes everything that was appended since the last `settle`. Call it after a rollback. */
   undo(): void
   settle(): void
   /** Replaces the stored sealed key. */
   replaceKey(sealed: string): void
-  /** The tombstones that the database does not have, because it is older, as after a restore. Their sealed key is with them. */
+  /** The tombstones that the database lacks, as after a restore of an older backup, with their sealed key. */
   readonly missed: KeptTombstones
 }

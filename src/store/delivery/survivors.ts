@@ -1,6 +1,6 @@
 import { type Expression, sql } from 'kysely'
 
-/** The kind of a join is written into the SQL. The planner uses a partial index only if the query repeats its condition. */
+/** Finds the next join of a parcel into another. The 4 (a join) is a literal, because the planner compares it with a partial index. */
 function nextJoin(parcelId: Expression<number>, after: Expression<number>) {
   return sql<number | null>`(
     select following.sequence from feed as following
@@ -9,8 +9,8 @@ function nextJoin(parcelId: Expression<number>, after: Expression<number>) {
 }
 
 /**
- * An expression for the parcel that now holds the history of `parcelId`, after any number of joins. Only joins after `sequence` count,
- * because early versions reused parcel ids.
+ * Makes an expression for the id of the parcel that now holds the history of `parcelId`, after any number of joins. It ignores joins
+ * before `sequence`: early versions of the relay reused parcel ids, so those joins may be of another parcel.
  */
 export function survivorOf(parcelId: Expression<number>, sequence: Expression<number>) {
   return sql<number>`(

@@ -111,13 +111,13 @@ export async function loadAnswersOf(session: Session, parcelIds: readonly number
 
 type AnswersByParcel = ReadonlyMap<number, readonly KeptAnswer[]>
 
-/** Moves the answers of several parcels to one of them, and deletes those above the limit for one parcel. */
+/** Moves the answers of several parcels to one of them (`into`), and deletes the answers that exceed the limit for one parcel. */
 export async function moveAnswers(session: Session, answers: AnswersByParcel, into: number): Promise<void> {
   const ids = [...answers.keys()]
   if (ids.every((parcelId) => parcelId === into)) return
   const held = [...answers].flatMap(([parcelId, own]) => own.map((answer) => ({ parcelId, answer })))
   const { kept, order } = keepAnswers(held.map(({ answer }) => answer))
-  // If answers have equal bytes, the first wins, because later entries of the map overwrite earlier ones.
+  // Later entries of a map overwrite earlier ones. So the list is reversed, for the first of several equal answers to win.
   const rows = new Map(held.toReversed().map((one) => [answerId(one.answer), one]))
   if (kept.length < held.length) {
     const keys = kept.map((answer) => `${rows.get(answerId(answer))?.parcelId}/${answerId(answer)}`)

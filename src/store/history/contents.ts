@@ -4,7 +4,7 @@ import { type Content, decodeContent } from '../../domain/history/content.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
-/** Size of each cache, in characters of JSON. */
+/** The largest size of each cache, in characters of JSON. */
 const REMEMBERED_CHARS = 8 * 1024 * 1024
 
 const findByDigest = statement<{ digest: Uint8Array }>()((db, p) => db.selectFrom('content').select('id').where('digest', '=', p.digest))
@@ -22,16 +22,16 @@ export interface StoredContent {
 
 /** The content of sightings (everything but their time). Equal contents are stored once for all parcels. */
 export interface Contents {
-  /** The id of a content, if it is cached. */
+  /** Returns the id of a content; undefined: it is not cached. */
   recall(json: string): number | undefined
-  /** The id of a content. Inserts the content if it is new. */
+  /** Finds the id of a content. Inserts the content if it is new. */
   idOf(json: string): Promise<number>
-  /** The content with an id, if it is cached. */
+  /** Returns the content with an id; undefined: it is not cached. */
   recallContent(id: number): StoredContent | undefined
   read(session: Session, ids: readonly number[]): Promise<ReadonlyMap<number, StoredContent>>
   /** Removes the id of a content from the cache, so that it is read again. */
   forgetId(json: string): void
-  /** Clears the cache. Call it after a rollback, because ids that were given in the transaction are invalid. */
+  /** Clears the cache. Call it after a rollback, because ids that the transaction assigned are invalid. */
   forget(): void
 }
 

@@ -4,7 +4,7 @@ import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
 
-/** Limits the values of a member, because a carrier may invent one for every event. */
+/** The most values stored for one member of events, because a carrier may invent a new value for every event. */
 export const EVENT_VALUES_MAX = 1000
 
 const insertValue = statement<Tables['event_value']>()((db, p) =>
@@ -21,7 +21,7 @@ const insertValue = statement<Tables['event_value']>()((db, p) =>
 )
 const allValues = statement()((db) => db.selectFrom('event_value').select(['member', 'value']).orderBy('member').orderBy('value'))
 
-/** The values that events have had, cached by the writer. */
+/** Stores each value that a member of an event has had. A cache avoids writing a value twice. */
 export interface EventValues {
   note(value: EventValue): void
   /** Clears the cache. Call it after a rollback. */
@@ -42,7 +42,7 @@ export function createEventValues(session: Session): EventValues {
   }
 }
 
-/** Names a value for a set of values. */
+/** Makes the key of a value for a set or a map. */
 export function eventValueKey({ member, value }: EventValue): string {
   return `${member} ${value}`
 }

@@ -8,8 +8,8 @@ import type { Contents } from './contents.ts'
 import { loadAnswerSource } from './parcel-view.ts'
 
 /**
- * Finds a parcel and everything to serve it, by any identifier. It uses subqueries: the driver's SQLite plans a join again each time a
- * parameter is bound, which takes four times as long as running the query.
+ * Finds a parcel and what is needed to serve it, by any of its identifiers. It uses subqueries instead of joins: SQLite plans a join again
+ * each time a parameter is bound, and planning takes four times as long as running the query.
  */
 const findHead = statement<{ identifier: string }>()((db, p, { joined, parcelVersion }) =>
   db
@@ -33,7 +33,7 @@ const findHead = statement<{ identifier: string }>()((db, p, { joined, parcelVer
     .where('id', '=', (of) => of.selectFrom('identifier').select('parcel_id').where('value', '=', p.identifier)),
 )
 
-/** Loads a parcel as apps see it, by any of its identifiers. */
+/** Loads a parcel as apps see it, by any of its identifiers; null: no parcel has this identifier. */
 export async function findParcel(session: Session, contents: Contents, identifier: string): Promise<ParcelView | null> {
   const [head] = await session.all(findHead, { identifier })
   if (head === undefined) return null
@@ -55,7 +55,7 @@ export async function findParcel(session: Session, contents: Contents, identifie
   }
 }
 
-/** The fetched languages, without a language in which an entry that came after the fetch has no text. */
+/** Lists the languages that were fetched, and in which every entry that came after the fetch has a text. */
 async function languagesAsked(session: Session, parcelId: number, entries: ParcelView['entries']): Promise<readonly string[]> {
   const asked = await loadLanguagesAsked(session, parcelId)
   const stillAsked = asked.filter(({ language, sequence }) => {

@@ -13,8 +13,8 @@ import { deleteParcels, loadIdentifiersOf, moveIdentifiers } from './parcels.ts'
 import { moveSightings, saveSighting } from './sightings.ts'
 
 /**
- * Joins parcels: moves all rows to the survivor, one table at a time, and records in the audit trail which parcel they came from (DOMAIN
- * 1.4). Returns the identifiers of the deleted parcels.
+ * Joins parcels (DOMAIN 1.4): moves the rows of the other parcels to the survivor, one table at a time, and deletes the other parcels. The
+ * audit trail records what came from which parcel. Returns the identifiers of the deleted parcels.
  */
 export async function joinParcels(session: Session, contents: Contents, join: ParcelJoin): Promise<readonly string[]> {
   const { shared, nowMs } = join
@@ -33,7 +33,7 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
       identifiers: (identifiers.get(state.parcelId) ?? []).map(({ value }) => value),
       sightings: await heldBy(contents, other),
       answers: (answers.get(state.parcelId) ?? []).map(({ language, digest, askedAtMs }) => [language, digest, askedAtMs]),
-      // Only the first record of a join lists what the survivor held. The others refer to that record.
+      // Only the first audit record of a join lists the survivor's own sightings. The other records name the sequence of the first.
       ...(other === first ? { stayed } : { after: first?.sequence }),
     }
     appendAudit(session, { sequence, atMs: nowMs, kind: 'join', parcelId: into, detail })
@@ -55,12 +55,12 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
 }
 
 /**
- * A sighting in the audit trail: its key, the time of the last poll that brought it, its sequence, its audience, and when the relay learnt
- * of it.
+ * A sighting as the audit trail lists it: its key, the time of the last poll that brought it, its sequence, its audience, and when the
+ * relay learnt of it.
  */
 type Held = readonly [key: string, askedAtMs: number, sequence: number, audience: number, learntAtMs: number | null]
 
-/** Lists a parcel's sightings by key, with the columns that may change after the join. */
+/** Lists a parcel's sightings in the order of their keys, with the columns that may change after the join. */
 async function heldBy(contents: Contents, { sightings }: JoinedParcel): Promise<readonly Held[]> {
   const held: { readonly key: readonly number[]; readonly facts: readonly [number, number, number, number | null] }[] = []
   for (const { sighting, content, listing, ordinal, askedAtMs, sequence, audience, learntAtMs } of sightings) {
@@ -76,7 +76,7 @@ function compareKeys(a: readonly number[], b: readonly number[]): number {
   return (a[at] ?? 0) - (b[at] ?? 0)
 }
 
-/** Audit records outlive versions of the relay, so they keep the names that fields had first. */
+/** Fields that were renamed, with their first names. Audit records use the first names, so that old and new records read alike. */
 const AUDIT_NAMES: Readonly<Record<string, string>> = { activatedAtMs: 'revivedAtMs', lastSeenAtMs: 'heardAtMs' }
 
 function auditNamesOf(state: ParcelState): Readonly<Record<string, unknown>> {

@@ -4,7 +4,7 @@ import { listPushes } from '../ingest/inbox.ts'
 import { loadAnswersOf } from './answers.ts'
 import { loadOrders } from './sightings.ts'
 
-/** Loads the needs of a batch that both engines load in the same way: everything about parcels except their states and sightings. */
+/** Loads what a batch needs and what both engines load in the same way: the answers, orders and bodies of parcels. */
 export async function loadParcelFacts(session: Session, needs: Needs): Promise<Pick<Loaded, 'answers' | 'orders' | 'bodies'>> {
   const [answers, orders, bodies] = await Promise.all([
     loadAnswersOf(session, needs.answers),

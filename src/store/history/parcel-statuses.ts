@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
-/** Limits the table, because a carrier may invent a status for every parcel. */
+/** The most statuses in the table, because a carrier may invent a new status for every parcel. */
 const STATUSES_MAX = 1000
 
 const insertStatus = statement<{ status: string }>()((db, p) =>
@@ -19,7 +19,7 @@ const insertStatus = statement<{ status: string }>()((db, p) =>
 )
 const allStatuses = statement()((db) => db.selectFrom('parcel_status').select('status').orderBy('status'))
 
-/** The statuses that have been the latest of some parcel, cached by the writer. */
+/** Stores each status that has been the latest of a parcel. A cache avoids writing a status twice. */
 export interface ParcelStatuses {
   note(status: string): void
   /** Clears the cache. Call it after a rollback. */

@@ -26,7 +26,7 @@ export interface Known {
   readonly wasPolled: boolean
 }
 
-/** Loads the facts from which the answer about a parcel is made. */
+/** Loads the facts from which an answer about a parcel is built. */
 export async function loadAnswerSource(
   session: Session,
   contents: Contents,

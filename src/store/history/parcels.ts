@@ -25,7 +25,7 @@ const updateAllColumns = statement<ParcelRow>()((db, p) =>
 const insertAllColumns = statement<ParcelRow>()((db, p) =>
   db.insertInto('parcel').values({ id: p.id, ...factsOf(p), next_poll_at_ms: p.next_poll_at_ms, stopped: p.stopped }),
 )
-/** Ids are never used again, and the row with the highest id may be deleted, so max(id) is not enough. */
+/** Ids are never reused. The row with the highest id may have been deleted, so `max(id)` could be too low. */
 const lastGiven = statement()((db) => db.selectFrom('sqlite_sequence').select('seq').where('name', '=', 'parcel'))
 /** Leaves out the indexed columns, because SQLite rewrites the index entry of every column that is set, even to the same value. */
 const updateFacts = statement<ParcelRow>()((db, p) => db.updateTable('parcel').set(factsOf(p)).where('id', '=', p.id))
@@ -77,7 +77,7 @@ export async function loadParcel(session: Session, parcelId: number): Promise<Pa
   return state
 }
 
-/** `before`: the stored state, if the caller knows it. */
+/** `before`: the state that is stored now; null: the caller does not know it. */
 export function saveParcel(session: Session, state: ParcelState, before: ParcelState | null): void {
   const sameSchedule = before !== null && before.nextPollAtMs === state.nextPollAtMs && before.stopped === state.stopped
   session.enqueueWrite(sameSchedule ? updateFacts : updateAllColumns, encodeParcel(state))
@@ -124,7 +124,7 @@ export async function findIdentifier(session: Session, value: string): Promise<I
   return row === undefined ? null : decodeIdentifier(row)
 }
 
-/** Returns the identifiers in no particular order. */
+/** Finds identifiers by their values, in no particular order. An unknown identifier is absent. */
 export async function findIdentifiers(session: Session, values: readonly string[]): Promise<readonly IdentifierState[]> {
   return (await session.all(selectIdentifiers, { values })).map(decodeIdentifier)
 }
@@ -149,7 +149,7 @@ export async function markRefused(session: Session, value: string, nowMs: number
   await session.run(refuse, { value, nowMs })
 }
 
-/** Lists tracking numbers first, then tracking ids. */
+/** Loads a parcel's identifiers: tracking numbers first, then tracking ids. */
 export async function loadIdentifiers(session: Session, parcelId: number): Promise<readonly Tables['identifier'][]> {
   return inOrder(await session.all(identifiersOf, { parcelId }))
 }
@@ -159,14 +159,14 @@ export async function loadIdentifiersOf(session: Session, parcelIds: readonly nu
   return inOrder(await session.all(identifiersOfAll, { ids: parcelIds }))
 }
 
-/** The first identifier of each parcel that exists. */
+/** Finds the first identifier of each parcel. A parcel that does not exist is absent. */
 export async function nameParcels(session: Session, parcelIds: readonly number[]): Promise<ReadonlyMap<number, string>> {
   if (parcelIds.length === 0) return new Map()
   const rows = await loadIdentifiersOf(session, parcelIds)
   return new Map(rows.toReversed().map((row) => [row.parcel_id, row.value]))
 }
 
-/** Sorts by the order of SQLite's index. PostgreSQL puts nulls last, and promises no order. */
+/** Sorts identifiers as SQLite's index does, because PostgreSQL returns them in no certain order. */
 function inOrder<Row extends Omit<Tables['identifier'], 'parcel_id'>>(rows: readonly Row[]): readonly Row[] {
   const refused = (row: Row) => row.refused_at_ms ?? Number.NEGATIVE_INFINITY
   return rows.toSorted((a, b) => a.is_tracking_id - b.is_tracking_id || compare(refused(a), refused(b)) || compare(a.value, b.value))
@@ -176,7 +176,7 @@ function compare<Value extends string | number>(one: Value, other: Value): numbe
   return one < other ? -1 : one > other ? 1 : 0
 }
 
-/** From when the carrier may be asked about each of these parcels. A parcel without identifiers is missing (DOMAIN 6.3). */
+/** Returns when the carrier may first be asked about each parcel, in epoch milliseconds. A parcel without identifiers is absent (DOMAIN 6.3). */
 export async function pollableFrom(session: Session, parcelIds: readonly number[]): Promise<ReadonlyMap<number, number>> {
   if (parcelIds.length === 0) return new Map()
   const rows = Map.groupBy(await session.all(refusalsOf, { ids: parcelIds }), ({ id }) => id)

@@ -84,12 +84,12 @@ interface RebuildParts {
   readonly session: Session
   readonly contents: Pick<Contents, 'forgetId'>
   readonly parcels: {
-    /** Keeps others from changing parcels until the transaction ends. Returns the parcels that exist. */
+    /** Keeps other transactions from changing these parcels until this one ends. Returns the parcels that exist. */
     hold(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
   }
 }
 
-/** The verbs of a rebuild, which both engines have in common. */
+/** Makes the methods of a transaction that rebuilds parcels. Both engines use them. */
 export function rebuildVerbs({ session, contents, parcels }: RebuildParts, loadSightings: LoadSightings): RebuildTx {
   return {
     async listRebuildable(page) {
@@ -97,7 +97,6 @@ export function rebuildVerbs({ session, contents, parcels }: RebuildParts, loadS
       return rows.map(({ id, pushes, answers }) => ({ parcelId: id, pushes: pushes ?? 0, answers: answers ?? 0 }))
     },
     async loadStoredParcels(parcelIds) {
-      // From here on nobody else can change these parcels.
       const states = await parcels.hold(parcelIds)
       const ids = states.map(({ parcelId }) => parcelId)
       const [sightings, identifiers, answers] = await Promise.all([
@@ -152,8 +151,8 @@ export function rebuildVerbs({ session, contents, parcels }: RebuildParts, loadS
 type LoadSightings = (parcelIds: readonly number[]) => Promise<ReadonlyMap<number, StoredParcel['sightings']>>
 
 /**
- * The row with this content's digest may be damaged and hold another content. This gives that row the digest of the content that it holds,
- * so that this content gets a new row. The damaged row keeps its content, because readers cache contents by id.
+ * Frees a content's digest if a damaged row has it. The damaged row holds another content, and gets the digest of what it holds, so that
+ * this content can get a new row. The damaged row keeps its content and id, because readers cache contents by id.
  */
 async function disownContent(session: Session, json: string): Promise<void> {
   const [row] = await session.all(contentOf, { digest: digestOf(json) })
@@ -162,7 +161,7 @@ async function disownContent(session: Session, json: string): Promise<void> {
   await session.run(renameContent, { id: row.id, digest: digestOf(twin === undefined ? row.json : `${row.id} ${row.json}`) })
 }
 
-/** Marks the contents of dropped sightings, as a retention pass does with those of parcels. */
+/** Marks the contents of dropped sightings that no other sighting uses. A retention pass deletes them later. */
 async function markDropped(session: Session, jsons: ReadonlySet<string>): Promise<void> {
   const found = await Promise.all([...jsons].map((json) => session.all(contentOf, { digest: digestOf(json) })))
   markContents(

@@ -47,7 +47,7 @@ const ofParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
 const KEY = ['at_ms', 'time_form', 'content_id', 'listing', 'ordinal'] as const
 const FACTS = [...KEY, 'asked_at_ms', 'sequence', 'learnt_at_ms', 'audience', 'extra'] as const
 
-/** Copies sightings to another parcel. If several parcels have the same sighting, the parcel with the lowest id wins. */
+/** Copies sightings to another parcel. If several parcels have the same sighting, copies that of the parcel with the lowest id. */
 const copyInto = statement<{ ids: readonly number[]; into: number }>()((db, p, { oneOf, integer }) =>
   db
     .insertInto('sighting')
@@ -126,8 +126,8 @@ export function decodeSighting(row: Tables['sighting'], { content, json }: Store
 }
 
 /**
- * Inserts a sighting, or updates the columns that can change: last asked, audience, unknown members and, at a join, when the relay first
- * learnt of it.
+ * Inserts a sighting, or updates the columns that can change: the time of the last poll that brought it, its audience, its unknown members,
+ * and (at a join) when the relay first learnt of it.
  */
 export function saveSighting(session: Session, parcelId: number, contentId: number, kept: KeptSighting): void {
   session.enqueueWrite(upsert, sightingRow(parcelId, contentId, kept))
@@ -148,7 +148,7 @@ export function sightingRow<ContentId extends number | null>(parcelId: number, c
   }
 }
 
-/** Moves sightings to another parcel. Afterwards the caller saves sightings that several of the parcels had. */
+/** Moves sightings to another parcel. If several parcels had the same sighting, the caller then saves the sighting merged from all of them. */
 export async function moveSightings(session: Session, from: readonly number[], into: number): Promise<void> {
   await session.run(copyInto, { ids: from, into })
   await session.run(deleteOfParcels, { ids: from })
@@ -163,8 +163,8 @@ const orderAnswers = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) 
 )
 
 /**
- * The sighting ids of each parcel's order answer, in its order. It parses the stored bytes, which happens rarely, because only ties need
- * them.
+ * Loads, for each parcel, the sighting ids of the answer that decides the order of equal instants, in the order of that answer. It parses
+ * the stored bytes of the answer. This is rare, because few parcels have entries at the same instant.
  */
 export async function loadOrders(session: Session, parcelIds: readonly number[]): Promise<ReadonlyMap<number, readonly string[]>> {
   const orders = new Map<number, readonly string[]>()

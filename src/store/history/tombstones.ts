@@ -31,13 +31,13 @@ export function saveTombstone(session: Session, { mark, parcelId, erasedAtMs }: 
   session.enqueueWrite(upsert, { mark, parcelId, erasedAtMs })
 }
 
-/** The sealed key of the tombstones; null: none was made. */
+/** Loads the sealed key of the tombstones; null: no key has been made yet. */
 export async function loadTombstoneKey(session: Session): Promise<string | null> {
   const sealed = await loadSetting(session, TOMBSTONE_KEY)
   return sealed === null ? null : Buffer.from(sealed).toString()
 }
 
-/** The sealed key and all tombstones of a store. */
+/** Loads the sealed key and all tombstones of a store. */
 export async function storedTombstones(session: Session): Promise<KeptTombstones> {
   const sealedKey = await loadTombstoneKey(session)
   const tombstones = (await session.all(all, {})).map(decodeTombstone)

@@ -46,12 +46,12 @@ const marked = statement<{ after: number; limit: number }>()((db, p) =>
     .limit(p.limit),
 )
 
-/** The ids of the contents that sightings of parcels use. */
+/** Lists the ids of the contents that the sightings of these parcels use. */
 export async function contentsUsedBy(session: Session, parcelIds: readonly number[]): Promise<readonly number[]> {
   return (await session.all(contentsOf, { ids: parcelIds })).map((row) => row.content_id)
 }
 
-/** The contents among these that no sighting uses. */
+/** Lists the contents among these that no sighting uses. */
 export async function listUnused(session: Session, ids: readonly number[]): Promise<readonly number[]> {
   return (await session.all(unusedAmong, { ids })).map(({ id }) => id)
 }
@@ -61,7 +61,7 @@ export function removeContents(session: Session, ids: readonly number[]): void {
   if (ids.length > 0) session.enqueueWrite(removeUnused, { ids })
 }
 
-/** Marks the contents among these that no sighting uses, for a retention pass to delete them if that is still so. */
+/** Marks the contents among these that no sighting uses. A retention pass deletes them if they are still unused then. */
 export function markContents(session: Session, ids: readonly number[]): void {
   if (ids.length > 0) session.enqueueWrite(markUnused, { ids })
 }
@@ -71,7 +71,7 @@ export function unmarkContents(session: Session, ids: readonly number[]): void {
   if (ids.length > 0) session.enqueueWrite(unmark, { ids })
 }
 
-/** Marked contents by id. `isUsed`: a sighting uses the content again. */
+/** Lists marked contents in the order of their ids. `isUsed`: a sighting uses the content again. */
 export async function listMarked(
   session: Session,
   page: { readonly after: number; readonly limit: number },

@@ -6,14 +6,14 @@ import { statement } from '../statement.ts'
 import { INBOX_STATES } from './inbox.ts'
 import { findPushes } from './inbox-lists.ts'
 
-/** Limits the size of a page, because a body may be a megabyte long. */
+/** The most bytes of bodies on a page of several pushes, because a body may be a megabyte long. */
 const PAGE_BYTES_MAX = 4 * 1024 * 1024
 
 type After = { readonly after: number; readonly upTo: number; readonly limit: number }
 
 const countOf = [sql<number>`count(*)`.as('count'), sql<number | null>`min(id)`.as('first'), sql<number | null>`max(id)`.as('last')]
 
-/** Both states are rare and have partial indexes. */
+/** Makes the statements for one state of pushes. Each state that this file lists is rare and has a partial index. */
 const heldIn = (state: number) => ({
   all: statement()((db) => db.selectFrom('inbox').select(countOf).where('state', '=', state).where('id', '>', 0)),
   allOfReason: statement<{ readonly reason: string }>()((db, p) =>
@@ -54,7 +54,7 @@ type Selection = Pick<HeldSelection, 'reason'> & { readonly state: keyof typeof 
 const receivedAt = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.selectFrom('inbox').select(['id', 'received_at_ms']).where('id', 'in', oneOf(p.ids)),
 )
-/** The `case` keeps the planner from using the index of quarantined pushes, so it finds the rows by their ids. */
+/** The `case` keeps the planner from using the index of quarantined pushes, so that it finds the rows by their ids. */
 const dismiss = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db
     .updateTable('inbox')
@@ -64,9 +64,9 @@ const dismiss = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
     .returning('id'),
 )
 
-/** Counts pushes that were not recorded, by reason. The reason of the newest push comes first. */
+/** Counts pushes that were not recorded, by reason. The reason with the newest push comes first. */
 export async function countHeld(session: Session, state: HeldSelection['state']): Promise<readonly HeldGroup[]> {
-  // There are few reasons, so use one query per reason, each on its part of the index.
+  // There are few reasons, so there is one query for each. It reads only that reason's part of the index.
   const found =
     state === 'expired'
       ? [session.all(held.expired.all, {})]

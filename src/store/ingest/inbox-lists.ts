@@ -8,9 +8,9 @@ import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
 import { INBOX_STATES } from './inbox.ts'
 
-/** A page scans at most this many pushes. Without the limit, a condition without an index could scan the whole inbox. */
+/** The most pushes that a page scans. A condition that has no index would otherwise scan the whole inbox. */
 const LOOKED_AT_MAX = 10_000
-/** How far the order of ids and the order of times may differ, in milliseconds. Replicas receive pushes at the same time. */
+/** How much earlier a push with a higher id may have been received, in milliseconds. Several replicas receive pushes at the same time. */
 const DISORDER_MS = 60_000
 /** The largest body that a list reads, in bytes. Reading a hundred such bodies takes milliseconds. */
 const READ_BYTES_MAX = 16 * 1024
@@ -21,7 +21,7 @@ const shortBody = sql<Uint8Array | null>`(case when length(body) <= ${sql.lit(RE
 
 const listed = (db: Kysely<Tables>) => db.selectFrom('inbox').select(COLUMNS).select([bodyBytes, shortBody])
 
-/** Limits a list to pushes that were received in a span. Other conditions of the caller find the rows by an index. */
+/** Limits a list to pushes that were received in a span. The caller adds a condition that can use an index. */
 const receivedIn = (db: Kysely<Tables>, span: Span) =>
   listed(db).where('received_at_ms', '>=', span.fromMs).where('received_at_ms', '<', span.toMs)
 
@@ -33,8 +33,8 @@ const newestBefore = statement<{ before: number }>()((db, p) =>
 )
 
 /**
- * Finds the lowest id of a push that came at a time or later. It uses binary search, because ids are given in the order of arrival. An
- * index of times would cost something at every push.
+ * Finds the lowest id of a push that came at a time or later. Ids rise in the order of arrival, so a binary search finds it. An index of
+ * times would have to be updated at every push.
  */
 const firstFrom = statement<{ atMs: number }>()((db, p, { integer }) => {
   const middle = sql`(low + high) / 2`
@@ -60,7 +60,7 @@ const stretch = statement<Span & { from: number; before: number; limit: number; 
     .limit(p.limit),
 )
 
-// A parcel has few pushes, so their ids are read by the index of digests.
+// Reads all ids of a parcel's pushes, which are few, by the index of digests.
 const idsOfParcel = statement<{ parcelId: number }>()((db, p, { unindexed }) =>
   db
     .selectFrom('inbox')
@@ -81,7 +81,7 @@ const namesOf = statement<{ identifier: string }>()((db, p) =>
 
 type Page = Span & { readonly before: number; readonly limit: number }
 
-/** Pushes in a state that is rare and has a partial index. */
+/** Makes the statements for the pushes in one state. Each state that is listed in this way is rare and has a partial index. */
 const heldIn = (state: number) => ({
   page: statement<Page>()((db, p) =>
     receivedIn(db, p).where('state', '=', state).where('id', '<', p.before).orderBy('id', 'desc').limit(p.limit),
@@ -231,7 +231,7 @@ async function findNaming(
   return { rows, downTo: rows.length < asked.limit ? (end?.id ?? 0) : (rows.at(-1)?.id ?? 0) }
 }
 
-/** A page of a query that has skipped no rows. */
+/** Makes a page from the rows of a query that searched until it had `limit` rows, or to the end. */
 function whole(rows: readonly Row[], limit: number): Found {
   return { rows, downTo: rows.length < limit ? 0 : Math.min(...rows.map(({ id }) => id)) }
 }
@@ -244,7 +244,7 @@ function merge(found: readonly Found[], limit: number): Found {
   return { rows, downTo: rows.length === limit ? (rows.at(-1)?.id ?? 0) : downTo }
 }
 
-/** The newest pushes, the newest first. */
+/** Lists the newest pushes, the newest first. */
 export async function listNewestPushes(session: Session, limit: number): Promise<readonly NewestPush[]> {
   const rows = await session.all(newest, { limit })
   return rows.map(({ state, reason, received_at_ms: receivedAtMs }) => ({ state: stateOf(state), reason, receivedAtMs }))

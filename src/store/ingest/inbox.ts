@@ -49,7 +49,7 @@ export function insertPush(session: Session, write: InboxWrite): void {
   session.enqueueWrite(insertNew, inboxRow(write))
 }
 
-/** A push as it is stored. */
+/** Makes the row under which a push is stored. */
 export function inboxRow({ inboxId, push, digest, state, reason, parcelId }: InboxWrite) {
   return {
     id: inboxId,
@@ -69,7 +69,7 @@ export function countDuplicate(session: Session, inboxId: number): void {
   session.enqueueWrite(addDuplicate, { id: inboxId })
 }
 
-/** A push's digest as it is stored. */
+/** Converts a push's digest to the bytes that are stored. */
 export function digestBytes(digest: string): Uint8Array {
   return Buffer.from(digest, 'binary')
 }
@@ -78,7 +78,7 @@ const newest = statement()((db) => db.selectFrom('inbox').select((row) => row.fn
 
 const lastGiven = statement()((db) => db.selectFrom('sqlite_sequence').select('seq').where('name', '=', 'inbox'))
 
-/** SQLite only: returns the highest inbox id that was given; 0 if there was none. */
+/** Returns the highest inbox id ever assigned; 0: no id was assigned. For SQLite only. */
 export async function lastInboxId(session: Session): Promise<number> {
   const [row] = await session.all(newest, {})
   const [given] = await session.all(lastGiven, {})
@@ -103,7 +103,7 @@ export function updateInboxState(session: Session, { inboxId, state, reason, par
   session.enqueueWrite(updateState, { id: inboxId, state: INBOX_STATES[state], reason, parcelId })
 }
 
-/** Returns the inbox id of the parcel's push with the same digest; null if there is none. */
+/** Returns the inbox id of the parcel's push with this digest; null if there is no such push. */
 export async function findTwin(session: Session, parcelId: number, digest: string): Promise<number | null> {
   const [row] = await session.all(twin, { parcelId, digest: digestBytes(digest) })
   return row?.id ?? null

@@ -12,7 +12,7 @@ const UNPACKERS: ReadonlyMap<string, Unpack> = new Map<string, Unpack>([
   ['br', brotliDecompressSync],
 ])
 
-/** Undoes the `Content-Encoding` of a body. Null: it cannot be undone. */
+/** Decompresses a body as its `Content-Encoding` says; null: the encoding is unknown or the body is damaged or too large. */
 export function unpackBody(body: Uint8Array, contentEncoding: string | null): Uint8Array | null {
   const names = (contentEncoding ?? '').split(',').map((name) => name.trim().toLowerCase())
   let unpacked = body

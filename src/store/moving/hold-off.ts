@@ -1,18 +1,18 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** The lock is held for at most this long, even if the work takes longer. Writers wait longer than this for a lock. */
+/** The longest time that the lock is held, even if the work takes longer. Writers wait longer than this before they give up. */
 const HOLD_MS_MAX = 250
-/** The lock is then free for at least this long. A writer that waits for a file's lock looks at least every 100 ms. */
+/** The shortest time for which the lock then stays free. A writer that waits for the lock tries again at least every 100 ms. */
 const REST_MS = 110
 
-/** A lock that keeps others from recording. */
+/** A lock that keeps writers from recording. */
 export interface WritersLock {
   take(): Promise<void>
   /** Does nothing if the lock is not taken. */
   release(): Promise<void>
 }
 
-/** Runs work while a lock is held, and then gives other writers some time. If the lock cannot be taken, the work runs without it. */
+/** Makes a function that runs work under a lock, at intervals that give writers some time. If it cannot take the lock, it runs the work anyway. */
 export function createHoldOff({ take, release }: WritersLock): <T>(work: () => Promise<T>) => Promise<T> {
   let restUntilMs = 0
   return async (work) => {

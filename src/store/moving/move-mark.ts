@@ -5,7 +5,7 @@ export interface MoveMark {
    * has replaced this one. `receiving`: this is the new store, which is not complete yet.
    */
   readonly state: 'copying' | 'pausing' | 'moved' | 'receiving'
-  /** An id of the move, which both of its stores have. */
+  /** The id of the move, the same in both stores. */
   readonly moveId: string
   /** The other store's name in messages. */
   readonly peer: string
@@ -57,12 +57,12 @@ export function refuseMoved(mark: MoveMark | null, name: string): void {
   )
 }
 
-/** Throws, because a new store belongs to one move until its switch. */
+/** Throws the error for a new store that another move has begun to fill. */
 export function refuseShared(name: string, cause?: unknown): never {
   throw new Error(`store: another move has begun to fill ${name}. Name another store, or wait for that move.`, { cause })
 }
 
-/** Throws, because a move may not write to a store that has rows. */
+/** Throws the error for a new store that has rows already. */
 export function refuseTaken(name: string, table: string): never {
   throw new Error(
     `store: ${name} is not empty (it has rows in ${table}), and a move overwrites nothing. Nothing was changed. Name another store.`,

@@ -8,7 +8,7 @@ export const NOT_MOVED = {
   counter: 'the last sequence is moved as a number; the rest are locks and versions of this database',
 } as const satisfies Partial<Record<keyof Tables, string>>
 
-/** Tables that engines keep outside the schema, each with its reason. */
+/** Tables that only one engine has, each with the reason why a move leaves it behind. */
 export const NOT_MOVED_BY_ENGINE: Readonly<Record<string, string>> = {
   kysely_migration: 'the history of the SQLite schema',
   kysely_migration_lock: 'the history of the SQLite schema',
@@ -28,15 +28,15 @@ export const COLUMNS_NOT_MOVED: Readonly<Record<string, string>> = {
   'parcel.version': 'compared with answers that replicas of this database have cached',
 }
 
-/** The only setting that PostgreSQL keeps as a number in `counter`. */
+/** The setting that holds the last sequence on SQLite. PostgreSQL has the table `counter` instead. */
 export const SETTING_OF_SEQUENCE = 'sequence'
 
-/** The setting in which a single relay keeps its knowledge of the carrier. */
+/** The setting in which a single relay stores what it knows about the carrier, such as the calls of each day and a pause. */
 export const SETTING_OF_CARRIER = 'carrier-memory'
 
 export type ColumnKind = 'number' | 'text' | 'bytes'
 
-/** A table, with the facts that are needed to copy it. */
+/** A table and what is needed to copy it. */
 export interface MovedTable extends CopiedTable {
   /** The columns; the ones of the primary key come first. */
   readonly columns: readonly { readonly name: string; readonly kind: ColumnKind }[]
@@ -263,10 +263,10 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
 
 export const MOVED_TABLES: readonly MovedTable[] = Object.values(MOVED)
 
-/** Changes of a table are counted up to this number. A move needs no more, and there may be millions. */
+/** Changes of a table are counted up to this number only, because there may be millions. */
 export const CHANGES_COUNTED = 50_000
 
-/** Throws for a table that is not copied. */
+/** Finds a table by its name. Throws if a move does not copy the table. */
 export function movedTable({ name }: CopiedTable): MovedTable {
   const found = MOVED_TABLES.find((table) => table.name === name)
   if (found === undefined) throw new Error(`a move copies no table ${name}`)

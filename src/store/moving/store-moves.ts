@@ -1,7 +1,7 @@
 import type { MoveSource, MoveTarget } from '../../flow/admin/moving/move-ports.ts'
 import type { MoveMark, MoveSide } from './move-mark.ts'
 
-/** Whether a relay works on a store. */
+/** Tells which relay uses a store. If the store is a file, no other relay can begin to use it before `release`. */
 export interface StoreHold {
   /** The relay that works on the store, for messages; null: none does. */
   readonly usedBy: string | null
@@ -10,11 +10,11 @@ export interface StoreHold {
 
 /** How an engine moves data from and to its stores. An `address` is the same as for `Engine`. */
 export interface StoreMoves {
-  /** How messages name a store. */
+  /** Returns the name of a store in messages. */
   nameOf(address: string): string
   openSource(address: string, side: MoveSide): Promise<MoveSource>
   openTarget(address: string, side: MoveSide): Promise<MoveTarget>
-  /** Reads the mark of a move; null: there is none, or there is no such store. */
+  /** Reads the mark of a move; null: the store has no mark, or does not exist. */
   readMark(address: string): Promise<MoveMark | null>
   /**
    * Removes what a killed move has left in the store that it copied, unless somebody continues the move. Only a relay that uses the store
@@ -24,10 +24,10 @@ export interface StoreMoves {
   /** Completes a move that was killed right after its switch. Then the new store can be opened. */
   release(address: string, moveId: string): Promise<void>
   /**
-   * Finds out who uses a store. If the store is a file, no relay can begin to use it until the hold is released. Rejects if the store is
-   * gone or cannot be reached.
+   * Finds out which relay uses a store, and keeps other relays from a store that is a file. Rejects if the store is gone or cannot be
+   * reached.
    */
   holdUnused(address: string): Promise<StoreHold>
-  /** Undoes a move. The old store can be used again, with its data at the switch. Returns the mark; null: the store was not moved. */
+  /** Puts the old store of a move back into use, with its data at the switch. Returns its mark; null: the store was not moved. */
   undo(address: string, nowMs: number): Promise<MoveMark | null>
 }

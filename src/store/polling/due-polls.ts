@@ -16,7 +16,7 @@ const due = statement<{ nowMs: number; fromMs: number; afterId: number; limit: n
     .orderBy('id')
     .limit(p.limit),
 )
-/** Reads two columns of the parcel and the index of its identifiers only, so that a pass over many candidates is cheap. */
+/** Reads a few columns of each parcel and its identifiers, but not its history, so that a pass over many candidates is cheap. */
 const askable = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, { rowsOf }) =>
   db
     .selectFrom(rowsOf(p.ids).as('wanted'))
@@ -36,7 +36,7 @@ const askable = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, {
 
 const BEFORE_ALL = Number.MIN_SAFE_INTEGER
 
-/** Lists due parcels, most overdue first. Reads only the schedule index. */
+/** Lists due parcels that have no lease, most overdue first. Reads only the index of the schedule. */
 export async function findDuePolls(
   session: Session,
   leases: Leases,
@@ -52,7 +52,7 @@ export async function findDuePolls(
     .map((row) => ({ parcelId: row.id, dueAtMs: row.next_poll_at_ms ?? nowMs }))
 }
 
-/** Loads the candidates in one statement. */
+/** Loads those of the given parcels that are due and have no lease, in one statement. */
 export async function findAskable(
   session: Session,
   leases: Leases,

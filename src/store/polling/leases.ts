@@ -17,8 +17,8 @@ export interface TransactionLeases extends Leases {
 }
 
 /**
- * A lease takes effect at once, a release only at the commit. Until then other transactions still read the old due time, and would claim
- * the parcel again.
+ * Makes the leases of a transaction. A lease takes effect at once, but a release takes effect only after the commit. Until the commit, other
+ * transactions read the old due time, and would poll the parcel again if it had no lease.
  */
 export function createTransactionLeases(leases: Leases): TransactionLeases {
   const taken: number[] = []
@@ -41,8 +41,8 @@ export function createTransactionLeases(leases: Leases): TransactionLeases {
 }
 
 /**
- * Keeps leases in memory, because one process writes the store. If they were stored, each poll would rewrite a row and its index entry
- * twice, and leases would delay polls after a crash.
+ * Keeps leases in memory, because only one process polls. With leases in the database, each poll would rewrite a row and its index entry
+ * twice, and the leases of a crashed process would delay polls.
  */
 export function createLeases(): Leases {
   const leases = new Map<number, number>()

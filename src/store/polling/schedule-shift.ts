@@ -13,16 +13,15 @@ const shift = statement<{ afterParcelId: number; lastId: number; byMs: number; s
   db
     .updateTable('parcel')
     .set((row) => ({
-      // A poll since then is planned by the new clock, unless the old clock showed this very time long ago. Either way its next poll comes within
-      // one interval.
+      // The next poll stays if the last one was after the clock was set back. A last poll by the old clock may have such a time too, but that
+      // does no harm: then too, the next poll comes within one interval.
       next_poll_at_ms: row
         .case()
         .when(row.between('checked_at_ms', p.sinceMs, p.nowMs))
         .then(row.ref('next_poll_at_ms'))
         .else(row('next_poll_at_ms', '-', p.byMs))
         .end(),
-      // A time of a past event must not be in the future, because it would delay everything that is computed from it (`notAhead`, DOMAIN
-      // 6.1).
+      // If the time of a past event were in the future, everything that is computed from it would be delayed (DOMAIN 6.1).
       watched_at_ms: least(row.ref('watched_at_ms'), row.val(p.nowMs)),
       last_seen_at_ms: least(row.ref('last_seen_at_ms'), row.val(p.nowMs)),
       checked_at_ms: least(row.ref('checked_at_ms'), row.val(p.nowMs)),
@@ -32,7 +31,7 @@ const shift = statement<{ afterParcelId: number; lastId: number; byMs: number; s
     .where('id', '<=', p.lastId),
 )
 
-/** An entry whose time is in the future counts from now. */
+/** Makes each parcel whose latest entry has a time in the future count that entry from now. */
 const countEntries = statement<{ afterParcelId: number; lastId: number; nowMs: number }>()((db, p) =>
   db
     .updateTable('parcel')

@@ -1,28 +1,28 @@
 import { StorageFailure, systemCode } from '../../domain/errors.ts'
 
 /**
- * The codes of errors that another transaction has caused: a serialization failure, a deadlock, a duplicate key (the other one was first
- * with an identifier, a content or a push), and a division by zero. Our own statements divide by zero on purpose when another transaction
- * has changed what this one relied on.
+ * The codes of errors that another transaction has caused: a serialization failure, a deadlock, a duplicate key (the other transaction was
+ * the first to insert an identifier, a content or a push), and a division by zero. The relay's statements divide by zero on purpose if
+ * another transaction has changed what this transaction relied on.
  */
 const CONFLICTS = ['40001', '40P01', '23505', '22012']
 
-/** Whether another transaction made this one fail. If it begins again, it sees the changes of the other. */
+/** Whether another transaction made this one fail. Then this one may begin again, and sees the changes of the other. */
 export function isConflict(error: unknown): boolean {
   return CONFLICTS.includes(systemCode(error) ?? '')
 }
 
-/** Makes the error for a transaction that notices such a conflict itself. The transaction then begins again. */
+/** Makes an error that counts as a conflict, for a transaction that notices one without an error of the server. It then begins again. */
 export function metAnother(message: string): Error {
   return Object.assign(new Error(message), { code: '40001' })
 }
 
-/** Only this conflict may also come from a wrong request. */
+/** The one conflict that a wrong request may cause too. */
 const DUPLICATE_KEY = '23505'
 
 /**
- * The maximum of attempts. With their pauses they take about three seconds, or about one second for a duplicate key, which may never go
- * away.
+ * The most attempts of a transaction. With their pauses they take about three seconds. For a duplicate key, which may never go away, they
+ * take about one second.
  */
 const TRIES_MAX = 60
 const TRIES_FOR_KEY_MAX = 20

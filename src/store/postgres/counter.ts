@@ -3,10 +3,10 @@ import type { Session } from '../engine.ts'
 import { rawStatement } from './raw-statement.ts'
 
 /**
- * The counter of sequences is one row. A transaction that takes numbers locks it until its commit. So numbers rise in the order of commits,
- * and a reader who has seen one never finds a lower one later. While the row is locked, the transaction waits for no answer of the server
- * (see `transaction-end`). `version` counts changes of endpoints. `base` is the number before the first one of the transaction that holds
- * the row.
+ * The counter of sequences is one row. A transaction that takes numbers locks the row until its commit. So numbers rise in the order of
+ * commits, and below a number that a reader has seen, no new number appears later. To keep the lock short, the transaction waits for no
+ * answer of the server while it has the lock (see `transaction-end`). `version` counts changes of endpoints. `base` is the number before
+ * the first one that the transaction takes.
  */
 const advance = rawStatement<{ count: number; version: number }>()(
   (p) => sql<{ base: number }>`
@@ -40,9 +40,9 @@ export async function readEndpointsVersion(session: Session): Promise<number> {
 }
 
 /**
- * Takes `count` numbers, and counts `changes` of endpoints. Batches that were decided with the old endpoints are then decided again. Fails
- * as a conflict if endpoints have changed since `version`, or if numbers were given after `last`. If `version` or `last` is null, that is
- * not checked.
+ * Takes `count` numbers, and adds `changes` to the version of the endpoints, so that batches which used the old endpoints begin again. Fails
+ * as a conflict if endpoints have changed since `version`, or if another transaction has taken numbers after `last`. If `version` or `last`
+ * is null, it is not checked.
  */
 export function advanceAtEnd(
   session: Session,
@@ -58,12 +58,12 @@ export function endpointsStay(session: Session, known: number): void {
 
 const order = rawStatement()(() => sql`update counter set value = value + 1 where name = 'orders'`)
 
-/** Shows other replicas that the waiting deliveries have changed. Take this lock last in a transaction. */
+/** Shows other replicas that the waiting deliveries have changed. It locks a row that others need, so call it last in a transaction. */
 export function announceOrder(session: Session): void {
   session.enqueueWrite(order, {})
 }
 
-/** The last committed number. */
+/** Reads the last committed sequence. */
 export async function readLastSequence(session: Session): Promise<number> {
   return await numberIn(session.all(read, {}))
 }

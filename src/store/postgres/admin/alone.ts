@@ -1,11 +1,12 @@
 import type { Pool, QueryResult, QueryResultRow } from 'pg'
 
-/** Shorter than the driver's own wait. Otherwise a statement that the driver gave up would keep waiting at the server. */
+/** Shorter than the driver's own limit. Otherwise a statement that the driver has given up would go on waiting at the server. */
 const ALONE_LOCK_TIMEOUT_MS = 1000
 
 /**
  * Runs one statement, and limits its wait for locks. The statement and its limit go out in one message, which the server runs as one
- * transaction. So no transaction stays open between two messages, and a pooler keeps no setting. Such a message cannot have parameters.
+ * transaction. So no transaction stays open between two messages, and the setting does not outlast the statement, even behind a pooler. A
+ * message with several statements cannot have parameters.
  */
 export async function alone<R extends QueryResultRow>(pool: Pool, statement: string): Promise<readonly R[]> {
   const results: unknown = await pool.query(`set local lock_timeout = ${ALONE_LOCK_TIMEOUT_MS}; ${statement}`)

@@ -9,13 +9,13 @@ export interface ReplicaStanding extends Standing {
   readonly started_at_ms: number
   /** When the replica was last seen, before this statement. */
   readonly seen_at_ms: number
-  /** The time that the statement writes; absent: it writes none. */
+  /** The new `seen_at_ms` that the statement writes; absent: the statement only reads. */
   readonly now_ms?: number
 }
 
 /**
- * The timeline that a server writes, which is a branch of its history. It begins a new one when it is promoted, or restored to a point in
- * time. Null: the server cannot tell, as some relatives of PostgreSQL cannot.
+ * The id of the server's timeline (PostgreSQL's word for a branch of its history). A server begins a new timeline when it is promoted, or
+ * restored to a point in time. Null: the server does not tell, as some databases that are compatible with PostgreSQL.
  */
 export type Timeline = string | null
 
@@ -26,7 +26,7 @@ export async function timelineOf(pool: Pool): Promise<Timeline> {
   try {
     return (await pool.query<{ timeline: string }>(TIMELINE)).rows[0]?.timeline ?? null
   } catch (error) {
-    // The server has no such function.
+    // This server cannot tell its timeline.
     if (error instanceof pg.DatabaseError && CANNOT_SAY.includes((error.code ?? '').slice(0, 2))) return null
     throw error
   }
@@ -45,13 +45,13 @@ export async function timelineIn(session: Pick<Session, 'all'>): Promise<Timelin
 export const replicaStanding = sql<ReplicaStanding>`replica.started_at_ms, replica.seen_at_ms, ${standingColumns}`
 
 /**
- * Notices that a server has lost commits that a replica wrote or read. Then another replica may hold the same claims. All parts of a
- * replica share one object, so that they agree.
+ * Notices that a server has lost commits that a replica wrote or read. After such a loss, another replica may have the same roles. All
+ * parts of a replica share one object, so that they agree.
  */
 export interface LostCommits {
   /**
-   * Call it when the statement is sent, and call the returned function with the answer. That function resolves with true if the replica of
-   * this number has lost its claims, and from then on at every call. `timeline` is called only after a restart of the server.
+   * Call it when a statement that reads the replica's row is sent, and call the returned function with that row. The function resolves with
+   * true if the server has lost commits of this replica, now or earlier. It calls `timeline` only if the server is new or has restarted.
    */
   asking(replicaId: number): (found: ReplicaStanding, timeline: () => Promise<Timeline>) => Promise<boolean>
 }
@@ -62,9 +62,9 @@ interface Known extends ReplicaStanding {
 }
 
 /**
- * A restart alone loses nothing. The server has lost commits in three cases: it writes another timeline, its counter has gone back, or the
- * replica's own row has. The row matters because restored files may keep the timeline, and other replicas may have raised the counter
- * again.
+ * A restart alone loses nothing. The server has lost commits in three cases: it has another timeline, its counter has gone back, or the
+ * replica's own row has gone back. The row is compared because restored files may keep the timeline, and other replicas may have raised the
+ * counter again.
  */
 export function createLostCommits(): LostCommits {
   let known: Known | null = null

@@ -15,7 +15,7 @@ import { namesIn } from './replica-fence.ts'
 import { createTrustedTime } from './trusted-time.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
-/** One connection renews leases and polls for changes. The other changes roles, which may wait for a replica that is being fenced. */
+/** One connection renews leases and polls for changes. The other changes roles, and may have to wait for transactions of a dead replica. */
 const CONNECTIONS = 2
 
 /** The server's time in epoch milliseconds, because the clocks of replicas may differ. */
@@ -36,7 +36,7 @@ const renewal = (id: number, ttlMs: number) =>
 const LOOK = `select name, value, version, ${SERVER} as server from counter where name in ('sequence', 'roles', 'orders', 'moving')`
 /** `$1`: the server's time without steps forward (see `TrustedTime`); null: unknown. */
 const FENCE = `delete from replica where until_ms <= least(${NOW_MS}, $1::bigint)`
-/** If the server's clock was set back, a replica may seem to have been seen in the future. Then its lease begins now. */
+/** After the server's clock was set back, `seen_at_ms` may be in the future. The lease of such a replica begins now. */
 const PULL_BACK = `update replica set until_ms = until_ms - seen_at_ms + clock.now_ms, seen_at_ms = clock.now_ms from (select ${NOW_MS} as now_ms) as clock
   where seen_at_ms > clock.now_ms`
 const CONFIGURE = `update replica set fingerprint = $2, endpoints = $3, keys = $4, configured_at_ms = ${NOW_MS} where id = $1 returning configured_at_ms as now_ms`
@@ -108,8 +108,8 @@ export function openReplicaTable(
   const own = new Map<number, number>()
 
   /**
-   * Frees the roles of an earlier registration, which no longer counts because the server has lost commits. If this fails, they are free
-   * when the lease lapses. The start time is compared, because another replica may have the same number now.
+   * Frees the roles of an earlier registration, which no longer counts because the server has lost commits. If this fails, the roles become
+   * free when the lease lapses. The start time is compared, because another replica may have the same number now.
    */
   async function removeLost(id: number): Promise<void> {
     const remove = async (client: PoolClient) => {
@@ -143,7 +143,7 @@ export function openReplicaTable(
       if (row === undefined) return null
       trusted.learn({ serverMs: row.now_ms, askedMs, heardMs: monotonic() }, ttlMs)
       if (!(await hasLost(row, timeline))) return { nowMs: row.now_ms, lapsed: row.lapsed }
-      // Do not wait for this, because this relay must give up its roles at once.
+      // Do not wait for the removal: this relay must give up its roles at once.
       void removeLost(id)
       return null
     },
@@ -255,8 +255,8 @@ async function changeRoles(
 }
 
 /**
- * The replicas that can serve each endpoint. An endpoint from a config needs a replica with that config, because only it knows the key and
- * the way to the endpoint. All replicas can serve the endpoints that are managed in the store.
+ * Lists the replicas that can serve each endpoint that is in a config. Only replicas with that config know the endpoint's key and how to
+ * reach it. An endpoint that is managed in the store is absent, because all replicas can serve it.
  */
 function candidatesOf(endpoints: readonly EndpointRow[], live: readonly LiveRow[]): NonNullable<Assignment['only']> {
   const named = live.map(({ id, endpoints: names }) => ({ id, names: new Set(namesIn(names)) }))

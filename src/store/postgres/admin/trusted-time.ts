@@ -1,8 +1,8 @@
 import type { TimeSample } from '../../../flow/admin/ports.ts'
 
 /**
- * The time of a server's clock, which ignores steps forward. After such a step, leases that were just renewed would seem to have lapsed
- * long ago.
+ * Tells the time of a server's clock, but ignores a step forward for a while. Right after such a step, leases that were just renewed would
+ * seem to have lapsed long ago.
  */
 export interface TrustedTime {
   /** @param ttlMs how long a step forward is ignored. After that, every living replica has renewed its lease by the new time. */
@@ -11,11 +11,11 @@ export interface TrustedTime {
   nowMs(): number | null
 }
 
-/** How far the two clocks may drift apart between two samples, which are a second apart. */
+/** How far the server's clock and the local monotonic clock may drift apart in a second, the time between two samples. */
 const DRIFT_MS = 10
 
 export function createTrustedTime(monotonic: () => number): TrustedTime {
-  /** The most that the server's clock may be ahead of the monotonic one. */
+  /** The most by which the server's clock can be ahead of `monotonic()`; null: there was no sample. */
   let aheadMs: number | null = null
   let steppedAtMs: number | null = null
   return {

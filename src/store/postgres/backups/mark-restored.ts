@@ -25,8 +25,8 @@ export interface MarkOrder {
 }
 
 /**
- * Makes a restored database continue with numbers that were never given, and expect no push from before the restore. Rejects, with nothing
- * changed, while a relay uses the database.
+ * Makes a restored database continue with numbers that were never used, and expect no push from before the restore. If a relay uses the
+ * database, changes nothing and rejects.
  */
 export async function markRestored(order: MarkOrder): Promise<RestoreRecord> {
   // Refuses an unsafe server or another schema, as a start of the relay does.
@@ -37,7 +37,7 @@ export async function markRestored(order: MarkOrder): Promise<RestoreRecord> {
     if (mark?.state === 'moved')
       throw new Error(`store: ${name} was moved to ${mark.peer}. Name that in \`store\`, or undo the move first.`)
     return await client.transaction({}, async () => {
-      // A relay that registers now waits for this.
+      // A relay that starts now waits until this transaction ends.
       await client.query('lock table replica in share row exclusive mode')
       const replicas = await countReplicas(client)
       if (replicas > 0)
@@ -53,8 +53,8 @@ export async function markRestored(order: MarkOrder): Promise<RestoreRecord> {
 }
 
 /**
- * The highest ids that were given are not known. Nearly every row with an id was recorded with a sequence, and a delivery for each
- * endpoint, so the ids are assumed to be at most that high.
+ * Raises all counters above the numbers that the lost part of the database may have used. Its highest ids are not known. Nearly every row
+ * was recorded with a sequence of its own, so an id is assumed to be at most `last`, and a delivery's id at most `last` for each endpoint.
  */
 async function setNumbers(client: MoveClient, { last, nowMs }: MarkOrder): Promise<RestoreRecord> {
   const { query } = client

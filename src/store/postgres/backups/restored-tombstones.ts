@@ -5,10 +5,10 @@ import { loadSetting } from '../../settings.ts'
 import { decodeTombstones, encodeTombstones } from '../../tombstone-lines.ts'
 import type { MoveClient } from '../moving/postgres-move-client.ts'
 
-/** The setting that keeps the tombstones with which a database was marked as restored, since there is no file beside it. */
+/** The setting that holds the tombstones with which a database was marked as restored. (SQLite has them in a file beside the database.) */
 const RESTORED_TOMBSTONES = 'restored-tombstones'
 
-/** Gives a restored database the tombstones of what was erased after its backup. Each replica erases that before it serves. */
+/** Gives a restored database the tombstones of what was erased after its backup. Each replica repeats these erasures before it serves. */
 export async function keepRestored({ query }: Pick<MoveClient, 'query'>, tombstones: KeptTombstones): Promise<void> {
   await query('insert into setting (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value', [
     RESTORED_TOMBSTONES,
@@ -16,7 +16,7 @@ export async function keepRestored({ query }: Pick<MoveClient, 'query'>, tombsto
   ])
 }
 
-/** The tombstones that were given to a restored database, and that it has not taken yet. */
+/** Loads the tombstones that a restored database was given, but whose erasures it has not repeated yet. */
 export async function missedAfterRestore(session: Session): Promise<KeptTombstones> {
   const kept = await loadSetting(session, RESTORED_TOMBSTONES)
   if (kept === null) return { sealedKey: null, tombstones: [] }

@@ -14,9 +14,9 @@ import type { Session } from '../../engine.ts'
 import { statement } from '../../statement.ts'
 import { rawStatement } from '../raw-statement.ts'
 
-/** How long a front is used, in milliseconds. A delivery that becomes due at an earlier position may have to wait that long. */
+/** How long a front is used, in milliseconds. A delivery that becomes due before the front may have to wait that long. */
 const FRONT_LASTS_MS = 2000
-/** How far the front lies before the first due delivery, because a transaction that queues a delivery may take this long to commit. */
+/** The front lies this many milliseconds before the first due delivery, because a transaction that queues one may take so long to commit. */
 const LATE_MS = 3000
 
 /** The positions in the index where the due deliveries of an endpoint begin. */
@@ -39,13 +39,13 @@ export interface DueFronts {
 }
 
 /**
- * Begins each search for due deliveries at the first one, not at the start of the index. As long as any transaction stays open, the index
- * keeps the entries of all deliveries that have ended since, and a search from the start steps over all of them. Only the search for the
- * front does so, every two seconds.
+ * Begins each search for due deliveries at the first due one (the front), not at the start of the index. While any transaction stays open,
+ * the index keeps the entries of all deliveries that have ended since, and a search from the start steps over all of them. So only the
+ * search for the front begins there, at most every two seconds.
  */
 export function createDueFronts(): DueFronts {
   const fronts = new Map<string, Front>()
-  /** Null: there is no front, or it is too old. */
+  /** Returns the front of an earlier search; null: it is missing, too old, or of an earlier round. */
   function knownFront({ endpointId, round, nowMs }: NextRequest): Front | null {
     const front = fronts.get(endpointId)
     const ageMs = nowMs - (front?.takenAtMs ?? 0)
@@ -85,7 +85,7 @@ async function readFront(session: Session, { endpointId, round, nowMs }: NextReq
   }
 }
 
-/** Reads all groups in one statement, each in the order of the index. */
+/** Reads the deliveries that were asked for, untried or retried in one statement, each group in the order of the index. */
 const nextFromFront = statement<NextLook & { untriedFromMs: number; retriedFromMs: number }>()((db, p, dialect) => {
   const asked = waitingBesides(db, p, dialect, 'is due').where('round', '=', ASKED_FOR).orderBy('next_attempt_at_ms')
   const untried = waitingBesides(db, p, dialect, 'is due')

@@ -9,7 +9,7 @@ type Health = ReturnType<typeof encodeHealth>
 type HealthParams = { readonly id: number } & { readonly [Name in keyof Health]: Health[Name] }
 type SavedParams = HealthParams & { readonly before: string }
 
-/** The health columns of a row as one value, which one comparison can check. */
+/** The health columns of a row as one value, so that one comparison can check all of them. */
 const stored = sql`jsonb_build_array(succeeded_at_ms, failing_since_ms, failed_for_ms, failed_parcels, probe_at_ms, probes_failed, refused_from, refused_at_ms, round, woken_at_ms, alarmed_at_ms)`
 
 function textOf(health: EndpointHealth): string {
@@ -42,8 +42,8 @@ export function saveHealthAfter(session: Session, endpointId: string, health: En
 }
 
 /**
- * Fails as a conflict if an endpoint's health has changed, or the sequence up to which the feed is queued for it. Such changes do not raise
- * the version of the endpoints. If nothing has changed, both stay the same until the transaction ends.
+ * Fails as a conflict if an endpoint's health, or the sequence up to which the feed is queued for it, has changed. (Such a change does not
+ * raise the version of the endpoints.) Otherwise it locks the row, so that both stay the same until the transaction ends.
  */
 export function endpointStays(session: Session, { endpoint, health, queuedTo }: EndpointState): void {
   session.enqueueWrite(hold, { id: Number(endpoint.id), before: textOf(health), queuedTo })

@@ -16,7 +16,7 @@ import { type BatchSource, readWhole } from '../history/load-needs.ts'
 import { rawStatement } from '../raw-statement.ts'
 
 type HeldRow = Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'payload_ref' | 'earlier_audience'> & {
-  /** The parcel that holds the event's history after all joins; null: endpoints are not sent the event. */
+  /** The parcel that has the event's history after all joins; null: the event is not sent to endpoints. */
   readonly holder: number | null
   readonly has_body: boolean
 }
@@ -57,8 +57,8 @@ export async function readBackfillInSets(source: BatchSource, query: BackfillQue
 }
 
 /**
- * Reads the entries of events. If a parcel were joined between two reads, it would seem erased, and its event would be lost. So this locks
- * the parcels, and then reads `again` which parcels hold the events.
+ * Reads the entries of events. A parcel that is joined to another between two reads would look erased, and its events would be lost. So this
+ * locks the parcels found, and then calls `again` to check that the events still belong to them.
  */
 async function readHeld(
   source: BatchSource,
@@ -75,7 +75,7 @@ async function readHeld(
   return feedEntriesOf(rows.map((row) => ({ row, parcel: parcelOf(row.holder), hasBody: row.has_body })))
 }
 
-/** Reads parcels, by id. The queries are sent together. One more follows if the order of entries at the same instant is needed. */
+/** Reads parcels, by id. The queries are sent together. Another query follows only for parcels with entries at the same instant. */
 async function readParcels(source: BatchSource, ids: readonly number[]): Promise<ReadonlyMap<number, FeedParcel>> {
   const { session } = source
   const [sightings, answers, identifiers] = await Promise.all([
