@@ -3,15 +3,15 @@ import { inspectSchema } from './postgres-migrate.ts'
 import { nameDatabase } from './postgres-pool.ts'
 import { refuseUnsafeServer } from './refuse-unsafe-server.ts'
 
-/** The result of looking at a database without changing it. */
+/** The state of a database that was inspected without changing it. */
 export interface InspectedDatabase {
   /** `none`: the relay's tables do not exist yet. */
   readonly schema: 'none' | 'older' | 'current'
-  /** How many relays use it now. */
+  /** The number of relays that use the database now. */
   readonly replicas: number
 }
 
-/** Finds out whether a relay could use a database, without changing anything. Rejects with every reason against it and its remedy. */
+/** Finds out whether a relay could use a database, without changing anything. If not, rejects with the reasons and their remedies. */
 export async function inspectPostgres(url: string): Promise<InspectedDatabase> {
   const name = nameDatabase(url)
   const { pool, close } = openPostgres(url, 1)

@@ -62,9 +62,9 @@ interface Known extends ReplicaStanding {
 }
 
 /**
- * A restart alone loses nothing. The server has lost commits in three cases: it has another timeline, its counter has gone back, or the
- * replica's own row has gone back. The row is compared because restored files may keep the timeline, and other replicas may have raised the
- * counter again.
+ * A restart alone loses nothing. The server has lost commits in three cases: after a restart it has another timeline (or tells none), its
+ * counter has gone back, or the replica's own row has. The row is compared because restored files may keep the timeline, and other replicas
+ * may have raised the counter again.
  */
 export function createLostCommits(): LostCommits {
   let known: Known | null = null

@@ -34,8 +34,8 @@ const insertAll = rawStatement<Columns<ReturnType<typeof queuedRow>>>()(
 
 /**
  * Queues deliveries of new events, after all earlier events of their parcels. A delivery is due at once, or waits behind an earlier one of
- * its parcel (DOMAIN 7.3). The caller has locked the parcels. The search for waiting deliveries is a subquery per row, because for an
- * `exists` the planner may read all waiting deliveries.
+ * its parcel (DOMAIN 7.3). The caller must have locked the parcels. The SQL finds a waiting delivery by a subquery with `limit 1`, because
+ * for an `exists` the planner may read all waiting deliveries.
  */
 export function enqueueDeliveries(session: Session, deliveries: readonly QueuedDelivery[]): void {
   enqueueRows(session, insertAll, deliveries.map(queuedRow))
@@ -48,7 +48,7 @@ const insertComposed = rawStatement<Columns<{ sequence: number; body: Uint8Array
     on conflict (sequence) do nothing`,
 )
 
-/** Saves the bytes of events that no push has reported. */
+/** Saves the bytes of events that the relay composed, because no push brought them. */
 export function enqueueComposed(session: Session, composed: readonly { readonly sequence: number; readonly body: Uint8Array }[]): void {
   enqueueRows(session, insertComposed, composed)
 }
@@ -58,8 +58,8 @@ const lockParcelsOf = rawStatement<{ ids: readonly number[] }>()(
     select id from parcel where id in (select parcel_id from delivery where id = any(${p.ids}::bigint[])) order by id for no key update`,
 )
 /**
- * Looks the parcels up again and locks them, because a join may have replaced some. If a parcel is joined while we wait for its lock, the
- * parcel that survives is not locked, so the transaction fails and begins again. Erased parcels are left out.
+ * Looks up again the parcels of the deliveries and locks them, because a join may have moved a delivery to another parcel. If a parcel is
+ * joined even while this statement waits for its lock, the transaction fails (by a division by zero) and begins again.
  */
 const lockStanding = rawStatement<{ ids: readonly number[] }>()(
   (p) => sql`
@@ -78,20 +78,19 @@ const lockAll = rawStatement<{ ids: readonly number[] }>()(
 )
 const lockEndpoint = rawStatement<{ id: number }>()((p) => sql`select id from endpoint where id = ${p.id} for no key update`)
 
-/** Makes the transaction fail (by a division by zero) and begin again if a parcel was joined to another while we waited for its lock. */
+/** If a parcel was joined to another during the wait for its lock, fails (by a division by zero), so that the transaction begins again. */
 const refuseJoined = rawStatement<{ ids: readonly number[] }>()(
   (p) => sql`select 1 / (case when exists (select 1 from feed where kind = 4 and entry = any(${p.ids}::bigint[])) then 0 else 1 end)`,
 )
 
-/** Locks parcels until the transaction ends. */
 function lockParcels(session: Session, parcelIds: readonly number[]): void {
   session.enqueueWrite(lockAll, { ids: parcelIds })
   session.enqueueWrite(refuseJoined, { ids: parcelIds })
 }
 
 /**
- * Locks the waiting deliveries of parcels until the transaction ends, so that enqueuing, settling and replaying exclude each other. It does
- * so by locking the parcels. Operator events belong to no parcel, so for them it locks the endpoint.
+ * Locks the parcels until the transaction ends, so that only one transaction at a time queues, settles or replays deliveries of a parcel.
+ * Operator events have no parcel (id 0), so for them it locks the endpoint.
  */
 export function lockQueues(session: Session, endpointId: string, parcelIds: readonly number[]): void {
   lockParcels(session, parcelIds)
@@ -99,8 +98,8 @@ export function lockQueues(session: Session, endpointId: string, parcelIds: read
 }
 
 /**
- * When these deliveries have ended, makes the first waiting delivery of each parcel due. A delivery that has failed before keeps its retry
- * time.
+ * After these deliveries have ended, makes the first waiting delivery of each of their parcels due. If that delivery has failed before, it
+ * keeps its retry time.
  */
 const releaseFirsts = rawStatement<{ ids: readonly number[]; nowMs: number }>()(
   (p) => sql`
@@ -130,24 +129,21 @@ const acceptAll = rawStatement<{
     where delivery.id = u.id and delivery.state < 2`,
 )
 
-/** Cancels deliveries that have waited past `retention.held`, and lets the next deliveries of their parcels go. */
+/** Cancels deliveries that have waited for longer than `retention.held`, and makes the next deliveries of their parcels due. */
 export function cancelInSets(session: Session, ids: readonly number[], nowMs: number): void {
   lockQueuesOf(session, ids)
   cancelWaiting(session, ids, nowMs)
   session.enqueueWrite(releaseFirsts, { ids, nowMs })
 }
 
-/** Locks the waiting deliveries of the parcels of these deliveries. A parcel may be joined while we wait for its lock, so look it up again. */
+/** Locks the parcels of these deliveries, or the endpoints of operator events. A parcel may be joined during the wait, so it is looked up twice. */
 function lockQueuesOf(session: Session, ids: readonly number[]): void {
   session.enqueueWrite(lockParcelsOf, { ids })
   session.enqueueWrite(lockStanding, { ids })
   session.enqueueWrite(lockEndpointsOf, { ids })
 }
 
-/**
- * See `DeliveryTx.saveSettlements`. A parcel may be joined while we wait for its lock, so look it up again. After a second join, begin
- * again.
- */
+/** See `DeliveryTx.saveSettlements`. */
 export function saveSettlementsInSets(session: Session, settled: readonly Settled[], skipped: readonly ClaimRef[], nowMs: number): void {
   if (settled.length + skipped.length === 0) return
   const ids = [...settled, ...skipped].map(({ deliveryId }) => deliveryId)

@@ -31,7 +31,7 @@ export interface QueuingParts {
   readonly end: TransactionEnd
 }
 
-/** The methods of a transaction that queue events without recording them. */
+/** Makes the methods of a transaction that queue deliveries of events which are in the feed already, or of operator events. */
 export function queuingVerbs({ session, contents, endpoints, end }: QueuingParts) {
   return {
     readFeedEntries: (request) => readFeedInSets({ session, contents }, request),
@@ -50,9 +50,9 @@ export function queuingVerbs({ session, contents, endpoints, end }: QueuingParts
       enqueueDeliveries(session, deliveries)
     },
     /**
-     * Others may have added to the feed since it was read. So read its end again with the counter locked, right before the commit. If there
-     * is more, the endpoint goes on catching up. Otherwise the endpoints get a new version, which shows the next recording transaction that
-     * this endpoint has caught up.
+     * Other transactions may have added events since the feed was read. So this looks for events after `next` once more, right before the
+     * commit and with the counter locked. If it finds some, the endpoint goes on catching up. Otherwise the endpoint has caught up, and the
+     * version of the endpoints rises, so that the next recording transaction knows.
      */
     async saveQueuedTo({ endpoint, queuedTo }, { next, ended }) {
       const id = Number(endpoint.id)

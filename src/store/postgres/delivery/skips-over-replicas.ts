@@ -11,8 +11,8 @@ const marked = rawStatement<{ endpointIds: readonly number[] }>()(
 )
 
 /**
- * See `DeliveryTx.findSkipped`. It includes endpoints whose role nobody holds: none of their deliveries is being sent, and the next holder
- * of the role will not claim skipped deliveries.
+ * See `DeliveryTx.findSkipped`. Also finds deliveries to endpoints to which no replica sends now, because no other replica would find them.
+ * This is safe: none of those deliveries is being sent, and no replica claims a skipped delivery later.
  */
 export async function findSkippedOver(session: Session, endpointIds: readonly string[] | null): Promise<readonly ClaimRef[]> {
   if (endpointIds === null) return await findSkipped(session, null)

@@ -7,7 +7,7 @@ import { rawStatement } from '../raw-statement.ts'
 import { type Standing, standingColumns } from '../standing.ts'
 
 /**
- * The endpoints by which batches are decided, and their version. `standing`: the state of the server when they were last read or confirmed.
+ * The endpoints that decide which deliveries a batch queues, and their version. `standing`: the state of the server at the last check.
  */
 export interface Subscribers {
   readonly standing: Standing
@@ -24,7 +24,7 @@ const sinceVersion = rawStatement<{ known: number }>()(
     where counter.name = 'sequence' order by endpoint.id`,
 )
 
-/** Reads the endpoints, but only if they have changed since `known`. */
+/** Reads the version of the endpoints, and the endpoints themselves only if they have changed since `known`. */
 export async function readSubscribers(session: Session, known: Subscribers | null): Promise<Subscribers> {
   const rows = await session.all(sinceVersion, { known: known?.version ?? -1 })
   const [first] = rows

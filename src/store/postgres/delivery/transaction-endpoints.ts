@@ -11,17 +11,17 @@ import type { TransactionEnd } from '../transaction-end.ts'
 import { endpointStays, saveHealthAfter } from './endpoint-health.ts'
 
 export interface TransactionEndpoints extends Endpoints {
-  /** The endpoint as it was read, for a comparison at its first save; null: it was not read, or was saved already in this transaction. */
+  /** Returns the endpoint as it was read, to compare at its first save; null: this transaction has not read it, or has saved it already. */
   takeBefore(endpointId: string): EndpointState | null
   /** Whether the endpoint is still as it was read, so that it need not be saved. */
   isSame(state: EndpointState): boolean
-  /** Begins the transaction again if others have changed endpoints since they were read. */
+  /** Makes the transaction begin again if another one has changed endpoints since this one read them. */
   stay(): void
 }
 
 /**
- * The endpoints within one transaction. If others change them after the transaction has read them, it begins again, because it computed its
- * changes from the old state.
+ * Reads and changes endpoints within one transaction. If another transaction changes endpoints after this one has read them, this one begins
+ * again, because it computed its changes from the old state.
  */
 export function createTransactionEndpoints(session: PostgresSession, end: TransactionEnd): TransactionEndpoints {
   let listed: Promise<readonly EndpointState[]> | null = null
@@ -80,7 +80,7 @@ const number = rawStatement<{ id: number }>()(
     where id = ${p.id}::bigint`,
 )
 
-/** The methods that write endpoints. Two replicas may change the same endpoint, one by an attempt and one by an operator's order. */
+/** Makes the methods that write endpoints. Two replicas may change the same endpoint: one after an attempt, another for an operator. */
 export function endpointVerbs({ session, endpoints, end }: EndpointParts) {
   return {
     saveHealth(endpointId, health) {
@@ -90,7 +90,7 @@ export function endpointVerbs({ session, endpoints, end }: EndpointParts) {
       else saveHealthAfter(session, endpointId, health, before.health)
     },
     async saveEndpoint(state) {
-      // Each start saves the same config. A change would make all open batches begin again.
+      // Each start of a relay saves its config, mostly unchanged. A needless change would make all open batches begin again.
       if (endpoints.isSame(state)) return state.endpoint.id
       const before = endpoints.takeBefore(state.endpoint.id)
       if (before !== null) endpointStays(session, before)

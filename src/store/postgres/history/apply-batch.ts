@@ -23,7 +23,7 @@ export interface ApplySource {
   readonly session: Session
   readonly contents: TransactionContents
   readonly leases: Pick<Leases, 'release'>
-  /** The version of the endpoints by which the batch was decided. If endpoints have changed since, the transaction begins again. */
+  /** The version of the endpoints for which the batch was computed. If endpoints have changed since, the transaction begins again. */
   readonly endpointsVersion: number
   /** Statuses that are stored already. */
   readonly statuses: ReadonlySet<string>
@@ -32,9 +32,9 @@ export interface ApplySource {
 }
 
 /**
- * Writes the changes of a batch. All statements are sent together: first the rows without numbers, then the one that locks the counter,
- * then the numbered rows. So the server never waits for this process while the counter is locked. Only a batch that joins parcels has to
- * wait, for the rows that a join reads and for the counter's answer, because the audit trail holds numbers in texts.
+ * Writes the changes of a batch. All statements are sent together: first the rows without sequences, then the statement that locks the
+ * counter of sequences, then the rows with sequences. So the server never waits for this process while the counter is locked. Only a batch
+ * that joins parcels waits for answers: a join reads rows, and its audit record has sequences in a text, which only this process can write.
  */
 export async function applyBatch(source: ApplySource, { writes, next }: Pick<ChangeSet, 'writes' | 'next'>): Promise<void> {
   const { session } = source
@@ -43,7 +43,7 @@ export async function applyBatch(source: ApplySource, { writes, next }: Pick<Cha
   source.contents.intern(writes.flatMap(({ sightings }) => sightings.map(({ kept }) => kept.content)))
   if (!joins) for (const set of writes) applyUnnumbered(source, set)
   const counted = given === 0 ? null : advanceCounter(session, given, source.endpointsVersion)
-  // If this fails, so do the statements after it, and they report the failure.
+  // If this statement fails, the statements after it fail too, and they report the failure.
   counted?.catch(() => undefined)
   for (const set of writes) {
     if (set.join !== null) await joinParcels(session, source.contents, realJoin(set.join, (await counted) ?? 0))
@@ -69,7 +69,7 @@ function applyUnnumbered(source: ApplySource, set: WriteSet): void {
   }
 }
 
-/** A carrier may invent a status for every parcel, so keep at most this many. */
+/** The most statuses in the table, because a carrier may invent a new status for every parcel. */
 const STATUSES_MAX = 1000
 
 const insertStatuses = rawStatement<{ statuses: readonly string[] }>()(
@@ -121,7 +121,7 @@ function applyNumbered({ session, contents }: ApplySource, set: WriteSet): void 
   enqueueRows(session, insertExpected, expected.map(expectedRow))
 }
 
-/** Writes sightings. If a sighting occurs several times, the last one counts. */
+/** Writes sightings. If the same sighting is there several times, the last one counts. */
 function enqueueSightings(session: Session, contents: TransactionContents, sightings: readonly SightingWrite[]): void {
   const rows = new Map<string, StoredSighting>()
   for (const { parcelId, kept } of sightings) {
@@ -148,7 +148,7 @@ const saveSightings = rawStatement<Columns<StoredSighting>>()(
       asked_at_ms = excluded.asked_at_ms, sequence = excluded.sequence, learnt_at_ms = excluded.learnt_at_ms, audience = excluded.audience,
       extra = excluded.extra`,
 )
-/** Writes events of the feed. The counter is locked. */
+/** Writes events of the feed. The caller must have locked the counter. */
 export function enqueueFeed(session: Session, feed: readonly FeedEvent[]): void {
   enqueueRows(session, insertFeed, feed.map(feedRow))
 }

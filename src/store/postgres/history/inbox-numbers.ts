@@ -2,12 +2,12 @@ import { sql } from 'kysely'
 import type { Session } from '../../engine.ts'
 import { rawStatement } from '../raw-statement.ts'
 
-/** The database's sequence advances by this much. So each of its values stands for this many numbers. */
+/** The database's sequence advances by this much at a time. So each of its values stands for a run of this many numbers. */
 const RUN = 10_000
 
 const takeRun = rawStatement()(() => sql<{ first: number }>`select nextval('inbox_numbers') as first`)
 
-/** Gives inbox ids. A replica takes a run of numbers and uses all of them, so that there are few gaps. */
+/** Assigns inbox ids. A replica takes a run of numbers from the database and uses it up before it takes the next, to leave few gaps. */
 export interface InboxNumbers {
   /** Reserves `count` consecutive numbers and resolves with the first. */
   take(session: Session, count: number): Promise<number>
@@ -18,10 +18,9 @@ export function createInboxNumbers(): InboxNumbers {
   return {
     async take(session, count) {
       if (end - next < count) {
+        // If two batches take a run at the same time, the rest of one run stays unused.
         const [row] = await session.all(takeRun, {})
-        if (row === undefined)
-          throw new Error('the sequence of the inbox gave no number')
-          // Another batch may have taken a run meanwhile. The rest of that run stays unused.
+        if (row === undefined) throw new Error('the sequence of the inbox gave no number')
         ;[next, end] = [row.first, row.first + RUN]
       }
       const first = next

@@ -16,7 +16,7 @@ export interface BatchSource {
   readonly contents: TransactionContents
 }
 
-/** See `HistoryTx.loadNeeds`. It locks the parcels before it reads them, so that nobody changes them later. */
+/** See `HistoryTx.loadNeeds`. Locks the parcels before it reads them, so that they stay as read until the transaction ends. */
 export async function loadNeeds(source: BatchSource, needs: Needs): Promise<Loaded> {
   const { session } = source
   const [parcels, pushes, seconds, whole, facts] = await Promise.all([
@@ -44,7 +44,7 @@ async function findTwins(session: Session, pushes: Needs['pushes']): Promise<Rea
 
 type SightingRow = Tables['sighting'] & { readonly json: string }
 
-/** This is a subquery per row, because the planner may run a join by reading all contents. */
+/** Reads a content by a subquery for each row. For a join, the planner might read all contents. */
 const json = sql`(select json from content where content.id = sighting.content_id) as json`
 
 const ofSeconds = rawStatement<{ parcelIds: readonly number[]; fromMs: readonly number[] }>()(
@@ -64,7 +64,7 @@ async function readSeconds(source: BatchSource, seconds: Needs['seconds']): Prom
   return byParcel(source, await source.session.all(ofSeconds, columns))
 }
 
-/** Reads all sightings of parcels. A parcel without any is absent. */
+/** Reads all sightings of parcels. A parcel without sightings is absent. */
 export async function readWhole(source: BatchSource, parcelIds: readonly number[]): Promise<ByParcel> {
   if (parcelIds.length === 0) return new Map()
   return byParcel(source, await source.session.all(ofParcels, { ids: parcelIds }))

@@ -2,9 +2,9 @@ import { sql } from 'kysely'
 import type { Session } from '../../engine.ts'
 import { rawStatement } from '../raw-statement.ts'
 
-/** The maximum of parcels per query. It is low because each caller waits for the whole query. */
+/** The most parcels in a query. It is low because each caller waits for the whole query. */
 const PARCELS_MAX = 256
-/** With two queries at a time, one runs while the next is sent. More queries at a time would only be smaller. */
+/** With two queries at a time, one runs while the next is sent. With more at a time, each query would only serve fewer calls. */
 export const QUERIES_AT_ONCE = 2
 
 const versionsOf = rawStatement<{ ids: readonly number[] }>()(
@@ -18,13 +18,13 @@ interface Batch {
   readonly parcelIds: Set<number>
   /** The query's answer, for which all callers wait. */
   readonly versions: Promise<Versions>
-  /** Sends the query. Later parcels belong to the next one. */
+  /** Sends the query. Parcels that are asked for later belong to another query. */
   send(): void
 }
 
 /**
- * Reads the versions of parcels. One query serves all calls of a turn of the event loop. It also serves all calls that come while the
- * maximum of queries is under way. A call is always served by a query that is sent after it, so the answer is never older than the call.
+ * Makes a function that reads the version of a parcel. One query serves all calls of a turn of the event loop, and those that waited for
+ * earlier queries. A query is sent only after the calls that it serves, so an answer is never older than its call.
  */
 export function createParcelVersions(session: Pick<Session, 'all'>): (parcelId: number) => Promise<number | null> {
   const batches: Batch[] = []

@@ -10,12 +10,12 @@ import { rawStatement } from '../raw-statement.ts'
 const REMEMBERED_CHARS = 8 * 1024 * 1024
 
 /**
- * The contents that this replica has cached. An id always stands for the same content. There are two exceptions: an erasure removes
- * contents, so clear the cache then; and a server that has lost commits may give an id again.
+ * The contents that this replica has cached. An id always means the same content, with two exceptions. An erasure removes contents, so clear
+ * the cache after it. And a server that has lost commits may assign an id a second time.
  */
 export interface KnownContents {
   readonly byId: LRUCache<number, StoredContent>
-  /** Holds committed contents only. Otherwise a sighting could be stored with the id of a content that was rolled back. */
+  /** Has committed contents only. Otherwise a sighting could be stored with the id of a content whose insert was rolled back. */
   readonly ids: LRUCache<string, number>
   forget(): void
 }
@@ -37,9 +37,9 @@ export function createKnownContents(): KnownContents {
 export interface TransactionContents extends Contents {
   /** Caches a content that was read with its id. */
   note(id: number, json: string): StoredContent
-  /** Inserts the contents that are new, and reads the ids of all. The statements are sent at once, and nobody waits for their answers. */
+  /** Inserts the contents that are new, and reads the ids of all. It sends the statements, but does not wait for their answers. */
   intern(jsons: Iterable<string>): void
-  /** Call when the transaction is durable. Its ids are valid from then on. */
+  /** Caches the transaction's ids for later transactions. Call it once the transaction is durable. */
   committed(): void
 }
 
@@ -61,7 +61,7 @@ export function createTransactionContents(session: Session, known: KnownContents
       own.set(json, id)
       return id
     },
-    // The sightings are read together with their contents (`load-needs`), so no content is looked up by id.
+    // Sightings are read together with their contents (`load-needs`), so nobody needs a content by its id.
     recallContent: () => undefined,
     async read(through, ids) {
       const read = await plain.read(through, ids)
@@ -79,7 +79,7 @@ export function createTransactionContents(session: Session, known: KnownContents
         (rows) => {
           for (const { id, digest } of rows) own.set(byDigest.get(digest) ?? '', id)
         },
-        // Ignore this: the read fails only after the insert queued above, and the insert reports the failure.
+        // Ignore the failure: the read fails only if the insert above has failed, and the insert reports that.
         () => undefined,
       )
     },

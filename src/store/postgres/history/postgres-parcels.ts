@@ -8,8 +8,8 @@ import type { Parcels } from '../../write-verbs.ts'
 import { type Columns, enqueueRows, rawStatement } from '../raw-statement.ts'
 
 /**
- * Takes a run of 10,000 unused numbers, which is longer than any batch, and returns the first. Each run is above all earlier ones, so the
- * older of two parcels always has the lower number.
+ * Takes a run of 10,000 unused numbers, more than any batch needs, and returns the first. Each run is above all earlier runs, so an older
+ * parcel always has a lower number than a newer one.
  */
 export const takeParcelNumbers = rawStatement()(() => sql<{ first: number }>`select nextval('parcel_numbers') as first`)
 
@@ -21,7 +21,7 @@ export const lockIdentifiers = statement<{ values: readonly string[] }>()((db, p
     .orderBy('value')
     .forUpdate(),
 )
-/** Locks identifiers in the same order as the statement that looks them up by value. */
+/** Locks identifiers in the same order as `lockIdentifiers`, so that two transactions never wait for each other. */
 const lockIdentifiersOf = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.selectFrom('identifier').select('value').where('parcel_id', 'in', oneOf(p.ids)).orderBy('value').forUpdate(),
 )
@@ -29,11 +29,11 @@ const lockParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =
   db.selectFrom('parcel').selectAll().where('id', 'in', oneOf(p.ids)).orderBy('id').forNoKeyUpdate(),
 )
 /**
- * The server's time in microseconds. After a failover that lost commits, a plain count would give the same versions again, and replicas
- * would serve cached answers for them.
+ * A new parcel's version: the server's time in microseconds. If versions only counted up, a failover that loses commits would let some
+ * versions come twice, and replicas would serve outdated cached answers for them.
  */
 const firstVersion = sql`(extract(epoch from clock_timestamp()) * 1000000)::bigint`
-/** Always above the version before, even if the server's clock was set back. */
+/** A changed parcel's version. It is above the version before, even if the server's clock was set back. */
 const nextVersion = sql`greatest(parcel.version + 1, ${firstVersion})`
 
 const insertNew = rawStatement<{ ids: readonly number[]; nowMs: number }>()(
@@ -41,7 +41,7 @@ const insertNew = rawStatement<{ ids: readonly number[]; nowMs: number }>()(
     insert into parcel (id, activated_at_ms, entry_count, failures, is_full, version)
     select id, ${p.nowMs}::bigint, 0, 0, 0, ${firstVersion} from unnest(${p.ids}::bigint[]) as u (id)`,
 )
-/** Fails as a conflict (by a division by zero) if another transaction has given an identifier to another parcel since it was looked up. */
+/** Fails as a conflict (by a division by zero) if an identifier now belongs to another parcel than it did when it was looked up. */
 const saveIdentifiers = rawStatement<Columns<ReturnType<typeof identifierRow>>>()(
   (p) => sql`
     insert into identifier (value, parcel_id, is_tracking_id)
@@ -56,7 +56,7 @@ export function enqueueIdentifiers(session: Session, identifiers: readonly Ident
   enqueueRows(session, saveIdentifiers, [...rows.values()])
 }
 
-/** The parcels within one transaction. Reading locks them until it ends: identifiers first, then parcels. */
+/** Reads and writes parcels within one transaction. Reading locks rows until the transaction ends: identifiers first, then parcels. */
 export function createPostgresParcels(session: Session): Parcels {
   return {
     findIdentifiers: async (values) => (values.length === 0 ? [] : (await session.all(lockIdentifiers, { values })).map(decodeIdentifier)),
@@ -103,7 +103,7 @@ const saveAll = rawStatement<Columns<ReturnType<typeof encodeParcel>>>()(
       version = ${nextVersion}`,
 )
 
-/** Saves parcels and raises their versions. A transaction that changes an answer about a parcel must also save the parcel. */
+/** Saves parcels and raises their versions. A transaction that changes what apps see of a parcel must also save the parcel. */
 export function enqueueParcels(session: Session, states: readonly ParcelState[]): void {
   enqueueRows(session, saveAll, states.map(encodeParcel))
 }

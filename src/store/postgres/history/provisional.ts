@@ -4,12 +4,12 @@ import type { ParcelJoin } from '../../../domain/history/parcel-state.ts'
 import type { KeptSighting } from '../../../domain/history/sightings.ts'
 
 /**
- * The counter is locked, and real numbers are given, only when a batch is applied. Until then new numbers are provisional. They count up
- * from here: this plus n will be the last real number plus n.
+ * The base of provisional sequences. While a batch is computed the counter is not locked, so new sequences are provisional and count up from
+ * here. When the batch is applied, `PROVISIONAL + n` becomes the last real sequence plus n.
  */
 export const PROVISIONAL = 2 ** 52
 
-/** An expression for the real number of a provisional one; other numbers stay. The server computes it, because it has the counter. */
+/** Makes an expression by which the server, which has the counter, turns a provisional number into the real one. Other numbers stay. */
 export function real(number: RawBuilder<unknown>): RawBuilder<number> {
   return sql`(case when ${number} > ${sql.lit(PROVISIONAL)} then ${number} - ${sql.lit(PROVISIONAL)} + ${base} else ${number} end)`
 }
@@ -22,7 +22,7 @@ export function realAudience(audience: RawBuilder<unknown>): RawBuilder<number> 
 
 const base = sql`(select base from counter where name = 'sequence')`
 
-/** Puts real numbers into a join. The audit trail writes them into texts, where the server cannot replace them. */
+/** Puts real numbers into a join, because the audit trail stores them in a text, in which the server cannot replace them. */
 export function realJoin(join: ParcelJoin, baseNumber: number): ParcelJoin {
   const number = (sequence: number) => (sequence > PROVISIONAL ? sequence - PROVISIONAL + baseNumber : sequence)
   const audience = (of: Audience): Audience => ('at' in of ? { ...of, at: number(of.at) } : of)

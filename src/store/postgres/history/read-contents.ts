@@ -7,22 +7,22 @@ import { createStandingWatch, type Standing, standingColumns } from '../standing
 const readStanding = rawStatement()(() => sql<Standing>`select ${standingColumns} from counter where name = 'sequence'`)
 
 /**
- * The cache of contents for reads in a snapshot. A server that has lost commits may give an id again to another content, so each snapshot
- * first checks that the server is still the same. That query is sent ahead of the others, so nobody waits for it.
+ * Makes the cache of contents for reads in a snapshot. A server that has lost commits may assign a cached id to another content, so each
+ * snapshot first checks that the server is still the same. The check is sent just ahead of the other queries, so it costs no extra wait.
  */
 export function createReadContents(session: Session): (snapshot: Session) => Contents {
   const watch = createStandingWatch()
   let remembered = createContents(session)
   return (snapshot) => {
     const isBack = watch.asking()
-    // Answers come in order, so the answer to this check comes before the first sighting.
+    // Answers come in the order of the queries, so the answer to this check comes before the first sighting.
     let contents: Contents | null = null
     snapshot.all(readStanding, {}).then(
       ([found]) => {
         if (found !== undefined && isBack(found)) remembered = createContents(session)
         contents = remembered
       },
-      // The snapshot fails too, and reports the failure.
+      // Ignore the failure: the other queries of the snapshot fail too, and report it.
       () => undefined,
     )
     const nothing = createContents(session)

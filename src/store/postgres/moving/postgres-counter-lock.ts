@@ -9,8 +9,8 @@ interface Held {
 }
 
 /**
- * Locks the counter, which blocks all recording. No deadlock is possible, because every transaction that records takes the counter last.
- * The lock has its own connection, because it may be released while the move's connection is busy.
+ * Makes a lock of the counter, which blocks all recording. No deadlock is possible, because every transaction that records locks the counter
+ * last. The lock has a connection to itself, because it may be released while the move's connection is busy.
  */
 export function createCounterLock(address: string): WritersLock & { close(): Promise<void> } {
   let client: MoveClient | null = null
@@ -34,7 +34,7 @@ export function createCounterLock(address: string): WritersLock & { close(): Pro
       const { letGo, ended } = held ?? {}
       held = null
       letGo?.()
-      // If the commit fails, close the connection, which also releases the lock.
+      // If the commit fails, closing the connection releases the lock.
       await ended?.catch(close)
     },
     close,

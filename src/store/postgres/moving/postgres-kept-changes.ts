@@ -6,9 +6,9 @@ import type { MoveClient } from './postgres-move-client.ts'
 import { changesOf, dropChanges } from './postgres-move-mark.ts'
 
 /**
- * Reads the keys of changed rows in order, each time from where the last read stopped. A read from the start would step over all dropped
- * keys that an open transaction may still see. But a lower number may be committed later, so when nothing follows, the next read begins at
- * the start.
+ * Reads the keys of changed rows in order, each time from where the last read stopped. A read from the start would have to step over all
+ * deleted keys that an open transaction may still see. But a change with a lower number may be committed late. So if a read finds nothing, it
+ * begins at the start once more.
  */
 export function createKeptChanges(client: MoveClient, side: MoveSide): Pick<MoveSource, 'changes' | 'forget' | 'countChanges'> {
   const { query } = client

@@ -3,7 +3,7 @@ import type { CarrierMemory } from '../../../domain/polling/carrier-memory.ts'
 import type { MoveClient } from './postgres-move-client.ts'
 
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
-/** Pauses use the budget's clock, which never goes back, even if the server's clock is set back. */
+/** The time of the budget's clock, which pauses use. It never goes back, even if the server's clock is set back. */
 const BUDGET_MS = `greatest(budget.seen_ms, ${NOW_MS} + budget.offset_ms)`
 
 interface SharedRow {
@@ -17,8 +17,8 @@ interface SharedRow {
 }
 
 /**
- * Reads the facts about the carrier that replicas share, in the form in which a single relay keeps them; null: no calls and no trouble are
- * stored.
+ * Reads the facts about the carrier that replicas share, in the form in which a single relay stores them; null: neither calls nor pauses nor
+ * refusals are stored.
  */
 export async function readSharedCarrier({ query }: MoveClient): Promise<CarrierMemory | null> {
   const { rows } = await query<SharedRow>(`select ${NOW_MS} as now_ms, days, budget.paused_until_ms - ${BUDGET_MS} as paused_ms,

@@ -8,7 +8,7 @@ import { type ServerWatch, watchServer } from '../server-watch.ts'
 export interface MoveClient {
   query<Row extends QueryResultRow>(text: string, values?: readonly SqlValue[]): Promise<QueryResult<Row>>
   /**
-   * Runs work in a transaction with the relay's planner settings and its limit on idle time, or as a part of the open transaction.
+   * Runs work in a transaction with the relay's planner settings and its limit on idle time. If a transaction is open, runs the work in it.
    * `settings`: more settings of the server.
    */
   transaction<T>(settings: Readonly<Record<string, string | number>>, work: () => Promise<T>): Promise<T>
@@ -20,7 +20,7 @@ const CONNECT_TIMEOUT_MS = 5000
 export const ANSWER_TIMEOUT_MS = 30_000
 
 /**
- * `watch`: the relay's watch on its server, to give up at once when the server falls silent; absent: wait for the server, as a start does.
+ * Opens a connection for a move. `watch`: notices when the server falls silent, so that a call fails at once; absent: each call waits.
  */
 export async function openMoveClient(address: string, watch?: ServerWatch): Promise<MoveClient> {
   const { pool, run, close } = (watch ?? watchServer(address)).openPool({

@@ -13,16 +13,16 @@ import {
   stopKeepingChanges,
 } from './postgres-move-mark.ts'
 
-/** Whether a move has begun that no relay continues. */
+/** Whether a move of this store has begun, and no relay works on it any more. */
 export async function wasLeft(client: MoveClient): Promise<boolean> {
   const state = (await readMark(client))?.state
   return (state === 'copying' || state === 'pausing') && !(await isBeingMoved(client))
 }
 
 /**
- * Ends a move before its switch. The store may have been switched since the caller looked, so `isToEnd` is called again with the mark
- * locked. The pause and the job end at once. Then the parts that the move has added to the tables are dropped. Rejects if others hold their
- * locks too long: call it again in that case.
+ * Ends a move before its switch. The switch may have happened since the caller looked, so `isToEnd` is called once more with the mark
+ * locked. First the pause and the job end. Then everything that the move has added to the tables is dropped. If other transactions keep a
+ * lock for too long, it rejects: call it again then.
  */
 export async function endMove(client: MoveClient, failure: string, nowMs: number, isToEnd: () => Promise<boolean>): Promise<void> {
   await locking(client, BESIDE_WRITERS, async () => {
@@ -31,8 +31,8 @@ export async function endMove(client: MoveClient, failure: string, nowMs: number
     await leaveMark(client)
     await failMoves(client, failure, nowMs)
   })
-  // Take one table at a time, so that no lock is held while waiting for another. Check the mark each time, because the functions of a next
-  // move have the same names.
+  // Each table has a transaction to itself, so that no lock is held during the wait for another. The mark is read each time, because the
+  // next move may have begun, and its database functions have the same names.
   for (const table of MOVED_TABLES)
     await locking(client, BESIDE_WRITERS, async () => {
       await lockMark(client)

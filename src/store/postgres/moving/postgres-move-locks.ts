@@ -4,7 +4,7 @@ import { isConflict } from '../conflicts.ts'
 import type { MoveClient } from './postgres-move-client.ts'
 
 const REST_MS = 50
-/** An autovacuum that holds a lock is ended by the server after `deadlock_timeout` (1 s). This is longer. */
+/** Longer than `deadlock_timeout` (1 s), after which the server cancels an autovacuum that holds the lock. */
 const LONG_MS = 1500
 const LOCK_NOT_AVAILABLE = '55P03'
 
@@ -13,7 +13,7 @@ export const BESIDE_WRITERS: readonly number[] = [...Array.from({ length: 8 }, (
 /** The waits while nobody writes, in milliseconds. */
 export const ALONE: readonly number[] = [LONG_MS, LONG_MS]
 
-/** Runs work in a transaction that takes locks. If others hold a lock, it tries again, once for each of `waits`. */
+/** Runs work in a transaction that takes locks. Each attempt waits for a lock as long as its item of `waits` says. */
 export async function locking<T>(
   client: MoveClient,
   waits: readonly number[],
