@@ -53,7 +53,7 @@ const unknown = statement<{ reason: string }>()((db, p) =>
     .where('stopped', '=', p.reason),
 )
 
-/** Reads committed data on its own connection. */
+/** Reads committed data on a connection that the writer does not use. */
 export function createReadStore(engine: ReadEngine): ReadSide {
   const { session } = engine
   return {

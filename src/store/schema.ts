@@ -11,11 +11,11 @@ export interface Tables {
   readonly parcel: ParcelTable
   /** The last id assigned in each AUTOINCREMENT table. SQLite maintains it. */
   readonly sqlite_sequence: { readonly name: string; readonly seq: number }
-  /** PostgreSQL only: the last number of each counter, the first number of the last batch, and how often endpoints have changed. */
+  /** PostgreSQL only. `value`: the counter. `base`: its value before the last batch. `version`: rises when endpoints change. */
   readonly counter: { readonly name: string; readonly value: number; readonly base: number; readonly version: number }
   /** Every status that has been the latest of some parcel. */
   readonly parcel_status: { readonly status: string }
-  /** The values of new events that filters compare, beside the status. `member`: the name in the event. */
+  /** The values that events have had in the members that filters compare, except the status. `member`: the name in the event. */
   readonly event_value: { readonly member: FilteredMember; readonly value: string }
   readonly identifier: IdentifierTable
   readonly content: ContentTable
@@ -40,16 +40,16 @@ export interface Tables {
     readonly parcel_id: number
     readonly detail: string
   }
-  /** The highest numbers that were in use at a time: the last sequence and the highest parcel id. */
+  /** The last sequence and the highest parcel id at a time in the past. */
   readonly age_mark: { readonly at_ms: number; readonly sequence: number; readonly parcel_id: number }
   /** Erased identifiers, each as a keyed digest. */
   readonly tombstone: { readonly mark: string; readonly parcel_id: number; readonly erased_at_ms: number }
   readonly operator_event: OperatorEventTable
   readonly operator_action: OperatorActionTable
-  /** Problems that operators know of and that are not over yet. `count`: how much has come since operators were last notified. */
+  /** Problems that operators were notified of and that are not over. `count`: how many events have been added since the last notification. */
   readonly trouble: { readonly subject: string; readonly since_ms: number; readonly count: Generated<number> }
   /**
-   * How many pushes were quarantined since operators were last notified. Each transaction adds its own row, so that none waits for another.
+   * How many pushes were quarantined since operators were last notified. Each transaction inserts a row, so that none waits for another.
    */
   readonly quarantine_count: { readonly id: Generated<number>; readonly at_ms: number; readonly reason: string; readonly count: number }
   /** The counts of an hour or a day. `counts`: JSON, numbers by name. */
@@ -88,7 +88,7 @@ interface ParcelTable {
   readonly entry_count: number
   readonly latest_status: string | null
   readonly latest_at_ms: number | null
-  /** When the relay learnt of the latest status, if that was before `latest_at_ms`; null otherwise. */
+  /** When the relay learnt of the latest status, if that was before `latest_at_ms`; otherwise null. */
   readonly latest_learnt_at_ms: number | null
   readonly last_seen_at_ms: number | null
   readonly checked_at_ms: number | null
@@ -110,7 +110,7 @@ interface IdentifierTable {
 interface ContentTable {
   readonly id: Generated<number>
   readonly digest: Uint8Array
-  /** 1: no sighting used it when it was last looked at. A retention pass deletes it if that is still so. */
+  /** 1: no sighting used the content at the last check. A retention pass deletes the content if it is still unused. */
   readonly is_unused: Generated<number>
   readonly json: string
 }
@@ -163,7 +163,8 @@ interface InboxTable {
 }
 
 /**
- * Pushes that were refused because their signature did not match, with explanations. They are a sample, and the last few hundred are kept.
+ * Pushes that were refused because their signature did not match, with explanations. Only a sample is stored, of which the last few hundred
+ * stay.
  */
 interface RefusalTable {
   readonly id: Generated<number>
@@ -174,11 +175,11 @@ interface RefusalTable {
   /** JSON: codes with their details, in order. */
   readonly causes: string
   readonly is_cut_short: number
-  /** JSON: some of its headers by name. */
+  /** JSON: some of the push's headers by name. */
   readonly headers: string
   /** Null: the body was not read. */
   readonly body_bytes: number | null
-  /** In hexadecimal. */
+  /** In hexadecimal; null: the body was not read. */
   readonly body_sha256: string | null
 }
 
@@ -188,7 +189,7 @@ interface FeedTable {
   readonly parcel_id: number
   readonly entry: number
   /**
-   * The body for endpoints: an inbox id or, for a composed event, a number of `encodePayloadRef`; null: endpoints are not sent the event.
+   * The body for endpoints: an inbox id or, for a composed event, a number of `encodePayloadRef`; null: the event is not sent to endpoints.
    */
   readonly payload_ref: number | null
   /** The subscribers to which the entry was sent before, stored like `sighting.audience`. They do not get it again. */
@@ -224,7 +225,7 @@ interface EndpointTable {
   readonly probe_at_ms: number | null
   readonly probes_failed: Generated<number>
   /**
-   * While the endpoint fails by refusing: deliveries that were last attempted in this round or later were refused; null: it does not
+   * While the endpoint refuses deliveries: those that were last attempted in this round or a later one were refused. Null: it does not
    * refuse.
    */
   readonly refused_from: number | null
@@ -232,18 +233,18 @@ interface EndpointTable {
   readonly refused_at_ms: number | null
   readonly round: Generated<number>
   readonly woken_at_ms: Generated<number>
-  /** When operators were notified that the endpoint fails; null: they were not. */
+  /** When operators were notified that the endpoint fails; null: they were not notified. */
   readonly alarmed_at_ms: number | null
   /** JSON: the encrypted keys; null: the config file names the key. */
   readonly sealed_keys: string | null
-  /** The feed is queued for the endpoint up to this sequence; null: all of it is. */
+  /** The feed is queued for the endpoint up to this sequence; null: the whole feed is queued. */
   readonly queued_to: number | null
-  /** The sequence of the feed at which the endpoint began: it is sent no earlier event. */
+  /** The sequence at which the endpoint began. It gets no earlier events of the feed. */
   readonly first_sequence: Generated<number>
-  /** The endpoint gets backfill between these sequences. `from` null: it never did; `to` null: it still does. */
+  /** The endpoint gets backfill between these sequences. `from` null: it never got backfill. `to` null: it still gets backfill. */
   readonly backfill_from: number | null
   readonly backfill_to: number | null
-  /** JSON: pairs of such sequences from earlier times with backfill. */
+  /** JSON: the same two sequences for each earlier period with backfill. */
   readonly backfill_earlier: Generated<string>
   readonly removed_at_ms: number | null
 }
@@ -257,7 +258,7 @@ interface DeliveryTable {
   /** The push whose bytes the delivery sends; null: it sends a composed event. */
   readonly inbox_id: number | null
   readonly state: number
-  /** Why the delivery is dead or cancelled. If it waits and has a reason, it will be skipped. */
+  /** Why the delivery is dead or cancelled. A waiting delivery that has a reason will be skipped. */
   readonly reason: string | null
   readonly attempts: number
   /** How many of the attempts were not part of the retry schedule. */
@@ -268,7 +269,7 @@ interface DeliveryTable {
   readonly first_failed_at_ms: number | null
   readonly next_attempt_at_ms: number
   readonly settled_at_ms: number | null
-  /** The accepted attempt, if its answer had no body; null: it is in the table `attempt`, or there is none. */
+  /** The accepted attempt, if its answer had no body; null: it is in the table `attempt`, or no attempt was accepted. */
   readonly accepted_at_ms: number | null
   readonly accepted_duration_ms: number | null
   readonly accepted_status: number | null
@@ -305,7 +306,7 @@ interface JobTable {
   readonly started_at_ms: number | null
   /** Null: the job has not ended. */
   readonly ended_at_ms: number | null
-  /** 1: operators know that it has ended. */
+  /** 1: operators were notified that the job has ended. */
   readonly end_told: Generated<number>
 }
 
@@ -317,6 +318,6 @@ interface AttemptTable {
   readonly status: number | null
   readonly reason: string | null
   readonly answer: Uint8Array | null
-  /** The IP address it went to. */
+  /** The IP address to which the attempt went. */
   readonly address: string | null
 }

@@ -2,8 +2,8 @@ const ESCAPE = '\u0001'
 const NUL = '\u0000'
 
 /**
- * SQLite can store a NUL in a text, but PostgreSQL cannot. So a NUL is stored as two characters, and the escape character as two others.
- * Every text comes back unchanged, and texts keep the order of their bytes.
+ * Escapes a text for PostgreSQL, which cannot store a NUL, as SQLite can. A NUL becomes two characters, and the escape character becomes two
+ * other characters. `unescapeNul` restores every text, and escaped texts sort in the same order as the originals.
  */
 export function escapeNul(text: string): string {
   if (!text.includes(NUL) && !text.includes(ESCAPE)) return text
@@ -17,7 +17,7 @@ export function unescapeNul(text: string): string {
   let plain = first
   for (let at = 0; at < rest.length; at++) {
     const after = rest[at] ?? ''
-    // Between two escapes in a row there is nothing.
+    // An empty part lies between two escape characters, which stand for a NUL.
     if (after === '' && at + 1 < rest.length) {
       at += 1
       plain += NUL + (rest[at] ?? '')

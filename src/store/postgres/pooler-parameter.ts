@@ -1,6 +1,6 @@
 /**
- * Removes `pgbouncer=true` from an address. Other tools also use this parameter to name a pooler in transaction mode that cannot keep named
- * statements. The driver and the server do not know it. `named`: whether connections may keep prepared statements.
+ * Removes `pgbouncer=true` from an address, because the driver and the server do not know this parameter. It says that the address is of a
+ * pooler in transaction mode that cannot keep named statements. `named`: whether connections may keep prepared statements.
  */
 export function takePoolerParameter(url: string): { readonly url: string; readonly named: boolean } {
   const [address = '', query] = url.split(/\?(.*)/s)

@@ -16,7 +16,7 @@ const postgresDialect: Dialect = {
   oneOf: (list) => sql`(select unnest(${list}::bigint[]))`,
   oneOfTexts: (list) => sql`(select unnest(${list}::text[]))`,
   rowsOf: (list) => sql`(select unnest(${list}::bigint[]) as value)`,
-  // `least` and `greatest` would ignore a null.
+  // With a null the result must be null, as in SQLite. PostgreSQL's own `least` and `greatest` ignore nulls.
   least: (one, other) => sql`(case when ${one} <= ${other} then ${one} when ${one} > ${other} then ${other} end)`,
   greatest: (one, other) => sql`(case when ${one} >= ${other} then ${one} when ${one} < ${other} then ${other} end)`,
   joined: (column) => sql`string_agg(${column}, ',')`,
@@ -41,8 +41,8 @@ export interface PostgresStatement {
 }
 
 /**
- * Writes constant numbers into the text. A plan that is made once for all runs needs them to choose a partial index (`state = 1`). A
- * parameter that occurs several times is bound once.
+ * Compiles a statement. Constant numbers become part of the text, because a plan that is made once for all runs needs them to choose a
+ * partial index (`state = 1`). A parameter that occurs several times is bound once.
  */
 export function compileForPostgres(statement: Statement<never, unknown>): PostgresStatement {
   const { sql: text, parameters: given } = statement.compile(postgresDialect)
@@ -60,7 +60,7 @@ export function compileForPostgres(statement: Statement<never, unknown>): Postgr
   return { name: `relay_${statement.id}`, text: written, parameters }
 }
 
-/** The values of a statement's parameters, in order. */
+/** Lists the values of a statement's parameters, in order. */
 export function bind({ parameters }: PostgresStatement, params: Params): SqlValue[] {
   return parameters.map((parameter) => (parameter instanceof Placeholder ? storable(params[parameter.name] ?? null) : parameter))
 }

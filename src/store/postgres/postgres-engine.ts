@@ -16,22 +16,22 @@ import { refuseUnsafeServer } from './refuse-unsafe-server.ts'
 import { type ServerWatch, type WatchedPool, watchServer } from './server-watch.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
-/** A little longer than the server lets a statement run. A server that takes longer is gone. */
+/** A little longer than the server lets a statement run. A server that takes longer to answer is gone. */
 const ANSWER_TIMEOUT_MS = 11_000
 const WRITERS = 6
 const READERS = 6
 
-/** `watch`: the watch over all connections of a relay; absent: a separate one. */
+/** `watch`: the watch over all connections of a relay; absent: the store gets a watch to itself. */
 export interface PostgresEngine extends Engine {
   openWriteStore(address: string, options?: PostgresWriteOptions, watch?: ServerWatch): Promise<OpenWriteStore>
   /**
-   * `isLive`: whether this relay holds a lease. Others cannot move the store away from a relay with a lease. While it holds none, each read
-   * first checks that the store was not moved. Absent: no read checks that.
+   * `isLive`: whether this relay holds a lease, as every replica must. No store is moved away from a relay with a lease. While the relay has
+   * no lease, each read first checks that the store was not moved. Absent: no read checks that.
    */
   openReadStore(address: string, watch?: ServerWatch, isLive?: () => boolean): ReadSide
 }
 
-/** An address is the URL of the database. */
+/** The PostgreSQL engine. An address is the URL of a database. */
 export const postgres: PostgresEngine = {
   name: 'postgres',
   async openWriteStore(address, options, watch) {
@@ -51,8 +51,8 @@ export const postgres: PostgresEngine = {
   },
   openReadStore(address, watch = watchServer(address), isLive = () => true) {
     const { pool, options, close } = unlessMoved(openPostgres(address, READERS, watch), isLive)
-    // Versions have their own connections, so that cached answers do not wait for long lists. Their query is planned each time, which is
-    // cheap: a plan made while the table was small would read all of it.
+    // The versions of parcels are read on separate connections, so that cached answers do not wait for long lists. Their query is planned
+    // each time, which is cheap. A kept plan that was made while the table was small would read the whole table.
     const versions = unlessMoved(openPostgres(address, QUERIES_AT_ONCE, watch), isLive)
     const ofVersions = createPostgresReader(versions.pool, { ...versions.options, named: false })
     const reads = createReadStore({
@@ -69,7 +69,7 @@ export interface Opened extends Pick<WatchedPool, 'pool' | 'close'> {
   readonly options: WatchedOptions
 }
 
-/** Connections to a database, with a watch on its server. */
+/** Opens connections to a database, with a watch on its server. */
 export function openPostgres(address: string, connectionsMax: number, watch = watchServer(address)): Opened {
   const { pool, run, close } = watch.openPool({
     connectionsMax,
@@ -84,7 +84,7 @@ interface WatchedOptions extends PostgresOptions {
   readonly watch: Pick<WatchedPool, 'run'>
 }
 
-/** Without a lease, this relay may have stood still while another moved the store, and would read old data. */
+/** Makes reads fail if the store was moved. A relay without a lease may have stood still during the move, and would read old data. */
 function unlessMoved(opened: Opened, isLive: () => boolean): Opened {
   const { pool, options } = opened
   const { run } = options.watch

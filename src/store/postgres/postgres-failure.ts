@@ -5,8 +5,8 @@ import { knownReason, reasonOfCode } from '../../domain/system-reason.ts'
 const LOST = /^(?:Connection terminated|Client (?:was closed|has encountered a connection error))/
 
 /**
- * Describes a failure of an open database. The original error becomes the cause. A failure of the driver gets the matching code of the
- * system.
+ * Describes a failure of an open database. The original error becomes the cause. A failure that the driver reports without a code gets the
+ * matching code of the operating system.
  */
 export function runningFailure(error: unknown): StorageFailure {
   const message = error instanceof Error ? error.message : ''
@@ -14,12 +14,12 @@ export function runningFailure(error: unknown): StorageFailure {
   return new StorageFailure(describe(code ?? ''), error, code)
 }
 
-/** The error that a move's job shows. Only programmers understand the driver's message about a lost connection, so this replaces it. */
+/** Makes the error that a move's job shows. It replaces the driver's message about a lost connection, which only programmers understand. */
 export function movingFailure(error: unknown): unknown {
   return error instanceof Error && LOST.test(error.message) ? runningFailure(error) : error
 }
 
-/** The codes of a server that may be back soon: it starts, stops, is full or gone. */
+/** The codes of errors after which the server may be back soon: it is starting, stopping, out of connections or out of reach. */
 const AWAY: ReadonlySet<string> = new Set(
   ['57P01', '57P02', '57P03', '53300', '08000', '08001', '08003', '08004', '08006'].concat([
     'ECONNREFUSED',
@@ -54,7 +54,7 @@ function describe(code: string): string {
   return knownReason(code) ?? 'the database failed'
 }
 
-/** Describes why a database could not be opened, and what to do. Leaves an error that already does so as it is. Shows no password. */
+/** Describes why a database could not be opened, and what to do. Returns an error that says so already as it is. Shows no password. */
 export function openingFailure(name: string, error: unknown): unknown {
   const message = error instanceof Error ? error.message : String(error)
   if (message.startsWith('store: ')) return error

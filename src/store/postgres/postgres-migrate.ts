@@ -8,23 +8,23 @@ import { schema } from './migrations/0001-schema.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 
 /**
- * One step of the schema's history. The number of a schema is the count of its steps. Each version of the relay is written for one schema.
+ * One step of the schema's history. A schema's number is the count of its steps. Each version of the relay works with one schema.
  */
 export interface SchemaStep {
   /**
-   * The schema of the oldest version that still works on a database with this step. A step that only adds (expand) repeats the number of
-   * the step before, because older versions ignore additions. A step that removes something (contract) has its own number. It ships at the
-   * earliest in the release after the last one that uses what it removes.
+   * The schema number of the oldest version of the relay that still works after this step. A step that only adds something (expand) repeats
+   * the number of the step before, because older versions ignore additions. A step that removes something (contract) gives its own number,
+   * and ships only in a release after the last one that uses what the step removes.
    */
   readonly servesFrom: number
   readonly up: Migration['up']
   readonly backfill?: Backfill
 }
 
-/** From the first release on, append only: a released step never changes (decision 0004). */
+/** Only append to this list: after the first release, a released step never changes (decision 0004). */
 export const STEPS: readonly SchemaStep[] = [{ servesFrom: 1, up: schema.up }]
 
-/** If several replicas make the table of versions at the same time, all but one fail. They look again and find the table. */
+/** The most attempts. If several replicas make the table of versions at the same time, all but one fail, look again and find the table. */
 const LOOKS_MAX = 5
 
 const UNDEFINED_TABLE = '42P01'
@@ -37,14 +37,14 @@ interface Versions {
 }
 
 /**
- * Brings a database up to date. Its steps are taken in one transaction, all or none, up to a step with a backfill.
+ * Brings a database up to date. All missing steps, up to one with a backfill, are taken together in one transaction.
  *
- * A backfill runs in batches, each in a transaction. If the relay is killed, the next one continues, and older replicas can work between
- * the batches.
+ * A backfill runs in batches, each in a transaction. Older replicas can work between the batches. If the relay is killed, the next start
+ * continues the backfill.
  *
  * If several replicas start together, one does all this, and the others wait for the lock of the version's row. A database that is up to
- * date is only read. Rejects if a newer version of the relay has taken a step with which this one does not work. `name` names the database
- * in messages.
+ * date is only read. Rejects if a newer version of the relay has taken a step after which this version does not work. `name` names the
+ * database in messages.
  */
 export async function migratePostgres(pool: Pool, name: string, steps: readonly SchemaStep[] = STEPS): Promise<void> {
   // Kysely would end the pool when it is destroyed, but the pool is still needed.
@@ -66,8 +66,8 @@ export async function migratePostgres(pool: Pool, name: string, steps: readonly 
 }
 
 /**
- * Whether a database has the tables of this version, of an earlier one, or none. Rejects if it is of a newer version with which this one
- * does not work.
+ * Tells whether a database has the tables of this version, of an earlier version, or none. Rejects if they are of a newer version and this
+ * version cannot use them.
  */
 export async function inspectSchema(pool: Pool, place: string): Promise<'none' | 'older' | 'current'> {
   const found = await readVersion(new Kysely<Versions>({ dialect: new PostgresDialect({ pool }) }), place)
@@ -81,7 +81,7 @@ interface Version {
   readonly backfilling: number
 }
 
-/** Whether the database was made before the first release. No released version has this column. */
+/** Whether the database was made before the first release. No released version has the column `told`. */
 const isUnreleased = sql<boolean>`exists (
   select from information_schema.columns where table_schema = current_schema() and table_name = 'sighting' and column_name = 'told')`.as(
   'unreleased',
@@ -113,7 +113,7 @@ function isUpToDate(found: Version | null, schema: number, name: string): boolea
   )
 }
 
-/** Does a batch of the backfill that is under way, or takes the next steps. */
+/** Runs one batch of the backfill that is under way, or takes the next steps. */
 async function advance(tx: Transaction<Versions>, steps: readonly SchemaStep[], name: string): Promise<void> {
   await sql`set local statement_timeout = 0`.execute(tx)
   await sql`set local lock_timeout = 0`.execute(tx)
@@ -167,7 +167,7 @@ function describe(error: unknown, name: string): unknown {
       { cause: error },
     )
   }
-  // If the connection was lost at the commit, nobody knows whether anything has changed. So this message does not say that nothing has.
+  // The connection may have been lost at the commit. So this message does not say that nothing was changed.
   const what = `store: ${name} cannot be brought to the schema of this version: ${message}.`
   return new Error(`${what} Its steps are taken all together or not at all: start again when the cause is gone.`, { cause: error })
 }

@@ -6,9 +6,9 @@ export interface PoolOptions {
   readonly connectionsMax: number
   /** Whether a statement may be sent before the ones before it are answered; absent: no. */
   readonly pipeline?: boolean
-  /** How long a connection may take to answer before it is given up, in milliseconds; absent: without limit. */
+  /** How long a connection may take to answer before it is given up, in milliseconds; absent: no limit. */
   readonly answerTimeoutMs?: number
-  /** How long a query waits for a connection. */
+  /** How long a query waits for a connection, in milliseconds. */
   readonly connectTimeoutMs: number
   /** Makes the socket of a new connection; absent: the driver does. */
   readonly newSocket?: () => Socket
@@ -28,7 +28,7 @@ export function openPool(
   url: string,
   { connectionsMax, connectTimeoutMs, pipeline = false, answerTimeoutMs, newSocket, onConnectionLost }: PoolOptions,
 ): pg.Pool {
-  // This throws at once if the address cannot be read. The pool would throw later, with the address in the message.
+  // Throw now if the address cannot be read. The pool would throw only at the first query, with the whole address in the message.
   readAddress(url)
   const types = new pg.TypeOverrides()
   types.setTypeParser(INT8, Number)
@@ -38,15 +38,15 @@ export function openPool(
     max: connectionsMax,
     connectionTimeoutMillis: connectTimeoutMs,
     application_name: 'parcel-relay',
-    // With this the system notices a peer that has gone without closing the connection.
+    // Makes the operating system notice a server that has gone without closing the connection.
     keepAlive: true,
     types,
     pipeline,
     ...(answerTimeoutMs === undefined ? {} : { query_timeout: answerTimeoutMs }),
     ...(newSocket === undefined ? {} : { stream: newSocket }),
   })
-  // Without listeners a lost connection would end the process. The pool reports the loss of an idle connection. If a connection in use is
-  // lost, the next statement fails.
+  // Without listeners a lost connection would end the process. The pool reports an idle connection that is lost. If a connection in use is
+  // lost, its next statement fails, so its own event can be ignored.
   pool.on('error', onConnectionLost)
   pool.on('connect', (client) => client.on('error', () => undefined))
   return pool

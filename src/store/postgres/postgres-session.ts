@@ -8,7 +8,7 @@ export interface Runner {
   query(query: { readonly name?: string; readonly text: string; readonly values?: SqlValue[] }): Promise<pg.QueryResult>
 }
 
-/** A session that sends a write without waiting for the answer to the one before. */
+/** A session that sends a write without waiting for the answers to earlier writes. */
 export interface PostgresSession extends Session {
   /** Resolves when all enqueued writes are done. Rejects with the first failure of a statement, enqueued or not. */
   flush(): Promise<void>
@@ -16,7 +16,7 @@ export interface PostgresSession extends Session {
 
 const compiled: PostgresStatement[] = []
 
-/** Compiled once for all connections. Each connection prepares it under its name. */
+/** Compiles a statement, once for all connections. Each connection prepares it under its name. */
 function compile(statement: Statement<never, unknown>): PostgresStatement {
   const known = compiled[statement.id]
   if (known !== undefined) return known
@@ -38,7 +38,7 @@ export function createSession(runner: Runner, { named }: SessionOptions): Postgr
     const query = compile(statement)
     const values = bind(query, params)
     const sent = runner.query(named ? { name: query.name, text: query.text, values } : { text: query.text, values })
-    // Keep the first failure. It makes all later statements of the transaction fail.
+    // Keep the first failure only: after it, all later statements of the transaction fail too.
     sent.catch((error: unknown) => {
       failure ??= { error }
     })

@@ -46,8 +46,8 @@ import { createStandingWatch, type StandingWatch } from './standing.ts'
 import { createTransactionEnd, type TransactionEnd } from './transaction-end.ts'
 
 /**
- * The state that a replica keeps between transactions. Commits of other replicas cannot make it wrong. If the server loses commits, it is
- * replaced.
+ * What a replica remembers between transactions. Commits of other replicas cannot make it wrong. If the server loses commits, it is
+ * forgotten.
  */
 interface Memory {
   readonly watch: StandingWatch
@@ -58,7 +58,7 @@ interface Kept {
   readonly contents: KnownContents
   readonly leases: Leases
   readonly numbers: InboxNumbers
-  /** Read at one version of the endpoints. A batch fails as a conflict if that version has changed. */
+  /** The endpoints and their version. A batch fails as a conflict if the version has changed since. */
   subscribers: Subscribers | null
   /** Statuses that are stored already. */
   readonly statuses: Set<string>
@@ -79,7 +79,7 @@ function nothingKept(): Kept {
   }
 }
 
-/** A carrier may invent a status for every parcel, so a set is cleared at this size. */
+/** A set with more values than this is cleared, because a carrier may invent a status for every parcel. */
 const REMEMBERED = 2000
 
 function remember(kept: Set<string>, stored: ReadonlySet<string>): void {
@@ -92,16 +92,16 @@ export interface PostgresWriteOptions {
   readonly replicaId: () => number | null
   /** Whether the server can name the timeline that it writes. If not, replicas join again after each of its restarts. */
   readonly hasTimeline?: boolean
-  /** The replica's lease uses the same object. */
+  /** Notices lost commits. The replica's lease must use the same object. */
   readonly lostCommits?: LostCommits
 }
 
 export const ALONE: PostgresWriteOptions = { replicaId: () => null }
 
 /**
- * The store on a server to which many write at a time. A transaction locks what it reads: identifiers in the order of their bytes, then
- * parcels by number, then the counter, which it holds only for the commit. A parcel's waiting deliveries change only under the lock of the
- * parcel.
+ * Makes the store on a server to which several replicas write. A transaction locks what it reads in a fixed order, which prevents deadlocks:
+ * identifiers in the order of their bytes, parcels by id, and at last the counter, which stays locked only for the commit. A parcel's waiting
+ * deliveries change only while the parcel is locked.
  */
 export function createPostgresWriteStore(
   writer: PostgresWriter,
@@ -124,7 +124,7 @@ export function createPostgresWriteStore(
           const proof =
             id === null || ofRole === undefined ? null : proveHeld(session, { replicaId: id, role: ofRole, lostCommits, timeline })
           proof?.catch((error: unknown) => {
-            // The kept state may come from commits that the server has lost.
+            // What this replica remembers may come from commits that the server has lost.
             if (error instanceof StorageFailure) memory.kept = nothingKept()
           })
           const done = await work(transaction.tx)
@@ -133,7 +133,7 @@ export function createPostgresWriteStore(
           if (typeof announced === 'function' ? announced(done) : announced) announceOrder(session)
           return done
         })
-        // Only the last attempt was committed. The earlier ones met another transaction.
+        // Only the last attempt was committed. The earlier attempts were rolled back, because of conflicts with other transactions.
         opened.at(-1)?.committed()
         return result
       } catch (error) {
@@ -142,7 +142,7 @@ export function createPostgresWriteStore(
       }
     },
     isStorageFailure,
-    // Missed tombstones do not change while a relay runs, because only a restore adds them.
+    // Read them once: missed tombstones do not change while a relay runs, because only a restore adds them.
     async missedTombstones() {
       missed ??= await writer.transaction(missedAfterRestore)
       return missed
@@ -168,9 +168,9 @@ interface Parts extends WriteParts {
   readonly contents: TransactionContents
   readonly leases: TransactionLeases
   readonly memory: Memory
-  /** The kept state of this replica when the transaction was opened. */
+  /** What this replica remembered when the transaction was opened. */
   readonly kept: Kept
-  /** The endpoints for which this transaction has searched due deliveries. */
+  /** The endpoints whose due deliveries this transaction has searched. */
   readonly looked: Set<string>
   /** The statuses that this transaction stores. */
   readonly statuses: Set<string>
@@ -221,13 +221,13 @@ function openTransaction(session: PostgresSession, memory: Memory): OpenTransact
   }
 }
 
-/** The methods that change the order of waiting deliveries, under the lock of their parcel. */
+/** Makes the methods that change or search waiting deliveries. A change locks the parcels of the deliveries. */
 function deliveryVerbs({ session, looked, kept: { fronts } }: Parts) {
   return {
     replayDeliveries: (request) => replayDeliveries(session, request, (parcelIds) => lockQueues(session, request.to, parcelIds)),
     saveSettlements(settled, skipped, nowMs) {
       saveSettlementsInSets(session, settled, skipped, nowMs)
-      // This releases deliveries that waited behind others. They were queued long ago, so they may be due before the front.
+      // Deliveries that waited behind these become due. They were queued long ago, so they may be due before the front.
       for (const { endpointId, attempts } of settled) if (attempts > 1) fronts.forget(endpointId)
       for (const { endpointId } of skipped) fronts.forget(endpointId)
     },
@@ -239,7 +239,7 @@ function deliveryVerbs({ session, looked, kept: { fronts } }: Parts) {
   } satisfies Partial<WriteTx>
 }
 
-/** The verbs of a retention pass that lock parcels or give numbers. */
+/** Makes those methods of a retention pass that lock parcels or need sequences. */
 function retiringVerbs({ session, end }: Parts) {
   return {
     cancelDeliveries: (deliveries, nowMs) =>
@@ -254,13 +254,13 @@ function retiringVerbs({ session, end }: Parts) {
       const events = parcelIds.map((parcelId) => retiredEvent(end.give(), parcelId))
       end.whenNumbered(() => {
         enqueueFeed(session, events)
-        // Mark them this late, because another transaction may just have removed the other sightings that used them.
+        // Mark the contents only now. Another transaction may just have removed the last other sighting that used one of them.
         markContents(session, retired.contents)
       })
       return { isDone: true }
     },
     removeTexts({ unused, used }) {
-      // The new version makes other transactions decide again, so they use none of the removed contents.
+      // The new version makes other open batches begin again, so that they use none of the removed contents.
       if (unused.length > 0) end.changeEndpoints(null)
       end.whenNumbered(() => {
         removeContents(
@@ -285,7 +285,7 @@ function erasingVerbs({ session, end }: Parts) {
       const { contents, ...erased } = await eraseParcels(session, parcelIds)
       session.enqueueWrite(forgetFlights, { keys: erased.names.map(({ value }) => value) })
       const events = parcelIds.map((parcelId) => erasedEvent(end.give(), parcelId))
-      // The new version makes other transactions decide again, so they use none of the removed contents.
+      // The new version makes other open batches begin again, so that they use none of the removed contents.
       end.changeEndpoints(null)
       end.whenNumbered(() => {
         enqueueFeed(session, events)
@@ -307,8 +307,8 @@ const readConfigured = rawStatement()(
 const lockPolls = rawStatement()(() => sql`select name from counter where name = 'polls' for update`)
 
 /**
- * Methods that read in order to write: settings, jobs and due polls. They run one after the other, so that none overwrites another's
- * change.
+ * Makes the methods that read settings, jobs and due polls in order to change them. Each takes a lock first, so that no transaction
+ * overwrites what another has just changed.
  */
 function exclusiveVerbs({ session, leases }: Parts) {
   return {
@@ -347,7 +347,7 @@ function exclusiveVerbs({ session, leases }: Parts) {
 function recordingVerbs(parts: Parts) {
   const { session, contents, memory, kept } = parts
   const source = { session, contents }
-  /** The version of the endpoints by which the batch is decided. */
+  /** The version of the endpoints for which the batch is computed. */
   let endpointsVersion = 0
   return {
     async beginBatch(names, size) {
@@ -359,7 +359,7 @@ function recordingVerbs(parts: Parts) {
         kept.numbers.take(session, size),
       ])
       if (isBack(subscribers.standing)) memory.kept = nothingKept()
-      // The kept state comes from another server, or from commits that the server has lost.
+      // What this replica remembered comes from another server, or from commits that the server has lost.
       if (memory.kept !== kept) throw metAnother('the server has lost what this replica remembers')
       // An erasure raises the version too, and removes contents.
       if (kept.subscribers !== null && kept.subscribers.version !== subscribers.version) kept.contents.forget()

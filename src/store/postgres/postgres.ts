@@ -11,24 +11,24 @@ import type { WatchedPool } from './server-watch.ts'
 
 /** How a pool of connections is used. */
 export interface PostgresOptions {
-  /** Whether connections keep prepared statements by name. A pooler may not know them. */
+  /** Whether connections keep prepared statements by name. Some poolers do not support that. */
   readonly named: boolean
-  /** Notices that the server has fallen silent; absent: statements wait for the server. */
+  /** Fails statements when the server has fallen silent; absent: statements wait for the server. */
   readonly watch?: Pick<WatchedPool, 'run'>
 }
 
 /** Writes to the database, with as many transactions at a time as there are connections. */
 export interface PostgresWriter {
   /**
-   * Resolves when the transaction is durable. Rejects when nothing was changed, or when the connection was lost at the commit, so that
-   * nobody knows. A transaction that met another one begins again, so `work` may run several times.
+   * Resolves when the transaction is durable. Rejects when nothing was changed, or when the connection was lost at the commit. Then nobody
+   * knows whether anything was changed. After a conflict with another transaction, this one begins again, so `work` may run several times.
    */
   transaction<T>(work: (session: PostgresSession) => Promise<T>): Promise<T>
 }
 
 /**
- * The planner settings of every transaction. Compilation is off too. If a plan must use a method that is off, older servers rate it as so
- * costly that they compile it, which takes longer than running it.
+ * The planner settings of every transaction. Compilation (JIT) is off too: if a plan has to use a method that is off, older servers rate the
+ * plan as so costly that they compile it, which takes longer than running it.
  */
 export const PLAN_SETTINGS = {
   enable_seqscan: 'off',
@@ -39,12 +39,14 @@ export const PLAN_SETTINGS = {
 }
 
 /**
- * How long a transaction may be idle, in milliseconds. Then the server ends it and frees its locks, even if the client's machine is gone.
+ * How long a transaction may be idle, in milliseconds. After that the server ends it and frees its locks, even if the client's machine is
+ * gone.
  */
 export const IDLE_MS_MAX = 2000
 
 /**
- * Set in each transaction, because behind a pooler each may get another connection. Times are milliseconds.
+ * Begins a transaction with its settings. Behind a pooler each transaction may get another connection, so each sets them. Times are
+ * milliseconds.
  *
  * A connection keeps the plans that it made while tables were small. So no plan may read a table or an index from end to end, or sort all
  * waiting rows to find the first. Every statement has an index that finds its rows one by one, in the order in which it needs them.
@@ -82,8 +84,8 @@ export function createPostgresWriter(pool: pg.Pool, options: PostgresOptions): P
           } catch (error) {
             if (!isConflict(error)) throw error
             if (isEndless(error, attempt)) throw endlessConflict(error)
-            // Random waits let one of two transactions finish before the other tries again. They grow with each attempt, because many may
-            // meet.
+            // Random waits let one of two transactions finish before the other tries again. The waits grow, because many transactions may
+            // be in conflict.
             await pause(Math.random() * PAUSE_MS_MAX * Math.min(attempt, 6))
           }
         }
@@ -101,7 +103,7 @@ async function ask<T>({ watch }: PostgresOptions, work: (check: () => void) => P
   }
 }
 
-/** Whether a client can be used again: it has a connection, in a known state. */
+/** Whether a client can be used again, because its connection is open and in a known state. */
 function isAlive(client: pg.PoolClient): boolean {
   return Reflect.get(client, '_queryable') === true
 }
@@ -114,7 +116,7 @@ async function bracket<T>(
 ): Promise<T> {
   const runner = sendTogether(client)
   const session = createSession(runner, options)
-  // Do not wait for the answer: the first statement follows at once.
+  // Do not wait for the answer, so that the first statement goes out together with `begin`.
   const begun = runner.query({ text: begin })
   begun.catch(ignore)
   try {
@@ -139,7 +141,7 @@ interface Corked {
   uncork(): void
 }
 
-/** Sends the statements of one turn of the event loop in one write. A system call for each would cost as much as all the rest. */
+/** Sends the statements of one turn of the event loop in one write. One system call per statement would cost as much as all other work. */
 function sendTogether(client: pg.PoolClient): Runner {
   const connection: unknown = Reflect.get(client, 'connection')
   const stream: unknown = typeof connection === 'object' && connection !== null ? Reflect.get(connection, 'stream') : null
@@ -166,12 +168,12 @@ function isCorked(stream: unknown): stream is Corked {
 
 function ignore(): void {}
 
-/** Classes of errors for a wrong request: data, integrity, syntax. */
+/** Classes of error codes that mean a wrong request: data, integrity, syntax. */
 const ASKED_WRONG = ['22', '23', '42']
 /** Messages of the driver, which have no code, about a connection that is gone, could not be opened, did not answer, or was closed. */
 const DRIVER_FAILURE =
   /^(?:Connection terminated|Cannot use a pool after calling end|Client (?:was closed|has encountered a connection error)|timeout e|Query read timeout|the transaction was rolled back)/
-/** A code of the system, such as `ECONNRESET`. */
+/** A code of the operating system, such as `ECONNRESET`. */
 const SYSTEM_FAILURE = /^E[A-Z]+$/
 
 /** Whether the database failed, and not the request. A conflict counts as a failure, because the transaction must begin again. */

@@ -2,7 +2,7 @@ import type { RawBuilder } from 'kysely'
 import type { Session } from '../engine.ts'
 import { type Params, type SqlValue, type Statement, statement } from '../statement.ts'
 
-/** A statement in PostgreSQL's own SQL. Rows are passed as one array per column and read with `unnest`. */
+/** Makes a statement in PostgreSQL's own SQL. Rows are passed as one array per column, which the SQL reads with `unnest`. */
 export function rawStatement<P extends Params>() {
   return <R>(build: (params: P) => RawBuilder<R>): Statement<P, R> =>
     statement<P>()((db, params) => ({ compile: () => build(params).compile(db) }))
@@ -14,7 +14,7 @@ type Row = Readonly<Record<string, Exclude<SqlValue, readonly unknown[]>>>
 /** The parameters of a statement about several rows: an array per column. */
 export type Columns<R extends Row> = { readonly [Name in keyof R]: readonly R[Name][] }
 
-/** Enqueues a write of rows, unless there are none. */
+/** Enqueues a write of rows. Without rows, does nothing. */
 export function enqueueRows<R extends Row>(session: Session, write: Statement<Columns<R>, unknown>, rows: readonly R[]): void {
   const [first] = rows
   if (first === undefined) return

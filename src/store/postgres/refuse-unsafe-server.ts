@@ -3,7 +3,7 @@ import { openingFailure } from './postgres-failure.ts'
 
 const VERSION_MIN = 15
 
-/** The settings that a server reports. Null: it does not have the setting, as some relatives of PostgreSQL do not. */
+/** The settings that a server reports. Null: it does not have the setting, as some databases that are compatible with PostgreSQL. */
 interface ServerFacts {
   readonly version: string
   readonly version_number: number
@@ -38,7 +38,7 @@ async function readFacts(pool: Pool, name: string): Promise<readonly ServerFacts
   }
 }
 
-/** The reasons why such a server is not safe to use, each with the remedy. */
+/** Lists the reasons why a server with these settings is not safe to use, each with its remedy. */
 export function faultsOf(facts: ServerFacts): readonly string[] {
   const faults: string[] = []
   if (facts.version_number < VERSION_MIN * 10_000)

@@ -1,6 +1,6 @@
 import { StorageFailure } from '../../domain/errors.ts'
 
-/** Time is counted in turns of a timer, so that time in which this process stood still does not count as waiting. */
+/** Time is counted in turns of a timer, in milliseconds. So time in which this process stood still does not count as waiting. */
 export const TURN_MS = 100
 /** After this many whole turns without any answer, a new connection is tried. */
 const LOOK_AFTER_TURNS = 3
@@ -8,7 +8,7 @@ const LOOK_AFTER_TURNS = 3
  * After this many whole turns the server counts as silent. So every request to the relay gets an answer within a second, even if it is 503.
  */
 const SILENT_AFTER_TURNS = 7
-/** How many turns a new connection may take. A busy server needs a while to accept one. */
+/** How many turns a new connection may take. A busy server needs some time to accept it. */
 const LOOK_TURNS_MAX = 17
 
 export interface SilencePorts {
@@ -28,8 +28,8 @@ export interface Look {
 
 export interface Silence {
   /**
-   * Runs work that needs the server. Rejects with a `StorageFailure` if the server is silent, or as soon as it falls silent. Work that has
-   * waited for something calls `check` before it begins, which throws in that case.
+   * Runs work that needs the server. Rejects with a `StorageFailure` if the server is silent, or as soon as it falls silent. Work that waits
+   * before its first statement must then call `check`, which throws if the server has fallen silent.
    */
   run<T>(work: (check: () => void) => Promise<T>): Promise<T>
   isSilent(): boolean
@@ -46,12 +46,12 @@ interface Waiting {
 /**
  * Notices a server that has fallen silent, for example behind a cut network, which raises no error.
  *
- * The server **answers** as long as any connection receives anything: a server that is only busy still serves some of them. If a request
- * has waited for 0.3 s and nothing was received, a new connection is tried, because all others may wait for one long statement. Its answer
- * counts too.
+ * The server **answers** as long as any connection receives anything: a server that is only busy still serves some connections. If a request
+ * has waited for 0.3 s and no connection has received anything, a new connection is tried, because all others may wait for one long
+ * statement. An answer to the new connection counts too.
  *
- * The server is **silent** after 0.7 s without anything. Then all waiting requests fail, and new ones fail at once. New connections are
- * tried until one is answered. Whenever such a try ends, answered or not, the old connections are closed, because they may recover only
+ * The server is **silent** if a request has waited for 0.7 s and nothing was received. Then all waiting requests fail, and new requests fail
+ * at once. New connections are tried until one is answered. After each try the old connections are closed, because they may recover only
  * long after the network.
  */
 export function createSilence({ hasSpoken, look: begin, cut }: SilencePorts): Silence {
@@ -68,7 +68,7 @@ export function createSilence({ hasSpoken, look: begin, cut }: SilencePorts): Si
     const answer = await isThere
     look = null
     if (isSilent) cut()
-    // The answer counts from the next turn on, when the old connections are closed.
+    // The answer counts from the next turn on. By then the old connections are closed.
     isAnswered = answer
   }
 
@@ -79,7 +79,7 @@ export function createSilence({ hasSpoken, look: begin, cut }: SilencePorts): Si
     isSilent = false
   }
 
-  /** For how many whole turns a request has waited while nothing was received. */
+  /** Counts the whole turns for which the oldest request has waited while nothing was received. */
   function quietTurns(): number {
     const [oldest] = waiting
     return oldest === undefined ? 0 : turn - Math.max(heardAt, oldest.fromTurn)

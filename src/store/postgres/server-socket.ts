@@ -5,9 +5,9 @@ import { type LookupFunction, Socket } from 'node:net'
 const ATTEMPT_MS = 250
 
 /**
- * A socket for the driver. If the server's name has several addresses, it tries the next one after a quarter of a second, even if Node's
- * own option for that is off. Otherwise an address that drops packets would use up the whole time limit. The last address gets the time
- * that is left.
+ * Opens a socket for the driver. If the server's name has several addresses, it tries the next one after a quarter of a second, even if
+ * Node's own option for that is off. Otherwise an address that drops packets would use up the whole time limit. The last address gets the
+ * time that is left.
  */
 export function openServerSocket(lookup: LookupFunction = systemLookup): Socket {
   const socket = new Socket()

@@ -5,7 +5,7 @@ import { openPool, type PoolOptions } from './postgres-pool.ts'
 import { createSilence, type Look, type Silence, TURN_MS } from './server-silence.ts'
 import { openServerSocket } from './server-socket.ts'
 
-/** How long the server may take to close connections. Then they are destroyed. */
+/** How long the server may take to close connections, in milliseconds. After that they are destroyed. */
 const GOODBYE_MS = 1000
 
 /** Watches all connections of a relay to its server. The server answers as long as any of them receives something. */
@@ -52,7 +52,7 @@ export function watchServer(address: string): ServerWatch {
         async close() {
           if (pool.ending) return
           const ended = pool.end()
-          // The pool does not wait until the server has closed the connections, but open sockets keep the process alive.
+          // The pool does not wait until the server has closed the connections. Open sockets would keep the process alive, so destroy them.
           if (silence.isSilent()) sockets.cut()
           else setTimeout(sockets.cut, GOODBYE_MS).unref()
           await ended

@@ -1,23 +1,23 @@
 import { sql } from 'kysely'
 
-/** Which server answers, and how far its counter is. */
+/** The state of the server: which server answers, and how far its counter is. */
 export interface Standing {
   /** Changes when a standby is promoted, a backup is restored or the server is restarted: see `SERVER`. */
   readonly server: number
-  /** The last number given. */
+  /** The last sequence that was committed. */
   readonly sequence: number
 }
 
 /**
- * Identifies a server, in a statement that reads `counter`. It is the time of the server's start, in microseconds, plus the id of the
- * table. A promoted standby and restored files have another start. Tables that are restored while the server runs have other ids.
+ * An expression that identifies a server, in a statement that reads `counter`: the time of the server's start, in microseconds, plus the id
+ * of the table. A promoted standby and restored files have another start. Tables that are restored while the server runs have other ids.
  */
 export const SERVER = '(extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint + counter.tableoid::bigint'
 
 /** The columns of a standing, for a statement that reads the row `sequence` of `counter` anyway. */
 export const standingColumns = sql<Standing>`${sql.raw(SERVER)} as server, counter.value as sequence`
 
-/** Notices that data read from a server may be wrong now, because another server answers, or the counter has gone back. */
+/** Notices that cached data may be wrong, because another server answers than before, or because its counter has gone back. */
 export interface StandingWatch {
   /** Call it when the statement is sent, and call the returned function with the answer. True: cached data may be wrong. */
   asking(): (found: Standing) => boolean
@@ -31,7 +31,7 @@ export function createStandingWatch(): StandingWatch {
       const floor = last
       return (found) => {
         const isBack = floor !== null && (found.server !== floor.server || found.sequence < floor.sequence)
-        // Another answer may have shown the same already.
+        // An answer on another connection may have shown the same change already.
         const isNews = isBack && (last === floor || last?.server !== found.server || found.sequence < last.sequence)
         if (isNews || last === null || (last.server === found.server && found.sequence > last.sequence)) last = found
         return isNews

@@ -3,22 +3,23 @@ import { advanceAtEnd } from './counter.ts'
 import { PROVISIONAL } from './history/provisional.ts'
 
 /**
- * The last part of a transaction. A transaction that locks the counter keeps all others from committing, so it must not hold the lock over
- * a round trip. Everything that needs the counter is collected here, and sent together with the commit. Until then numbers are provisional.
+ * The last part of a transaction. A transaction that locks the counter keeps all others from committing, so it must not wait for an answer
+ * while it has the lock. Everything that needs the counter is collected here, and sent together with the commit. Until the commit, sequences
+ * are provisional.
  */
 export interface TransactionEnd {
-  /** Gives the next number. It is provisional, so write rows with it in `whenNumbered`. */
+  /** Returns the next sequence. It is provisional, so write rows with it in `whenNumbered`. */
   give(): number
-  /** A provisional number for the first sequence after this transaction. */
+  /** Returns a provisional number for the first sequence after this transaction. */
   toCome(): number
   /**
-   * Notes that endpoints have changed. `known`: their version when they were read; if others have changed them since, the transaction
-   * begins again. Null: they were not read.
+   * Notes that this transaction changes endpoints. `known`: the version of the endpoints when they were read. If another transaction has
+   * changed endpoints since, this one begins again. Null: they were not read.
    */
   changeEndpoints(known: number | null): void
-  /** Begins the transaction again if a number above `sequence` was given. */
+  /** Makes the transaction begin again if another one has taken a number above `sequence`. */
   nothingSince(sequence: number): void
-  /** Adds a write that is sent when the counter is locked and real numbers are known. */
+  /** Adds a write that is sent after the counter is locked, so that the server can replace provisional numbers. */
   whenNumbered(write: () => void): void
   /** Sends everything. The commit must follow at once. */
   send(): void

@@ -2,10 +2,12 @@ import { type Kysely, sql } from 'kysely'
 import type { Migration } from 'kysely/migration'
 
 /*
- * The tables and columns of SQLite's schema, so that one row codec serves both engines, and the tables that replicas share. Differences: columns
- * are ordered by size, widest first, because PostgreSQL pads them; an index ends in `id` if lists continue by it, which SQLite adds by itself;
- * and `counter` keeps the numbers that SQLite keeps in `sqlite_sequence` and in `setting`. TEXT stands for `text collate "C"`: texts are compared
- * by their bytes, as in SQLite, in any locale of the database.
+ * The schema has the tables and columns of SQLite's schema, so that one row codec serves both engines, and the tables that replicas share.
+ *
+ * Three things differ from SQLite. Columns are ordered by size, widest first, because PostgreSQL pads them. An index that lists page through
+ * ends in `id`, which SQLite adds by itself. And `counter` holds the numbers that SQLite stores in `sqlite_sequence` and in `setting`.
+ *
+ * TEXT stands for `text collate "C"`: texts are compared by their bytes, as in SQLite, whatever the locale of the database.
  */
 
 const HISTORY = `
@@ -172,15 +174,7 @@ create table tally (
 create index tally_by_time on tally (span, from_ms);
 `
 
-/**
- * Has the tables and columns of SQLite's schema, so that one row codec serves both engines, and the tables that replicas share.
- *
- * Three things differ. Columns are ordered by size, widest first, because PostgreSQL pads them. An index ends in `id` if lists continue by
- * it; SQLite adds the id by itself. And `counter` holds the numbers that SQLite keeps in `sqlite_sequence` and in `setting`.
- *
- * TEXT stands for `text collate "C"`: texts are compared by their bytes, as in SQLite, whatever the locale of the database.
- */
-/** The tables that only replicas need. */
+/** The tables that replicas share. */
 const REPLICAS = `
 -- The holders of roles that only one relay may have, and the end of each lease by the server's clock.
 create table lease (role TEXT primary key, holder TEXT not null, epoch bigint not null, until_ms bigint not null)

@@ -6,10 +6,10 @@ import { keyOf, MOVED_TABLES, type MovedTable } from '../../moving/moved-tables.
 import type { MoveClient } from './postgres-move-client.ts'
 
 const UNDEFINED_TABLE = '42P01'
-/** A number that no replica has. */
+/** The replica id in a mark whose move no replica continues. */
 const NOBODY = -1
 
-/** Reads the mark of a move; null: there is none. */
+/** Reads the mark of a move; null: the store has no mark. */
 export async function readMark({ query }: Pick<MoveClient, 'query'>): Promise<MoveMark | null> {
   const { rows: found } = await query<{ there: string | null }>('select to_regclass($1)::text as there', [MARK_TABLE])
   if (found[0]?.there === null) return null
@@ -43,11 +43,11 @@ export async function dropMark({ query }: MoveClient): Promise<void> {
 /** All replicas stop writing while this counter is above 0. */
 const MOVING = 'moving'
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
-/** A switch that takes longer has failed. The server may also show that its connection is gone, but a pooler may keep the connection. */
+/** A switch that takes longer than this has failed, in milliseconds. (A lost connection shows that too, unless a pooler keeps it open.) */
 const PAUSE_MS_MAX = 10_000
 const PAUSE_GOES_ON = `paused_at_ms > ${NOW_MS} - ${PAUSE_MS_MAX} and exists (select 1 from pg_stat_activity where pid = mark.backend_pid)`
 
-/** Asks all replicas to stop writing. They notice it when they look for each other's commits. */
+/** Asks all replicas to stop writing. They notice the request when they next look for each other's commits. */
 export async function askToPause({ query, transaction }: MoveClient, { moveId }: MoveSide): Promise<void> {
   await transaction({}, async () => {
     await query(`update ${MARK_TABLE} set state = 'pausing', paused_at_ms = ${NOW_MS}, backend_pid = pg_backend_pid() where move_id = $1`, [
@@ -57,26 +57,26 @@ export async function askToPause({ query, transaction }: MoveClient, { moveId }:
   })
 }
 
-/** How many replicas still use the store. */
+/** Counts the replicas that use the store now. */
 export async function countReplicas({ query }: MoveClient): Promise<number> {
   const { rows } = await query<{ n: number }>(`select count(*) as n from replica where until_ms > ${NOW_MS}`)
   return rows[0]?.n ?? 0
 }
 
-/** Whether the move still goes on. Another replica ends it if the replica that runs it seems to be gone. */
+/** Whether this move still goes on. Another replica ends the move if this one seems to be gone. */
 export async function isMine({ query }: MoveClient, { moveId }: MoveSide, lock = ''): Promise<boolean> {
   const { rowCount } = await query(`select 1 from ${MARK_TABLE} where move_id = $1 and state in ('copying', 'pausing') ${lock}`, [moveId])
   return rowCount === 1
 }
 
-/** Keeps others from ending the move until the transaction ends. Throws if the move has ended already. */
+/** Keeps other replicas from ending the move before this transaction ends. Throws if the move has ended already. */
 export async function holdMark(client: MoveClient, side: MoveSide): Promise<void> {
   if (!(await isMine(client, side, 'for share'))) throw new Error(GIVEN_UP)
 }
 
 const GIVEN_UP = 'another replica has given the move up'
 
-/** Drops recorded keys of changed rows. Throws if the move has ended, because the next move uses the same tables. */
+/** Deletes recorded keys of changed rows. Throws if the move has ended, because the keys may then be those of the next move. */
 export async function dropChanges({ query }: MoveClient, table: MovedTable, marks: readonly number[], { moveId }: MoveSide): Promise<void> {
   const { rowCount } = await query(
     `delete from ${changesOf(table)} where seq = any($1::bigint[])
@@ -92,7 +92,7 @@ export async function leaveMark({ query }: MoveClient): Promise<void> {
   await query(`delete from counter where name = '${MOVING}'`)
 }
 
-/** Whether the store is being moved now: a live replica copies it, or a switch has begun and has not failed. */
+/** Whether the store is being moved now: a live replica copies it, or a switch is under way. */
 export async function isBeingMoved({ query }: MoveClient): Promise<boolean> {
   const { rowCount } = await query(`select 1 from ${MARK_TABLE} as mark
     where (state = 'copying' and exists (select 1 from replica where replica.id = mark.replica_id and until_ms > ${NOW_MS}))
@@ -100,14 +100,14 @@ export async function isBeingMoved({ query }: MoveClient): Promise<boolean> {
   return rowCount === 1
 }
 
-/** Locks the mark against changes by others until the transaction ends. */
+/** Locks the mark, so that nobody else changes it before the transaction ends. */
 export async function lockMark(client: MoveClient): Promise<void> {
   await makeMarkTable(client)
   await client.query(`lock table ${MARK_TABLE} in exclusive mode`)
 }
 
 /**
- * Notes that the switch to this store has begun. No other move may empty the store until it is released, or until this connection is gone.
+ * Notes that the switch to this store has begun. While the switch is under way, no other move may empty the store.
  */
 export async function noteSwitch({ query }: MoveClient, { moveId }: MoveSide): Promise<void> {
   await query(`update ${MARK_TABLE} set paused_at_ms = ${NOW_MS}, backend_pid = pg_backend_pid() where move_id = $1`, [moveId])
@@ -119,11 +119,11 @@ export async function isBeingSwitched({ query }: MoveClient): Promise<boolean> {
   return rowCount === 1
 }
 
-/** The name of the table that keeps the keys of a table's changed rows. */
+/** Returns the name of the table in which a move records the keys of a table's changed rows. */
 export const changesOf = ({ name }: MovedTable): string => `moving_${name}`
 
 /**
- * A statement fires a trigger once for all its rows. An insert with `on conflict do update` fires the triggers for insert and for update.
+ * The rows that each trigger sees. A trigger fires once for all rows of a statement. An insert with `on conflict do update` fires two.
  */
 const EVENTS = {
   insert: { names: 'referencing new table as added', rows: ['added'] },
@@ -132,8 +132,8 @@ const EVENTS = {
 } as const
 
 /**
- * Begins to record the key of every changed row, and both keys if the key itself changes. Waits for open transactions that have written to
- * the table.
+ * Begins to record the key of every changed row, or the old and the new key if the key itself changes. Waits for open transactions that
+ * have written to the table.
  */
 export async function keepChanges({ query }: MoveClient, table: MovedTable): Promise<void> {
   const changes = changesOf(table)
@@ -149,7 +149,7 @@ export async function keepChanges({ query }: MoveClient, table: MovedTable): Pro
   }
 }
 
-/** Refuses all later writes, by any relay that has the store open. */
+/** Makes the database refuse all later writes of every relay. */
 export async function refuseWrites({ query }: MoveClient): Promise<void> {
   await query(`create function moved_refuse() returns trigger language plpgsql as $$ begin
     raise exception 'the store was moved' using errcode = 'object_not_in_prerequisite_state'; end $$`)
@@ -159,12 +159,12 @@ export async function refuseWrites({ query }: MoveClient): Promise<void> {
 }
 
 /**
- * The tables that refuse writes after the switch: the moved ones; the counter, because every transaction that takes a number writes it; and
- * the table of replicas, so that a replica that stood still during the switch cannot renew its lease.
+ * The tables that refuse writes after the switch: the moved ones, the counter, which every transaction that takes a number writes, and the
+ * table of replicas. So a replica that stood still during the switch cannot renew its lease.
  */
 export const REFUSING: readonly string[] = ['counter', 'replica', ...MOVED_TABLES.map(({ name }) => name)]
 
-/** Stops recording keys of this table. Waits for open transactions that read or write it. */
+/** Stops recording the keys of a table's changed rows. Waits for open transactions that read or write the table. */
 export async function stopKeepingChanges({ query }: MoveClient, table: MovedTable): Promise<void> {
   await query(`drop function if exists ${functionsOf(table).join(', ')} cascade`)
 }
@@ -197,5 +197,5 @@ export async function failMoves({ query }: MoveClient, failure: string, nowMs: n
   ])
 }
 
-/** Finds the mark of the move that fills this store, and keeps other moves from replacing it until the transaction ends. */
+/** Finds the mark if the move `$1` fills this store, and keeps other moves from replacing the mark until the transaction ends. */
 export const MARK_IS_MINE = `select 1 from ${MARK_TABLE} where state = 'receiving' and move_id = $1 for share`

@@ -26,15 +26,15 @@ import {
 import { createStoredTables } from './postgres-stored-tables.ts'
 
 const REST_MS = 50
-/** How long to wait until the other replicas have stopped writing. A move may not pause the relay for longer. */
+/** The longest wait for the other replicas to stop writing. Recording is paused for that long. */
 const ALONE_MS_MAX = 4000
-/** How long the transaction of a switch may be idle while the last rows are written into the new store. Nobody can write to the old one meanwhile. */
+/** How long the switch's transaction may be idle while the last rows go to the new store. During that time nobody can write to the old store. */
 const SWITCH_IDLE_MS_MAX = 5000
 const STILL_WRITING = 'another replica has not stopped writing in time'
 /** A replica takes numbers in runs of this length, so the last number in use may be anywhere in a run. */
 const RUN = 10_000
 
-/** Copies from a database while replicas write to it. */
+/** Opens a database to copy from it while replicas write to it. */
 export async function openPostgresMoveSource(address: string, side: MoveSide): Promise<MoveSource> {
   const client = await openMoveClient(address)
   const { query } = client
@@ -49,7 +49,7 @@ export async function openPostgresMoveSource(address: string, side: MoveSide): P
         await holdMark(client, side)
         await dropMoveParts(client)
       })
-      // Take one table at a time, so that no writer waits for more than one.
+      // Each table has a transaction to itself, so that a writer waits for the lock of one table only.
       for (const table of MOVED_TABLES)
         await locking(client, BESIDE_WRITERS, async () => {
           await holdMark(client, side)
@@ -64,7 +64,7 @@ export async function openPostgresMoveSource(address: string, side: MoveSide): P
     },
     ...createKeptChanges(client, side),
     alone: createHoldOff(counter),
-    // Ends autovacuums, for which the switch would have to wait. This lock blocks no writer.
+    // A switch would have to wait for autovacuums. This lock makes the server end them, and blocks no writer.
     prepareSwitch: () =>
       locking(client, ALONE, async () => {
         await client.query(`lock table ${REFUSING.join(', ')} in share update exclusive mode`)
@@ -73,7 +73,7 @@ export async function openPostgresMoveSource(address: string, side: MoveSide): P
     numbers: async () => ({ ...(await lastNumbers(numberIn)), carrier: await readSharedCarrier(client) }),
     async seal(work, nowMs) {
       await untilAlone(client)
-      // Until the commit the lock keeps others from writing, afterwards a trigger does.
+      // Until the commit a lock keeps replicas from writing. After the commit, triggers do so.
       const seal = () => lockAndSeal(client, work, { ...side, state: 'moved', atMs: nowMs })
       await locking(client, ALONE, seal, { idle_in_transaction_session_timeout: SWITCH_IDLE_MS_MAX })
     },
@@ -125,13 +125,13 @@ async function lastNumbers(numberIn: NumberIn): Promise<Omit<StoreNumbers, 'carr
 async function lockAndSeal(client: MoveClient, work: () => Promise<void>, mark: MoveMark): Promise<void> {
   await holdMark(client, mark)
   await client.query(`lock table ${REFUSING.join(', ')} in share row exclusive mode`)
-  // A replica that stood still while the others stopped may have come back.
+  // A replica that seemed to be gone may have come back since.
   if ((await countReplicas(client)) > 0) throw new Error(STILL_WRITING)
   await client.query('set local lock_timeout = 0')
   await work().catch((cause: unknown) => {
     throw new Error(cause instanceof Error ? cause.message : String(cause), { cause })
   })
-  // The triggers stay, because dropping them would wait for every reader.
+  // The triggers that record changes stay: dropping them would wait for every reader.
   await refuseWrites(client)
   await writeMark(client, mark)
 }

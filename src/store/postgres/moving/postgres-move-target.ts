@@ -14,12 +14,12 @@ import { isBeingSwitched, lockMark, MARK_IS_MINE, noteLeftStore, noteSwitch, rea
 import { createStoredTables, keySet, matchesKey, rowSet } from './postgres-stored-tables.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
-/** Parcels and pushes get their numbers in runs of this length. */
+/** Replicas take the ids of parcels and pushes in runs of this length. */
 const RUN = 10_000
-/** Commits of the copy need no sync to disk, because one sync at the end makes everything durable. */
+/** The commits of the copy do not wait for the disk, because the last commit of the move makes everything durable. */
 const COPYING = { synchronous_commit: 'off' }
 
-/** Fills a database. `answerTimeoutMs`: how long its server may take to answer while the database is prepared. */
+/** Opens a database to fill it. `answerTimeoutMs`: how long each statement that makes its tables may take. */
 export async function openPostgresMoveTarget(address: string, side: MoveSide, answerTimeoutMs = ANSWER_TIMEOUT_MS): Promise<MoveTarget> {
   await prepareSchema(address, answerTimeoutMs)
   const client = await openMoveClient(address)
@@ -38,7 +38,7 @@ export async function openPostgresMoveTarget(address: string, side: MoveSide, an
   return {
     ...createStoredTables(client),
     async claim() {
-      // If two moves make the table at the same time, one fails and then finds the table.
+      // If two moves make the table of the mark at the same time, one fails, tries again and finds the table.
       await locking(client, BESIDE_WRITERS, async () => {
         await lockMark(client)
         await refuseOther(client, name)
@@ -82,7 +82,7 @@ export async function openPostgresMoveTarget(address: string, side: MoveSide, an
   }
 }
 
-/** Refuses a server that could lose confirmed commits, and makes the tables. */
+/** Makes the relay's tables. Rejects if the server could lose confirmed commits. */
 async function prepareSchema(address: string, answerTimeoutMs: number): Promise<void> {
   const name = nameDatabase(address)
   const { url } = takePoolerParameter(address)
@@ -120,7 +120,7 @@ async function remove(
   await query(`delete from ${name} as stored using ${text} where ${condition}`, values)
 }
 
-/** Deletes stored rows that have the unique key of a new row. They have changed at the source since, and these changes are copied later. */
+/** Deletes stored rows that have the unique key of a new row. At the source these rows have changed, and the move copies the changes later. */
 async function clear(client: MoveClient, table: MovedTable, rows: MoveTargetRows): Promise<void> {
   const { unique } = table
   if (unique === null || rows.length === 0) return

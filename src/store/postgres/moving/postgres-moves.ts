@@ -13,7 +13,7 @@ export const postgresMoves = {
   openSource: openPostgresMoveSource,
   openTarget: openPostgresMoveTarget,
   readMark: (address) => withMoveClient(address, readMark),
-  /** `watch`: the watch of the relay that uses the store. */
+  /** `watch`: the watch over the connections of the relay that uses the store. */
   clear: (address: string, nowMs: number, watch?: ServerWatch) =>
     withMoveClient(
       address,

@@ -39,7 +39,7 @@ export function createStoredTables({ query, transaction }: MoveClient): StoredTa
   }
 }
 
-/** Keys as a table `k`, with a parameter for each column. */
+/** Makes a table `k` of keys for a statement, with one array parameter for each column. */
 export function keySet(table: MovedTable, keys: readonly StoredRow[]): { readonly text: string; readonly values: readonly SqlValue[] } {
   return rowSet(keyOf(table), keys, 'k')
 }
@@ -50,7 +50,7 @@ export function matchesKey(table: MovedTable): string {
     .join(' and ')
 }
 
-/** Rows as a table, with a parameter for each column. */
+/** Makes a table of rows for a statement, with one array parameter for each column. `name`: its name in the statement. */
 export function rowSet(columns: MovedTable['columns'], rows: readonly StoredRow[], name: string) {
   const arrays = columns.map(({ kind }, at) => `$${at + 1}::${ARRAYS[kind]}`)
   return {

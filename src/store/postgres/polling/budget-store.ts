@@ -4,7 +4,7 @@ import type { BudgetStore } from '../../../flow/polling/ports.ts'
 import type { PostgresWriter } from '../postgres.ts'
 import { rawStatement } from '../raw-statement.ts'
 
-/** The server's time at which the expression is evaluated, epoch milliseconds. */
+/** The server's time when the expression is evaluated, in epoch milliseconds. */
 const SERVER_MS = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`
 /** The budget's time, for a statement that does not lock the budget's row. */
 export const BUDGET_MS = sql<number>`(select greatest(seen_ms, ${SERVER_MS} + offset_ms) from carrier_budget where id = 1)`
@@ -19,7 +19,7 @@ interface StoredRow extends Pick<BudgetRow, 'days' | 'slots'> {
   readonly server_ms: number
 }
 
-/** Locks the row before it reads the clock, so that the time is that of the lock. */
+/** Locks the row before it reads the clock, so that no time passes between the reading and the lock. */
 const lockRow = (serverMs: RawBuilder<number>) =>
   rawStatement()(
     () => sql<StoredRow>`
@@ -38,10 +38,10 @@ const saveRow = rawStatement<Pick<BudgetRow, NumberParam> & { days: string; slot
 )
 
 /**
- * The budget in a row that all replicas share. The row is locked for one round trip: from when the server reads it until it gets the update
- * and the commit, which go out together.
+ * Makes the budget store, a row that all replicas share. The row stays locked for one round trip: the server reads the row, this process
+ * computes, and then sends the update and the commit together.
  *
- * @param serverMs the server's clock; a test passes another.
+ * @param serverMs the server's clock; a test passes another clock.
  */
 export function createBudgetStore(writer: PostgresWriter, serverMs: RawBuilder<number> = SERVER_MS): BudgetStore {
   const lock = lockRow(serverMs)

@@ -15,7 +15,7 @@ type State = {
   readonly mark: string | null
 }
 
-/** A null `refusedForMs` makes this null: the credentials are not refused. */
+/** If `refusedForMs` is null, `refused_until_ms` becomes null too: the credentials are not refused. */
 const change = (p: { readonly [Name in keyof State]: State[Name] }) => sql`
   tries = ${p.tries}::bigint, troubles = ${p.troubles}::bigint, trouble = ${p.trouble}::text, mark = ${p.mark}::text,
   refused_until_ms = ${BUDGET_MS} + ${p.refusedForMs}::bigint, paused_until_ms = ${BUDGET_MS} + ${p.pausedForMs}::bigint`
@@ -59,7 +59,7 @@ const refused = rawStatement<State & { version: number }>()(
     where id = 1 and version = ${p.version}::bigint returning version`,
 )
 
-/** The token in a row that all replicas share. Its waits use the budget's clock, which never goes back. */
+/** Makes the store of the carrier's token, a row that all replicas share. Its waits use the budget's clock, which never goes back. */
 export function createSharedToken(writer: PostgresWriter): SharedToken {
   const versionOf = async (ask: (session: PostgresSession) => Promise<readonly { readonly version: number }[]>): Promise<number | null> =>
     (await writer.transaction(ask))[0]?.version ?? null

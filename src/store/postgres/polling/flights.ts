@@ -6,9 +6,9 @@ import type { PostgresWriter } from '../postgres.ts'
 import { rawStatement } from '../raw-statement.ts'
 import { BUDGET_MS } from './budget-store.ts'
 
-/** How long the result of a flight is kept. The replicas that wait for it look several times a second. */
+/** How long the result of a flight (a call to the carrier) is kept. The replicas that wait for the result look several times a second. */
 const KEPT_MS = 3000
-/** Each flight leaves a row, so each end of a flight removes up to this many expired rows. */
+/** Each flight leaves a row. So the end of each flight removes at most this many expired rows. */
 const REMOVED = sql.lit(8)
 
 interface Ended {
@@ -17,8 +17,8 @@ interface Ended {
 }
 
 /**
- * Takes a flight: writes its row if there is none, if it has lapsed, or if it holds a result that this caller cannot use. Otherwise this
- * changes nothing. A caller that did not wait can use a `not_found` whose row lasts beyond `freshFromMs`.
+ * Takes a flight: writes its row if the row is missing, has lapsed, or has a result that this caller cannot use. A caller that waited for the
+ * flight can use any result. Another caller can use only a fresh `not_found`, whose row lasts for longer than `freshFromMs`.
  */
 const take = rawStatement<{ key: string; holder: string; leaseMs: number; waited: number; freshFromMs: number }>()(
   (p) => sql<{ holder: string }>`
@@ -52,7 +52,7 @@ const sweep = rawStatement()(
       and until_ms <= ${BUDGET_MS}`,
 )
 
-/** Flights as rows with a lease. If several replicas want to make the same call at once, one makes it. */
+/** Makes the flights, as rows with a lease. If several replicas want to make the same call at the same time, only one makes it. */
 export function createSharedFlights(writer: PostgresWriter): SharedFlights {
   return {
     async take({ key, leaseMs, waited, notFoundForMs }) {
@@ -72,7 +72,7 @@ export function createSharedFlights(writer: PostgresWriter): SharedFlights {
     },
     async end({ end: { kind, retryAfterMs }, ...flight }) {
       await writer.transaction((session) => session.run(end, { ...flight, outcome: kind, retryAfterMs, keptMs: KEPT_MS }))
-      // Do not wait for this clean-up. If it fails, a later one removes the rows.
+      // Do not wait for this clean-up. If it fails, a later clean-up removes the rows.
       writer.transaction((session) => session.run(sweep, {})).catch(() => undefined)
     },
   }

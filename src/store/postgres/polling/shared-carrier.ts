@@ -7,12 +7,12 @@ import { createBudgetStore } from './budget-store.ts'
 import { createSharedToken } from './carrier-token.ts'
 import { createSharedFlights } from './flights.ts'
 
-/** These connections are separate, so that no call waits for a batch of pushes. */
+/** The number of connections. They are separate from those of the store, so that no call to the carrier waits for a batch of pushes. */
 const CONNECTIONS = 2
 
 /**
- * The budget, token and flights that replicas share. The tables must exist. `watch`: the watch over all connections of the relay; absent: a
- * separate one.
+ * Opens the budget, token and flights that replicas share. Their tables must exist. `watch`: the watch over all connections of the relay;
+ * absent: these connections get a watch to themselves.
  */
 export function openSharedCarrier(
   address: string,

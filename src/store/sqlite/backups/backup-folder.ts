@@ -10,12 +10,12 @@ import { copyFiles } from './copy-store.ts'
 import { readManifest } from './manifest.ts'
 
 const ENDING = '.db'
-/** At most this many files of a folder are read. Nobody needs more backups. */
+/** The most files that are read in a folder. Nobody needs more backups. */
 const SHOWN_MAX = 1000
 
 export const fileOf = (directory: string, name: string) => join(directory, `${name}${ENDING}`)
 export const keyFileOf = (directory: string, name: string) => join(directory, `${name}.key`)
-/** The name of a backup that is not complete yet. No command takes it for a backup. */
+/** Returns the name of a backup's file while it is not complete. No command takes such a file for a backup. */
 export const partOf = (file: string) => `${file}.part`
 
 /** Lists the backups in a folder; none if the folder is missing. A folder that does not answer blocks only this call. */
@@ -37,7 +37,7 @@ async function lookAt(directory: string, file: string, keys: ReadonlySet<string>
   return { name, bytes: found.size, madeAtMs: Math.round(found.mtimeMs), hasKey: keys.has(`${name}.key`) }
 }
 
-/** The same as `removeCopy`, for a thread that must not wait. */
+/** Like `removeCopy`, for a thread that must not block. */
 export async function discardCopy(file: string): Promise<void> {
   for (const path of copyFiles(file)) await rm(path, { force: true })
 }
@@ -58,7 +58,7 @@ export function removeParts(directory: string): void {
   for (const name of readdirSync(directory)) if (/\.(?:db|key)\.part$/.test(name)) rmSync(join(directory, name), { force: true })
 }
 
-/** Removes the scheduled backups of a store beyond the newest `keep`, with their keys. Backups of other stores in the folder stay. */
+/** Removes all scheduled backups of a store but the newest `keep`, with their keys. Backups of other stores in the folder stay. */
 export function removeOutlived(directory: string, { relayId, keep }: { readonly relayId: string; readonly keep: number }): void {
   const scheduled = readdirSync(directory).flatMap((file) => (file.endsWith(ENDING) ? [file.slice(0, -ENDING.length)] : []))
   const own = scheduled.filter((name) => isScheduled(name) && madeBy(fileOf(directory, name)) === relayId)
@@ -68,7 +68,7 @@ export function removeOutlived(directory: string, { relayId, keep }: { readonly 
   }
 }
 
-/** The id of the relay that made a backup; null: the file is no backup. */
+/** Reads the id of the relay that made a backup; null: the file is no backup. */
 function madeBy(file: string): string | null {
   try {
     const db = new Database(file, { readonly: true, fileMustExist: true })
