@@ -3,9 +3,9 @@ import { parentPort, workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import type { CheckpointData, CheckpointOrder } from './checkpointer.ts'
 
-/** The thread leaves at most this many pages to the writer. Everything waits while the writer checkpoints them. */
+/** The thread tries to leave at most this many pages to the writer. Everything waits while the writer checkpoints them. */
 const LEFT_PAGES = 64
-/** The writer keeps appending during a pass, so each pass leaves pages behind. If the disk is fast enough, each pass leaves fewer. */
+/** The most passes. The writer appends pages during a pass, so each pass leaves some. On a fast disk, each pass leaves fewer than the last. */
 const PASSES_MAX: Readonly<Record<CheckpointOrder, number>> = { some: 1, all: 6 }
 
 /** Checkpoints the WAL while the writer keeps writing. Pages that cannot be checkpointed now stay for the next pass. */
@@ -24,8 +24,8 @@ function pagesLeft(): number {
 }
 
 /**
- * Syncs the database after each pass. SQLite itself syncs it only at the end of a full checkpoint, which the writer makes. Without the
- * syncs here, all writes would then wait until the disk has written all pages. A failure is ignored, because then SQLite's own sync fails too.
+ * Syncs the database after each pass. SQLite itself syncs only at the end of a full checkpoint, which the writer makes. Without the syncs
+ * here, all writes would wait at that point until the disk has written all pages. A failure is ignored, because SQLite's own sync fails too.
  */
 function syncCarried(): void {
   if (file === null) return

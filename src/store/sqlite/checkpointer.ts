@@ -1,10 +1,10 @@
 import { Worker } from 'node:worker_threads'
 
-/** A checkpoint starts at this many waiting pages of the WAL. A higher number writes fewer pages twice, but delays commits longer. */
+/** A checkpoint starts when this many pages of the WAL wait for it. With more, fewer pages are written twice, but commits wait for longer. */
 const CARRIED_PAGES = 4000
-/** At this many pages the WAL is restarted. All writes then wait until the WAL is checkpointed completely. */
+/** At this many pages the WAL is checkpointed completely, so that it starts anew. All writes wait for the end of that. */
 const LOG_PAGES = 20_000
-/** The WAL is checked after this many commits, because a check costs as much as recording a push. */
+/** The WAL is checked only after this many commits, because a check costs as much as recording a push. */
 const COMMITS_A_LOOK = 8
 
 export interface LogState {
@@ -20,7 +20,7 @@ export type CheckpointOrder = 'some' | 'all'
 export interface CheckpointData {
   /** The database file. */
   readonly path: string
-  /** A file descriptor of the database, for syncs; null: it could not be opened, so only the final sync takes longer. */
+  /** A file descriptor of the database, for syncs; null: it could not be opened. Then the final sync takes longer. */
   readonly file: number | null
 }
 
@@ -41,9 +41,9 @@ export interface Checkpointer {
 }
 
 /**
- * Checkpoints the WAL on a separate thread while the writer keeps writing, some thousand pages at a time. If the WAL has grown long, the
- * thread checkpoints almost all of it and the writer the small rest. Then the next transaction restarts the WAL. The thread starts when it
- * is first needed.
+ * Checkpoints the WAL on a separate thread, some thousand pages at a time, while the writer keeps writing. If the WAL has grown long, the
+ * thread checkpoints almost all of it, and then the writer the small rest. The next transaction then writes the WAL from its start. The
+ * thread is started when it is first needed.
  */
 export function createCheckpointer({ path, open, log, finish }: CheckpointPorts): Checkpointer {
   let thread: Worker | null = null
@@ -76,8 +76,8 @@ export function createCheckpointer({ path, open, log, finish }: CheckpointPorts)
   }
 
   /**
-   * Some pages could not be checkpointed, because of an old reader or a dead thread. Raises the thresholds by their number, so that they
-   * are not tried again at once.
+   * Ends a checkpoint. If a reader or a dead thread has kept pages from being checkpointed, raises the thresholds by the number of those
+   * pages, so that the next checkpoint does not begin at once.
    */
   function ended(order: CheckpointOrder): void {
     if (closed) return

@@ -5,28 +5,28 @@ import type { ErasedWords } from '../engine.ts'
 import type { FileSearch } from './search-file.ts'
 
 /**
- * The `user_version` of a file says whether the file may still hold erased data. `old`: freed pages were not overwritten from the
- * beginning. `unsearched`: something was erased since the file was last searched. `leftovers`: a search has found erased words.
+ * The `user_version` of a file says whether the file may still hold erased data. `old`: an early version, which did not overwrite freed
+ * pages, made the file. `unsearched`: something was erased since the last search. `leftovers`: a search has found erased words.
  */
 const MARK = { old: 0, searched: 1, leftovers: 2, unsearched: 3 } as const
 
 /** How long to wait for readers of the WAL, in milliseconds. The wait blocks the writer. */
 const PATIENCE_MS = 50
 const RETRY_MS = 1000
-/** If there are more words, none is remembered, and only a compaction makes sure that nothing is left. */
+/** The most erased words to remember. If there are more, none is remembered, and only a compaction makes sure that nothing is left. */
 const WORDS_MAX = 500_000
 
 function markOf(db: Database.Database): number {
   return Number(db.pragma('user_version', { simple: true }))
 }
 
-/** Makes SQLite overwrite everything that it deletes. `isNew`: the file holds nothing yet. */
+/** Makes SQLite overwrite everything that it deletes. `isNew`: the file is empty so far. */
 export function overwriteDeleted(db: Database.Database, isNew: boolean): void {
   db.pragma('secure_delete = ON')
   if (isNew) db.pragma(`user_version = ${MARK.searched}`)
 }
 
-/** Notes in a new copy of a store that the copy holds nothing deleted. */
+/** Notes in a new copy of a store that the copy contains no deleted data. */
 export function noteOverwritten(path: string): void {
   const db = new Database(path, { fileMustExist: true })
   try {
@@ -52,7 +52,7 @@ export function readStorageState(path: string): StorageState {
 export interface CleanerPorts {
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
   readonly searching: FileSearch
-  /** Resolves when a caller has waited long enough for a search, and gets an answer without its result. */
+  /** Resolves when a caller has waited long enough for a search. The caller then gets an answer without the result of the search. */
   readonly patience: () => Promise<unknown>
   /** How long the connection waits for a lock, except in a checkpoint of the cleaner, in milliseconds. */
   readonly busyTimeoutMs: number
@@ -65,20 +65,20 @@ export interface Cleaner {
   committed(): void
   rolledBack(): void
   clean(): Promise<StorageState>
-  /** Waits a moment for a search that is under way. */
+  /** Waits for a search that is under way, for as long as `patience` lasts, and then ends it. */
   close(): Promise<void>
 }
 
 /**
- * Removes erased rows from the WAL: it checkpoints the WAL into the database and truncates it. While a reader holds the WAL, it tries again
- * every second. Then it searches the file for erased words. One search answers all who ask before it begins.
+ * Removes erased data from the store's files. First it checkpoints the WAL and truncates it. While a reader needs the WAL, it tries again
+ * every second. Then it searches the database file for erased words. All callers that ask before a search begins get its result.
  */
 export function createCleaner(db: Database.Database, { inTurn, searching, patience, busyTimeoutMs }: CleanerPorts): Cleaner {
   const words = rememberWords(markOf(db) === MARK.unsearched)
   let leftovers: number | null = null
   let retry: NodeJS.Timeout | null = null
   let last: Promise<unknown> = Promise.resolve()
-  /** The next round, which has not begun. */
+  /** The round that waits for the current one to end; null: no round waits. */
   let next: Promise<StorageState> | null = null
 
   function truncate(): boolean {
@@ -98,8 +98,8 @@ export function createCleaner(db: Database.Database, { inTurn, searching, patien
   }
 
   async function look(): Promise<StorageState> {
-    // The words are taken together with the checkpoint. Rows that are erased later still live in the file, so their words must not be among
-    // them.
+    // The words are taken in the same turn as the checkpoint. Words that are erased later must not be among them, because their rows are
+    // still in the file.
     const taken = await inTurn(async () => (truncate() ? words.take() : null))
     if (taken === null) {
       retry ??= setInterval(() => void round().catch(() => undefined), RETRY_MS)
@@ -126,7 +126,7 @@ export function createCleaner(db: Database.Database, { inTurn, searching, patien
       leftovers = found
       return leftoversState(found)
     }
-    // If something was erased during the search, the file has to be searched for that too.
+    // If something was erased during the search, the file stays unsearched.
     if (words.areAllTaken() && markOf(db) === MARK.unsearched) db.pragma(`user_version = ${MARK.searched}`)
     return CLEAN
   }
@@ -163,8 +163,8 @@ interface TakenWords extends ErasedWords {
 }
 
 /**
- * Remembers erased words until they are searched for. `areLost`: some words were forgotten before they were searched for, for example when
- * the process ended.
+ * Remembers erased words until they are searched for. `areLost`: some words were forgotten before a search, for example because the process
+ * ended.
  */
 function rememberWords(wereLost: boolean) {
   const none = () => ({ identifiers: new Set<string>(), texts: new Set<string>() })

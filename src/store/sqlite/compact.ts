@@ -9,19 +9,20 @@ export type Compacted =
   | { readonly kind: 'done'; readonly beforeBytes: number; readonly afterBytes: number }
   | { readonly kind: 'no_room'; readonly neededBytes: number; readonly freeBytes: number }
 
-/** Room for the parts of pages that the estimate leaves out. */
+/** Free space that the copy needs beyond the estimate from the used pages. */
 const MARGIN_BYTES = 16 * 1024 * 1024
 
 /**
- * Returns the free pages of a store to the disk. Throws `StoreInUse` while a relay holds the store, and another error if there is no store.
- * The store is copied, and the copy replaces it once the copy is synced. So a crash leaves one of the two, whole.
+ * Returns the free pages of a store to the disk. Throws `StoreInUse` while a relay uses the store, and another error if there is no store.
+ * It copies the store, syncs the copy, and then puts the copy in the store's place. So after a crash either the old store or the copy is there,
+ * undamaged.
  */
 export async function compactStore(path: string): Promise<Compacted> {
   if (!existsSync(path)) throw new Error(`there is no store at ${path}`)
   const lock = lockStore(path)
   const copy = `${path}.compact`
   try {
-    // An earlier run that was cut off may have left it.
+    // An earlier run that was killed may have left a copy.
     rmSync(copy, { force: true })
     const neededBytes = usedBytesOf(path) + MARGIN_BYTES
     const { bavail, bsize } = await statfs(dirname(resolve(path)))
@@ -58,8 +59,8 @@ function copyWithoutFreePages(path: string, copy: string): void {
 }
 
 /**
- * Puts the copy in place of the store. The log of the old file must be gone, because SQLite would apply it to the new file. It stays if
- * another program has the store open.
+ * Puts the copy in place of the store. The WAL of the old file must be empty, because SQLite would apply it to the new file. It is not empty
+ * if another program has the store open.
  */
 async function putInPlace(copy: string, path: string): Promise<void> {
   if (existsSync(`${path}-wal`) && statSync(`${path}-wal`).size > 0)

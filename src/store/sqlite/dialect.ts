@@ -36,8 +36,8 @@ export interface SqliteStatement {
 }
 
 /**
- * Compiles a statement so that SQLite plans it only once. SQLite plans again at each run if the plan depends on a bound value, which takes
- * several times as long as the run. A plan depends on a bound value where a partial index may apply (`state = ?`), and with ORDER BY. So
+ * Compiles a statement so that SQLite plans it only once. If a plan depends on a bound value, SQLite plans again at each run, which takes
+ * several times as long as the run. A plan depends on a bound value if a partial index may apply (`state = ?`), or with ORDER BY. So
  * constants are written into the SQL, and each parameter gets a unary plus, which hides its value from the planner.
  */
 export function compileForSqlite(statement: Statement<never, unknown>): SqliteStatement {

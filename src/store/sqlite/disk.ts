@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { createIdentityCheck, identityOf, type LostFile } from './identity.ts'
 
 interface StoreFiles {
-  /** Free disk space for this user. */
+  /** Free disk space for the relay's user. */
   readonly freeBytes: number
   /** Size of the disk. */
   readonly diskBytes: number
@@ -11,14 +11,15 @@ interface StoreFiles {
   readonly storeBytes: number
   /** Size of the WAL. */
   readonly logBytes: number
-  /** A file that was deleted or replaced; null: none was. */
+  /** A file of the store that was deleted or replaced; null: all are still there. */
   readonly lost: LostFile | null
   /** Whether the lock file was replaced since the last check. */
   readonly isRelocked: boolean
 }
 
 /**
- * The free space for this user on the disk of a store. If the store does not exist yet, that is the disk of the nearest folder that does.
+ * Returns the free space for the relay's user on the disk of a store. If the store's folder does not exist yet, it measures the disk of the
+ * nearest folder above that exists.
  */
 export async function freeBytesNear(path: string): Promise<number> {
   for (let folder = dirname(resolve(path)); ; folder = dirname(folder)) {
@@ -28,7 +29,7 @@ export async function freeBytesNear(path: string): Promise<number> {
   }
 }
 
-/** Checks the files of an open store. The first check notes which files there are, and later checks compare with that. */
+/** Makes a function that checks the files of an open store. Each check compares the files with those that it found first. */
 export function createDiskLook(path: string): () => Promise<StoreFiles> {
   const findLost = createIdentityCheck(path)
   let last: StoreFiles = { freeBytes: Number.POSITIVE_INFINITY, diskBytes: 0, storeBytes: 0, logBytes: 0, lost: null, isRelocked: false }
@@ -42,7 +43,7 @@ export function createDiskLook(path: string): () => Promise<StoreFiles> {
     lock = found ?? lock
     const { bavail, blocks, bsize } = await statfs(dirname(path))
     const store = await stat(path).catch(() => null)
-    // There is no WAL before the first write and after a clean stop.
+    // The WAL does not exist before the first write and after a clean stop.
     const log = await stat(`${path}-wal`).catch(() => null)
     last = {
       freeBytes: bavail * bsize,

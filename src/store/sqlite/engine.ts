@@ -3,7 +3,7 @@ import { createReadStore } from '../read-store.ts'
 import { openSqliteReader, openSqliteWriter } from './sqlite.ts'
 import { createSqliteWriteStore } from './write-store.ts'
 
-/** SQLite. `address` is the path of the database file. */
+/** The SQLite engine. An address is the path of the database file. */
 export const sqlite: Engine = {
   name: 'sqlite',
   async openWriteStore(address) {

@@ -14,8 +14,8 @@ const keptBody = statement<{ id: number }>()((db, p) =>
 /**
  * See `DeliveryTx.readFeedEntries`. Entries have their current content, but the payload of the original event.
  *
- * It reads row by row, which is right only if nobody else commits meanwhile. If a parcel were joined between two reads, its event would
- * seem erased.
+ * It reads row by row, which is right only because nobody else commits in between. A parcel that is joined to another between two reads
+ * would look erased.
  */
 export async function readFeedEntries(
   session: Session,
@@ -36,7 +36,7 @@ export async function readFeedEntries(
   return { entries: feedEntriesOf(read), next: rows.at(-1)?.sequence ?? request.after, ended: rows.length < request.limit }
 }
 
-/** The push whose bytes are sent; null: a composed event is sent. */
+/** Returns the inbox id of the push whose bytes are sent; null: a composed event is sent. */
 function inboxIdOf(ref: number): number | null {
   const payload = decodePayloadRef(ref)
   return payload.kind === 'push' ? payload.inboxId : null

@@ -25,8 +25,8 @@ const markerOf = (path: string) => `${path}.marker`
 const logOf = (path: string) => `${path}-wal`
 
 /**
- * Creates the store's folder if it does not exist. The folder is closed to other users and synced, so that it survives a power cut. Folders
- * are created one at a time, because Node's own recursion never ends if no folder can be made, as in /proc.
+ * Creates the store's folder if it does not exist. Only the relay's user can open it, and it is synced to survive a power cut. Folders are
+ * created one at a time, because Node's own recursion never ends if no folder can be made, as in /proc.
  */
 export function makeFolder(folder: string): void {
   const path = resolve(folder)
@@ -42,7 +42,7 @@ function makeOne(folder: string): void {
   try {
     mkdirSync(folder, { mode: FOLDER_MODE })
   } catch (error) {
-    // Another relay may have made it at the same time.
+    // Another relay may have created the folder at the same time.
     if (systemCode(error) !== 'EEXIST' || !statSync(folder).isDirectory()) throw error
   }
 }
@@ -53,8 +53,8 @@ export function refuseIrregularFiles(path: string): void {
 }
 
 /**
- * Checks the database file before SQLite opens it, because SQLite would treat a missing or empty file as new and delete its WAL. Throws an error
- * with the remedy, and changes nothing.
+ * Checks the database file before SQLite opens it, because SQLite would treat a missing or empty file as new and delete its WAL. If the file
+ * is damaged, throws an error with the remedy, and changes nothing.
  */
 export function refuseDamage(path: string): void {
   const bytes = sizeOf(path)
@@ -93,9 +93,9 @@ export function leaveMarker(path: string): void {
 }
 
 /**
- * Rewrites the WAL with the same bytes and syncs it. After a failed sync the kernel marks the pages clean. They can be read, but are never
- * written to disk. If the process is killed then, SQLite trusts these pages at the next start. Rewriting makes them durable. Hold the write
- * lock.
+ * Rewrites the WAL with the same bytes and syncs it. Call it with the write lock. After a failed sync the kernel counts the pages as written,
+ * though they are only in memory and never reach the disk. After a restart of the process, SQLite would trust these pages. The rewriting makes
+ * them durable.
  */
 export function rewriteLog(path: string): void {
   if ((sizeOf(logOf(path)) ?? 0) === 0) return
@@ -113,7 +113,7 @@ export function rewriteLog(path: string): void {
   }
 }
 
-/** Turns a system error into an error that names the path, the cause and the remedy. Leaves any other error as it is. */
+/** Turns an error of the system into one that names the path, the cause and the remedy. Returns any other error as it is. */
 export function openingFailure(path: string, error: unknown): unknown {
   const code = systemCode(error)
   return code === null ? error : new Error(explain(path, isFull(path) ? 'ENOSPC' : code), { cause: error })
@@ -131,7 +131,7 @@ function explain(path: string, code: string): string {
   return `store: ${path} cannot be opened for writing: ${reasonOfCode(code)}. The relay's user must be able to write the file and its folder ${folder}.`
 }
 
-/** Whether the disk is full; a full disk shows up under many error codes. */
+/** Whether the disk is full. The code of an error does not tell, because a full disk causes many codes. */
 function isFull(path: string): boolean {
   try {
     return statfsSync(dirname(path)).bavail === 0
@@ -145,8 +145,8 @@ function sizeOf(path: string): number | null {
 }
 
 /**
- * Opens a database file for syncs and reads when it is first asked for; null: it could not be opened. The descriptor is never closed, because
- * closing any descriptor of a file drops all POSIX locks that the process holds on it.
+ * Makes a function that returns a file descriptor of a database file, for syncs and reads; null: the file could not be opened. The file is
+ * opened once and never closed, because closing any descriptor of a file drops all POSIX locks that the process has on it.
  */
 export function keepOpen(path: string): () => number | null {
   let file: number | null = null
@@ -160,7 +160,7 @@ export function keepOpen(path: string): () => number | null {
   }
 }
 
-/** Syncs the names in a folder. */
+/** Syncs a folder, so that the names of its files survive a power cut. */
 export function syncFolder(folder: string): void {
   const handle = openSync(folder, 'r')
   try {

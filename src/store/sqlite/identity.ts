@@ -3,14 +3,14 @@ import { stat } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
 import { systemCode } from '../../domain/errors.ts'
 
-/** The same maximum as Linux has. */
+/** The most symbolic links to follow, the same number as in Linux. */
 const LINKS_MAX = 40
-/** The suffixes of the files that SQLite keeps open. It goes on writing to them after they are deleted. */
+/** The suffixes of the files that SQLite keeps open. If they are deleted, SQLite goes on writing to them. */
 const OPEN_FILES = ['', '-wal', '-shm']
 
 /**
- * Resolves symbolic links to the store's file. The lock, the marker and the key take their names from that file, as SQLite's WAL does. So
- * every link leads to the same ones.
+ * Resolves symbolic links to the store's file. The names of the lock, the marker and the key begin with the name of that file, as does that
+ * of SQLite's WAL. So relays that use different links find the same lock.
  */
 export function followLinks(path: string): string {
   let file = path
@@ -36,7 +36,7 @@ export function refuseSecondName(path: string): void {
     throw new Error(`${names}, and a relay is already running on it under another, pid ${pid}. One store has one relay.`)
 }
 
-/** Returns the processes that hold a lock on a file, as the kernel reports them; null: the system does not report them. Only Linux does. */
+/** Returns the ids of the processes that have a lock on a file, as the kernel reports them; null: the system is not Linux and reports none. */
 export function holdersOf(inode: number): readonly number[] | null {
   try {
     const held = readFileSync('/proc/locks', 'utf8').matchAll(/(\d+) [0-9a-f]+:[0-9a-f]+:(\d+) /g)
@@ -53,7 +53,7 @@ export interface LostFile {
   readonly fate: 'gone' | 'replaced'
 }
 
-/** Checks that the open files are still the ones on disk. It notes each file when it first sees it. */
+/** Makes a function that finds an open file which is no longer the one on disk. It notes each file when it first sees it. */
 export function createIdentityCheck(path: string): () => Promise<LostFile | null> {
   const known = new Map<string, string>()
   return async () => {
@@ -68,7 +68,7 @@ export function createIdentityCheck(path: string): () => Promise<LostFile | null
   }
 }
 
-/** Null: the file or its folder does not exist. */
+/** Returns a text that identifies a file on this machine; null: the file or its folder does not exist. */
 export async function identityOf(file: string): Promise<string | null> {
   try {
     const { dev, ino } = await stat(file, { bigint: true })

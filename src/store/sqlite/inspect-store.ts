@@ -10,15 +10,16 @@ import { readMark } from './moving/move-mark.ts'
 import { STORE_SUFFIXES } from './permissions.ts'
 
 /**
- * The result of looking at a store. `new`: there is no store yet. `in_use`: a relay has it; the process is null if the system does not say.
+ * The state of a store. `new`: the store does not exist yet. `in_use`: a relay uses it. `pid`: the relay's process; null: the system does not
+ * report it.
  */
 export type InspectedStore =
   | { readonly state: 'new' | 'ready'; readonly path: string }
   | { readonly state: 'in_use'; readonly path: string; readonly pid: number | null }
 
 /**
- * Finds out whether a relay could open the store at `given`, without making, changing or migrating anything. It holds the lock for a
- * moment, and a relay that starts meanwhile waits for it. Throws an error that names the reason and what to do.
+ * Finds out whether a relay could open the store at `given`, without making, changing or migrating anything. It takes the store's lock for a
+ * moment; a relay that starts at that moment waits for the lock. If a relay could not open the store, throws the reason and what to do.
  */
 export function inspectSqlite(given: string): InspectedStore {
   const path = followLinks(given)
@@ -52,7 +53,7 @@ function refuseContent(path: string): void {
   }
 }
 
-/** The nearest folder of the path that exists already. */
+/** Returns the nearest folder above the path that exists already. */
 function nearestFolder(path: string): string {
   let folder = dirname(resolve(path))
   while (statSync(folder, { throwIfNoEntry: false }) === undefined && dirname(folder) !== folder) folder = dirname(folder)

@@ -8,8 +8,8 @@ import { FILE_MODE } from './permissions.ts'
 const KEY_BYTES = 32
 
 /**
- * The key that encrypts the secrets in a store if the config names none. It is in a file beside the store that only the file's owner can
- * read.
+ * Reads and makes the key that encrypts the secrets in a store if the config names no key. It is in a file beside the store, which only the
+ * file's owner can read.
  */
 export function keyFileBeside(storePath: string) {
   const path = `${storePath}.key`
@@ -41,7 +41,7 @@ export function keyFileBeside(storePath: string) {
   }
 }
 
-/** Syncs the key to disk before anything is encrypted with it. */
+/** Writes the key file and syncs it, so that nothing is encrypted with a key that a power cut destroys. */
 function write(path: string, text: string): void {
   const file = openSync(path, 'wx', FILE_MODE)
   try {

@@ -17,18 +17,18 @@ import {
 import type { Parcels } from '../write-verbs.ts'
 import { createParcelMemory } from './parcel-memory.ts'
 
-/** Size of each cache, in parcels and in identifiers. Together they take about 10 MB. */
+/** The size of the two caches: parcels in one, identifiers in the other. Together they take about 10 MB. */
 const REMEMBERED = 16_384
 
 /**
- * The writer's cache of parcels, so that the next event of a parcel needs no read. Call `forget` after every rollback, and when anything
- * else has changed parcels.
+ * The parcels within the writer's transactions, with a cache, so that the next event of a parcel needs no read. Call `forget` after every
+ * rollback, and when other code has changed parcels.
  */
 export interface KnownParcels extends Parcels {
   saveIdentifier(identifier: IdentifierState): void
   /** Inserts a parcel whose id is above `lastId`. */
   insert(state: ParcelState): void
-  /** The highest parcel id ever assigned. */
+  /** Returns the highest parcel id ever assigned. */
   lastId(): Promise<number>
   /** Notes a status that was the latest of a parcel. */
   noteStatus(status: string): void
@@ -88,7 +88,7 @@ export function createKnownParcels(session: Session): KnownParcels {
       return state
     },
     findMany,
-    // Nobody else writes before the transaction ends.
+    // No lock is needed: SQLite has only one writer.
     hold: findMany,
     save,
     saveMany(states) {
@@ -119,11 +119,11 @@ export function createKnownParcels(session: Session): KnownParcels {
   }
 }
 
-/** Caches to which parcel an identifier belongs. */
+/** Finds the parcel of an identifier, with a cache. */
 function createKnownIdentifiers(session: Session) {
   const identifiers = new LRUCache<string, IdentifierState>({ max: REMEMBERED })
 
-  /** Reads all identifiers that are not cached in one statement. */
+  /** Finds several identifiers. It reads those that are not cached in one statement. */
   async function findAll(values: readonly string[]): Promise<readonly IdentifierState[]> {
     const found = new Map<string, IdentifierState>()
     const unknown: string[] = []

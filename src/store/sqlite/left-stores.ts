@@ -1,10 +1,10 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
-/** The endings of files that belong to a store and are not counted as stores themselves. */
+/** The endings of files that belong to a store and are not stores themselves. */
 const REST = /-(?:wal|shm|journal)$|\.(?:key|tombstones)$/
 
-/** The paths of the stores that restores have left beside a store. Each still holds its old data. */
+/** Lists the paths of the stores that restores have left beside a store. Each of them still has its old data. */
 export function storesLeftBeside(path: string): readonly string[] {
   const start = `${basename(path)}.before-restore-`
   return readdirSync(dirname(path))
@@ -13,7 +13,7 @@ export function storesLeftBeside(path: string): readonly string[] {
     .map((name) => join(dirname(path), name))
 }
 
-/** Whether a store that a move has left behind may still be there. Only a file can be looked for; a database may be anywhere. */
+/** Whether a store that a move has left behind may still exist. A file is looked for. A database cannot be looked for, so it may exist. */
 export function mayHoldData(name: string): boolean {
   return name.startsWith('postgres://') || existsSync(name)
 }

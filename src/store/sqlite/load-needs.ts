@@ -16,7 +16,7 @@ export interface BatchSource {
 }
 
 /**
- * See `HistoryTx.loadNeeds`. Loads parcels and pushes first, because they show which other reads are not needed. Most parcels are cached.
+ * See `HistoryTx.loadNeeds`. Loads parcels (most of them from the cache) and pushes first, because they make some of the other reads needless.
  */
 export async function loadNeeds({ session, contents, known }: BatchSource, asked: Needs): Promise<Loaded> {
   const parcels = await known.findMany(asked.parcels)

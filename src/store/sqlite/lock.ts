@@ -3,7 +3,7 @@ import Database from 'better-sqlite3'
 import { holdersOf, identityOf } from './identity.ts'
 import { makeFile } from './permissions.ts'
 
-/** How long to wait for the lock, because a relay that is stopping needs a moment to release it. */
+/** How long to wait for the lock, in milliseconds. A relay that is stopping needs a moment to release it. */
 const PATIENCE_MS = 500
 
 export interface StoreLock {
@@ -12,7 +12,7 @@ export interface StoreLock {
   release(): void
 }
 
-/** Another process is the writer. */
+/** The error if another process is the writer of the store. */
 export class StoreInUse extends Error {
   override readonly name = 'StoreInUse'
   /** The process id of the other writer; null: this system does not report it. */
@@ -25,9 +25,9 @@ export class StoreInUse extends Error {
 }
 
 /**
- * Makes this process the only writer of the store at `path` until it ends. It locks another file, `{path}.lock`, which stays empty and is
- * never deleted. The kernel drops the lock when the process ends, so a kill -9 leaves no stale lock. The database's own locks do not help:
- * SQLite releases them between transactions, and readers must get in.
+ * Makes this process the only writer of the store at `path` until the process ends. It locks a separate file, `{path}.lock`, which stays
+ * empty and is never deleted. The kernel drops the lock when the process ends, so even `kill -9` leaves no stale lock. The database's own
+ * locks are not enough: SQLite releases them between transactions, and a lock that stayed would keep readers out.
  */
 export function lockStore(path: string): StoreLock {
   let held = lockFile(path, PATIENCE_MS)
@@ -52,7 +52,7 @@ function lockFile(path: string, patienceMs: number): { readonly db: Database.Dat
   makeFile(lockPath)
   const db = new Database(lockPath, { timeout: patienceMs })
   try {
-    // The file is never written to. A journal in memory creates no file beside it.
+    // Nothing is ever written to the file. With the journal in memory, SQLite creates no file beside it.
     db.pragma('journal_mode = MEMORY')
     db.exec('BEGIN EXCLUSIVE')
     const { dev, ino } = statSync(lockPath, { bigint: true })
@@ -64,7 +64,7 @@ function lockFile(path: string, patienceMs: number): { readonly db: Database.Dat
   }
 }
 
-/** Asks the kernel who holds the lock, because a pid in a file could be stale. Null: the kernel does not tell. */
+/** Asks the kernel which process has the lock, because a pid in a file could be stale. Null: the kernel does not tell. */
 function holderOf(lockPath: string): number | null {
   return holdersOf(statSync(lockPath).ino)?.[0] ?? null
 }

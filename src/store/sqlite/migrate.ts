@@ -11,7 +11,7 @@ export interface SqliteStep extends Migration {
   readonly backfill?: Backfill
 }
 
-/** From the first release on, only append: a released step never changes (0004). */
+/** Only append to this list: after the first release, a released step never changes (decision 0004). */
 const MIGRATIONS: Readonly<Record<string, SqliteStep>> = {
   '0001-schema': schema,
 }
@@ -19,16 +19,16 @@ const MIGRATIONS: Readonly<Record<string, SqliteStep>> = {
 /** The name of the first step in versions before the first release. */
 const UNRELEASED = '0001-initial'
 
-/** Names a setting, which exists while a backfill is going on and holds the name of its step. */
+/** The setting with the name of the step whose backfill is under way. Without a backfill the setting does not exist. */
 const BACKFILLING = 'backfilling'
 
 /**
- * Brings a database up to date. Its steps are taken in one transaction, all or none, up to a step with a backfill.
+ * Brings a database up to date. All missing steps, up to one with a backfill, are taken together in one transaction.
  *
- * A backfill runs in batches, each in a transaction. A relay that was killed continues after the last batch, and the write-ahead log stays
- * small.
+ * A backfill runs in batches, each in a transaction, so that the WAL stays small. If the relay is killed, the next start continues after the
+ * last batch.
  *
- * Refuses a database of a newer version, and leaves it unchanged.
+ * Throws for a database of a newer version, and leaves it unchanged.
  */
 export async function migrate(db: Database.Database, migrations: Readonly<Record<string, SqliteStep>> = MIGRATIONS): Promise<void> {
   // Do not destroy this Kysely, because that would close the database.
@@ -45,7 +45,7 @@ export async function migrate(db: Database.Database, migrations: Readonly<Record
   }
 }
 
-/** Kysely's migrator takes no lock on SQLite, so this takes the write lock before it works. */
+/** Runs work in a transaction that takes the write lock first. Kysely's migrator itself takes no lock on SQLite. */
 async function inTransaction<T>(db: Kysely<unknown>, work: () => Promise<T>): Promise<T> {
   await sql`BEGIN IMMEDIATE`.execute(db)
   try {
@@ -58,7 +58,7 @@ async function inTransaction<T>(db: Kysely<unknown>, work: () => Promise<T>): Pr
   }
 }
 
-/** Does a batch of the backfill that is going on, or takes the next steps. Returns whether nothing is left to do. */
+/** Runs one batch of the backfill that is under way, or takes the next steps. Returns whether everything is done. */
 async function advance(db: Kysely<unknown>, migrations: Readonly<Record<string, SqliteStep>>): Promise<boolean> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ ...migrations }) } })
   const pending = (await migrator.getMigrations()).filter(({ executedAt }) => executedAt === undefined).map(({ name }) => name)

@@ -1,10 +1,10 @@
-/** A part of a buffer, from its first byte to the one after its last. */
+/** A part of a buffer. `from`: its first byte. `to`: the byte after its last. */
 export interface Part {
   readonly from: number
   readonly to: number
 }
 
-/** A page in a buffer. `head`: the length of the file's header, which stands before the first page's own header. */
+/** A page in a buffer. `head`: the length of the file's header if it begins the page, as in the first page of a file; otherwise 0. */
 export interface Page extends Part {
   readonly head: number
 }
@@ -19,9 +19,9 @@ const CONTENT_START = 5
 const FREEBLOCK_BYTES = 4
 
 /**
- * The parts of a page that SQLite does not use: the gap between the pointers to cells and the cells, and the free blocks among the cells.
- * When SQLite moves cells to other pages, it leaves copies in the gap, even with `secure_delete`. Other pages than b-tree pages have no
- * such parts: an overflow page is written whole, and a free page is overwritten.
+ * Finds the parts of a page that SQLite does not use: the gap between the pointers to cells and the cells, and the free blocks among the
+ * cells. When SQLite moves cells to other pages, it leaves copies in the gap, even with `secure_delete`. Only b-tree pages have unused parts:
+ * an overflow page is written whole, and a free page is overwritten.
  */
 export function unusedParts(bytes: Buffer, { from, to, head }: Page): readonly Part[] {
   const header = from + head
@@ -43,7 +43,7 @@ export function unusedParts(bytes: Buffer, { from, to, head }: Page): readonly P
   return parts
 }
 
-/** The rest of a page: all bytes that `unusedParts` leaves. */
+/** Finds the rest of a page: all bytes that are not in `unusedParts`. */
 export function usedParts(bytes: Buffer, page: Page): readonly Part[] {
   const used: Part[] = []
   let from = page.from
@@ -55,10 +55,10 @@ export function usedParts(bytes: Buffer, page: Page): readonly Part[] {
   return used
 }
 
-/** A word to search for: ASCII letters in upper case, and digits. */
+/** A word to search for: upper-case ASCII letters and digits. */
 export interface SoughtWord {
   readonly word: string
-  /** Whether the word counts only between bytes that are no letters or digits. */
+  /** Whether the word counts only as a whole word, so that no letter or digit is next to it. */
   readonly isWhole: boolean
 }
 
@@ -66,13 +66,13 @@ interface Pattern extends SoughtWord {
   readonly bytes: Buffer
 }
 
-/** The number of first bytes by which words are looked up. A shorter word cannot be searched for. */
+/** Words are looked up by this many of their first bytes. A shorter word cannot be searched for. */
 const KEY_BYTES = 4
-/** Upper case for ASCII letters, and every other byte as it is. */
+/** Maps each byte to itself, but a lower-case ASCII letter to its upper case. */
 const UPPER = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 0x61 && byte <= 0x7a ? byte - 0x20 : byte))
 const FILTER_BITS = 18
 
-/** Which entry of the filter belongs to the first bytes of a word. */
+/** Returns the index in the filter for the first bytes of a word. */
 const slotOf = (key: number) => Math.imul(key, 0x9e3779b1) >>> (32 - FILTER_BITS)
 
 function isWordByte(byte: number): boolean {
@@ -80,7 +80,7 @@ function isWordByte(byte: number): boolean {
   return (upper >= 0x30 && upper <= 0x39) || (upper >= 0x41 && upper <= 0x5a)
 }
 
-/** Searches bytes for many words at once, whatever the case of their letters. More words hardly make it slower. */
+/** Makes a function that searches bytes for many words at once, whatever the case of their letters. More words hardly make it slower. */
 export function createWordSearch(words: readonly SoughtWord[]): (bytes: Buffer, part: Part, onFound: (word: string) => void) => void {
   const filter = new Uint8Array(1 << FILTER_BITS)
   const byKey = new Map<number, Pattern[]>()

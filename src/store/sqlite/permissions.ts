@@ -24,7 +24,7 @@ export function makeFile(path: string): void {
   }
 }
 
-/** Closes a new folder to other users. */
+/** Makes a new folder inaccessible to other users. */
 export function closeFolder(folder: string): void {
   chmodSync(folder, FOLDER_MODE)
 }

@@ -14,7 +14,7 @@ export interface SearchResult {
 }
 
 export interface FileSearch {
-  /** Resolves with the number of places in unused parts of the file where an erased word stands. Rejects if the file cannot be read. */
+  /** Counts the occurrences of erased words in unused parts of the file. Rejects if the file cannot be read. */
   search(words: ErasedWords): Promise<number>
   /** Ends the search that is under way, which then rejects. */
   close(): Promise<void>

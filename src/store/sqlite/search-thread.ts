@@ -11,7 +11,7 @@ const FILE_HEADER_BYTES = 100
 /** Offsets in the header of the file. */
 const PAGE_SIZE = 16
 const RESERVED = 20
-/** The threads that take pushes and answer requests have a higher priority. */
+/** The priority of this thread. It is lower than that of the threads that receive pushes and answer requests. */
 const NICENESS = 10
 
 /** Searches the file of a store for words that were erased, while the store goes on writing to the file. */
@@ -23,7 +23,7 @@ const [pageBytes, usableBytes] = readSizes()
 const fileBytes = fstatSync(file).size
 parentPort.postMessage({ leftovers: countLeftovers() } satisfies SearchResult)
 
-/** Linux has a priority for each thread. On other systems the priority stays as it is. */
+/** Lowers the priority of this thread. Only Linux has a priority for each thread, so on other systems nothing changes. */
 function beNice(): void {
   try {
     setPriority(Number(basename(readlinkSync('/proc/thread-self'))), NICENESS)
@@ -39,8 +39,8 @@ function readSizes(): readonly [number, number] {
 }
 
 /**
- * Counts where erased words stand in unused parts of pages. A word of an erased text counts only if it stands in no used part, because most
- * words of texts belong to other parcels too.
+ * Counts the occurrences of erased words in unused parts of pages. A word of an erased text is ignored if a used part has it too, because
+ * most words of texts are also in the texts of other parcels.
  */
 function countLeftovers(): number {
   const isIdentifier = new Set(identifiers)
@@ -55,7 +55,7 @@ function countLeftovers(): number {
   return leftovers
 }
 
-/** Counts the words in the unused parts of all pages. */
+/** Counts the words in the unused parts of all pages. A word that is not found is absent. */
 function searchUnused(words: readonly SoughtWord[]): ReadonlyMap<string, number> {
   const search = createWordSearch(words)
   const found = new Map<string, number>()
@@ -67,14 +67,14 @@ function searchUnused(words: readonly SoughtWord[]): ReadonlyMap<string, number>
   }
   for (const { bytes, page, at } of pagesOfFile()) {
     if (searchPage(bytes, page).length === 0) continue
-    // While SQLite writes a page, a reader may see half of it. So only words that a second look finds too are counted.
+    // While SQLite writes a page, a reader may see half of the new page and half of the old one. So count only what a second read finds too.
     readSync(file, again, 0, pageBytes, at)
     for (const word of searchPage(again, { ...page, from: 0, to: usableBytes })) found.set(word, (found.get(word) ?? 0) + 1)
   }
   return found
 }
 
-/** Removes the words that stand in used parts of pages. */
+/** Removes the words that are in used parts of pages. */
 function dropLiving(words: Set<string>): void {
   const search = createWordSearch([...words].map((word) => ({ word, isWhole: true })))
   for (const { bytes, page } of pagesOfFile()) {

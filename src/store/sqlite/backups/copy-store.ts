@@ -2,22 +2,22 @@ import { close, fdatasync, open, rmSync } from 'node:fs'
 import type Database from 'better-sqlite3'
 import type { StoreCopier } from '../../../flow/admin/backups/backup-ports.ts'
 
-/** How long one step may take, in milliseconds. Everything that needs the writer waits for it. */
+/** How long one step may take, in milliseconds. Everything that needs the writer waits for the step. */
 const STEP_MS = 0.5
-/** A rest lasts this many times as long as the step before it. Shorter rests doubled the latency of pushes (0029). */
+/** A rest lasts this many times as long as the step before it. Shorter rests doubled the latency of pushes (decision 0029). */
 const REST = 4
 const PAGES = { min: 16, max: 512 }
-/** How often the copy is synced. The writer waits for the sync at the end, and earlier syncs make that one short. */
+/** How often the copy is synced to disk. The writer waits for the last sync, and earlier syncs leave little for it to do. */
 const SYNC_EVERY_MS = 100
-/** During a rest the driver keeps asking how many pages to copy next. Each answer waits for this long. A longer wait would hold up pushes. */
+/** During a rest the driver keeps asking how many pages to copy. Each answer (none) is delayed by this long. A longer delay would delay pushes. */
 const NAP_MS = 0.2
 const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 
 /**
- * Copies the store page by page, in steps of half a millisecond with longer rests between them.
+ * Makes a copier of the store. It copies in steps of half a millisecond, with longer rests between the steps.
  *
- * The copy uses the writer's own connection. SQLite then adds to the copy whatever the writer changes meanwhile; if another connection
- * wrote, it would start over. The copy never keeps the WAL from being checkpointed (0029).
+ * The copy uses the writer's own connection, because SQLite then adds to the copy whatever the writer changes. If another connection wrote
+ * during the copy, SQLite would start over. The copy never keeps the WAL from being checkpointed (decision 0029).
  */
 export function createStoreCopier(db: Database.Database, monotonic: () => number = () => performance.now()): StoreCopier {
   let running: { done: number; total: number; isStopped: boolean } | null = null
@@ -66,12 +66,12 @@ export function removeCopy(file: string): void {
   for (const path of copyFiles(file)) rmSync(path, { force: true })
 }
 
-/** A copy, and the files that SQLite may have left beside it. */
+/** Lists the paths of a copy and of the files that SQLite may have left beside it. */
 export function copyFiles(file: string): readonly string[] {
   return ['', '-journal', '-wal', '-shm'].map((suffix) => `${file}${suffix}`)
 }
 
-/** Returns how many pages the next step copies. It aims at steps of `STEP_MS`, by how long the last step took. 0: the copy rests. */
+/** Makes a function that returns how many pages the next step copies, so that it takes about `STEP_MS`, as the last step shows. 0: rest. */
 function createPace(monotonic: () => number): () => number {
   let pages = PAGES.min
   let begunMs: number | null = null
@@ -88,7 +88,7 @@ function createPace(monotonic: () => number): () => number {
       Atomics.wait(NEVER, 0, 0, NAP_MS)
       return 0
     }
-    // The driver copies these pages when the event loop next runs what is queued with setImmediate. Queue the clock's start right before it.
+    // The driver copies these pages in a callback of setImmediate. This callback runs right before that one, and notes the time.
     setImmediate(() => {
       begunMs = monotonic()
     })
@@ -96,7 +96,7 @@ function createPace(monotonic: () => number): () => number {
   }
 }
 
-/** Syncs a file repeatedly, off this thread. It ignores a failure, because then the sync at the end fails too. */
+/** Syncs a file repeatedly, without blocking this thread. A failure is ignored, because the sync at the end of the copy fails too then. */
 function syncOften(file: string): { stop(): void } {
   let handle: number | null = null
   let isBusy = false

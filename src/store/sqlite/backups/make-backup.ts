@@ -27,8 +27,8 @@ import { lastSequenceIn, proveTable, relayIdIn, storedTables, writeManifest } fr
 const CHUNK_BYTES = 4 * 1024 * 1024
 
 /**
- * Proves a copy of the store a table at a time, adds the manifest, and moves the copy to the folder of backups. There it has the name of an
- * incomplete backup until it is whole and synced. If this ends early or throws, it leaves nothing behind.
+ * Makes a backup from a copy of the store: checks the copy table by table, adds the manifest, and moves the copy to the folder of backups.
+ * In the folder it has the name of an incomplete backup until it is whole and synced. If this is ended early or throws, it removes the copy.
  */
 export function* makeBackup(order: BackupOrder): Generator<BackupProgress, PlacedBackup> {
   try {
@@ -72,7 +72,7 @@ function* proveCopy({ copy, name, madeAtMs, version, keys, sequence }: BackupOrd
   }
 }
 
-/** Returns the size of the backup. */
+/** Moves the copy and its key to the folder of backups. Returns the size of the backup in bytes. */
 function* place({ copy, name, directory, keyFile }: BackupOrder): Generator<BackupProgress, number> {
   const [file, key] = [fileOf(directory, name), keyFileOf(directory, name)]
   const bytes = statSync(copy).size
@@ -102,7 +102,7 @@ function refuseTaken(file: string): void {
   if (existsSync(file)) throw new Error(`${file} is there already`)
 }
 
-/** Moves a file and syncs it: it renames the file within a disk, and copies it to another disk. */
+/** Moves a file and syncs it. On the same disk it renames the file; to another disk it copies it. */
 function* bring(from: string, to: string, bytes: number): Generator<BackupProgress, void> {
   try {
     renameSync(from, to)
@@ -128,7 +128,7 @@ function* bring(from: string, to: string, bytes: number): Generator<BackupProgre
   }
 }
 
-/** Refuses before the disk of the folder is full, because other programs may use that disk too. */
+/** Throws if the disk of the folder has no room for the file. Otherwise the copy would fill the disk, which other programs may use too. */
 function refuseLittleRoom(file: string, bytes: number): void {
   const { bavail, bsize } = statfsSync(dirname(file))
   if (bavail * bsize < bytes) throw new Error(`the folder has no room: the backup takes ${bytes} bytes, and ${bavail * bsize} are free`)

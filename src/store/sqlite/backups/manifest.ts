@@ -4,7 +4,7 @@ import { type BackupManifest, parseManifest } from '../../../domain/admin/backup
 /** The table that holds the manifest. Backups have it, stores do not. */
 export const MANIFEST_TABLE = 'backup_manifest'
 
-/** Reads the manifest; null: the file has none, so it is no backup. */
+/** Reads the manifest of a backup; null: the file has no manifest, so it is no backup. */
 export function readManifest(db: Database.Database): BackupManifest | null {
   const isThere = db.prepare<[string]>("select 1 from sqlite_schema where type = 'table' and name = ?").get(MANIFEST_TABLE) !== undefined
   const text = isThere ? db.prepare<[], string>(`select json from ${MANIFEST_TABLE}`).pluck().get() : undefined
@@ -16,7 +16,7 @@ export function writeManifest(db: Database.Database, manifest: BackupManifest): 
   db.prepare(`insert into ${MANIFEST_TABLE} (json) values (?)`).run(JSON.stringify(manifest))
 }
 
-/** The tables of a store, without those of SQLite and without the manifest. */
+/** Lists the tables of a store, except the manifest and the tables that SQLite maintains. */
 export function storedTables(db: Database.Database): readonly string[] {
   return db
     .prepare<[string], string>(
@@ -26,20 +26,20 @@ export function storedTables(db: Database.Database): readonly string[] {
     .all(MANIFEST_TABLE)
 }
 
-/** Proves that a table and its indexes are whole, and counts its rows. Throws if they are not. */
+/** Checks a table and its indexes, and counts the rows. Throws if the table or an index is damaged. */
 export function proveTable(db: Database.Database, table: string): number {
   const found = db.prepare<[], string>(`pragma integrity_check("${table}")`).pluck().all()
   if (found.length !== 1 || found[0] !== 'ok') throw new Error(`the table ${table} is damaged: ${found.slice(0, 3).join('; ')}`)
   return Number(db.prepare(`select count(*) from "${table}"`).pluck().get())
 }
 
-/** The id of the relay that wrote a store; empty: that relay has never sent an event. */
+/** Reads the id of the relay that wrote a store; empty: that relay has never sent an event. */
 export function relayIdIn(db: Database.Database): string {
   const value = db.prepare<[], Buffer>("select value from setting where name = 'relay-id'").pluck().get()
   return value === undefined ? '' : Buffer.from(value).toString('hex')
 }
 
-/** The last number of the feed. */
+/** Reads the last sequence that a store has assigned. */
 export function lastSequenceIn(db: Database.Database): number {
   return Number(db.prepare("select cast(value as text) from setting where name = 'sequence'").pluck().get() ?? 0)
 }

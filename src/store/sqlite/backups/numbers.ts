@@ -1,10 +1,10 @@
 import type Database from 'better-sqlite3'
 import { lastSequenceIn } from './manifest.ts'
 
-/** The tables whose ids appear elsewhere, so that an id must never be given again. */
+/** The tables whose ids appear in other places, so that no id may be assigned twice. */
 const NUMBERED = ['parcel', 'inbox', 'endpoint', 'delivery', 'job'] as const
 
-/** The highest numbers that a store has given. */
+/** The highest numbers that a store has assigned. */
 export interface GivenNumbers extends Readonly<Record<(typeof NUMBERED)[number], number>> {
   readonly sequence: number
 }
@@ -14,7 +14,7 @@ export function numbersIn(db: Database.Database): GivenNumbers {
   const lastOf = (table: string) =>
     Math.max(number(`select seq from sqlite_sequence where name = '${table}'`), number(`select max(id) from ${table}`))
   return {
-    // If somebody has changed the store by hand, its rows may hold higher numbers than its counters.
+    // If somebody has changed the store by hand, its rows may have higher numbers than its counters.
     sequence: Math.max(lastSequenceIn(db), number('select max(sequence) from feed'), number('select max(sequence) from delivery')),
     parcel: lastOf('parcel'),
     inbox: lastOf('inbox'),
@@ -24,7 +24,7 @@ export function numbersIn(db: Database.Database): GivenNumbers {
   }
 }
 
-/** The higher number of each kind. */
+/** Returns the higher number of each kind. */
 export function highest(a: GivenNumbers, b: GivenNumbers): GivenNumbers {
   const of = (name: keyof GivenNumbers) => Math.max(a[name], b[name])
   return {

@@ -27,11 +27,11 @@ export interface RestoreOrder {
   readonly file: string
   /** The path of the store, which may be missing. */
   readonly store: string
-  /** The highest sequence that any reader or endpoint has seen; null: it is read from the store that is replaced. */
+  /** The highest sequence that any reader or endpoint has seen; null: the store that is replaced tells it. */
   readonly last: number | null
-  /** The file with the tombstones, if it is not beside the store; null: it is there, or nothing was ever erased. */
+  /** A file with the tombstones, if none is beside the store; null: there is one beside the store, or nothing was ever erased. */
   readonly tombstones: string | null
-  /** The operator says that nothing was erased since the backup, or that what was erased may come back. Needed only if the tombstones are gone. */
+  /** Whether the operator says that nothing was erased since the backup, or that it may come back. Needed only if the tombstones are lost. */
   readonly forgetsErasures: boolean
   /** Whether a store that is newer than the backup may be replaced. */
   readonly isConfirmed: boolean
@@ -41,8 +41,8 @@ export interface RestoreOrder {
 
 export interface RestorePorts {
   /**
-   * Proves that the secrets in the backup can be opened. `keyFile`: the key that lies beside the backup, or beside the store. `tombstoneKey`: the sealed key
-   * of the tombstones; null: nothing was erased. Throws if they cannot, unless the operator restores without keys.
+   * Checks that the secrets in the backup can be decrypted. Throws if not, unless the operator restores without keys. `keyFile`: the key from
+   * the file beside the backup. `tombstoneKey`: the encrypted key of the tombstones; null: nothing was erased. `...Before`: of the old store.
    */
   readonly proveKeys: (keys: {
     readonly sealed: readonly SealedEndpoint[]
@@ -52,25 +52,25 @@ export interface RestorePorts {
     readonly tombstoneKey: string | null
     readonly manifest: BackupManifest
   }) => Promise<ProvedKeys>
-  /** Called for each step, for a person who waits. */
+  /** Tells the person who waits which step begins. */
   readonly onStep: (step: string) => void
 }
 
-/** Which secrets of a backup cannot be used any more. */
+/** The secrets of a backup that cannot be used any more. */
 export interface ProvedKeys {
   /** The names of endpoints whose key in the backup differs from the key that signs their deliveries now. */
   readonly otherKeys: readonly string[]
-  /** The names of endpoints whose key in the backup cannot be opened. */
+  /** The names of endpoints whose key in the backup cannot be decrypted. */
   readonly lostKeys: readonly string[]
-  /** Whether the key of the tombstones cannot be opened. Then nobody can tell what the tombstones stand for, so they are dropped. */
+  /** Whether the key of the tombstones cannot be decrypted. Nobody can tell then which identifiers were erased, so the tombstones are dropped. */
   readonly isTombstoneKeyLost: boolean
 }
 
-/** An endpoint whose key is kept in the store. */
+/** An endpoint whose keys are in the store, encrypted. */
 export interface SealedEndpoint {
   readonly id: string
   readonly name: string
-  /** Each of its encrypted keys, the current one first. */
+  /** The endpoint's encrypted keys, the current one first. */
   readonly keys: readonly string[]
 }
 
@@ -82,9 +82,9 @@ export type Restored =
     >)
 
 /**
- * Replaces a store by a backup, while no relay uses the store. The backup is proved, copied beside the store, and given new numbers. Then
- * the files are renamed, and the old store is kept. If an earlier restore was interrupted while it renamed files, this finishes that one
- * instead.
+ * Replaces a store by a backup, while no relay uses the store. First it checks the backup, copies it beside the store, and raises the copy's
+ * counters. Then it renames the files, and keeps the old store under another name. If an earlier restore was interrupted while it renamed
+ * files, this finishes the earlier one instead.
  */
 export async function restoreBackup(order: RestoreOrder, ports: RestorePorts): Promise<Restored> {
   const path = followLinks(order.store)
@@ -141,7 +141,7 @@ interface InspectedBackup {
   readonly tombstones: KeptTombstones
 }
 
-/** Proves that a file is a whole backup: it checks each table with its indexes, and compares its rows with the manifest. */
+/** Checks that a file is a whole backup. Checks each table with its indexes, and compares the number of rows with the manifest. */
 function inspectBackup(file: string): InspectedBackup {
   const found = statSync(file, { throwIfNoEntry: false })
   if (found === undefined) throw new Error(`${file} does not exist`)
@@ -162,7 +162,7 @@ function inspectBackup(file: string): InspectedBackup {
 
 interface OldStore {
   readonly numbers: GivenNumbers
-  /** The stored facts about the carrier that must stay: the calls of the day, and pauses. */
+  /** What the old store knows about the carrier and must not be lost, such as the calls of the day and pauses; null: nothing. */
   readonly carrier: Uint8Array | null
   readonly sealed: readonly SealedEndpoint[]
   /** How many deliveries with sequences above those of the backup were accepted. */
@@ -172,7 +172,7 @@ interface OldStore {
 
 const DELIVERED = 2
 
-/** Reads the store that is replaced; null: there is no store, or it cannot be read. */
+/** Reads the store that is replaced; null: the store does not exist or cannot be read. */
 function inspectOld(path: string, sequence: number): OldStore | null {
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return null
   try {
@@ -194,7 +194,7 @@ function inspectOld(path: string, sequence: number): OldStore | null {
   }
 }
 
-/** Reads the tombstones in a store. A store of an early version has none. */
+/** Reads the tombstones in a store. The store of an early version has no table for them. */
 function tombstonesIn(db: Database.Database): KeptTombstones {
   if (!storedTables(db).includes('tombstone')) return { sealedKey: null, tombstones: [] }
   const sealed = db.prepare<[string], Buffer>('select value from setting where name = ?').pluck().get(TOMBSTONE_KEY)
@@ -206,8 +206,8 @@ function tombstonesIn(db: Database.Database): KeptTombstones {
 }
 
 /**
- * Finds the tombstones of what was erased since the backup. The relay erases it again when it starts, before it serves. `keep` puts them beside the
- * store. Null: nobody knows whether anything was erased.
+ * Finds the tombstones of what was erased since the backup. When the relay starts, it repeats these erasures before it serves. `keep` writes
+ * the tombstones to the file beside the store. Null: nobody knows whether anything was erased.
  */
 function findTombstones(
   path: string,
@@ -240,7 +240,7 @@ interface Preparing extends Pick<ProvedKeys, 'isTombstoneKeyLost'> {
   readonly manifest: BackupManifest
 }
 
-/** Turns the copy of a backup into a store that goes on after the one that it replaces. */
+/** Turns the copy of a backup into a store whose numbers continue after those of the store that it replaces. */
 async function prepare(file: string, { order, before, manifest, isTombstoneKeyLost }: Preparing): Promise<RestoreRecord> {
   const { nowMs, last } = order
   const db = new Database(file, { fileMustExist: true })
@@ -277,9 +277,9 @@ async function prepare(file: string, { order, before, manifest, isTombstoneKeyLo
 }
 
 /**
- * The numbers from which the counters continue. The highest ids of a lost store are not known. A row with an id is nearly always written
- * together with an event of the feed, so no id is assumed to be higher than the last sequence. An event has a delivery for each endpoint,
- * so the ids of deliveries may be that many times higher.
+ * Returns the numbers from which the counters continue. `endpoints`: how many there are, if the replaced store is lost, so that its highest
+ * ids are not known; null: they are known. A row with an id is nearly always written together with an event of the feed, so no id is assumed
+ * to be higher than the last sequence. An event has a delivery for each endpoint, so for deliveries the sequence is multiplied.
  */
 function after(given: GivenNumbers, endpoints: number | null): GivenNumbers {
   const sequence = nextMultiple(given.sequence)
@@ -289,7 +289,7 @@ function after(given: GivenNumbers, endpoints: number | null): GivenNumbers {
   return { sequence, parcel: next(parcel), inbox: next(inbox), endpoint: next(endpoint), delivery: queued, job: next(job) }
 }
 
-/** Removes the traces of a move that was going on when the backup was made. */
+/** Removes what a move had added to the store if one was under way when the backup was made. */
 function endMove(db: Database.Database): void {
   if (readMark(db) === null) return
   dropMoveParts(db)
@@ -297,21 +297,21 @@ function endMove(db: Database.Database): void {
 }
 
 /**
- * Counts no push as missed, because the replaced store may have received it. Makes all polls due at once, to fetch what such pushes
- * brought.
+ * Drops all expected pushes, so that none is counted as missed: the replaced store may have received them. Makes all polls due at once, to
+ * fetch what those pushes brought.
  */
 function expectNothing(db: Database.Database, nowMs: number): void {
   db.exec('delete from expected_push')
   db.prepare('update parcel set next_poll_at_ms = ? where next_poll_at_ms > ?').run(nowMs, nowMs)
 }
 
-/** Without its key a tombstone stands for nothing, and a relay would not start with it. */
+/** Deletes tombstones whose key is lost. Nobody can tell which identifiers they stand for, and a relay would not start with them. */
 function dropTombstones(db: Database.Database): void {
   db.exec('delete from tombstone')
   db.prepare('delete from setting where name = ?').run(TOMBSTONE_KEY)
 }
 
-/** Ends the job of this backup, which was under way when the store was copied. */
+/** Marks the job that made this backup as done. It was still under way when the store was copied. */
 function endBackups(db: Database.Database, nowMs: number): void {
   db.prepare("update job set state = 'done', ended_at_ms = ? where kind = 'backup' and ended_at_ms is null").run(nowMs)
 }
@@ -338,7 +338,7 @@ function sealedIn(db: Database.Database): readonly SealedEndpoint[] {
     )
     .all()
   return rows.map(({ id, name, sealed_keys }) => {
-    // The codec of endpoints wrote this, so its shape is certain.
+    // The codec of endpoints wrote this JSON, so its shape is certain.
     const keys = JSON.parse(sealed_keys) as Record<'current', string> & Record<'next' | 'previous', { sealed: string } | null | undefined>
     return { id: String(id), name, keys: [keys.current, keys.next?.sealed, keys.previous?.sealed].filter((key) => typeof key === 'string') }
   })
@@ -357,7 +357,7 @@ function reading<T>(file: string, look: (db: Database.Database) => T): T {
   }
 }
 
-/** Reads a key file; null: there is none. */
+/** Reads a key file; null: the file does not exist. */
 function keyIn(file: string): Buffer | null {
   return existsSync(file) ? Buffer.from(readRegular(file).toString().trim(), 'base64') : null
 }

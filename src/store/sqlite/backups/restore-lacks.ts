@@ -1,9 +1,9 @@
 import { basename } from 'node:path'
 
-/** Collects everything that an operator must still provide, so that one error names it all. A restore is usually urgent. */
+/** Collects everything that an operator must still provide, so that one error names all of it. A restore is usually urgent. */
 export interface Lacks {
   note(lack: string): void
-  /** Adds the message of an error, if something is lacking already; otherwise throws the error as it is. */
+  /** If something is lacking already, adds the message of an error. Otherwise throws the error as it is. */
   noteError(error: unknown): void
   isEmpty(): boolean
   refusal(): Error

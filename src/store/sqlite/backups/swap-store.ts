@@ -3,11 +3,11 @@ import { dirname } from 'node:path'
 import { leaveMarker, syncFolder } from '../file.ts'
 import { FILE_MODE } from '../permissions.ts'
 
-/** The files that hold the data of a store. */
+/** The suffixes of the files that hold the data of a store. */
 const DATA = ['', '-wal', '-shm', '-journal']
 /** While this file exists, the files of a store are being replaced, and no relay opens the store. */
 const markOf = (path: string) => `${path}.restoring`
-/** The names of the prepared store and of its key. They will replace the files in use. */
+/** The names of the store that a restore has prepared, and of its key. These files then replace those in use. */
 export const preparedOf = (path: string) => `${path}.restored`
 export const preparedKeyOf = (path: string) => `${path}.restored.key`
 
@@ -20,8 +20,8 @@ export function refuseHalfRestored(path: string): void {
 }
 
 /**
- * Replaces a store by the prepared one, and keeps the old store beside it under another name. If this is interrupted, `finishSwap` finishes
- * it. Returns the name of the old store; null: there was none.
+ * Replaces a store by the prepared one, and keeps the old store beside it under another name. If this is interrupted, a later call of
+ * `finishSwap` completes it. Returns the new name of the old store; null: there was no old store.
  */
 export function swapStore(path: string, ending: string): string | null {
   const mark = openSync(markOf(path), 'w', FILE_MODE)
@@ -36,14 +36,14 @@ export function swapStore(path: string, ending: string): string | null {
 }
 
 /**
- * Finishes a restore that was interrupted while it replaced the files. Returns null if there was no such restore. `aside`: the name of the
- * old store; null: there was none.
+ * Finishes a restore that was interrupted while it replaced the files. Returns null if no restore was interrupted. `aside`: the new name of
+ * the old store; null: there was no old store.
  */
 export function finishSwap(path: string): { readonly aside: string | null } | null {
   if (!existsSync(markOf(path))) return null
   const mark = readFileSync(markOf(path), 'utf8')
   if (!mark.endsWith('\n')) {
-    // The restore was killed while it wrote the mark, so it has renamed nothing yet.
+    // The restore was killed while it wrote the mark, before it renamed anything.
     rmSync(markOf(path))
     return null
   }
@@ -69,12 +69,12 @@ function moveAside(from: string, to: string): void {
   if (existsSync(from) && !existsSync(to)) renameSync(from, to)
 }
 
-/** Removes a prepared store that an earlier restore has not used. */
+/** Removes the prepared store of an earlier restore that failed. */
 export function removePrepared(path: string): void {
   for (const left of [preparedOf(path), `${preparedOf(path)}-journal`, preparedKeyOf(path)]) rmSync(left, { force: true })
 }
 
-/** The ending of the name under which a replaced store is kept. No other store has it, even if two restores fall into one second. */
+/** Makes the ending of the name for a replaced store. It is unused so far, even if there are two restores within one second. */
 export function asideEnding(path: string, nowMs: number): string {
   const ending = `before-restore-${new Date(nowMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`
   return existsSync(`${path}.${ending}`) ? asideEnding(path, nowMs + 1000) : ending

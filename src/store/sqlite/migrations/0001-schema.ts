@@ -3,7 +3,7 @@ import type { Migration } from 'kysely/migration'
 
 /**
  * Times are epoch milliseconds (`_at_ms`), flags are 0 or 1. `store/schema.ts` explains each column. An id is AUTOINCREMENT if it must not
- * be given again after its row is deleted, because the feed, the audit trail or a client may still name it.
+ * be reused after its row is deleted, because the feed, the audit trail or a client may still refer to it.
  */
 const HISTORY = `
 create table setting (name text primary key, value blob not null);

@@ -4,7 +4,7 @@ import { LEFT_STORES } from '../../moving/left-stores.ts'
 import { decodeMark, encodeMark, MARK_COLUMNS, MARK_TABLE, type MarkRow, type MoveMark } from '../../moving/move-mark.ts'
 import { keyOf, MOVED_TABLES, type MovedTable } from '../../moving/moved-tables.ts'
 
-/** Reads the mark of a move; null: there is none. */
+/** Reads the mark of a move; null: the store has no mark. */
 export function readMark(db: Database.Database): MoveMark | null {
   const isThere = db.prepare<[string]>("select 1 from sqlite_schema where type = 'table' and name = ?").get(MARK_TABLE) !== undefined
   const row = isThere ? db.prepare<[], MarkRow>(`select ${MARK_COLUMNS} from ${MARK_TABLE}`).get() : undefined
@@ -22,12 +22,12 @@ export function dropMark(db: Database.Database): void {
   db.exec(`drop table if exists ${MARK_TABLE}`)
 }
 
-/** The name of the table that keeps the keys of a table's changed rows. */
+/** Returns the name of the table in which a move records the keys of a table's changed rows. */
 export const changesOf = ({ name }: MovedTable): string => `moving_${name}`
 
 const EVENTS = ['insert', 'update', 'delete'] as const
 
-/** Begins to record the key of every changed row, and both keys if the key itself changes. */
+/** Begins to record the key of every changed row, or the old and the new key if the key itself changes. */
 export function keepChanges(db: Database.Database): void {
   for (const table of MOVED_TABLES) {
     const changes = changesOf(table)
@@ -42,7 +42,7 @@ export function keepChanges(db: Database.Database): void {
   }
 }
 
-/** Refuses all later writes, by any relay that has the store open. */
+/** Makes the database refuse all later writes, also those of a relay that has it open. */
 export function refuseWrites(db: Database.Database): void {
   for (const { name } of MOVED_TABLES)
     for (const event of EVENTS)
@@ -58,12 +58,12 @@ export function dropMoveParts(db: Database.Database): void {
   }
 }
 
-/** Stops recording keys. */
+/** Stops recording the keys of changed rows. */
 export function stopKeepingChanges(db: Database.Database): void {
   for (const table of MOVED_TABLES) for (const event of EVENTS) db.exec(`drop trigger if exists ${changesOf(table)}_${event}`)
 }
 
-/** Whether there is a table with keys of changed rows. */
+/** Whether the database has a table for the keys of a table's changed rows. */
 export function hasChanges(db: Database.Database, table: MovedTable): boolean {
   return db.prepare<[string]>("select 1 from sqlite_schema where type = 'table' and name = ?").get(changesOf(table)) !== undefined
 }

@@ -19,10 +19,10 @@ import {
 } from './move-mark.ts'
 import { createPreparer, createStoredTables, movedRowsOf } from './stored-tables.ts'
 
-/** The writer's transactions are short, so it never holds the lock for long. */
+/** How long to wait for the write lock, in milliseconds. The writer's transactions are short, so the wait is normally short too. */
 const LOCK_TIMEOUT_MS = 5000
 
-/** Copies from a file on a separate connection, while its writer goes on. */
+/** Opens a file to copy from it, on a separate connection, while the writer keeps writing. */
 export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
   const db = new Database(path, { fileMustExist: true, timeout: LOCK_TIMEOUT_MS })
   // The mark must be on disk before the other store is used.
@@ -74,7 +74,7 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
       },
     }),
     prepareSwitch: async () => undefined,
-    // Nothing to do: only this relay writes to the file, and it stops before a switch.
+    // Nothing to do: only this relay writes to the file, and it stops writing before a switch.
     pause: async () => undefined,
     numbers: async () => lastNumbers(numberIn, (query) => prepare(query).get()?.[0]?.toString() ?? null),
     seal: (work, nowMs) => seal(db, work, { ...side, state: 'moved', atMs: nowMs }),
@@ -92,7 +92,7 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
   }
 }
 
-/** How many keys are dropped at a time. That takes some milliseconds. */
+/** How many recorded keys are deleted at a time. That takes some milliseconds. */
 const CHANGES_DROPPED = 10_000
 const REST_MS = 20
 
@@ -113,13 +113,14 @@ function lastNumbers(numberIn: NumberIn, textIn: TextIn): StoreNumbers {
 }
 
 /**
- * Reads the record of the carrier; null: there is none, it cannot be read, or it has an earlier format. Such a record is copied unchanged.
+ * Parses what the relay knows about the carrier; null: nothing is stored, or its format is damaged or of an earlier version. Then the setting
+ * is copied unchanged, like any other.
  */
 function readCarrier(text: string | null): CarrierMemory | null {
   try {
     const memory: unknown = JSON.parse(text ?? 'null')
     const isMemory = typeof memory === 'object' && memory !== null && 'days' in memory && Array.isArray(memory.days)
-    // Only the flow that keeps the carrier's memory writes this value, so its shape is certain.
+    // Only the poller writes this value, so its shape is certain.
     return isMemory ? (memory as unknown as CarrierMemory) : null
   } catch {
     return null
@@ -145,7 +146,7 @@ function transact(db: Database.Database, work: () => void): void {
   commitAfter(db, work)
 }
 
-/** Drops kept keys in parts. Dropping a large table takes long, and a writer should wait for one part only. */
+/** Deletes recorded keys in parts. Deleting all of them at once may take long, and a writer should have to wait for one part only. */
 async function dropChanges(db: Database.Database): Promise<void> {
   transact(db, () => stopKeepingChanges(db))
   for (const changes of MOVED_TABLES.filter((table) => hasChanges(db, table)).map(changesOf)) {
@@ -154,7 +155,7 @@ async function dropChanges(db: Database.Database): Promise<void> {
   }
 }
 
-/** Commits the open transaction after `work`. If the commit fails, it rolls back, so that the lock on the file always ends. */
+/** Runs `work` and commits the open transaction. If either fails, rolls back, so that the lock on the file always ends. */
 function commitAfter(db: Database.Database, work: () => void): void {
   try {
     work()

@@ -20,10 +20,10 @@ import { openOwn } from '../sqlite.ts'
 import { dropMark, noteLeftStore, readMark, writeMark } from './move-mark.ts'
 import { createPreparer, createStoredTables, matchesKey } from './stored-tables.ts'
 
-/** A checkpoint starts at this many pages of the WAL: some megabytes. */
+/** A checkpoint starts when the WAL has this many pages, some megabytes. */
 const CHECKPOINT_PAGES = 4000
 
-/** Fills a file. The store's lock keeps all other processes out until it is closed. A kill releases the lock. */
+/** Opens a file to fill it. The store's lock keeps all other relays out until the file is closed or the process ends. */
 export async function openSqliteMoveTarget(address: string, side: MoveSide): Promise<MoveTarget> {
   const path = followLinks(address)
   // Check before anything is written.
@@ -42,8 +42,8 @@ export async function openSqliteMoveTarget(address: string, side: MoveSide): Pro
         for (const { name } of MOVED_TABLES) db.exec(`delete from ${name}`)
         writeMark(db, { ...side, state: 'receiving' })
       }).immediate()
-      // Commits of the copy need no sync, because one sync at the end makes everything durable. Checkpoints meanwhile leave little for the
-      // end.
+      // The commits of the copy do not wait for the disk, because the last commit of the move makes everything durable. Checkpoints during
+      // the copy leave little for that commit to write.
       db.pragma('synchronous = NORMAL')
       db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
     },
@@ -77,7 +77,7 @@ export async function openSqliteMoveTarget(address: string, side: MoveSide): Pro
   }
 }
 
-/** Reads a file without changing it; null: there is no such file. */
+/** Reads a file without changing it; null: the file does not exist. */
 function lookInto<T>(path: string, look: (db: Database.Database) => T): T | null {
   try {
     refuseIrregularFiles(path)
@@ -104,8 +104,8 @@ function refuseOther(db: Database.Database, path: string): void {
 }
 
 /**
- * Replaces rows. It deletes stored rows that have the unique key of a new row. They have changed at the source since, and these changes are
- * copied later.
+ * Makes a function that replaces rows. It also deletes stored rows that have the unique key of a new row. At the source these rows have
+ * changed, and the move copies the changes later.
  */
 function createReplace(prepare: ReturnType<typeof createPreparer>, table: MovedTable) {
   const remove = prepare(`delete from ${table.name} where ${matchesKey(table)}`)

@@ -22,14 +22,14 @@ export function createStoredTables(db: Database.Database): StoredTables {
     async find(copied, keys) {
       const table = movedTable(copied)
       const query = prepare(`select ${columnsOf(table)} from ${table.name} where ${movedRowsOf(table)} and ${matchesKey(table)}`)
-      // Read all rows in one snapshot. Otherwise a unique key that passes from one row to another between two reads would show up in both.
+      // Read all rows in one snapshot. Otherwise, if a unique key moves from one row to another between two reads, both rows would have it.
       const find = db.transaction(() => keys.flatMap((key) => query.all(...key)))
       return find().map((row) => canonical(table, row))
     },
   }
 }
 
-/** Prepares each statement once. Rows are lists of values. */
+/** Makes a function that prepares each statement once. The statements return rows as lists of values. */
 export function createPreparer(db: Database.Database) {
   const prepared = new Map<string, Database.Statement<Cell[], Cell[]>>()
   return (query: string): Database.Statement<Cell[], Cell[]> => {
@@ -39,7 +39,7 @@ export function createPreparer(db: Database.Database) {
   }
 }
 
-/** The condition for the rows that a move copies. The sequence is a setting here, but a move copies it as a number. */
+/** Returns the condition for the rows that a move copies. SQLite stores the last sequence as a setting, but a move copies it as a number. */
 export function movedRowsOf({ name }: MovedTable): string {
   return name === 'setting' ? `name <> '${SETTING_OF_SEQUENCE}'` : 'true'
 }
@@ -51,8 +51,8 @@ export function matchesKey(table: MovedTable): string {
 }
 
 /**
- * Turns a value into one that every engine can store. SQLite stores any value that somebody wrote by hand, such as a fraction of a
- * millisecond, or a text instead of bytes.
+ * Turns the values of a row into values that every engine can store. SQLite accepts any value that somebody writes by hand, such as a
+ * fraction of a millisecond, or a text instead of bytes.
  */
 function canonical({ columns }: MovedTable, row: readonly Cell[]): StoredRow {
   return row.map((cell, at) => {
