@@ -41,8 +41,8 @@ export interface RestoreOrder {
 
 export interface RestorePorts {
   /**
-   * Checks that the secrets in the backup can be decrypted. Throws if not, unless the operator restores without keys. `keyFile`: the key from
-   * the file beside the backup. `tombstoneKey`: the encrypted key of the tombstones; null: nothing was erased. `...Before`: of the old store.
+   * Checks that the secrets in the backup can be decrypted. Throws if not, unless the operator restores without keys. `keyFile`: the key beside
+   * the backup or, without one, beside the store. `tombstoneKey`: the encrypted key of the tombstones; null: nothing was erased.
    */
   readonly proveKeys: (keys: {
     readonly sealed: readonly SealedEndpoint[]
