@@ -135,7 +135,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect(due?.identifiers).toEqual(['AB123456789SE', '1002'])
   })
 
-  /** A parcel that was pushed at NOON, and that the carrier did not know when it was polled an hour later. */
+  /** Opens a store with a parcel that was pushed at NOON, and that the carrier did not know when it was polled an hour later. */
   async function openUnknown() {
     const store = await openStore(NOON, engine)
     const { push, writes, reads, pass, parcelIdOf, now } = store
@@ -174,7 +174,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect(await state()).toMatchObject({ stopped: 'unknown', nextPollAtMs: null })
   })
 
-  test('6.1, 6.3: a question about a parcel that the carrier did not know waits for a day', async () => {
+  test('6.1, 6.3: a watch of a parcel that the carrier did not know polls it after a day', async () => {
     const { writes, state, claim, pass, now, refuse, parcelId } = await openUnknown()
     const endMs = now() + DAY_MS
     pass(MINUTE_MS)
@@ -188,7 +188,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect(await state()).toMatchObject({ stopped: 'unknown', nextPollAtMs: null })
   })
 
-  test('6.3: an operator may ask at once about a parcel that the carrier did not know', async () => {
+  test('6.3: an operator can have a parcel polled at once that the carrier did not know', async () => {
     const { writes, now, parcelId } = await openUnknown()
     expect(await writes.claimPoll({ identifier: '1001', nowMs: now(), leaseMs: 1 })).toEqual({ parcelId, identifiers: ['1001'] })
   })
@@ -203,7 +203,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     ])
   })
 
-  test('P5: a carrier that says when to ask again is not asked before', async () => {
+  test('P5: a carrier that says when to ask again is not asked earlier', async () => {
     const { push, writes, pass, now, parcelIdOf } = await openStore(NOON, engine)
     await push()
     await writes.notePollFailure({ parcelId: await parcelIdOf('1001'), kind: 'unavailable', atMs: now(), retryAfterMs: 3 * HOUR_MS })

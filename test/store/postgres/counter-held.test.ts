@@ -62,7 +62,7 @@ const pushOf = (id: string, minute: number) =>
   incomingPush(pushBody({ trackingIds: [id], eventTime: new Date(NOON - minute * 60_000).toISOString() }), NOON)
 const configured = (name: string, backfill = false): ConfiguredEndpoint => ({ ...endpointSettings, name, backfill })
 
-/** Lists everything that may assign numbers or change endpoints, each with its preparation. */
+/** Lists the work that may take numbers from the counter or change endpoints, by name. Some of it first stores what it needs. */
 async function everything(writes: WriteSide, url: string): Promise<Readonly<Record<string, () => Promise<unknown>>>> {
   const id = await writes.reserveEndpoint(NOON)
   const later = await writes.reserveEndpoint(NOON)
@@ -118,7 +118,7 @@ test('no transaction waits for an answer of the server once it has locked the co
     takes[name] = seen.takes - before.takes
   }
   expect(namesOf(trips, (count) => count > 0)).toEqual([])
-  // Most steps must lock the counter for this to show anything, and steps that change nothing must not.
+  // Most work must lock the counter, or this test would show nothing. These need no number, so they must not lock it.
   expect(namesOf(takes, (count) => count === 0)).toEqual([
     'a push that is not understood',
     'the same config again',

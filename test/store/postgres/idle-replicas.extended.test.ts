@@ -18,7 +18,7 @@ async function announcementsAt(url: string): Promise<number> {
   return await withClient(url, async (client) => Number((await client.query<{ value: string }>(ORDERS)).rows[0]?.value))
 }
 
-test('long work is announced to other replicas only when there was some', async () => {
+test('a replay or a job is announced to other replicas only if it has done something', async () => {
   const { path, writes, push: record } = await openStore(NOON, postgres)
   await record()
   const before = await announcementsAt(path)

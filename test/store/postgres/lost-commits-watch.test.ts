@@ -4,7 +4,7 @@ import { createLostCommits, type ReplicaStanding, type Timeline } from '../../..
 const FOUND: ReplicaStanding = { server: 1, sequence: 10, started_at_ms: 100, seen_at_ms: 5000 }
 const REPLICA = 7
 
-/** Checks the findings one after another for lost commits. */
+/** Returns for each finding, in turn, whether it shows that the server has lost commits. */
 async function askedOf(...found: readonly (Partial<ReplicaStanding> & { readonly timeline?: Timeline })[]): Promise<readonly boolean[]> {
   const lostCommits = createLostCommits()
   const answers: boolean[] = []
@@ -22,7 +22,7 @@ test.each([
   ['writes another timeline', { server: 2, timeline: 'two' }],
   ['cannot say which timeline it writes', { server: 2, timeline: null }],
   ['has a lower counter', { server: 2, sequence: 9 }],
-  ['has seen the replica last earlier than it was', { server: 2, sequence: 50, seen_at_ms: 4000 }],
+  ['does not know the last renewal of the replica', { server: 2, sequence: 50, seen_at_ms: 4000 }],
   ['has given the number of the replica to another', { server: 2, started_at_ms: 200 }],
 ])('S18: a server that was restarted and %s has lost commits, for as long as the replica stays', async (_, found) => {
   expect(await askedOf(found, { server: 2 }, {})).toEqual([true, true, true])
@@ -39,7 +39,7 @@ test('a renewal that comes after a transaction found a loss is refused too', asy
   expect(await lostCommits.asking(REPLICA + 1)({ ...FOUND, server: 2 }, timeline)).toBe(false)
 })
 
-test('a late answer to an earlier question may know less, which is no sign of a loss', async () => {
+test('a late answer to an earlier request may show an older state, which is not a loss', async () => {
   const lostCommits = createLostCommits()
   const timeline = async () => 'one'
   await lostCommits.asking(REPLICA)(FOUND, timeline)

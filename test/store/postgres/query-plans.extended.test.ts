@@ -66,7 +66,7 @@ const isScan = (of: Step) =>
 const isSortOfAll = (of: Step) =>
   of['Node Type'] === 'Limit' && stepsOf(of).some((below) => /Sort/.test(below['Node Type'])) && stepsOf(of).some(isLarge)
 
-/** Returns the statements whose plans contain such a step, with the plans. */
+/** Returns the statements whose plans contain a step for which `isFound` holds, with the plans. */
 async function plansWith(isFound: (of: Step) => boolean, client: pg.ClientBase, statements: readonly string[]): Promise<readonly string[]> {
   const plans: string[] = []
   for (const statement of statements) {
@@ -122,7 +122,7 @@ async function openUsed() {
   return { client, used }
 }
 
-test(`with ${PARCELS} parcels no statement reads a whole table or sorts all that waits`, async () => {
+test(`with ${PARCELS} parcels no statement reads a whole table or sorts all candidates`, async () => {
   const { client, used } = await openUsed()
   expect(used.length).toBeGreaterThan(80)
   for (const part of FILL) await client.query(part)

@@ -49,7 +49,7 @@ test('replicas that reload change keys one after the other, so that none gets ah
   expect((await table.list()).map(({ atRestKeys }) => atRestKeys)).toEqual([['new'], ['new']])
 })
 
-test('a replica that is gone does not count', async () => {
+test('the keys of a replica that is gone do not count', async () => {
   const table = await openTable()
   await table.register(replica('killed', ['lost'], 0))
   await table.register(replica('next', ['new']))

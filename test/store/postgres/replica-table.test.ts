@@ -174,7 +174,7 @@ test('a replica that joined again writes only under its new number', async () =>
   await store.transaction(async (tx) => tx.saveSetting('new', Buffer.from('x')), { ofRole: 'any' })
 })
 
-/** Opens a transaction for a role, which stays open until `letGo`. */
+/** Opens a transaction for a role, which stays open until the test calls `letGo`. */
 async function holdTransaction(url: string, id: number) {
   const store = await openStore(url, () => id)
   const [inside, letGo] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -254,7 +254,7 @@ test('only replicas that define a config’s endpoint may serve it, and all serv
   )
   const [one, other] = [openTable(), openTable()]
   const [{ id }, { id: otherId }] = [await join(one, { endpoints: ['a', 'b'] }), await join(other, { endpoints: ['b'] })]
-  // The config of a replica that is gone defined this endpoint, and no live one does.
+  // Only the config of a replica that is gone defined this endpoint.
   await one.changeRoles(id, take([dispatcherOf('4')]))
   for (let turn = 0; turn < 3; turn++) {
     for (const [table, of] of [[other, otherId] as const, [one, id] as const]) {

@@ -17,7 +17,7 @@ const CLOCK = (database: string) => `
     'select pg_catalog.clock_timestamp() + (select ms from clock_step) * interval ''1 millisecond''';
   alter database "${database}" set search_path = public, pg_catalog`
 
-/** Two replicas of a server whose clock the test sets. The first is the janitor. */
+/** Opens two replicas on a server whose clock the test sets. The first has the role of janitor. */
 async function open() {
   const { url, name } = await createDatabase()
   await (await postgres.openWriteStore(url)).close()
@@ -39,7 +39,7 @@ async function open() {
     return {
       id,
       renew: async () => await table.renew(id, TTL_MS),
-      /** Takes the free roles, and returns the janitor. */
+      /** Takes the role of janitor if it is free. Returns the name of the replica that has it. */
       share: async () => {
         await table.changeRoles(id, ({ holders }) => ({ take: holders.has('janitor') ? [] : JANITOR, giveUp: [] }))
         return (await table.list()).find(({ roles }) => roles.includes('janitor'))?.name

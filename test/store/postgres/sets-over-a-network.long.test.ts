@@ -9,9 +9,9 @@ import { createDatabase } from '../../support/store/postgres-database.ts'
 import { storedNumber } from '../../support/store/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
-/** This delay is longer than it takes to send a set. */
+/** The delay of the network in milliseconds. It is longer than it takes to send a set. */
 const AWAY_MS = 20
-/** Round trips for identifiers, parcels and the commit; new parcels also need numbers and rows. */
+/** These are for identifiers, parcels and the commit, and for the numbers and rows of new parcels. */
 const TRIPS_MAX = 10
 
 async function openBehindProxy() {

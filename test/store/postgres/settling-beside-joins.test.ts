@@ -62,7 +62,7 @@ test('7.3: settling a delivery locks the parcel into which its own was joined, e
   const store = createPostgresWriteStore(createPostgresWriter(openTestPool(path, 2), { named: true }))
   const settling = store.transaction(async (tx) => {
     tx.saveSettlements([settled], [], NOON)
-    // The answer to this comes after the locks.
+    // The server answers this only after it has taken the locks for the settlement.
     await tx.listEndpoints()
     return await storedRows(path, free)
   })

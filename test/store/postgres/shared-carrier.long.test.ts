@@ -68,7 +68,7 @@ test('6.4: three eager replicas together keep to rate and concurrency, and use t
   expect(witness.cameMs.length).toBe(181)
   expect(witness.most()).toBeLessThanOrEqual(3)
   expect(witness.mostInASecond()).toBeLessThanOrEqual(60)
-  // They also come near the limit in their best second. The total time depends on the machine.
+  // In the best second the calls also come near the limit. The total time depends on the machine.
   expect(witness.mostInASecond()).toBeGreaterThanOrEqual(limits.ratePerSecond / 4)
 })
 
@@ -103,7 +103,7 @@ test('P12: the day’s calls include those of all replicas, even killed ones', a
 const areOfBudget = (answers: readonly Awaited<ReturnType<ReturnType<typeof connect>['fetchAll']>>[]) =>
   answers.every((answer) => answer.kind === 'unavailable' && answer.reason === 'budget')
 
-test('P5: a Retry-After that one replica got stops all', async () => {
+test('P5: a Retry-After that one replica got stops the calls of all replicas', async () => {
   const { url, asked } = await openCarrier({ status: (_request, response) => json(response, 429, '', { 'retry-after': '600' }) })
   const { replicas } = await openReplicas(url, [{}, {}])
   for (const { fetchAll } of replicas) expect(await fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'rate_limited' })
@@ -237,7 +237,7 @@ function flyTogether(replicas: readonly ReturnType<typeof openSharedCarrier>[], 
         held.clear()
         // Each earlier call failed together with its caller.
         const others = callers - 1 - flown
-        const outcome = outcomes[flown++] ?? fail('it was flown too often')
+        const outcome = outcomes[flown++] ?? fail('there were more calls than outcomes')
         await vi.waitFor(() => expect(held.size).toBe(others))
         if (outcome instanceof Error) throw outcome
         return outcome

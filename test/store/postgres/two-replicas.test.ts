@@ -10,7 +10,7 @@ import { openTestPool } from '../../support/store/postgres-pool.ts'
 import { storedNumber, storedRows } from '../../support/store/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
-/** The number of races; hundreds in the long form. */
+/** How often a race between the replicas is repeated. */
 const RACES = byForm(10, 40, 200)
 const timeOf = (nth: number) => new Date(NOON - 86_400_000 + nth * 1000).toISOString()
 const pushOf = (trackingIds: readonly string[], nth: number) => incomingPush(pushBody({ trackingIds, eventTime: timeOf(nth) }), NOON)

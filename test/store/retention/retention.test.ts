@@ -57,12 +57,12 @@ describe.each(engines)('retention on $name', (engine) => {
     expect(await storedNumber(path, 'select count(*) from attempt where delivery_id not in (select id from delivery)')).toBe(0)
   })
 
-  test('S20: undelivered events stay until held is over, and are then cancelled with one notice', async () => {
+  test('S20: undelivered events stay for `held`, and are then cancelled with one operator event', async () => {
     const { writes, report, passDays, reads, told, last, path, parcelIdOf } = await openAgingStore(engine)
     const { id } = await addEndpoint(writes, NOON, { enabled: false })
     await report('70000001')
     await report('70000001', { status: 'DeliveryStarted' })
-    // This event comes two days later, so it is given up later.
+    // This event comes two days later, so it is also given up two days later.
     await passDays(2)
     await report('70000001', { status: 'DeliverySucceeded' })
     await writes.unwatch({ identifier: '70000001' })
@@ -131,7 +131,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect(await reads.inspectPush(dismissed)).toBeNull()
   })
 
-  test('an open push older than held is given up, and operators are notified', async () => {
+  test('a quarantined push older than `held` is given up, and operators are notified', async () => {
     const { pushBytes, report, passDays, reads, inboxIds, told } = await openAgingStore(engine)
     await pushBytes(NOT_JSON)
     await report('70000001')
@@ -257,7 +257,7 @@ describe.each(engines)('retention on $name', (engine) => {
     pass(2 * HOUR_MS)
     await prune()
     expect((await reads.readFeed({ after: end, limit: 10 })).prunedTo).toBe(3)
-    // Its deliveries are queued now, so they keep the bytes that they need.
+    // The endpoint's deliveries are queued now. They keep the pushes whose bytes they send.
     expect((await last()).held).toMatchObject({ overdue: 3, pushBytes: 2 })
   })
 

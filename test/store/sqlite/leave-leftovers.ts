@@ -6,12 +6,12 @@ import { temporaryFolder } from '../../support/runner/temporary.ts'
 const ROWS = 2000
 const REMOVED_AT_ONCE = 20
 
-/** A word that stands in many rows. */
+/** A word that many rows contain. */
 export const SHARED_WORD = 'SHARED'
 
 /**
- * Makes a file of rows in random order, some longer than a page, and deletes and changes many of them. Returns the words that are gone; some
- * of them are left in unused parts of pages.
+ * Makes a database with rows in random order, some longer than a page, and deletes and changes many of them. Returns the words that no row
+ * contains any more. Unused parts of pages still contain some of these words.
  */
 export function leaveLeftovers(seed: number): { readonly path: string; readonly gone: readonly string[] } {
   const path = join(temporaryFolder(), 'planted.db')

@@ -28,7 +28,7 @@ async function open(place: string | null = null) {
   await store.writes.useTombstoneKey(Buffer.alloc(32, 1))
   const erase = (...identifiers: readonly string[]) =>
     store.writes.eraseParcels({ identifiers, nowMs: store.now(), bury: false, dryRun: false })
-  /** Asks again while the search goes on, because a machine may be slow. */
+  /** Waits until the search has ended, however slow the machine is. */
   const settled = async () =>
     await vi.waitFor(async () => {
       const state = await store.writes.cleanStorage()
@@ -97,7 +97,7 @@ test('an erased identifier in the bytes of a push about a living parcel keeps st
   expect(filesThatHold(path, ['GONE0001', 'GONE0002'])).toEqual(['database: GONE0001'])
 })
 
-/** A cleaner on a file, whose searches can be held up, and whose patience the test decides. */
+/** Opens a cleaner on a file. The test can hold up its searches, and decides how long a caller waits for one. */
 function cleanerOn(path: string) {
   const db = new Database(path)
   overwriteDeleted(db, db.pragma('page_count', { simple: true }) === 0)
@@ -158,7 +158,7 @@ test('one search serves all erasures that come while another is under way', asyn
   expect(searched).toHaveLength(2)
 })
 
-test('whoever waits too long for the search hears that it goes on, and its result later', async () => {
+test('a caller that waits too long learns that the search goes on, and its result later', async () => {
   const { path, cleaner, state, erase } = newCleaner()
   const gate = Promise.withResolvers<void>()
   Object.assign(state, { gate: gate.promise, patience: Promise.resolve() })
@@ -171,7 +171,7 @@ test('whoever waits too long for the search hears that it goes on, and its resul
   expect(await cleaner.clean()).toEqual(CLEAN)
 })
 
-test('what was erased and rolled back is not searched for', async () => {
+test('the words of an erasure that was rolled back are not searched for', async () => {
   const { cleaner, searched } = newCleaner()
   cleaner.noteErased({ identifiers: ['LIVING01'], texts: [] })
   cleaner.rolledBack()
@@ -204,7 +204,7 @@ test('a search that fails is made again', async () => {
   expect(searched).toEqual([['GONE0001'], ['GONE0001']])
 })
 
-test('words of erased texts count as left if nothing alive has them', async () => {
+test('words of erased texts count as leftovers if no stored row contains them', async () => {
   const { path, gone } = leaveLeftovers(5)
   const standing = new Set(Array.from(readFileSync(path, 'latin1').matchAll(/X\d+N\d+Q/g), ([word]) => word))
   const left = gone.filter((word) => standing.has(word))

@@ -24,7 +24,7 @@ function rowsOf(path: string): readonly unknown[] {
   }
 }
 
-test.each([1, 2])('unused parts of pages hold nothing alive (%i)', (seed) => {
+test.each([1, 2])('overwriting the unused parts of pages changes no row (seed %i)', (seed) => {
   const { path } = leaveLeftovers(seed)
   const before = rowsOf(path)
   const bytes = readFileSync(path)
@@ -40,7 +40,7 @@ test.each([1, 2])('unused parts of pages hold nothing alive (%i)', (seed) => {
   expect(rowsOf(path)).toEqual(before)
 })
 
-test.each([1, 2])('whatever SQLite leaves of deleted rows is in unused parts of pages (%i)', (seed) => {
+test.each([1, 2])('SQLite leaves the words of deleted rows only in unused parts of pages (seed %i)', (seed) => {
   const { path, gone } = leaveLeftovers(seed)
   const bytes = readFileSync(path)
   const search = createWordSearch(gone.map((word) => ({ word, isWhole: false })))
@@ -54,7 +54,7 @@ test.each([1, 2])('whatever SQLite leaves of deleted rows is in unused parts of 
   expect(found).toMatchObject({ unused: found.all, used: 0 })
 })
 
-test('a search finds just what a search for one word after the other finds', () => {
+test('a search for many words finds what searches for each word find', () => {
   const { below, pick } = drawWith(seeded(4))
   const letters = [...'ABab01-']
   const text = Array.from({ length: 20_000 }, () => pick(letters)).join('')

@@ -41,7 +41,7 @@ test('waiting and dead deliveries are counted on indexes alone', async () => {
   ])
 })
 
-test('events told as backfill are found on their own index, among however many others', async () => {
+test('events sent as backfill are found by their own index', async () => {
   const planOf = await openPlans()
   const plan = await planOf(
     'select sequence from feed where feed.payload_ref = -1 and sequence > +0 and sequence <= +9 order by sequence limit +5',
@@ -51,7 +51,7 @@ test('events told as backfill are found on their own index, among however many o
 
 const LARGE = 'parcel|identifier|content|sighting|answer|inbox|feed|composed_event|delivery|attempt|operator_event|operator_action'
 
-test('no statement but a whole count reads a whole table, and none sorts all that waits', async () => {
+test('only counts of a whole table read a whole table, and no statement sorts all candidates', async () => {
   // SQLite plans without regard to the size of a table, so an empty one will do.
   const path = join(temporaryFolder(), 'relay.db')
   const used = await usedOnSqlite(path)

@@ -7,12 +7,12 @@ const NOT_HASHED = /^(sqlite_stat|kysely_migration)/
 
 type Cell = null | string | number | bigint | Uint8Array
 
-/** The hash of each table's rows, by the table's name. */
+/** The hash of the rows of each table, by the name of the table. */
 export type TableHashes = Readonly<Record<string, string>>
 
 /**
  * Hashes each table of a SQLite store: SHA-256 over its rows in the order of its primary key, each value with its type, so that NULL, `''`
- * and 0 differ. Left out are the store's secrets, the database's statistics, and when each migration ran.
+ * and 0 differ. It leaves out the store's secrets, the statistics of SQLite, and the times of migrations.
  */
 export function hashTables(path: string): TableHashes {
   const db = new Database(path, { readonly: true, fileMustExist: true })

@@ -44,7 +44,7 @@ async function startEndpoints(stack: AsyncDisposableStack) {
   return receivers
 }
 
-/** Pushes to each replica when it starts. At the end it repeats every push that was not answered 200, as a carrier does. */
+/** Creates a carrier that pushes to each replica when the replica starts. At the end it repeats every push that was not answered 200. */
 function createCarrier(pushes: ReturnType<typeof distinctPushes>) {
   const answers: Answered[] = []
   return {
@@ -96,7 +96,7 @@ test(`after ${KILLS} kills of replicas and a restart, answers are as on SQLite, 
     }
     await loads[0]?.untilAnswered(3 * SOME)
     for (const load of loads) await carrier.end(load)
-    // After every third kill wait until the other replicas have taken over; otherwise restart before that.
+    // After every third kill, wait until the other replicas have taken over. After other kills, restart before that.
     if (kill % 3 === 0) await untilShared(steady, REPLICAS - 1, receivers.size)
     replicas[at] = stack.use(await startReplica(config))
   }

@@ -9,10 +9,10 @@ import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { createDatabase } from '../../support/store/postgres-database.ts'
 
 const PARCELS = 2000
-/** The delay between each replica and the server, milliseconds. */
+/** The delay between each replica and the server, in milliseconds. */
 const AWAY_MS = 2
 const PUSHES = 40
-/** A push waits for at most one transaction of the list, which takes a few round trips, never for the whole list. */
+/** How many times as long a push may take. It waits for one transaction of the list, which takes a few round trips, not for the whole list. */
 const RATIO = 5
 
 test(`a push waits little longer while another replica watches ${PARCELS} known parcels`, async () => {

@@ -29,7 +29,7 @@ async function askOn(relay: RelayProcess, run: number, statuses: number[] = []):
       const answer = await ask(relay.internalUrl, token, `/v1/status/RUN${run}LANE${lane}NO${at}/all`).catch(() => null)
       if (answer === null) return
       statuses.push(answer.status)
-      // Wait a little once the day's calls are used up; otherwise most of the work would be vain requests.
+      // Once the day's calls are used up, wait a little between requests, because the relay refuses all of them.
       if (answer.status === 503) await new Promise((resolve) => setTimeout(resolve, 20))
     }
   }
@@ -56,7 +56,7 @@ test('P12: a relay that is killed repeatedly makes no more calls than the day al
     const before = asked.urls.length
     const statuses: number[] = []
     const asking = askOn(relay, run, statuses)
-    // Once the day's calls are used up no call arrives any more, so kill the relay all the same.
+    // Once the day's calls are used up, no more calls arrive. Then a refusal is the time for the kill.
     await eventually(async () => asked.urls.length > before + 8 || statuses.includes(503))
     await relay.kill()
     await asking

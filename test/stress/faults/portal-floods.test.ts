@@ -17,10 +17,10 @@ const RATIO = 5
 const get = (path: string, cookie: string) => `GET ${path} HTTP/1.1\r\nHost: relay\r\nCookie: ${cookie}\r\nConnection: close\r\n\r\n`
 
 const FLOODS = [
-  { name: '50 readers of GET /docs/operating that come again', path: '/docs/operating', connections: 50, reads: true, comesAgain: true },
-  { name: '300 askers of GET /docs that read nothing', path: '/docs', connections: 300, reads: false, comesAgain: false },
-  { name: '300 open pages of one app, which come again', path: '/live?page=%2F', connections: 300, reads: true, comesAgain: true },
-  { name: '50 readers of GET /docs that come again', path: '/docs', connections: 50, reads: true, comesAgain: true },
+  { name: '50 readers of GET /docs/operating that reconnect', path: '/docs/operating', connections: 50, reads: true, comesAgain: true },
+  { name: '300 requests for GET /docs whose senders read nothing', path: '/docs', connections: 300, reads: false, comesAgain: false },
+  { name: '300 open pages of one app, which reconnect', path: '/live?page=%2F', connections: 300, reads: true, comesAgain: true },
+  { name: '50 readers of GET /docs that reconnect', path: '/docs', connections: 50, reads: true, comesAgain: true },
 ]
 
 test.each(FLOODS.slice(0, LONG ? FLOODS.length : 3))(

@@ -1,4 +1,4 @@
-// `npm test` runs a few of these races; this project runs hundreds.
+// `npm test` repeats these races a few times, and this project hundreds of times.
 import '../../store/contract/history.test.ts'
 import '../../store/contract/polling.test.ts'
 import '../../store/postgres/two-replicas.test.ts'

@@ -5,7 +5,7 @@ function accepted({ body: _body, previousSequence: _previous, ...delivery }: Cla
   return { ...delivery, result: { kind: 'accepted', status: 200, durationMs: 1, answerStart: new Uint8Array() }, atMs: nowMs, random: 0.5 }
 }
 
-/** Claims and settles for all endpoints, while others record and replay; every attempt is accepted. */
+/** Creates a dispatcher that claims and settles deliveries of all endpoints while the test records and replays. Every attempt is accepted. */
 export function createCourier(writes: Pick<WriteSide, 'dispatchRound'>, nowMs: number) {
   let underWay: readonly ClaimedDelivery[] = []
   const wrong: string[] = []
@@ -38,7 +38,7 @@ export function createCourier(writes: Pick<WriteSide, 'dispatchRound'>, nowMs: n
   return {
     wrong,
     round,
-    /** Repeats rounds until no delivery may go. Checks that each parcel's deliveries go in the order of their sequences; nobody else may work. */
+    /** Repeats rounds until nothing is left to claim. Checks the order of each parcel's deliveries. The test may not record or replay meanwhile. */
     async drain(): Promise<void> {
       const latest = new Map<string, number>()
       for (let claimed = await round(); claimed.length > 0; claimed = await round()) {

@@ -20,7 +20,7 @@ export interface WorldAttempt {
 }
 
 export interface DeliveryWorldOptions {
-  /** The receiver's answer to an attempt that began at `beganMs`. */
+  /** Returns the status with which the endpoint answers an attempt that began at `beganMs`. */
   readonly statusOf: (delivery: ClaimedDelivery, beganMs: number) => number
   readonly latencyMs?: () => number
   readonly settings?: Partial<EndpointSettings>
@@ -30,7 +30,7 @@ export interface DeliveryWorldOptions {
   readonly onEnd?: (attempt: WorldAttempt) => void
 }
 
-/** One endpoint on a real store in simulated time. Attempts are answered after a delay; the relay may be killed in between. */
+/** Opens one endpoint on a real store in simulated time. It answers attempts after a delay. The relay may be killed before that. */
 export async function openDeliveryWorld(engine: Engine, startMs: number, options: DeliveryWorldOptions) {
   const { statusOf, latencyMs = () => 20, onAttempt, onEnd } = options
   const path = await newPlace(engine)

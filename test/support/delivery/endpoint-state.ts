@@ -3,7 +3,7 @@ import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { endpointSettings } from './stored-endpoint.ts'
 
-/** The state of an endpoint that has no trouble, with these settings, and changed in these members. */
+/** Returns the state of a healthy endpoint with these settings. The members in `change` replace those of the state. */
 export function endpointState(settings: Partial<Endpoint> = {}, change: Partial<EndpointState> = {}): EndpointState {
   return {
     endpoint: { ...endpointSettings, id: '1', ...settings },

@@ -20,8 +20,8 @@ interface KeptParcel {
 }
 
 /**
- * A consumer of the feed, written from its documentation. It shares only number parsing with the relay, stores parcels from events and prints
- * histories from them.
+ * Creates a consumer of the feed that was written from the documentation. It stores parcels from events, and prints histories from them. It
+ * shares only the parsing of numbers with the relay.
  */
 export function createFeedConsumer() {
   const parcels = new Map<string, KeptParcel>()
@@ -55,7 +55,7 @@ export function createFeedConsumer() {
     parcels,
     kinds,
     next: () => next,
-    /** Takes a page as JSON text; returns whether it contained events. */
+    /** Stores the events of a page, given as JSON text. Returns whether there were any. */
     take(json: string): boolean {
       const page = parseKeepingNumbers(json)
       if (!isObject(page)) throw new Error(`no page: ${json}`)
@@ -102,7 +102,7 @@ function keptEntry(entry: Readonly<Record<string, unknown>>): [number, KeptEntry
 function printParcel({ history, entries, trackingIds, distributionType, extra }: KeptParcel, languages: readonly string[]): string {
   const statuses = history.map((id) => {
     const entry = entries.get(id)
-    if (entry === undefined) throw new Error(`entry ${id} was never told of`)
+    if (entry === undefined) throw new Error(`the feed names entry ${id}, but has never told its contents`)
     return printEntry(entry, languages)
   })
   return `{"statuses":[${statuses.join(',')}],"trackingIds":${JSON.stringify(trackingIds)},"distributionType":${JSON.stringify(distributionType)}${printExtra(extra)}}`

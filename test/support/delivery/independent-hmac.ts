@@ -9,7 +9,7 @@ const sha256 = (...parts: readonly Uint8Array[]): Buffer => {
   return hash.digest()
 }
 
-/** HMAC-SHA256 in Base64, implemented from its definition (RFC 2104). Shares only the hash with the code under test. */
+/** Returns the HMAC-SHA256 in Base64, computed by its definition (RFC 2104). Only the hash function is shared with the code under test. */
 export function definedHmac(body: Uint8Array, key: string): string {
   const given = Buffer.from(key, 'utf8')
   const block = Buffer.alloc(BLOCK_BYTES)
@@ -18,7 +18,7 @@ export function definedHmac(body: Uint8Array, key: string): string {
   return sha256(padded(0x5c), sha256(padded(0x36), body)).toString('base64')
 }
 
-/** The HMAC as the `openssl` command computes it. */
+/** Returns the HMAC-SHA256 in Base64 as the `openssl` command computes it. */
 export function opensslHmac(body: Uint8Array, key: string): string {
   const hexKey = Buffer.from(key, 'utf8').toString('hex')
   return execFileSync('openssl', ['dgst', '-sha256', '-mac', 'HMAC', '-macopt', `hexkey:${hexKey}`, '-binary'], { input: body }).toString(

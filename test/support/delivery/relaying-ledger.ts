@@ -22,7 +22,7 @@ export interface Ledger {
   readonly endpoints: readonly EndpointLedger[]
 }
 
-/** Lists the relay's broken promises, one line each. */
+/** Lists what breaks the promises of the relay about deliveries, one line each. */
 export function breaches({ acknowledged, parcelOf, endpoints }: Ledger): readonly string[] {
   const sequenceOf = new Map(endpoints.flatMap(({ arrivals }) => arrivals.map(({ body, sequence }) => [body, sequence] as const)))
   const bodyOf = new Map([...sequenceOf].map(([body, sequence]) => [sequence, body]))
@@ -32,7 +32,7 @@ export function breaches({ acknowledged, parcelOf, endpoints }: Ledger): readonl
   })
 }
 
-/** Every event ends as delivered and was then received, or as dead with a reason. */
+/** Checks that every event either ended as delivered and was accepted, or ended as dead with a reason. */
 function debts({ arrivals, deliveries }: EndpointLedger, acknowledged: readonly string[], sequenceOf: ReadonlyMap<string, number>) {
   const bySequence = new Map(deliveries.map((delivery) => [delivery.sequence, delivery]))
   const taken = new Set(arrivals.filter(({ accepted }) => accepted).map(({ sequence }) => sequence))
@@ -48,7 +48,7 @@ function debts({ arrivals, deliveries }: EndpointLedger, acknowledged: readonly 
   return [...owed, ...ended]
 }
 
-/** Repeated deliveries of an event have the same id and bytes, and a valid signature. */
+/** Checks that all arrivals of an event have the same id and bytes, and a valid signature. */
 function identities({ arrivals, deliveries }: EndpointLedger): readonly string[] {
   const told = new Map(deliveries.map(({ sequence, webhookId }) => [sequence, webhookId]))
   const bodies = new Map<string, string>()
@@ -64,7 +64,7 @@ function identities({ arrivals, deliveries }: EndpointLedger): readonly string[]
   })
 }
 
-/** Within a parcel events arrive in order, and each names the one queued before it. */
+/** Checks that the events of a parcel arrive in order, and that each names the event queued before it. */
 function order({ arrivals, deliveries }: EndpointLedger, parcelOf: Ledger['parcelOf'], bodyOf: ReadonlyMap<number, string>) {
   const last = new Map<string, number>()
   const late = arrivals.flatMap(({ body, sequence }) => {

@@ -10,7 +10,7 @@ interface Listed extends ToldDelivery {
   readonly endpoint: { readonly id: string; readonly name: string }
 }
 
-/** Waits until no delivery is left to make, then returns the relay's account of its deliveries beside what their endpoints saw. */
+/** Waits until all deliveries have ended. Returns them for each endpoint as the relay reports them, with what the endpoint received. */
 export async function settledLedger(
   relay: { readonly publicUrl: string; readonly internalUrl: string },
   receivers: ReadonlyMap<string, MoodyReceiver>,
@@ -27,7 +27,7 @@ export async function settledLedger(
   }
   const waiting = async () => {
     const left: Listed[] = []
-    // Ask in the order in which a delivery passes through the states: in parallel requests it could be missed in two of them.
+    // Ask for one state after the other, in the order in which a delivery passes through them. Parallel requests could all miss it.
     for (const state of ['queued', 'retrying', 'held']) left.push(...(await listed(`state=${state}`)))
     return left
   }
@@ -50,7 +50,7 @@ export async function settledLedger(
   }))
 }
 
-/** How many events came again after they had been taken. */
+/** Counts the arrivals of events that the endpoint had already accepted. */
 export function repeats({ arrivals }: { readonly arrivals: readonly Arrival[] }): number {
   const taken = new Set<number>()
   return arrivals.filter(({ sequence, accepted }) => {

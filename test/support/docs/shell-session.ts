@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { ownGroup, tieToTest } from '../runner/tied-process.ts'
 
 /**
- * The commands of a page's fenced blocks that begin with "```sh SESSION": blocks of one session are typed into one shell, in their order. A command ends with
- * its line, or goes on after a backslash and to the end of a here-document.
+ * Returns the commands in those blocks of a page that begin with "```sh SESSION", in order. They are meant for one shell. A command is one line, but a
+ * backslash at the end of the line or a here-document continues it.
  */
 export function documentedCommands(page: string, session: string): readonly string[] {
   const blocks = [...readFileSync(page, 'utf8').matchAll(/^ *```sh (\S+)\n(.*?)^ *```$/gms)]
@@ -13,7 +13,7 @@ export function documentedCommands(page: string, session: string): readonly stri
   return commands
 }
 
-/** The commands in the comment at the top of a compose file. */
+/** Returns the commands in the comment at the top of a compose file. */
 export function headerCommands(file: string): readonly string[] {
   const [header = ''] = readFileSync(file, 'utf8').split(/^[^#\n]/m)
   return [...header.matchAll(/^# {3}(\S.*)$/gm)].map(([, command = '']) => command)
@@ -48,7 +48,7 @@ export interface SessionOptions {
 
 const DONE = '\u001e'
 
-/** Types commands into one bash, each after the one before has ended, as a reader does. The shell and what it started end with the test. */
+/** Types commands into one bash, as a reader does: each after the one before has ended. The shell and its processes end with the test. */
 export async function typeInShell(
   commands: readonly string[],
   { cwd, env, answers = [] }: SessionOptions,

@@ -18,7 +18,7 @@ export interface PushFields {
 const localized = (texts: Readonly<Record<string, string>>) =>
   Object.entries(texts).map(([languageCode, value]) => ({ value, languageCode }))
 
-/** A webhook body as the carrier would send it. */
+/** Returns the body of a push as the carrier would send it. */
 export function pushBody(fields: PushFields = {}): Buffer {
   const { texts = { en: 'Arrived', sv: 'Framme' }, consumer = texts, ...rest } = fields
   return Buffer.from(
@@ -66,7 +66,7 @@ export interface PollFields {
   readonly extra?: Readonly<Record<string, unknown>>
 }
 
-/** The body of a carrier's `all`. */
+/** Returns the carrier's answer to `all`, with the whole history. */
 export function answerBody(fields: PollFields = {}): Buffer {
   const { text = 'Arrived', statuses = [{ detailedStatusDescription: text, consumerDescription: text }] } = fields
   return Buffer.from(

@@ -40,7 +40,7 @@ export type CarrierMood = 'listed' | 'english' | 'empty' | 'not_found' | 'down' 
 const trackingNumber = (parcel: number) => `AB${String(parcel).padStart(6, '0')}SE`
 const trackingId = (parcel: number) => String(1000 + parcel)
 
-/** A relay's answers over a real store in simulated time, with a cache of `cacheBytes`. Each step returns everything that an observer sees. */
+/** Opens a relay that answers from a real store in simulated time, with a cache of `cacheBytes`. Each step returns all that an observer sees. */
 export async function openCacheModel(engine: Engine, cacheBytes: number, options: Partial<ServeOptions> = {}) {
   let nowMs = NOON
   const clock = { now: () => nowMs, monotonic: () => nowMs - NOON }

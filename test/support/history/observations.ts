@@ -99,7 +99,7 @@ const polled: fc.Arbitrary<Seen> = fc
     })
   })
 
-/** The same answer at another poll, with changed unknown members. */
+/** Returns the same answer as from another poll, with other values of unknown members. */
 function aged({ observation, body }: Seen, ageSeconds: number, laterMs: number): readonly Seen[] {
   if (observation.kind === 'push') return []
   const { statuses, ...rest } = JSON.parse(String(body)) as { readonly statuses: readonly object[] }
@@ -116,19 +116,19 @@ const seenOnceOrTwice = fc
   .tuple(fc.oneof(pushed, polled), fc.option(fc.tuple(fc.nat(3), fc.constantFrom(0, 3_600_000))))
   .map(([seen, again]) => [seen, ...(again === null ? [] : aged(seen, ...again))])
 
-/** Observations of one to three parcels, some of which turn out to be the same parcel. */
+/** Generates observations of one to three parcels, some of which turn out to be the same parcel. */
 export const observations: fc.Arbitrary<readonly Seen[]> = fc
   .array(seenOnceOrTwice, { minLength: 1, maxLength: 7 })
   .map((all) => all.flat())
 
-/** The same observations in another order, some repeated. */
+/** Generates the same observations in another order, some of them repeated. */
 export function rearranged(of: readonly Seen[]): fc.Arbitrary<readonly Seen[]> {
   return fc
     .tuple(fc.shuffledSubarray([...of], { minLength: of.length }), fc.subarray([...of]))
     .chain(([all, again]) => fc.shuffledSubarray([...all, ...again], { minLength: all.length + again.length }))
 }
 
-/** The same observations in every order. */
+/** Returns the same observations in every possible order. */
 export function everyOrder(all: readonly Seen[]): readonly (readonly Seen[])[] {
   if (all.length < 2) return [all]
   return all.flatMap((first) => everyOrder(all.filter((one) => one !== first)).map((rest) => [first, ...rest]))

@@ -42,7 +42,7 @@ export function unite(a: ParcelRecord, b: ParcelRecord): ParcelRecord {
   }
 }
 
-/** The record as it is answered: its history, newest first, and the values of the parcel as a whole. */
+/** Returns what answers contain about a record: its history, newest first, and the values of the parcel as a whole. */
 export function presentRecord(parcel: ParcelRecord): AnswerSource {
   const entries = orderHistory(deriveEntries(parcel.sightings), parcel.order?.sightingIds ?? [])
   return presentParcel(entries, parcel.answers, parcel.trackingIds)

@@ -22,20 +22,20 @@ const BROKEN = [
 export interface SeededObservations {
   /** Returns the next poll or push of a parcel, or repeats an earlier push. Parcels are numbered from 0. */
   next(nowMs: number): Incoming
-  /** A poll that names tracking ids of two parcels. */
+  /** Returns a poll that names tracking ids of two parcels, and so joins them. */
   join(one: number, other: number, nowMs: number): Incoming
 }
 
 export const trackingNumberOf = (parcel: number) => `AB${100_000_000 + parcel}SE`
 export const trackingIdOf = (parcel: number, nth = 0) => `${1000 + parcel}${nth}`
 
-/** Pushes and polls of a few parcels, the same in every run with the same seed. */
+/** Creates pushes and polls of a few parcels, which are the same in every run with the same seed. */
 export function seededObservations(seed: number, parcels: number): SeededObservations {
   const random = seeded(seed)
   const { below, pick } = drawWith(random)
   const pushed: Buffer[] = []
 
-  /** A time within the day before. Every third has no milliseconds, and many share a second. */
+  /** Returns a time within the last day. Every third time has no milliseconds, and many share a second. */
   const timeOf = (nowMs: number) => {
     const atMs = nowMs - below(48) * (HOUR_MS / 2)
     const second = new Date(atMs).toISOString().slice(0, 19)

@@ -24,7 +24,7 @@ import { keyringOf } from './token-keyring.ts'
 
 const somebody: Visitor = { network: '127.0.0.1', isThere: () => true, admit: async () => async () => undefined }
 
-/** An answer for comparison: without the headers that depend on time or connection, and without the random id of a problem. */
+/** An answer to be compared with others. It lacks the headers that depend on time or connection, and the random id of a problem. */
 export interface AnswerAt {
   readonly path: string
   readonly status: number
@@ -42,7 +42,7 @@ interface StoreAt {
   readonly clock: Clock
   /** Absent: the defaults of the tests of a store. */
   readonly serving?: Partial<ServeOptions>
-  /** The size of the cache of answers; absent: plenty. */
+  /** The size of the cache of answers. If absent, it is large enough for all tests. */
   readonly cacheBytes?: number
   /** Called with the source of each answer. */
   readonly served?: Meter['served']

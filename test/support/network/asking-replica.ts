@@ -21,11 +21,11 @@ export interface AskingReplicaOptions {
   readonly beforeNote?: () => Promise<void>
   /** Called with the stored view of a parcel, before the replica gets it. */
   readonly onRead?: (view: ParcelView | null) => Promise<void>
-  /** Called when the replica waits for another. */
+  /** Called when the replica waits for another replica's call to the carrier. */
   readonly onWait?: () => void
 }
 
-/** A replica that answers apps from a shared database, and asks a carrier for what the database lacks. */
+/** Opens a replica that answers apps from a shared database, and asks a carrier for what the database lacks. */
 export async function openAskingReplica(place: string, options: AskingReplicaOptions) {
   const store = await openStore(options.nowMs, postgres, place)
   const { parcelVersion } = store.reads

@@ -1,6 +1,6 @@
 import type { CarrierState } from '../../../src/domain/polling/carrier-answer.ts'
 
-/** A carrier that answers. */
+/** The state of a carrier that answers. */
 export const CARRIER: CarrierState = {
   credentials: 'accepted',
   refusal: null,

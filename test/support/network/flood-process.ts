@@ -10,11 +10,11 @@ export interface Flood {
   readonly connections: number
   /** A request, or the start of one. Each `{number}` in it becomes a number of eight digits, different for each connection. */
   readonly request: string
-  /** How often each connection sends it, without waiting. */
+  /** How often each connection sends the request, without waiting for answers. */
   readonly times: number
   /** Whether answers are read. */
   readonly reads: boolean
-  /** Whether a closed connection is reopened and sends the same again. */
+  /** Whether a closed connection is reopened, and then sends its requests again. */
   readonly comesAgain: boolean
 }
 

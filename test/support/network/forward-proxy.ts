@@ -14,8 +14,8 @@ export interface ForwardProxy {
 }
 
 /**
- * A typical corporate HTTP proxy: tunnels by CONNECT and forwards plain http. It resolves every name to this machine. `password`: answers 407
- * without it; `refuse`: refuses tunnels; `silent`: never answers.
+ * Starts a typical corporate HTTP proxy, which tunnels by CONNECT and forwards plain http. It resolves every name to this machine. `password`: a
+ * request without this password gets a 407. `refuse`: the proxy refuses tunnels. `silent`: it never answers.
  */
 export async function startForwardProxy(manner: { password?: string; refuse?: boolean; silent?: boolean } = {}): Promise<ForwardProxy> {
   const asked: string[] = []

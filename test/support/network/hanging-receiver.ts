@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http'
 import { listenInTest } from './listen.ts'
 
-/** A receiver that answers only when the test says so. It ends with the test. */
+/** Starts a receiver that answers only when the test says so. It is closed after the test. */
 export async function startHangingReceiver() {
   const waiting: ServerResponse[] = []
   const server = createServer((request, response) => void request.resume().on('end', () => waiting.push(response)))

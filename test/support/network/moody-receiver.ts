@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { startRequestServer } from './request-server.ts'
 import { expectedSignature } from './webhook-receiver.ts'
 
-/** How an endpoint reacts to an event: it answers after a delay, and then closes the connection if `closes`; or it resets the connection. */
+/** How an endpoint reacts to an event. It either answers after a delay, and then closes the connection if `closes`, or resets the connection. */
 export type Mood = { readonly status: number; readonly afterMs: number; readonly closes?: boolean } | 'reset'
 
 /** One attempt, as seen by the endpoint. */
@@ -24,7 +24,7 @@ export interface MoodyReceiver extends AsyncDisposable {
   setDown(down: boolean): void
 }
 
-/** An endpoint with configurable failures that records every attempt. */
+/** Starts an endpoint that records every attempt. `moodOf` returns how it reacts to an event with this body. */
 export async function startMoodyReceiver(key: string, moodOf: (body: string) => Mood): Promise<MoodyReceiver> {
   const arrivals: Arrival[] = []
   let isDown = false

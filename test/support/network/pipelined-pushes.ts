@@ -3,14 +3,14 @@ import { signBody } from '../../../src/domain/ingest/signature.ts'
 import { pushBody } from '../history/builders.ts'
 import { SHARED_KEY } from '../relay/relay.ts'
 
-/** Distinct events. Each contains its own name, so that it can be found in files on disk. */
+/** Makes the bodies of distinct events. Each contains a text of its own, by which a test finds it in files on disk. */
 export function distinctPushes(count: number, name: string): readonly Buffer[] {
   return Array.from({ length: count }, (_, at) => pushBody({ location: `${name}-${at}-`, trackingIds: [String(5000 + (at % 20))] }))
 }
 
 /**
  * Pushes over one connection with HTTP pipelining, `atOnce` at a time. Responses come in the order of the pushes, however they were batched.
- * Resolves with the statuses; fewer than pushes if the connection ends.
+ * Resolves with the statuses. These are fewer than the pushes if the connection ends early.
  */
 export async function pushPipelined(publicUrl: string, bodies: readonly Buffer[], atOnce: number): Promise<readonly number[]> {
   const { hostname, port } = new URL(publicUrl)

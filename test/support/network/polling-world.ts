@@ -19,7 +19,7 @@ import { incomingPush } from '../store/write-side.ts'
 
 export const MINUTE_MS = 60_000
 export const CONCURRENCY = 4
-/** How often the poller looks for what is due. */
+/** How many milliseconds pass between two looks of the poller for due parcels. */
 export const WAKE_MS = SHORT ? 5 * MINUTE_MS : MINUTE_MS
 type CarrierQuestion = Parameters<Carrier['fetchAll']>[0]
 
@@ -38,7 +38,7 @@ export interface Watcher {
 
 export type World = Awaited<ReturnType<typeof openPollingWorld>>
 
-/** The poller over a real store in simulated time, with a carrier whose failures depend on the seed. */
+/** Opens a poller over a real store in simulated time, with a carrier whose failures depend on the seed. */
 export async function openPollingWorld(engine: Engine, seed: number, parcels: number, watcher: Watcher) {
   const place = await newPlace(engine)
   const random = seeded(seed)
@@ -50,7 +50,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
   let offsetMs = 0
   let runs = 0
   const clock = { now: () => NOON + elapsedMs + offsetMs, monotonic: () => elapsedMs }
-  /** Verbs of the store that have not answered yet. */
+  /** The number of calls to the store that have not returned yet. */
   let asked = 0
   const counted = <Verbs extends object>(verbs: Verbs): Verbs =>
     countCalls(verbs, (change) => {
@@ -63,7 +63,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
   }
   const after = (ms: number, run: () => void) => timers.add({ atMs: elapsedMs + ms, run })
 
-  /** The carrier's clock, which is right even if the relay's is not. */
+  /** Adds an entry to a parcel at the carrier. */
   const happen = (parcel: number) => {
     entries[parcel] = (entries[parcel] ?? 0) + 1
   }
@@ -238,7 +238,7 @@ export function parcelOf(identifier: string): number {
   return identifier.startsWith('PM') ? Number(identifier.slice(2, 6)) : Number(identifier) - 90_000
 }
 
-/** Wraps verbs: `count` gets +1 when one is called, and -1 when it has answered. */
+/** Wraps functions so that `count` gets +1 when one of them is called, and -1 when it has returned. */
 function countCalls<Verbs extends object>(verbs: Verbs, count: (change: 1 | -1) => void): Verbs {
   return new Proxy(verbs, {
     get(target, name) {

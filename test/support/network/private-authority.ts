@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 export interface PrivateAuthority {
-  /** Its own certificate, in PEM. */
+  /** The certificate of the authority, in PEM. */
   readonly ca: string
   readonly caFile: string
   /** Issues a server certificate for a name. */

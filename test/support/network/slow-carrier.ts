@@ -21,7 +21,7 @@ const startOfDay = (nowMs: number) => nowMs - (nowMs % DAY_MS)
 const QUESTION = /^\/(\w+)\/v1\/status\/(\w+)\/all$/
 
 /**
- * A slow carrier. Each request in the first language finds a new entry, so that a poll also asks for the texts of the other language.
+ * Starts a slow carrier. Each request in the first language finds a new entry, so that a poll also asks for the texts of the other language.
  */
 export async function openSlowCarrier(firstLanguage: string, answerAfterMs: () => number) {
   const asks: Ask[] = []
@@ -60,10 +60,10 @@ export async function openSlowCarrier(firstLanguage: string, answerAfterMs: () =
     callsToday: () => asked.token + asks.filter(({ dayStartMs }) => dayStartMs === startOfDay(Date.now())).length,
     /** Config of a replica that asks under this name. */
     configOf: (by: string) => ({ baseUrl: `${url}/${by}`, authUrl: `${url}/auth/token` }),
-    /** How long ago it was last asked. */
+    /** How many milliseconds ago the carrier was last asked. */
     silentMs: () => performance.now() - (asks.at(-1)?.atMs ?? 0),
     underWay: (by: string) => asks.filter((ask) => ask.by === by && ask.answeredAtMs === null),
-    /** Adds no more entries to any parcel. Returns how many were added. */
+    /** Stops adding entries to parcels. Returns how many entries were added. */
     quieten(): number {
       isQuiet = true
       return [...entries.values()].reduce((sum, count) => sum + count, 0)

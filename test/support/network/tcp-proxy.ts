@@ -11,15 +11,15 @@ export interface TcpProxy {
   flow(): void
   /** Acts like a server that goes down: resets connections and refuses new ones. */
   goDown(): Promise<void>
-  /** Takes connections again, at the same port. */
+  /** Accepts connections again, at the same port. */
   comeUp(): Promise<void>
   /** How often, on all connections together, a client began to send after it had received something. */
   trips(): number
 }
 
 /**
- * Stands between a client and a port of this machine. `awayMs`: the delay of everything that the server sends, so that a client has time to
- * send all that it sends without waiting.
+ * Starts a proxy between a client and a port of this machine. `awayMs`: the delay of everything that the server sends. In this time a client
+ * can send all that it sends without waiting for an answer.
  */
 export async function startTcpProxy(target: number, options: { readonly awayMs?: number } = {}): Promise<TcpProxy> {
   const proxy = await openTcpProxy(target, options)
@@ -27,7 +27,7 @@ export async function startTcpProxy(target: number, options: { readonly awayMs?:
   return proxy
 }
 
-/** Starts such a proxy in front of the server of a database; `through` is the URL of the database behind it. */
+/** Starts a TCP proxy in front of the server of a database. `through` is the URL of the database behind the proxy. */
 export async function startDatabaseProxy(url: string, options: { readonly awayMs?: number } = {}) {
   const proxy = await startTcpProxy(Number(new URL(url).port), options)
   const through = new URL(url)
@@ -35,7 +35,7 @@ export async function startDatabaseProxy(url: string, options: { readonly awayMs
   return { ...proxy, through: through.href }
 }
 
-/** Opens such a proxy for the tests of a whole file; the caller closes it. */
+/** Opens a TCP proxy for the tests of a whole file. The caller closes it. */
 export async function openTcpProxy(target: number, { awayMs = 0 }: { readonly awayMs?: number } = {}): Promise<TcpProxy & AsyncDisposable> {
   const pairs = new Set<readonly [Socket, Socket]>()
   let isSwallowing = false

@@ -1,6 +1,6 @@
 import { createTokenKeyring } from '../../../src/flow/admin/tokens/token-keyring.ts'
 
-/** A keyring with one key, which nobody replaces. */
+/** Returns a keyring with one key, which is never replaced. */
 export function keyringOf(key: Uint8Array) {
   const keys = { current: key, previous: null }
   return createTokenKeyring(keys, {

@@ -20,7 +20,7 @@ export interface WebhookReceiver extends AsyncDisposable {
   answer(answerOf: (nth: number) => number | ReceiverAnswer): void
 }
 
-/** A customer's webhook endpoint on a free port that records what it receives. */
+/** Starts a webhook endpoint on a free port, as a customer has it. It records what it receives. */
 export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   const pushes: ReceivedPush[] = []
   let answerOf: (nth: number) => number | ReceiverAnswer = () => 200
@@ -41,14 +41,14 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   }
 }
 
-/** A receiver that is closed after the test. */
+/** Starts a receiver that is closed after the test. */
 export async function receiverOfTest(): Promise<WebhookReceiver> {
   const receiver = await startWebhookReceiver()
   onTestFinished(() => receiver[Symbol.asyncDispose]())
   return receiver
 }
 
-/** The signature that the specification requires. */
+/** Returns the signature that the specification requires. */
 export function expectedSignature(body: Buffer, key: string): string {
   return createHmac('sha256', Buffer.from(key, 'utf8')).update(body).digest('base64')
 }

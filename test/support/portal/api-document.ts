@@ -60,7 +60,7 @@ const ajv = new Ajv2020({ strict: false, allErrors: true, logger: false })
 addFormats.default(ajv)
 ajv.addSchema(apiDocument, 'api', false)
 
-/** The schema that a reference names. */
+/** Returns the schema that a reference names. */
 export function schemaAt($ref: string): Schema {
   const found = apiDocument.components.schemas[$ref.split('/').at(-1) ?? '']
   if (found === undefined) throw new Error(`the document has no ${$ref}`)
@@ -77,7 +77,7 @@ export const operations: readonly { readonly method: Method; readonly path: stri
   }),
 )
 
-/** The validator of the schema at a path of the document. */
+/** Returns the validator of the schema at a path within the document. */
 export function validatorAt(...keys: readonly string[]): ValidateFunction {
   const pointer = keys.map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/')
   const validate = ajv.getSchema(`api#/${pointer}`)
@@ -97,7 +97,7 @@ interface Answered {
 
 const OF_NO_ROUTE = [400, 404, 405, 431]
 
-/** `fetch` that checks the answer against the document. It resolves when the whole body has come, unless the body is a stream. */
+/** Fetches a URL and checks the answer against the document. Resolves when the whole body has arrived, unless it is a stream. */
 export async function fetchDocumented(url: string, init: RequestInit = {}): Promise<Response> {
   const response = await fetch(url, init)
   const { status, statusText, headers } = response
@@ -139,7 +139,7 @@ function faultOf({ method, path, status, headers, text }: Answered): string | nu
 
 const templates = operations.map((found) => ({ found, parts: found.path.split('/') }))
 
-/** The operation of a path; null: there is none. A fixed path part is preferred to a variable one. */
+/** Returns the operation of a path, or null if the document has none. A fixed path part is preferred to a variable one. */
 function operationAt(method: string, path: string): (typeof operations)[number] | null {
   const given = (path.split('?')[0] ?? '').split('/')
   const wanted = method === 'HEAD' ? 'get' : method.toLowerCase()

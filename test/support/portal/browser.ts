@@ -34,7 +34,7 @@ async function unpack(): Promise<void> {
   }
 }
 
-/** Ends a hang; a machine may be several times slower. */
+/** This only ends a hang, because a machine may be several times slower than usual. */
 const TIMEOUT_MS = 120_000
 
 let started: Promise<Browser> | null = null
@@ -51,8 +51,8 @@ export async function startBrowser(): Promise<Browser> {
 }
 
 /**
- * A browser for the tests of a file, started with the first page and ended after the last test. Returns a function that opens a page with its
- * own cookies.
+ * Provides a browser for the tests of a file. It starts with the first page and ends after the last test. Returns a function that opens a page
+ * with cookies of its own.
  */
 export function browserOfFile(): (options?: BrowserContextOptions) => Promise<Page> {
   afterAll(async () => {

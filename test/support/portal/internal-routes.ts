@@ -1,7 +1,7 @@
 import { INTERNAL_ROUTES, ROUTES } from '../../../src/http/routes.ts'
 import type { RouteRow } from '../../../src/http/server/route.ts'
 
-/** These change nothing in the store: the examples of the last four are dry runs, and a reload of an unchanged config only tells that it was done. */
+/** The POST routes whose examples change nothing in the store. The examples of the last four are dry runs. A reload of an unchanged config is only reported. */
 const READS_ONLY = ['POST /auth/token', 'POST /relay/reload', 'POST /relay/endpoints/:id/test', 'POST /relay/inbox/reprocess'].concat(
   'POST /relay/retention',
   'POST /relay/parcels/forget',
@@ -11,12 +11,12 @@ const READS_ONLY = ['POST /auth/token', 'POST /relay/reload', 'POST /relay/endpo
 /** These ask the carrier about parcels that the relay does not know, and record its answer. */
 const WRITES_TOO = ['GET /v1/status/:identifier/latest', 'GET /v1/status/:identifier/all']
 
-/** A row by its method and path: `GET /relay/jobs/:id`. */
+/** Returns the name of a route, its method and path: `GET /relay/jobs/:id`. */
 export function nameOf({ method, path }: Pick<RouteRow, 'method' | 'path'>): string {
   return `${method.toUpperCase()} ${path}`
 }
 
-/** Every route of the internal listener, by name. */
+/** Returns the names of all routes of the internal listener. */
 export function internalRoutes(): readonly string[] {
   return INTERNAL_ROUTES.map(nameOf)
 }
@@ -26,7 +26,7 @@ export function isWriting(route: string): boolean {
   return WRITES_TOO.includes(route) || (!route.startsWith('GET ') && !READS_ONLY.includes(route))
 }
 
-/** The request of a route, from the example of its row. */
+/** Returns the request of a route, from the example in its row of the table. */
 export function requestOf(route: string) {
   const row = ROUTES.find((each) => nameOf(each) === route)
   if (row === undefined) throw new Error(`there is no route ${route}`)

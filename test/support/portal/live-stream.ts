@@ -25,7 +25,7 @@ async function cookieOf(url: string, login: typeof ADMIN): Promise<string> {
   return cookiesIn(visitor.jar)
 }
 
-/** Cookies as a browser sends them. */
+/** Returns the `Cookie` header that a browser would send. */
 export function cookiesIn(jar: ReadonlyMap<string, string>): string {
   return [...jar].map(([name, value]) => `${name}=${value}`).join('; ')
 }

@@ -23,7 +23,7 @@ export async function barriersOn(page: Page): Promise<readonly string[]> {
   return surplus > 0 ? [...barriers, `${page.url()} is ${surplus} px wider than the screen`] : barriers
 }
 
-/** The settings in which pages are looked at, by name. */
+/** The settings of the browser in which pages are tested, by name. */
 export const LOOKS = [
   ['light', { colorScheme: 'light' }],
   ['dark', { colorScheme: 'dark' }],

@@ -25,7 +25,7 @@ export function foreignIn(page: string): readonly string[] {
   })
 }
 
-/** Every page that links from the first one lead to, without downloads and without the manual, which is the same for everybody. */
+/** Returns every page that links from the first page lead to. Leaves out downloads, and the manual, which is the same for everybody. */
 export async function crawl(visitor: Pick<ReturnType<typeof createVisitor>, 'get'>): Promise<ReadonlyMap<string, string>> {
   const pages = new Map<string, string>()
   const waiting = ['/', '/inbox?state=all', '/login', '/webhooks/new']
@@ -49,7 +49,7 @@ export interface FoundForm {
   readonly hidden: readonly string[]
 }
 
-/** The forms with fields on these pages, each kind of form once. */
+/** Returns the forms with fields on these pages, each kind of form once. */
 export function formsOn(pages: ReadonlyMap<string, string>): readonly FoundForm[] {
   const found = new Map<string, FoundForm>()
   for (const page of pages.values()) {

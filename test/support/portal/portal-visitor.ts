@@ -8,7 +8,7 @@ export interface Seen {
   readonly headers: Headers
 }
 
-/** A person with a browser that has no script: keeps cookies and sends forms as browsers do. */
+/** Creates a visitor whose browser runs no scripts. It keeps cookies and sends forms as browsers do. */
 export function createVisitor(url: string, extra: Readonly<Record<string, string>> = {}) {
   const jar = new Map<string, string>()
 
@@ -36,7 +36,7 @@ export function createVisitor(url: string, extra: Readonly<Record<string, string
   return visitor
 }
 
-/** A visitor who has logged in, by default as the operator. */
+/** Returns a visitor who has logged in, by default as the operator. */
 export async function loggedInAt(url: string, login = ADMIN) {
   const visitor = createVisitor(url)
   expect((await visitor.logIn(login)).status).toBe(303)

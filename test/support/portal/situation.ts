@@ -1,7 +1,7 @@
 import type { Situation } from '../../../src/domain/admin/verdict.ts'
 import { CARRIER } from '../network/carrier-state.ts'
 
-/** A relay that works and knows three parcels. */
+/** The situation of a relay that works and knows three parcels. */
 export const WELL: Situation = {
   notReady: [],
   counts: { parcels: 3, watched: 2, overdue: 0, unknown: 0, quarantined: 0 },

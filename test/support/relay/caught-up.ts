@@ -52,11 +52,11 @@ export async function untilCaughtUp(
   await vi.waitFor(look, { interval: 250 })
 }
 
-/** Resolves when nothing waits to be sent. */
+/** Resolves when no delivery waits to be sent. */
 export async function untilSent({ internalUrl, token }: Asker): Promise<void> {
   const waiting = async () => {
     const pages: unknown[] = []
-    // Ask in the order in which a delivery passes through the states: in parallel requests it could be missed in both.
+    // Ask for one state after the other, in the order in which a delivery passes through them. Parallel requests could both miss it.
     for (const state of ['queued', 'retrying']) {
       pages.push(await (await ask(internalUrl, token, `/relay/deliveries?state=${state}&limit=1`)).json())
     }

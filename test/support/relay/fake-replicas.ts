@@ -7,7 +7,7 @@ interface Gate {
   isShut: boolean
 }
 
-/** The replicas of a store in memory. Time passes for the store and the replica alike. */
+/** Creates a table of replicas in memory. Time passes alike for the table and for the replica under test. */
 export function createFakeReplicas({ endpoints = [] as readonly string[] } = {}) {
   const rows = new Map<number, { untilMs: number }>()
   const holders = new Map<Role, number>()

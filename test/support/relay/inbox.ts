@@ -1,7 +1,7 @@
 import { fail } from 'node:assert/strict'
 import { storedNumber, storedRows } from '../store/stored-rows.ts'
 
-/** A push in the store. "stored": a committed row; "none": no row. */
+/** A push as a row of the inbox. */
 export interface InboxRow {
   readonly body: Buffer
   readonly state: 'recorded' | 'quarantined' | 'expired'
@@ -36,7 +36,7 @@ function decodeRow(row: unknown): InboxRow {
   const columns: Readonly<Record<string, unknown>> = { ...row }
   const { body, reason, content_encoding: contentEncoding, parcel_id: parcelId } = columns
   return {
-    body: Buffer.isBuffer(body) ? body : fail('a body that is no bytes'),
+    body: Buffer.isBuffer(body) ? body : fail('the body is not stored as bytes'),
     state: STATES[Number(columns.state)] ?? fail(`no state: ${String(columns.state)}`),
     reason: typeof reason === 'string' ? reason : null,
     parcelId: typeof parcelId === 'number' && parcelId > 0 ? parcelId : null,

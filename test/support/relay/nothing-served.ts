@@ -14,7 +14,7 @@ const portal: InternalOptions['portal'] = {
   clock: systemClock,
 }
 
-/** An internal listener behind which nothing is expected to be asked: a test replaces the parts that it is about. */
+/** The parts behind an internal listener, which fail if they are called. A test replaces the parts that it is about. */
 export const nothingServed = {
   manageInbox: {
     refusedSenders: notAsked,

@@ -1,7 +1,7 @@
 import { createDatabase } from '../store/postgres-database.ts'
 import type { Sections } from './relay.ts'
 
-/** Config sections for a store on PostgreSQL, in a new database unless `url` names one. */
+/** Returns config sections for a store on PostgreSQL, in a new database unless `url` names one. */
 export async function onPostgres(url?: string): Promise<Sections> {
   return {
     store: url ?? (await createDatabase('nothing')).url,

@@ -7,7 +7,7 @@ import { type Sections, startTestRelay } from './relay.ts'
 type TestRelay = Awaited<ReturnType<typeof startTestRelay>>
 
 /**
- * One relay for all tests of a file that need no special one, because a start takes longer than most tests. A test must use its own parcels
+ * Starts one relay for the tests of a file that need no special config, because a start takes longer than most tests. A test must use its own parcels
  * and remove whatever else it adds. Returns a function that returns the relay once the tests run.
  */
 export function relayOfFile(carrierUrl: string, sections: Sections = {}): () => TestRelay {
@@ -21,7 +21,7 @@ export function relayOfFile(carrierUrl: string, sections: Sections = {}): () => 
     rmSync(folder, { recursive: true, force: true })
   })
   return () => {
-    if (relay === null) throw new Error('it is started before the first test')
+    if (relay === null) throw new Error('the relay only starts before the first test')
     return relay
   }
 }

@@ -4,7 +4,7 @@ import { NO_CARRIER } from '../runner/constants.ts'
 import { temporaryFolder } from '../runner/temporary.ts'
 import { type Sections, startTestRelay, writeConfig } from './relay.ts'
 
-/** A relay that is stopped after the test, unless the test stops it. Without `folder` it gets a new one, without `carrierUrl` it has no carrier. */
+/** Starts a relay that is stopped after the test, unless the test stops it. By default its folder is new, and no carrier answers it. */
 export async function relayOfTest(sections: Sections = {}, { folder = temporaryFolder(), carrierUrl = NO_CARRIER } = {}) {
   const relay = await startTestRelay(folder, carrierUrl, sections)
   onTestFinished(() => relay.stop())

@@ -21,7 +21,7 @@ export const inSeconds = {
   log: { level: 'info' },
 } as const
 
-/** `parcel-relay serve`, killed on disposal. */
+/** Starts `parcel-relay serve`, which is killed on disposal. */
 export async function runRelay(configPath: string, more: NodeJS.ProcessEnv = {}): Promise<RunningProcess> {
   const relay = await spawnRelay(configPath, more)
   const { process: child, ended } = relay
@@ -52,7 +52,7 @@ export async function metricOf(internalUrl: string, name: string): Promise<numbe
   return Number(line?.slice(name.length + 1) ?? 0)
 }
 
-/** Current and peak resident memory of a process; Linux only. */
+/** Returns the current and the peak resident memory of a process. Only for Linux. */
 export function memoryOf(pid: number): { readonly residentBytes: number; readonly peakBytes: number } {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const bytes = (name: string) => Number(new RegExp(`^${name}:\\s*(\\d+) kB`, 'm').exec(status)?.[1] ?? Number.NaN) * 1024

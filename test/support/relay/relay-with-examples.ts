@@ -43,12 +43,12 @@ export async function startWithExamples() {
     ask,
     /** Waits until the example of this row can be sent. */
     async untilReadyFor(row: (typeof ROUTES)[number]) {
-      // The retry's attempt may be under way when its delivery is skipped; the skip ends the delivery, and only an ended one can be replayed.
+      // The delivery may be skipped during an attempt, and then ends after it. Only a delivery that has ended can be replayed.
       if (nameOf(row) === 'POST /relay/deliveries/:id/replay') await untilDelivery('dead')
     },
   }
 }
 
 const removals = ROUTES.filter(({ method }) => method === 'delete')
-/** The rows. Rows that remove something come last. */
+/** All routes. Routes that remove something come last. */
 export const inOrder = [...ROUTES.filter((row) => !removals.includes(row)), ...removals]

@@ -17,9 +17,9 @@ export interface ToldReplica {
 /** One of the relay processes that share a store. */
 export interface ReplicaProcess extends RunningProcess {
   readonly asker: Asker
-  /** The replicas, as this one lists them. */
+  /** Returns the replicas, as this replica lists them. */
   replicas(): Promise<readonly ToldReplica[]>
-  /** This replica in that list. */
+  /** Returns this replica as it lists itself. */
   itself(): Promise<ToldReplica | undefined>
 }
 

@@ -8,7 +8,7 @@ export interface CommandResult {
   readonly stderr: string
 }
 
-/** Runs a command as shipped, beside the relay of this process, which a synchronous run would hold up. */
+/** Runs a command as shipped. It runs asynchronously, so that a relay in this process can answer it. */
 export function runCommand(args: readonly string[], more: NodeJS.ProcessEnv = {}, input = ''): Promise<CommandResult> {
   const run = shipped()
   return new Promise((resolve) => {
@@ -19,7 +19,7 @@ export function runCommand(args: readonly string[], more: NodeJS.ProcessEnv = {}
   })
 }
 
-/** The environment by which a command finds this relay, and logs in as its operator. */
+/** Returns the environment with which a command finds this relay, and logs in as its operator. */
 export function operatorEnv(relay: { readonly internalUrl: string }): NodeJS.ProcessEnv {
   return { RELAY_URL: relay.internalUrl, RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password }
 }

@@ -16,9 +16,9 @@ export interface BesideControl {
 }
 
 /**
- * Compares the time of a load beside a fault with its time without, on this machine at this time: runs both in turns and takes the median of
- * three each. A miss is measured again, because other work on the machine may have caused it, while a real fault is slow each time. Resolves
- * with a sentence that gives the measures.
+ * Compares the time of a load beside a fault with its time without the fault. Runs both in turn on this machine, and takes the median of three
+ * runs each. A miss is measured again, because other work on the machine may have caused it, while a real fault is slow each time. Resolves with
+ * a sentence that gives the measures.
  */
 export async function expectBesideControl({ control, fault, ratio }: BesideControl): Promise<string> {
   const seen: string[] = []
@@ -40,7 +40,7 @@ async function medians(control: () => Promise<number>, fault: () => Promise<numb
   return [partOf(controls, 0.5), partOf(faults, 0.5)]
 }
 
-/** The quantile of the measures: 0.5 is the median, 0.99 the 99th percentile. */
+/** Returns a quantile of the measures. For `part`, 0.5 gives the median and 0.99 the 99th percentile. */
 export function partOf(measures: readonly number[], part: number): number {
   if (measures.length === 0) return expect.fail('nothing was measured')
   return measures.toSorted((a, b) => a - b)[Math.max(0, Math.ceil(measures.length * part) - 1)] ?? Number.NaN

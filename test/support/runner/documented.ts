@@ -19,7 +19,7 @@ export function fencedBlocks(path: string): readonly FencedBlock[] {
   return blocks
 }
 
-/** The one block of this language under a heading. */
+/** Returns the only block of this language under a heading. */
 export function blockUnder(path: string, heading: string, language: string): string {
   const [block, ...more] = fencedBlocks(path).filter((one) => one.heading === heading && one.language === language)
   if (block === undefined || more.length > 0) throw new Error(`${path} has not one block of ${language} under ${heading}`)

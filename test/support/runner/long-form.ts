@@ -19,7 +19,7 @@ export function byForm<Value>(short: Value, stress: Value, long: Value = stress)
 /** Registers a test for `npm run faults` only, because a shorter test shows the same in another way. */
 export const onlyLong = (test: (title: string, run: () => Promise<void>) => void) => (LONG ? test : () => undefined)
 
-/** How many cases a law is tried on: a few in `npm test`, all in the other commands. The few are the first of all. */
+/** How many cases a law is tried on: in `npm test` the first `few`, in the other commands `all`. */
 export const casesOf = (all: number, few: number): number => (SHORT ? few : all)
 
 /** How many cases a law about a store is tried on: a quarter in `npm test`. On a server a case takes many times as long, so only the long form runs all. */

@@ -1,6 +1,6 @@
 import { vi } from 'vitest'
 
-/** Ends a hang and measures nothing: a machine may be several times slower. A test of a shorter time must set its own clock. */
+/** This only ends a hang, because a machine may be several times slower than usual. A test about a shorter time must set a clock of its own. */
 const PATIENCE_MS = 60_000
 
 const { waitFor } = vi

@@ -9,8 +9,8 @@ import { openPool } from '../../../src/store/postgres/postgres-pool.ts'
 import { TEMPLATE, withClient } from '../store/postgres-client.ts'
 
 /**
- * One server for all tests, started by the first test that needs it, and one data folder for all servers that tests start for themselves. Both
- * belong to the process of the run, so they outlive test files and go with the run.
+ * Provides one server for all tests, started for the first test that needs it, and one data folder for the servers that tests start for themselves.
+ * Both belong to the process of the run. So they outlive test files, and end with the run.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   let started: Promise<PostgresServer> | null = null

@@ -1,4 +1,4 @@
-/** An environment in which a Node process's wall clock is `ms` ahead; its monotonic clock is right. */
+/** Returns an environment in which the wall clock of a Node process is `ms` ahead. Its monotonic clock is right. */
 export function shiftedClock(ms: number): NodeJS.ProcessEnv {
   const program = `
     const TrueDate = Date

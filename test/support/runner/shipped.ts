@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { inject } from 'vitest'
 import { LAUNCH } from '../../../bench/servers/relay.ts'
 
-/** The relay as shipped and started, compiled once for all tests (`compile-once`). */
+/** Returns how to start the relay as shipped. It is compiled once for all tests (`compile-once`). */
 export function shipped(program = join(inject('shippedFolder'), 'dist', 'main.js')) {
   const folder = inject('shippedFolder')
   return {

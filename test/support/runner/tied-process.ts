@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest'
 /** An option for every process that tests start: the process leads a group, so a tracer ends together with what it traces. */
 export const ownGroup = { detached: true } as const
 
-/** Reads which groups are tied (`+`) and untied (`-`). When its input closes, this process has ended, and it kills the groups still tied. */
+/** A shell script that reads which groups are tied (`+`) and untied (`-`). Its input closes when this process ends. Then it kills the groups still tied. */
 const LEASH = `tied=
 while read -r sign group; do
   if [ "$sign" = + ]; then tied="$tied $group "; else tied="\${tied%% $group *} \${tied#* $group }"; fi
@@ -16,7 +16,7 @@ for group in $tied; do kill -s KILL -- "-$group"; done`
 
 let leash: Writable | null = null
 
-/** Tells the one leash of this process. */
+/** Writes to the shell that runs `LEASH` for this process. The first call starts it. */
 function tellLeash(sign: '+' | '-', group: number): void {
   if (leash === null) {
     const shell = spawn('/bin/sh', ['-c', LEASH], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
@@ -28,8 +28,8 @@ function tellLeash(sign: '+' | '-', group: number): void {
 }
 
 /**
- * Kills a process and its group when its test ends, even if the test failed or timed out; at the latest with this process, even if this
- * process is killed. Start the process with `ownGroup`.
+ * Kills a process and its group when its test ends, even if the test failed or timed out, or when this process ends, even by a kill. Start the
+ * process with `ownGroup`.
  */
 export function tieToTest<Child extends ChildProcess>(child: Child): Child {
   const { pid } = child

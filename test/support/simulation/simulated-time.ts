@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { CLOCK_FILE } from './simulated-clock.ts'
 
-/** A wall clock that a test moves ahead. The processes of a simulation share it; between two jumps it goes like the real one. */
+/** A wall clock that a test moves ahead. The processes of a simulation share it. Between two jumps it runs like the real clock. */
 export interface SimulatedTime {
   now(): number
-  /** Jumps to a time; an earlier one than now changes nothing. */
+  /** Jumps to a time. A time before the present one changes nothing. */
   jumpTo(atMs: number): void
   /** The environment of relay processes, which must run from their sources. */
   readonly env: NodeJS.ProcessEnv

@@ -10,7 +10,7 @@ import { drawWith, seeded } from '../runner/seeded.ts'
 
 const PARCELS = 12
 
-/** A store in use: pushes, polls, joins, deliveries and commands in turn, the same in every run with the same seed. */
+/** Opens a store for random steps: pushes, polls, joins, deliveries and commands. They are the same in every run with the same seed. */
 export async function openBusyStore(engine: Engine, place: string, seed: number) {
   let nowMs = NOON
   const clock = { now: () => nowMs, monotonic: () => nowMs - NOON }
@@ -46,7 +46,6 @@ export async function openBusyStore(engine: Engine, place: string, seed: number)
 
   return {
     writes,
-    /** Does the next step. */
     async next(): Promise<void> {
       nowMs += MINUTE_MS
       const kind = random()

@@ -1,6 +1,6 @@
 import type { WriteEngine } from '../../../src/store/engine.ts'
 
-/** The work of a database: statements, and rows returned or changed. */
+/** The work that a database has done: the numbers of statements, and of rows returned or changed. */
 export interface Work {
   statements: number
   rowsRead: number

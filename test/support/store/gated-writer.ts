@@ -9,8 +9,8 @@ import { storedNumber } from './stored-rows.ts'
 const WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
 /**
- * Returns a function that does some work on the store and, at the work's statement number `at`, something else. The work then waits until the
- * other thing has ended, or is blocked by a lock of the work.
+ * Returns a function that runs `work` on the store, and starts `other` before statement number `at` of the work. The work waits there until
+ * `other` has ended, or until it waits for a lock of the work.
  */
 export function createBeside(path: string) {
   const pool = openTestPool(path, 4)
@@ -32,8 +32,8 @@ export function createBeside(path: string) {
 }
 
 /**
- * A writer whose transactions stop before each statement until `pass` has resolved. Statements are counted from 0, over all tries of a
- * transaction. Each waits for the one before, so that work done in `pass` falls exactly between two statements.
+ * Wraps a writer so that its transactions stop before each statement until `pass` has resolved. Statements are counted from 0, over all tries
+ * of a transaction. Each statement waits for the one before, so that `pass` runs exactly between two statements.
  */
 function gatedWriter(writer: PostgresWriter, pass: (nth: number) => Promise<void>): PostgresWriter {
   let nth = 0

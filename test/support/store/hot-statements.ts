@@ -18,7 +18,7 @@ import { writeSeededStore } from './seeded-store.ts'
 
 type AnyStatement = Statement<never, unknown>
 
-/** A session that notes its statements. */
+/** Wraps a session so that it adds its statements to `seen`. */
 function noting<S extends Session>(session: S, seen: Set<AnyStatement>): S {
   return {
     ...session,
@@ -174,14 +174,14 @@ async function lookAtPages(reads: ReadSide): Promise<void> {
 const COUNTED =
   /^\s*select count\(\*\) as "count" from (?:"parcel"(?: where "next_poll_at_ms" (?:is not null|<= \S+))?|"inbox" where "state" = 1)\s*$/
 
-/** Whether it counts most of a table or an index, as the overview and the metrics do. `npm run bench -- portal` measures these. */
+/** Tells if a statement counts most of a table or an index, as the overview and the metrics do. `npm run bench -- portal` measures these. */
 export function isWholeCount(statement: string): boolean {
   return COUNTED.test(statement)
 }
 
 const USED = { named: true }
 
-/** Every statement of a used store on PostgreSQL, as it is sent. */
+/** Returns every statement of a used store on PostgreSQL, as it is sent. */
 export async function usedOnPostgres(url: string): Promise<readonly string[]> {
   const seen = new Set<AnyStatement>()
   const pool = openTestPool(url, 6)
@@ -201,7 +201,7 @@ export async function usedOnPostgres(url: string): Promise<readonly string[]> {
   return [...new Set([...seen].map((statement) => compileForPostgres(statement).text))]
 }
 
-/** Every statement of a used store on SQLite, as it is prepared. */
+/** Returns every statement of a used store on SQLite, as it is prepared. */
 export async function usedOnSqlite(path: string): Promise<readonly string[]> {
   const seen = new Set<AnyStatement>()
   const watched: Engine = {

@@ -53,14 +53,14 @@ type Order = NonNullable<ParcelRecord['order']>
 /** How often `decide` may ask for more before the test fails. */
 const ROUNDS_MAX = 12
 
-/** Records without a database, in maps. */
+/** Creates a recorder that keeps everything in maps, without a database. */
 export function createMemoryRecording({ rules, model, endpoints, loads }: Given) {
   const parcels = new Map<number, HeldParcel>()
   const identifiers = new Map<string, IdentifierState>()
   const pushes = new Map<string, { readonly inboxId: number; readonly parcelId: number; readonly digest: string }>()
   /** Bodies of answers, by answer id. */
   const answered = new Map<string, Uint8Array>()
-  /** Cached by a parcel's list of answers, which is never changed in place. */
+  /** Caches the order of a parcel by its list of answers, which is never changed in place. */
   const orders = new WeakMap<readonly KeptAnswer[], Order | null>()
   const tombstones = new Map<string, Tombstone>()
   let next: NextNumbers = { parcelId: 1, sequence: 1, inboxId: 1 }
@@ -139,7 +139,7 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
       if (!('needs' in decided)) return decided
       snapshot = loadMore(snapshot, decided.needs)
     }
-    throw new Error('deciding asks for more again and again')
+    throw new Error(`\`decide\` asked for more ${ROUNDS_MAX} times`)
   }
 
   function applyJoin({ join }: WriteSet): void {

@@ -17,7 +17,7 @@ import { newPlace } from './engines.ts'
 import { copyDatabase, createLastingDatabase } from './postgres-database.ts'
 import { writeSeededStore } from './seeded-store.ts'
 
-/** An engine's part in moves. */
+/** Returns what an engine provides for moves. */
 export function movesOf(engine: Engine): StoreMoves {
   return engine.name === postgres.name ? postgresMoves : sqliteMoves
 }
@@ -76,14 +76,14 @@ export interface OpenMove extends AsyncDisposable {
   readonly move: StoreMove
 }
 
-/** The address as a relay writes it into the mark of a moved store, without the encryption. */
+/** Returns the address of a store as a relay writes it into a store that was moved there, but not encrypted. */
 const addressOf = ({ engine, place }: Place) => (engine.name === postgres.name ? place : `sqlite:${place}`)
 
 let moves = 0
 /** When moves begin; their switch comes later. */
 const BEGUN_AT_MS = Date.UTC(2026, 2, 31)
 
-/** Opens both sides of a move and takes the target. `isSlow`: it advances a batch at a time. */
+/** Opens both stores of a move, and claims the new one for it. `isSlow`: the move advances a batch at a time. */
 export async function openMove(from: Place, to: Place, { isSlow } = { isSlow: false }): Promise<OpenMove> {
   let turns = 0
   const monotonic = () => (isSlow ? turns++ * 1000 : performance.now())
@@ -133,7 +133,7 @@ export async function moveStore(from: Place, to: Place): Promise<void> {
   await opened.move.switchOver({ jobId: 0, nowMs: Date.UTC(2026, 3, 1) })
 }
 
-/** Every row of a store, by its table, and the last numbers it has given. */
+/** Returns every row of a store, by its table, and the last numbers that the store has given. */
 export async function contentsOf({ engine, place }: Place) {
   const source = await movesOf(engine).openSource(place, { moveId: '', peer: '', address: '', atMs: 0, replicaId: 0 })
   try {

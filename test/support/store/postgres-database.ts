@@ -31,7 +31,7 @@ async function onServer(server: string, statement: string, values: readonly unkn
 
 function openKeeper(server: string): pg.Pool {
   const pool = new pg.Pool({ connectionString: server, max: 1, idleTimeoutMillis: 0, allowExitOnIdle: true })
-  // A test that cuts off all connections cuts off this one too; the next statement gets another.
+  // A test that cuts off all connections cuts off this one too. Then the next statement opens another.
   pool.on('error', () => undefined)
   return pool
 }

@@ -36,7 +36,7 @@ export async function openWithPushHealth(engine: Engine) {
     },
     async stateOf(identifier: string) {
       const found = await reads.inspectParcel(identifier)
-      if (found === null) throw new Error(`nobody knows ${identifier}`)
+      if (found === null) throw new Error(`no parcel has the identifier ${identifier}`)
       return found.state
     },
   }

@@ -1,7 +1,7 @@
 import type { Refusal } from '../../../src/domain/ingest/refusal.ts'
 import { NOON } from '../runner/constants.ts'
 
-/** A push that was refused, explained. */
+/** A refusal of a push, with its explanation. */
 export const REFUSAL: Refusal = {
   atMs: NOON,
   address: '192.0.2.7',

@@ -16,7 +16,7 @@ const PARCELS = 24
 const BATCHES = 14
 const BATCH_SIZE = 24
 
-/** The receiver's answer: it accepts most, refuses some and sometimes does not answer. `gone`: it answers 410. */
+/** Returns an attempt with its result. The endpoint accepts most events, refuses some, and sometimes does not answer. `gone`: it answers 410. */
 function answered(delivery: ClaimedDelivery, atMs: number, random: () => number, gone: boolean): SettledAttempt {
   const { body: _body, previousSequence: _previous, ...rest } = delivery
   const kind = random()

@@ -18,7 +18,7 @@ export const LOSSES: readonly Loss[] = ['none kept', 'all kept', 'some kept', 's
 const SECTOR_BYTES = 512
 
 /**
- * The files of one folder as a disk sees them. Synced changes survive, others may. A file name survives once its folder was synced. After a
+ * Simulates the files of one folder on a disk. Synced changes survive, others may. A file name survives once its folder was synced. After a
  * failed sync the kernel marks the pages clean, so those changes are lost and no later sync writes them.
  */
 export function createDisk(folder: string) {
@@ -88,7 +88,7 @@ function changed(content: Buffer, one: Change): Buffer {
   return grown
 }
 
-/** The contents of a store after a restart, or the reason why it cannot be read. */
+/** Returns the pushes in a store after a restart, or the reason why the store cannot be read. */
 export function readStore(path: string): { readonly bodies: ReadonlySet<string>; readonly damage: string | null } {
   let db: Database.Database | null = null
   try {

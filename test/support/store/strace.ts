@@ -96,7 +96,7 @@ export async function spawnTraced(
   }
 }
 
-/** Starts such a relay; it is killed after the test if it still runs. */
+/** Starts a relay like `spawnTraced`, and kills it after the test if it still runs. */
 export async function tracedRelayOfTest(folder: string, options: TraceOptions = {}): Promise<TracedRelay> {
   const relay = await spawnTraced(folder, options)
   onTestFinished(async () => {

@@ -37,7 +37,7 @@ export async function openStore(startMs: number, engine: Engine = sqlite, place:
   }
   const parcelIdOf = async (identifier: string): Promise<number> => {
     const found = await reads.inspectParcel(identifier)
-    if (found === null) throw new Error(`nobody knows ${identifier}`)
+    if (found === null) throw new Error(`no parcel has the identifier ${identifier}`)
     return found.state.parcelId
   }
   return {

@@ -32,7 +32,7 @@ function isRecorded(value: unknown): value is Recorded {
   return typeof value === 'object' && value !== null && 'nowMs' in value && 'answers' in value && Array.isArray(value.answers)
 }
 
-/** Copies that store to a new folder. */
+/** Copies the store that the earlier version wrote to a new folder. */
 export function copyWrittenBefore(): { readonly folder: string; readonly path: string } {
   const folder = temporaryFolder()
   const path = join(folder, 'relay.db')
@@ -60,7 +60,7 @@ export async function openWrittenBefore(place: string, engine: Engine = sqlite) 
 }
 
 /**
- * Asks everything again in the same order, because a request may start a stopped parcel's polls; returns the answers that differ. Answers to
+ * Repeats all requests in their order, because a request may start the polls of a stopped parcel. Returns the answers that differ. Answers to
  * operators may have new members.
  */
 export async function differingFromBefore({
@@ -71,14 +71,14 @@ export async function differingFromBefore({
   return pairs.filter(({ was, is }) => JSON.stringify(withoutSentence(was)) !== JSON.stringify(withoutSentence(withoutAdded(is, was))))
 }
 
-/** An answer without the sentence that explains an error, because its words, and so its length, may be edited. */
+/** Returns an answer without the sentence that explains an error, because its words, and so its length, may be edited. */
 function withoutSentence(answer: AnswerAt): AnswerAt {
   if (answer.headers['content-type'] !== 'application/problem+json') return answer
   const body = answer.body.replace(/"detail":"(?:[^"\\]|\\.)*"/, '"detail":""')
   return { ...answer, body, headers: { ...answer.headers, 'content-length': '' } }
 }
 
-/** An answer under /relay without members that were added since. */
+/** Returns an answer without the members that were added since, if its path is under /relay. */
 function withoutAdded(is: AnswerAt, was: AnswerAt): AnswerAt {
   if (!is.path.startsWith('/relay/') || is.headers['content-type'] !== was.headers['content-type'] || is.status !== was.status) return is
   const body = JSON.stringify(onlyAsIn(JSON.parse(is.body), JSON.parse(was.body)))

@@ -9,12 +9,12 @@ async function lookedAt(endpoint: Partial<EndpointToTry>, isReached = true) {
   return await probe?.look()
 }
 
-test('an endpoint that takes connections and refuses what it is sent is a warning', async () => {
+test('an endpoint that accepts connections but refuses events is a warning', async () => {
   expect(await lookedAt({})).toEqual({ state: 'ok', message: 'shop takes connections.' })
   expect(await lookedAt({ trouble: TROUBLE })).toEqual({ state: 'warning', message: `shop takes connections. ${TROUBLE}` })
 })
 
-test('an endpoint that cannot be reached fails, and its trouble is said as well', async () => {
+test('an endpoint that cannot be reached fails, and the message adds its earlier trouble', async () => {
   expect(await lookedAt({ trouble: TROUBLE }, false)).toEqual({ state: 'failed', message: `shop: Its host has no address. ${TROUBLE}` })
 })
 

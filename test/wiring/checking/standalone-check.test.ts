@@ -62,7 +62,7 @@ test('a deployment that would work has no red line, and the check creates nothin
   expect(() => writeFileSync(join(folder, 'data'), '')).not.toThrow()
 })
 
-test('a store in which erasures have left something says so until it is compacted', async () => {
+test('a store in which erased data may be left is a warning until it is compacted', async () => {
   const { path, writes } = await openStore(NOON)
   await writes.close()
   const look = async () => (await check({ sections: { store: `sqlite:${path}` } })).of('erasure')
@@ -121,7 +121,7 @@ test('a store that is damaged, or whose folder is not writable, is red', async (
     expect((await check({ sections: { store: `sqlite:${closed}/relay.db` } })).of('store')).toEqual(red('cannot be opened'))
 })
 
-test('a store in use stays with its relay, and ports are not tried meanwhile', async () => {
+test('a store in use is not opened, and ports are not tried while a relay runs', async () => {
   const folder = temporaryFolder()
   const relay = await startTestRelay(folder, 'http://127.0.0.1:9')
   onTestFinished(() => relay.stop())
@@ -131,7 +131,7 @@ test('a store in use stays with its relay, and ports are not tried meanwhile', a
   expect((await fetch(`${relay.internalUrl}/readyz`)).status).toBe(200)
 })
 
-test('endpoints’ keys that no at-rest key opens are red, and files open to others are a warning', async () => {
+test('endpoint keys that no at-rest key opens are red, and files readable by others a warning', async () => {
   const folder = temporaryFolder()
   const keyed = (byte: number) => ({ secrets: { atRestKeys: [Buffer.alloc(32, byte).toString('base64')] } })
   const relay = await startTestRelay(folder, 'http://127.0.0.1:9', keyed(1))

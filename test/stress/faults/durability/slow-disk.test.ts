@@ -24,7 +24,7 @@ const MB = 1024 * 1024
 const TURNS = 3
 /** The garbage collector runs at any time, so a measurement of memory may be off by this much. */
 const RSS_SLACK = 64 * MB
-/** The late syncs begin after this many. A start makes fewer, and pushes before the test make the rest. */
+/** The number of syncs before the disk becomes slow. The start of the relay makes fewer, and pushes before the test make the rest. */
 const START_SYNCS = 40
 const DELAYS_MS = LONG ? [200, 5000] : [100]
 

@@ -10,7 +10,7 @@ import { engines } from '../../../support/store/engines.ts'
 import { storedNumber } from '../../../support/store/stored-rows.ts'
 import { incomingPush, openStore } from '../../../support/store/write-side.ts'
 
-/** The number of races; hundreds in the long form. */
+/** How often a race is repeated. */
 const RACES = LONG ? 200 : 40
 const WAITING = 'select count(*) from delivery where state < 2'
 
@@ -36,7 +36,7 @@ async function openRaced(engine: Engine) {
     id,
     courier,
     push: (trackingId: string) => pushAt(second++, [trackingId]),
-    /** Names two parcels as one, and repeats the last event, so that nothing else is new. */
+    /** Repeats the last event with the identifiers of two parcels, so that their join is all that is new. */
     join: (...trackingIds: readonly string[]) => pushAt(second - 1, trackingIds),
     replay: (change: Partial<DeliverySelection>, limit: number, to = id) =>
       store.writes.replayDeliveries({ selection: { ...any, ...change }, to, after: null, untilMs: NOON, limit, nowMs: NOON }),

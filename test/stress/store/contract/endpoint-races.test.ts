@@ -6,7 +6,7 @@ import { NOON } from '../../../support/runner/constants.ts'
 import { engines } from '../../../support/store/engines.ts'
 import { incomingPush, openStore } from '../../../support/store/write-side.ts'
 
-/** Pushes may come faster than the endpoint catches up on a busy machine, so limit them. */
+/** On a busy machine pushes may come faster than the endpoint catches up, so their number is limited. */
 const PUSHES_MAX = 1000
 
 async function openRaced(engine: Engine) {

@@ -59,7 +59,7 @@ test.each(engines)('a move from $name soon lets others write while it waits for 
   await vi.waitFor(async () => expect(await write(4)).toBe(true), { timeout: 60_000, interval: 20 })
   answer()
   expect(await working).toEqual({ wasHeldOff: true, changes: expect.toSatisfy((count: number) => count >= 4) })
-  // Then others may write for a while before the next such step.
+  // Then others may write for at least 100 ms before the move locks the source again.
   const endedMs = performance.now()
   expect((await source.alone(async () => performance.now())) - endedMs).toBeGreaterThanOrEqual(100)
 })

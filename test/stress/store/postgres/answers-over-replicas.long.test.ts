@@ -12,7 +12,7 @@ import { withClient } from '../../../support/store/postgres-client.ts'
 import { incomingPush, openStore } from '../../../support/store/write-side.ts'
 
 const LATER = NOON + 30 * 86_400_000
-/** The number of races; hundreds in the long form. */
+/** How often a race is repeated. */
 const RACES = LONG ? 200 : 40
 const STEPS = LONG ? 400 : 100
 
@@ -33,8 +33,8 @@ async function openAnswers(store: Store, cacheBytes: number) {
 }
 
 /**
- * At the commit, fails a transaction that changed what is served about a parcel but did not raise its version. A version is the time of its
- * write in microseconds, so a raised version is later than the start of the transaction.
+ * SQL of triggers that fail a commit if the transaction changed what is served about a parcel but did not raise its version. A version is the
+ * time of its write in microseconds, so a raised version is later than the start of the transaction.
  */
 const GUARD = `
   create function guard() returns trigger language plpgsql as $$
