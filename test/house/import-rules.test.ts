@@ -52,11 +52,11 @@ describe('a planted fault is found', () => {
   // Each row has a name, a path, the source to plant there, and the violation without the path with which it begins.
   test.each([
     ['a room that imports another', 'domain/x.ts', "import { x } from '../store/open.ts'", ':1: domain/ may not import store/open.ts'],
-    ['a room for its types only', 'flow/x.ts', "import type { A } from '../app.ts'", ':1: flow/ may not import app.ts'],
-    ['a room within a type', 'http/x.ts', "export type B = import('../app.ts').A", ':1: http/ may not import app.ts'],
-    ['a room by import()', 'flow/x.ts', "\nexport const x = () => import('../store/open.ts')", ':2: flow/ may not import store/open.ts'],
-    ['a room for its effects', 'carrier/x.ts', "import '../cli/serve.ts'", ':1: carrier/ may not import cli/serve.ts'],
-    ['a room over several lines', 'store/x.ts', "import {\n  x,\n} from '../flow/serve.ts'", ':1: store/ may not import flow/serve.ts'],
+    ['an import of types only', 'flow/x.ts', "import type { A } from '../app.ts'", ':1: flow/ may not import app.ts'],
+    ['an import in a type', 'http/x.ts', "export type B = import('../app.ts').A", ':1: http/ may not import app.ts'],
+    ['an import at run time', 'flow/x.ts', "\nexport const x = () => import('../store/open.ts')", ':2: flow/ may not import store/open.ts'],
+    ['an import for its effects', 'carrier/x.ts', "import '../cli/serve.ts'", ':1: carrier/ may not import cli/serve.ts'],
+    ['an import over several lines', 'store/x.ts', "import {\n  x,\n} from '../flow/serve.ts'", ':1: store/ may not import flow/serve.ts'],
     [
       'a module of runtime/ that imports a rule of the domain',
       'runtime/x.ts',

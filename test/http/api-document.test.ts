@@ -69,7 +69,7 @@ describe('answers are compared with the document', () => {
     expect(() => expectConforms(wrong)).toThrow(fault)
   })
 
-  test('the schema of a problem is found by its status and type', () => {
+  test('problems with the same status share a response, which is named after their types', () => {
     expect(Object.keys(apiDocument.components.responses)).toContain('feed_gone.feed_rewound')
   })
 })

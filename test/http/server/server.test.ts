@@ -159,7 +159,7 @@ test('H17: a thousand pipelined requests on a connection are each answered, in o
   socket.on('data', (chunk) => {
     said += chunk.toString()
   })
-  // The requests are long. Of short ones, more would arrive at once than may wait on one connection.
+  // The requests are long, so that fewer of them arrive at once than may wait on one connection.
   const request = (nth: number) => `GET /${nth} HTTP/1.1\r\nHost: relay\r\nCookie: ${'x'.repeat(600)}\r\n\r\n`
   for (let nth = 0; nth < 1000; nth++) socket.write(request(nth))
   await expect.poll(() => said).toContain('answer /999;')

@@ -78,7 +78,7 @@ describe.each(engines)('failures of an endpoint on $name', (engine) => {
 })
 
 describe.each(engines)('the next probe of a failing endpoint on $name', (engine) => {
-  test.each([401, 503])('is shown, if something waits, with the time at which it is then made (answer %i)', async (status) => {
+  test.each([401, 503])('is shown with the time at which it is made, while events wait (answer %i)', async (status) => {
     const { push, run, reads, now, attempts, endpoint, underWay } = await openDeliveryWorld(engine, NOON, { statusOf: () => status })
     const view = async () => (await viewEndpoint(reads, await endpoint(), now())).nextProbe
     for (let parcel = 0; parcel < 5; parcel++) await push({ trackingIds: [`100${parcel}`] })

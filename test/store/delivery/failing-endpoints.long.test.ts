@@ -79,7 +79,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect(attempts).toHaveLength(before + 1)
     })
 
-    test('O7: is disabled after 120 h with failures only, which a restart does not start anew', async () => {
+    test('O7: is disabled after 120 h of failures without a success, even over a restart', async () => {
       const { now, run, kill, pushParcels, endpoint } = await openDown(engine)
       await pushParcels(3)
       // Probes every five minutes take long to simulate, so most hours are only added to the stored sum.
@@ -105,7 +105,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect((await endpoint()).health).toMatchObject({ probing: null, failingSinceMs: null })
     })
 
-    test('is sent all if an operator retries the endpoint, and one delivery if that is retried', async () => {
+    test('is sent everything if an operator retries it, and one delivery if that one is retried', async () => {
       const { now, run, writes, attempts, mend, pushParcels, countOf, endpoint, id, reads } = await openDown(engine)
       await pushParcels(30)
       await run(now() + HOUR_MS)

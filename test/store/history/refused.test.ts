@@ -81,7 +81,7 @@ describe.each(engines)('refusals by a full parcel on $name', (engine) => {
     expect(await record(push(['1001'], new Date(NOON).toISOString()))).toEqual({ kinds: ['duplicate'], ...once })
   })
 
-  test('1.4, 1.6: a refused push of two parcels, or a refused poll, leaves its batch recorded', async () => {
+  test('1.4, 1.6: a refused push of two parcels, or a refused poll, leaves the rest recorded', async () => {
     const { record, poll, read } = await startCounting(engine)
     await record(push(['2001']))
     expect(await record(push(['1001', '2001'], '2026-02-02T00:00:00.000Z'), push(['3001']))).toEqual({

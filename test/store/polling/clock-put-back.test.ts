@@ -26,7 +26,7 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     return { ...store, stateOf, putBack }
   }
 
-  test('P13: times of a parcel that are now in the future become now, and its next check moves too', async () => {
+  test('P13: times of a parcel that lie in the future move to now, and its next check moves too', async () => {
     const { poll, push, stateOf, putBack } = await world()
     await push({ trackingIds: ['1001'], eventTime: iso(NOON - MINUTE_MS) })
     await poll({ asked: '1001', trackingIds: ['1001'], statuses: [{ eventTimestamp: iso(NOON - MINUTE_MS) }] })

@@ -8,7 +8,7 @@ import { incomingPush } from '../../support/store/write-side.ts'
 
 const WAIT_MS = 40 * MINUTE_MS
 
-/** Opens a store with a parcel whose last poll got an answer with `Retry-After` that is about this request. So only this parcel waits. */
+/** Opens a store with a parcel whose last poll got a `Retry-After`. The answer concerns only this request, so only this parcel waits. */
 async function refused(engine: Engine) {
   const world = await openWithPushHealth(engine)
   const { writes, stateOf, now } = world
