@@ -1,6 +1,6 @@
 import type { CallSpender } from '../domain/admin/tally.ts'
 import type { CallPriority, CarrierAnswer, CarrierState } from '../domain/polling/carrier-answer.ts'
-/** The wall clock for stored times, and the monotonic clock for intervals; both in milliseconds. Injected, so that tests control time. */
+/** The wall clock for stored times, and the monotonic clock for intervals, both in milliseconds. It is injected, so that tests control time. */
 export interface Clock {
   /** The wall clock, epoch milliseconds. It may jump. */
   now(): number
@@ -16,7 +16,7 @@ export interface Log {
   error(fields: object, message: string): void
 }
 
-/** A cache of limited size. Any value may be gone at any time, and losing it costs only work. A `Map` is one that never drops anything. */
+/** A cache of limited size. Any value may be gone at any time, and losing it costs only work. A `Map` is a cache that never drops a value. */
 export interface Memory<Value> {
   get(key: string): Value | undefined
   set(key: string, value: Value): unknown
@@ -25,9 +25,9 @@ export interface Memory<Value> {
 
 /** Receives reports of what happened. `ops/metrics` turns them into metrics. Durations are in milliseconds. */
 export interface Meter {
-  /** Counts pushes by outcome. `keyIndex`: the key that has signed them; null: none has. */
+  /** Counts pushes by outcome. `keyIndex`: the index of the key that has signed them; null: no key has. */
   pushReceived(outcome: string, keyIndex: number | null, count?: number): void
-  /** Counts an explained refusal under each of its causes. */
+  /** Counts an explained refusal of a push under each of its causes. */
   refusalExplained(causes: readonly string[]): void
   /** Counts a commit of `size` observations. */
   batchCommitted(size: number, durationMs: number): void

@@ -1,13 +1,13 @@
 import type { FlightEnd } from '../domain/polling/flight-end.ts'
 import type { SharedFlights } from './history/ports.ts'
 
-/** If a replica is killed, the others wait for this long at most. */
+/** If the replica that does the job is killed, the others wait for at most this long. */
 const LEASE_MS = 5000
 const RENEW_MS = LEASE_MS / 3
-/** Waiting replicas look this often whether the flight has ended, at most `LOOKS_MAX` times. */
+/** Waiting replicas look at this interval whether the flight has ended, at most `LOOKS_MAX` times. */
 const LOOK_MS = 200
 const LOOKS_MAX = 150
-/** If the outcome of the flight stays unknown, callers are asked to wait this long. */
+/** If callers do not learn the outcome of the flight, they are asked to try again after this time. */
 const RETRY_AFTER_MS = 30_000
 
 export interface SharedFlightPorts {
@@ -16,20 +16,20 @@ export interface SharedFlightPorts {
 }
 
 /**
- * Runs a job once if several replicas want it at the same time. One replica does it. The others look several times a second, for half a
- * minute at most, whether it has ended. If the replica was killed, another takes over when its lease has lapsed.
+ * Runs a job once if several replicas want it at the same time. One replica runs it. The others look several times a second, for half a
+ * minute at most, whether it has ended. If the running replica was killed, another one takes over when its lease has lapsed.
  */
 export type SharedFlight = <Value>(key: string, flight: Flight<Value>) => Promise<Value>
 
 /** A job that one replica runs for all, and how its end is passed on. */
 export interface Flight<Value> {
   readonly start: () => Promise<Value>
-  /** The key of another flight that must have ended first; null: none. */
+  /** The key of another flight that must end before this one begins; null: there is none. */
   readonly after: string | null
   readonly endOf: (value: Value) => FlightEnd
   /**
-   * For this long after the end, some seconds at most, `not_found` also answers callers that did not wait. Their questions may have begun
-   * before the end.
+   * For this long after the end, some seconds at most, the end `not_found` also answers callers that did not wait for it. Their questions
+   * may have begun before the end.
    */
   readonly notFoundForMs: number
   /** Turns the end into a value for another caller. Null: that caller cannot use it, and starts the job itself. */

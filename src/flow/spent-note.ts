@@ -1,9 +1,9 @@
 import { describeSpent } from '../domain/polling/call-budget.ts'
 
-/** Until when the day's calls to the carrier are used up, epoch milliseconds; null: they are not. */
+/** Returns until when the day's calls to the carrier are used up, epoch milliseconds; null: they are not used up. */
 export type SpentUntil = () => number | null
 
-/** A sentence to add if the relay's own limit is what keeps it from asking; otherwise nothing. `spentUntilMs` undefined: not known. */
+/** Returns a sentence to add to a message if the relay has used up its calls of the day; otherwise ''. `spentUntilMs` undefined: not known. */
 export function spentNote(spentUntilMs: SpentUntil | undefined): string {
   const untilMs = spentUntilMs?.() ?? null
   return untilMs === null ? '' : ` ${describeSpent(untilMs)}`

@@ -31,7 +31,7 @@ export interface FetchOncePorts {
 }
 
 /**
- * Makes one call to the carrier for all who ask the same question meanwhile. Records its answer before anyone gets it. Throws only
+ * Makes one call to the carrier for all who ask the same question meanwhile. They get the answer after it was recorded. Throws only
  * `storage_unavailable`.
  */
 export interface FetchOnce {

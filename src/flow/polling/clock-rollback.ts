@@ -5,27 +5,25 @@ export interface ClockRollbackPorts {
   readonly write: Pick<WriteSide, 'shiftSchedule'>
   readonly clock: Clock
   readonly log: Log
-  /** Called when the schedule has moved to earlier times. Timers must then be set again. */
+  /** Called when the schedule was moved to earlier times, so that timers can be set again. */
   readonly onShifted: () => void
 }
 
-/** Smaller corrections of a clock are normal. */
+/** Corrections of a clock by less than this are normal, so they are ignored. */
 const JUMP_MIN_MS = 30_000
 /** One transaction moves this many parcels. */
 const BATCH = 500
 
 /**
- * Moves the schedule back when the wall clock is put back. Polls and deliveries are planned in wall time, so they would come too late. If
- * the clock is put forward nothing needs to be done, because the budget limits the polls that become due at once.
+ * Moves the schedule back when the wall clock is put back. Polls and deliveries are planned in wall time, so they would otherwise come too late. If the clock is put forward, many polls become due at once, but the budget limits them.
  *
- * Call it before each pass of the poller, and also regularly, because deliveries depend on the clock too. Calls at the same time share one
- * check.
+ * Call it before each pass of the poller. Call it regularly as well, because deliveries depend on the clock too. Calls at the same time share one check.
  *
  * @param lastSeenMs the last wall-clock time that the relay saw before it was restarted, epoch milliseconds; null: it never ran before.
  */
 export function createClockRollback({ write, clock, log, onShifted }: ClockRollbackPorts, lastSeenMs: number | null): () => Promise<void> {
   let seen = { wallMs: Math.max(clock.now(), lastSeenMs ?? 0), monotonicMs: clock.monotonic() }
-  /** A shift that is not finished. After a failure of the store it is tried again. */
+  /** A shift that is not finished. After a failure of the store, the next call continues it. */
   let left: { readonly byMs: number; readonly sinceMs: number; readonly afterParcelId: number } | null = null
 
   let running: Promise<void> | null = null

@@ -6,8 +6,8 @@ const EVERY_MS = 60_000
 const IDENTIFIERS_MAX = 5
 
 /**
- * Logs missed pushes, at most one line per minute: how many, how late at most, and some of their parcels. Call it at every pass, also
- * without missed pushes.
+ * Logs missed pushes, at most one line per minute: their number, how late the latest was found, and some of their parcels. Call it at every
+ * pass, even without missed pushes.
  */
 export function createMissedPushLog({
   log,

@@ -32,7 +32,7 @@ type LoadTx = Pick<WriteTx, 'listNewestPushes' | 'loadSetting'>
 const SCAN_RATE = 'rhythm'
 const PUSHES = 'push-channel'
 const SILENCE = 'carrier-silence'
-/** The scan rate is learnt over weeks. It is saved this often, so that a kill loses little of it. */
+/** The carrier's scan rate is learnt over weeks. It is saved this often, so that a kill of the relay loses little of it. */
 const SCAN_RATE_EVERY_MS = 3_600_000
 const PUSHES_EVERY_MS = 60_000
 /** The search for the last push with news looks at this many of the newest pushes. */
@@ -48,7 +48,7 @@ export interface ModelCheckpointPorts {
 
 /** Saves what was learnt about the carrier. Notifies operators when its pushes fall silent or are reliable again. */
 export interface ModelCheckpoint {
-  /** The model that the last run saved. */
+  /** The model to start from: the one that the last run saved. */
   readonly from: CarrierModel
   /**
    * Reads the model that another replica has saved. `resume`: this replica continues from it as after a restart. Rejects if the store
@@ -65,7 +65,7 @@ export interface ModelCheckpoint {
   keep(learnt: CarrierModel, how?: { readonly all: boolean }): Promise<PushHealthUpdate>
 }
 
-/** Opens the checkpoint. A saved value that cannot be read is learnt again, and the log says so. */
+/** Opens the checkpoint. If a saved value cannot be read, the relay logs that, and learns the value again. */
 export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<ModelCheckpoint> {
   const { clock, log, restoredAtMs = null } = ports
   let saved = await loadSaved(ports)
@@ -76,7 +76,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
   let keptSilence = encodeSilence(from.silence, clock.now())
   let isFailing = false
 
-  /** When the last push really came. In the channel it seems to have come when this run started (`resumeChannel`). */
+  /** Returns when the last push came. After a restart the channel has the start of this run as its time instead (`resumeChannel`). */
   const lastPushOf = ({ lastPushAtMs }: PushChannel) => (lastPushAtMs === from.channel.lastPushAtMs ? saved.lastPushAtMs : lastPushAtMs)
 
   async function keepPushes(channel: PushChannel, nowMs: number): Promise<boolean> {
@@ -88,7 +88,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
     return news !== null
   }
 
-  /** The encoded silence changes rarely: when an outage has lasted an hour, and when it ends. */
+  /** Saves the silence only when its text changes, which is rare: when an outage has lasted an hour, and when it ends. */
   async function keepSilence(silence: CarrierSilence, nowMs: number): Promise<void> {
     const text = encodeSilence(silence, nowMs)
     if (text === keptSilence) return
@@ -162,8 +162,8 @@ function toldIn({ record }: Saved): Told {
 }
 
 /**
- * What operators know once the state of this channel is reported. A trouble is reported once, and again only if pushes were reliable in between.
- * Pushes in quarantine have events of their own.
+ * Returns what operators know once the state of this channel is reported. A trouble is reported once, and again only if pushes were
+ * reliable in between. Pushes in quarantine have other events.
  */
 function tellOf({ toldSilent, toldLossy }: Told, channel: PushChannel): Told {
   if (channel.health === 'healthy') return { toldSilent: false, toldLossy: false }
@@ -172,8 +172,8 @@ function tellOf({ toldSilent, toldLossy }: Told, channel: PushChannel): Told {
 }
 
 /**
- * The event that operators get when they have to know more than before; null: none. After a silence, the only event is that pushes are
- * reliable again.
+ * Returns the event that tells operators about a change; null: none is needed. After a silence, the only event is that pushes are reliable
+ * again.
  */
 function newsOf(before: Told, after: Told): PushNews | null {
   if (after.toldSilent !== before.toldSilent) return after.toldSilent ? 'pushes_silent' : 'pushes_trusted'
@@ -185,7 +185,7 @@ interface Saved {
   readonly scanRate: ScanRate | null
   readonly record: PushRecord | null
   readonly silence: CarrierSilence | null
-  /** When the last push with news came; null: never. A kill loses up to a minute of the record, and nothing of the inbox. */
+  /** When the last push with news came; null: never. Read from the inbox too, because a kill loses up to a minute of the record. */
   readonly lastPushAtMs: number | null
 }
 
@@ -203,12 +203,12 @@ async function loadSaved(ports: ModelCheckpointPorts): Promise<Saved> {
   }
 }
 
-/** The model as it was saved. */
+/** Returns the model as it was saved. */
 function plainModel({ scanRate, record, silence }: Saved): CarrierModel {
   return { scanRate: scanRate ?? emptyScanRate, channel: record?.channel ?? newPushChannel, silence: silence ?? noSilence }
 }
 
-/** The saved model, adapted for a new run to continue from. */
+/** Returns the saved model, adapted so that a new run can continue from it. */
 function modelOf(saved: Saved, nowMs: number): CarrierModel {
   const { channel, ...rest } = plainModel(saved)
   return { ...rest, channel: resumeChannel(channel, nowMs) }
@@ -234,7 +234,7 @@ async function save(store: Transactions<Pick<SaveTx, 'saveSetting'>>, name: stri
   await store.transaction((tx) => tx.saveSetting(name, new TextEncoder().encode(text)), { ofRole: 'poller' })
 }
 
-/** Saves the record and the event, if any, in one transaction. A kill in between would report the change twice or never. */
+/** Saves the record and the event, if any, in one transaction. With two, a kill between them would report the change twice or never. */
 async function savePushes(store: Transactions<SaveTx>, record: PushRecord, news: PushNews | null, nowMs: number): Promise<void> {
   const { lastPushAtMs } = record.channel
   const lastPushAt = lastPushAtMs === null ? null : new Date(lastPushAtMs).toISOString()

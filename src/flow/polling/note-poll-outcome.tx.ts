@@ -24,7 +24,7 @@ export function createNotePollOutcome(
         async (tx) => {
           tx.releasePoll(failure.parcelId)
           const parcel = await tx.findParcel(failure.parcelId)
-          // The parcel was joined to another during the poll.
+          // If there is no such parcel, it was joined to another one during the poll.
           if (parcel === null) return
           const wasAsked = failure.kind !== 'not_asked'
           const next = wasAsked ? await schedulePoll(tx, afterFailure(parcel, failure), ports, options) : parcel
@@ -37,15 +37,15 @@ export function createNotePollOutcome(
     noteNotPollable: (identifier) =>
       store.transaction(async (tx) => {
         const [known] = await tx.findIdentifiers([identifier])
-        // The carrier may still get to know a parcel on which it has never reported.
+        // Keep polling an identifier on whose parcel the carrier has never reported, because it may still get to know it.
         if (known === undefined || (await tx.loadParcel(known.parcelId)).entryCount === 0) return
         await tx.markNotPollable(identifier, clock.now())
       }),
 
     noteLanguageAsked: (asked) =>
       store.transaction(async (tx) => {
-        // This locks the parcel. Otherwise an entry could be added meanwhile, and would count as asked for. The parcel may have been joined
-        // to another.
+        // Lock the parcel. Otherwise an entry could be added meanwhile, and would count as asked for. Null: it was joined to another
+        // parcel.
         if ((await tx.findParcel(asked.parcelId)) === null) return
         const entries = deriveEntries((await tx.loadSightings([asked.parcelId])).get(asked.parcelId) ?? [])
         const missed = entries.filter((entry) => wasMissedBy(asked, entry)).map(({ sequence }) => sequence)
@@ -56,17 +56,14 @@ export function createNotePollOutcome(
 }
 
 function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelState {
-  // This answer replaces what was planned after an earlier one. An earlier check with a later time is from before the clock was put back.
+  // Replace the check and the plan of earlier polls. If an earlier check has a later time, the clock was put back since.
   const checked = { ...parcel, checkedAtMs: atMs, nextPollAtMs: null }
   if (kind !== 'unknown') return { ...checked, failures: parcel.failures + 1 }
-  // If the parcel was unwatched during the poll, it stays so.
+  // If an operator stopped watching the parcel during the poll, that stays the reason.
   return { ...checked, failures: 0, stopped: parcel.stopped === 'unwatched' ? 'unwatched' : 'unknown' }
 }
 
-/**
- * Whether an entry was added during the request that lacks the language and is not in the answer. Then the language must be requested
- * again.
- */
+/** Whether an entry was added during the request, lacks the language and is not in the answer. Then the language must be requested again. */
 function wasMissedBy({ language, knownTo, answer }: LanguageAsked, entry: Entry): boolean {
   if (entry.sequence <= knownTo || !isLanguageMissing([entry], language)) return false
   const isOfAnswer = ({ sighting, askedAtMs }: KeptSighting) =>

@@ -9,7 +9,7 @@ export type RankTx = Pick<WriteTx, 'duePolls' | 'findParcels'>
 
 /** Ranks due polls by value. */
 export interface PollPriority {
-  /** The ids of the most valuable due parcels, the best first, each returned once. None: nothing is due. */
+  /** Returns the ids of the most valuable due parcels, the best first. Later calls return others. Empty: nothing is due. */
   best(tx: RankTx, nowMs: number, limit: number): Promise<readonly number[]>
   /** Drops the ranking. Call it when calls are not scarce. */
   forget(): void
@@ -20,17 +20,17 @@ interface Ranked {
   readonly worth: number
 }
 
-/** How many polls are ranked at a time. Nothing is recorded meanwhile, and each takes some ten microseconds. */
+/** How many polls are ranked at a time. While polls are ranked nothing is recorded, and each takes some ten microseconds. */
 const WEIGHED_AT_ONCE = 512
 const LOOK_EVERY_MS = 15_000
 const LOOKS_MAX = 4
-/** Above this number the least valuable polls are dropped, until the ranking comes to them again. */
+/** At most this many ranked polls are kept. Less valuable ones are dropped, until the ranking comes to them again. */
 const RANKED_MAX = WEIGHED_AT_ONCE * LOOKS_MAX
 
 /**
- * Ranks due polls by value, for when there are too few calls. A million parcels may be due, so it ranks some at a time, continues where it
- * stopped, starts again at the end, and keeps the best. It changes no parcel. Up to two thousand polls are ranked completely every minute,
- * which is enough because values change over hours.
+ * Ranks due polls by value, for when there are too few calls. A million parcels may be due. So it ranks some at a time, continues where it
+ * stopped, keeps the best, and after the last parcel begins again. It changes no parcel. Up to two thousand polls are ranked completely
+ * every minute, which is enough because values change over hours.
  */
 export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options: Pick<RecordRules, 'cadence'>): PollPriority {
   let ranked: readonly Ranked[] = []
@@ -44,7 +44,7 @@ export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options:
     const parcels = new Map((await tx.findParcels(due.map(({ parcelId }) => parcelId))).map((parcel) => [parcel.parcelId, parcel]))
     const weighed = due.flatMap(({ parcelId }): readonly Ranked[] => {
       const parcel = parcels.get(parcelId)
-      // The parcel was joined to another since it was found to be due.
+      // If the parcel is missing, it was joined to another one after it was found to be due.
       if (parcel === undefined) return []
       return [{ parcelId, worth: pollValue(cadenceFactsOf(parcel, false, nowMs), model, options.cadence, nowMs) }]
     })
@@ -63,7 +63,7 @@ export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options:
       if (looks > 0) lookedAtMs = nowMs
       for (let made = 0; made < looks && (made === 0 || cursor !== null); made++) await look(tx, nowMs)
       if (ranked.length === 0) await look(tx, nowMs)
-      // If that look found nothing, because the one before stopped exactly at the end, look again from the start.
+      // If this look found nothing, because the look before had stopped exactly at the end, look again from the start.
       if (ranked.length === 0) await look(tx, nowMs)
       const best = ranked.slice(0, limit)
       ranked = ranked.slice(limit)

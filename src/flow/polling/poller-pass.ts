@@ -13,7 +13,7 @@ export interface PollerPassPorts extends Pick<ClockRollbackPorts, 'write' | 'clo
   readonly model: Pick<SharedModel, 'load' | 'fold'> | null
   /** Saves what was learnt about pushes, and logs a change of their health. */
   readonly lookAtPushes: () => Promise<void>
-  /** Called when the schedule has moved to earlier times with the clock. */
+  /** Called when the schedule was moved to earlier times, because the clock was put back. */
   readonly onShifted: () => void
   readonly log: Log
 }
@@ -27,7 +27,7 @@ export interface PollerPass {
   begin(): void
 }
 
-/** @param lastSeenMs the last wall-clock time that the last run saw, epoch milliseconds; null: there was none. */
+/** @param lastSeenMs the last wall-clock time that the run before saw, epoch milliseconds; null: there was no such run. */
 export function createPollerPass(ports: PollerPassPorts, lastSeenMs: number | null): PollerPass {
   const { poll, model } = ports
   let adjustToClock = createClockRollback(ports, lastSeenMs)
@@ -36,7 +36,7 @@ export function createPollerPass(ports: PollerPassPorts, lastSeenMs: number | nu
   /** Takes over from the previous poller. After a failure, the next pass tries again. */
   async function takeOver(): Promise<void> {
     if (!isTakeoverDue) return
-    // The previous poller has handled all changes of the clock until now.
+    // Start with the present clock, because the previous poller has handled its changes until now.
     adjustToClock = createClockRollback(ports, null)
     await model?.load({ resume: true })
     isTakeoverDue = false

@@ -29,7 +29,7 @@ export interface PollingWrites {
     readonly underWay?: readonly number[]
     readonly probe?: boolean
   }): Promise<readonly DuePoll[]>
-  /** Leases the parcel of an identifier, due or not; null: there is none. */
+  /** Leases the parcel of an identifier, whether or not its poll is due; null: there is no such parcel. */
   claimPoll(request: { readonly identifier: string; readonly nowMs: number; readonly leaseMs: number }): Promise<DuePoll | null>
   /** Saves that a poll failed, and schedules the next one. */
   notePollFailure(failure: PollFailure): Promise<void>
@@ -38,23 +38,23 @@ export interface PollingWrites {
   /** Notes that a language was fetched for a parcel. It is asked for again only if a newer entry lacks it (DOMAIN 4.2). */
   noteLanguageAsked(request: LanguageAsked): Promise<void>
   /**
-   * Watches an identifier, and creates its parcel if it is unknown. Also reactivates a stopped parcel. Null: it belongs to an erased
-   * parcel.
+   * Watches an identifier, and creates its parcel if it is unknown. Also polls a stopped parcel again. Null: the identifier belongs to an
+   * erased parcel.
    */
   watch(request: Audited & { readonly identifier: string; readonly nowMs: number }): Promise<WatchResult | null>
   /**
-   * Watches many identifiers in one transaction. Returns one result each, in order. Null: it belongs to an erased parcel. `isAtomic`: if
-   * one identifier belongs to an erased parcel, none is watched, and all results are null.
+   * Watches many identifiers in one transaction. Returns one result for each, in their order. Null: it belongs to an erased parcel.
+   * `isAtomic`: if one identifier belongs to an erased parcel, none is watched, and all results are null.
    */
   watchMany(
     request: Audited & { readonly identifiers: readonly string[]; readonly nowMs: number; readonly isAtomic?: boolean },
   ): Promise<readonly (WatchResult | null)[]>
-  /** Stops polling the parcel of an identifier until a push comes or an app asks; null: there is none. Deletes nothing. */
+  /** Stops polling the parcel of an identifier until a push comes or an app asks; null: there is no such parcel. Deletes nothing. */
   unwatch(request: Audited & { readonly identifier: string }): Promise<{ readonly parcelId: number } | null>
   /**
    * Moves the polls and deliveries of up to `limit` parcels with ids above `afterParcelId` back by `byMs`, because the wall clock was put
-   * back that much. What was planned since `sinceMs`, the time by the new clock at which the old one was last seen, stays: it may be planned by
-   * the new clock. Returns the last id it looked at; null: there are no more.
+   * back that much. Leaves out everything that was planned since `sinceMs`, because it may be planned by the new clock. `sinceMs`: the time
+   * by the new clock at which the old one was last read. Returns the last id it looked at; null: there are no more.
    */
   shiftSchedule(request: {
     readonly byMs: number
@@ -69,11 +69,11 @@ export interface PollingWrites {
   rememberCarrier(memory: CarrierMemory): Promise<void>
   /** The state of the push channel (see `domain/polling/push-health`). */
   pushChannel(): Promise<PushChannelView>
-  /** When a parcel would be polled next by the present model, and why; or why it would not. */
+  /** Returns when a parcel would be polled next by the present model, and why; or why it would not be polled. */
   planPoll(facts: CadenceFacts): Promise<NextPoll>
   /** Saves what was learnt about the carrier, if that is due. Notifies operators when pushes fall silent or are reliable again. */
   checkpointModel(): Promise<PushHealthUpdate>
-  /** Decides for polled entries whose grace period is over whether their pushes were missed (DOMAIN 6.6). Returns the missed ones. */
+  /** Decides, for polled entries whose grace period is over, whether their pushes were missed (DOMAIN 6.6). Returns the missed pushes. */
   settleMissedPushes(nowMs: number): Promise<readonly MissedPush[]>
 }
 
@@ -81,37 +81,37 @@ export interface PollingWrites {
 export interface PollingTx {
   /** The identifiers of a parcel that may be polled now, in the order in which to try them (DOMAIN 6.3). */
   pollableIdentifiers(parcelId: number, nowMs: number): Promise<readonly string[]>
-  /** From when the carrier may be asked about each of these parcels, epoch milliseconds (`pollableFromMs`). A parcel without identifiers is missing. */
+  /** The times from which the carrier may be asked about these parcels, epoch milliseconds. Parcels without identifiers are left out. */
   pollableFrom(parcelIds: readonly number[]): Promise<ReadonlyMap<number, number>>
-  /** Expected pushes whose grace is over. */
+  /** Expected pushes whose grace period is over. */
   duePushes(nowMs: number, limit: number): Promise<readonly ExpectedPush[]>
   /** Stops waiting for the pushes of entries. */
   dropExpectedPushes(entries: readonly number[]): void
   /** Parcels whose poll is due and not leased, the most overdue first. `after`: the last parcel of the page before. */
   duePolls(request: { readonly nowMs: number; readonly limit: number; readonly after: DueCursor | null }): Promise<readonly DueCursor[]>
-  /** Which of these parcels are due and not leased, with everything that a poll needs. In the order given. */
+  /** Returns which of these parcels are due and not leased, in the given order, with everything that a poll needs. */
   pollCandidates(request: { readonly parcelIds: readonly number[]; readonly nowMs: number }): Promise<readonly PollCandidate[]>
   /** Leases polls: nobody else may claim them until `untilMs`. All leases end when the relay stops. */
   leasePolls(parcelIds: readonly number[], untilMs: number): void
-  /** Ends the lease: the poll is over. */
+  /** Ends the lease of a parcel, because its poll is over. */
   releasePoll(parcelId: number): void
   /** Moves polls and deliveries back, see `PollingWrites`. Returns the last parcel id that it looked at; null: there are no more. */
   shiftSchedule(request: Parameters<PollingWrites['shiftSchedule']>[0]): Promise<number | null>
   /** Saves that the carrier does not know an identifier. */
   markNotPollable(identifier: string, nowMs: number): Promise<void>
-  /** Saves the sequence up to which a language was fetched, unless a higher one is saved. */
+  /** Saves the sequence up to which a language was fetched, unless a higher sequence is already saved. */
   markLanguageAsked(parcelId: number, language: string, sequence: number): Promise<void>
 }
 
 /** Keeps the budget for calls to the carrier that replicas share. */
 export interface BudgetStore {
-  /** Applies `settleBudget` to the stored row. Rejects if the store fails; then it is unknown whether slots were granted. */
+  /** Applies `settleBudget` to the stored row. Rejects if the store fails. In that case it is unknown whether slots were granted. */
   settle(request: BudgetRequest, limits: BudgetLimits): Promise<BudgetAnswer>
 }
 
 /** The carrier's token, which all replicas share. Rejects if the store fails. */
 export interface SharedToken {
-  /** Reads the token, its version, and how the attempts to get another have ended. */
+  /** Reads the token, its version, and how the attempts to get a new one have ended. */
   read(): Promise<TokenRecord>
   /**
    * Takes or renews the right to replace the token of this version. False: another replica has that right, or the token was replaced
@@ -119,13 +119,13 @@ export interface SharedToken {
    */
   claim(request: { readonly holder: string; readonly version: number; readonly leaseMs: number }): Promise<boolean>
   /**
-   * Ends a claim with the new token (null: it brought none) and returns the token's version. Null: the claim was lost, and nothing is
-   * saved.
+   * Ends a claim and saves the new token (`sealed` null: there is none). Returns the token's version; null: the claim was lost, and nothing
+   * is saved.
    */
   replace(request: TokenState & { readonly holder: string; readonly sealed: string | null }): Promise<number | null>
-  /** Ends a claim that brought nothing. The previous token stays. */
+  /** Ends a claim that brought no new token. The previous token stays. */
   giveUp(request: TokenState & { readonly holder: string }): Promise<void>
-  /** Notes that the carrier has accepted a token. Earlier attempts no longer count. */
+  /** Notes that the carrier has accepted a token. Earlier failed attempts no longer count. */
   accepted(version: number): Promise<void>
   /** Drops a token that the carrier has refused, unless it was replaced meanwhile. */
   refused(request: TokenState & { readonly version: number }): Promise<void>
@@ -144,9 +144,9 @@ export interface SharedCarrier {
   readonly token: SharedToken
 }
 
-/** Lessons that replicas leave for the poller, as texts. */
+/** Lessons: what replicas have learnt about the carrier, as texts for the poller. */
 export interface LessonTable {
   add(lesson: string): Promise<void>
-  /** Removes the oldest lessons and returns them. None: the replica was declared dead. */
+  /** Removes the oldest lessons and returns them. Returns none if the replica was declared dead. */
   take(replicaId: number, limit: number): Promise<readonly string[]>
 }

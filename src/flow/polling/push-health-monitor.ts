@@ -2,7 +2,7 @@ import type { PushHealth } from '../../domain/polling/push-health.ts'
 import type { Log } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
 
-/** Knows the health of the carrier's pushes. */
+/** Watches the health of the carrier's pushes. */
 export interface PushHealthMonitor {
   health(): PushHealth
   /** Saves what was learnt, and logs when the health changes. Call it after each pass of the poller. */
@@ -11,7 +11,7 @@ export interface PushHealthMonitor {
   look(): Promise<void>
 }
 
-/** Opens the monitor with the health that was saved last. */
+/** Opens the monitor, which starts with the health that was saved last. */
 export async function openPushHealthMonitor(ports: {
   readonly write: Pick<WriteSide, 'pushChannel' | 'checkpointModel'>
   readonly log: Pick<Log, 'info' | 'warn'>

@@ -25,7 +25,7 @@ export interface RefreshPorts {
   readonly write: Pick<WriteSide, 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked'>
   readonly meter: Pick<Meter, 'pollEnded'>
   readonly clock: Clock
-  /** Makes one poll for all replicas that got the same order; absent: there are no other replicas. */
+  /** Makes one poll if several replicas got the same order at once; absent: there are no other replicas. */
   readonly together?: SharedFlight
   /** Returns a signal for a scheduled poll. It is aborted when this replica may no longer make the poll. */
   readonly lapse?: () => AbortSignal
@@ -38,11 +38,11 @@ export interface RefreshOptions {
 
 /**
  * The outcome of a poll. `recorded`: the carrier's answer is on disk. `unknown`: the carrier knows none of the identifiers. `unusable`: its
- * answer cannot be used, or it gave none; other parcels may still work. `unavailable`: the carrier cannot be asked about any parcel now.
+ * answer cannot be used, or it gave none; other polls may still work. `unavailable`: the carrier cannot be asked about any parcel now.
  */
 export type Refreshed = 'recorded' | 'unknown' | 'unusable' | 'unavailable'
 
-/** The outcome of a scheduled poll. `lapsed`: this replica may no longer make it, and has saved no result. */
+/** The outcome of a scheduled poll. `lapsed`: this replica may no longer make the poll, and has saved no result. */
 export type PollEnd = Refreshed | 'lapsed'
 
 /** Polls known parcels. */
@@ -59,7 +59,8 @@ export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions
   const { together = alone, lapse } = ports
   return {
     async poll(due) {
-      // Take one signal for the whole poll. After losing its lease, a replica may have a new one before the next request.
+      // Take one signal for the whole poll. A replica that has lost its lease may have a new one, with a new signal, before the next
+      // request.
       const signal = lapse?.()
       const further = (view: ParcelView) => missingLanguages(view, others)
       try {
@@ -73,7 +74,7 @@ export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions
     refreshNow: (due) =>
       together(`refresh ${due.parcelId}`, {
         after: null,
-        // A later order always asks the carrier.
+        // An order that comes after the end of this poll asks the carrier again.
         notFoundForMs: 0,
         start: async () => {
           const end = await pollOne(ports, due, { language: first, priority: 'app', spender: 'operator', further: () => others })
@@ -87,7 +88,7 @@ export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions
 
 type Failure = CarrierAnswer & { readonly kind: 'unavailable' }
 
-/** An answer that could not be recorded. */
+/** Stands for an answer that could not be recorded. */
 const NOT_RECORDED: Failure = { kind: 'unavailable', reason: 'bad_response' }
 
 /** How a poll asks the carrier. */
@@ -95,9 +96,9 @@ interface Asking {
   readonly language: string
   readonly priority: CallPriority
   readonly spender: CallSpender
-  /** The languages to ask in after the first. */
+  /** Returns the languages to ask in after the first. */
   readonly further: (view: ParcelView) => readonly string[]
-  /** Ends the poll. */
+  /** Ends the poll when it is aborted. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -156,9 +157,9 @@ async function ask({ carrier, meter }: RefreshPorts, identifier: string, asking:
   return answer
 }
 
-/** Saves that the poll brought nothing to record. The parcel is polled again, as after any failure. */
+/** Saves that the poll has failed. The parcel is polled again, as after any failure. */
 async function giveUp({ write, clock }: RefreshPorts, due: DuePoll, answer: Failure, asking: Asking): Promise<PollEnd> {
-  // If this replica has lost its role, nothing has failed, and the present poller schedules the parcel.
+  // If this replica has lost its role, the poll has not failed, and the replica that is the poller now schedules the parcel.
   if (hasLapsed(asking)) return 'lapsed'
   const { reason, retryAfterMs } = answer
   await write.notePollFailure({
@@ -176,15 +177,15 @@ function failureKindOf(answer: Failure): PollFailure['kind'] {
 }
 
 /**
- * If the carrier may still answer about other parcels, the schedule continues with them. An operator who ordered a poll learns that there
- * was no answer.
+ * Returns how a failed poll ends. If the carrier may still answer about other parcels, the schedule continues with those. An operator who
+ * ordered the poll learns that there was no answer.
  */
 function endOfFailure(reason: UnavailableReason, { priority }: Asking): Refreshed {
   if (reason === 'bad_response') return 'unusable'
   return priority === 'schedule' && !isOfAll(reason) ? 'unusable' : 'unavailable'
 }
 
-/** The id of the parcel for which the answer was recorded; null: it was not recorded. */
+/** Records an answer. Returns the id of the parcel for which it was recorded; null: it was not recorded. */
 async function record({ recorder }: RefreshPorts, observation: IncomingPoll['observation']): Promise<number | 'erased' | null> {
   const outcome = await recorder.submit({ kind: 'poll', observation, watch: false })
   if (outcome.kind === 'erased') return 'erased'

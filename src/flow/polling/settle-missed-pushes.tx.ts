@@ -12,8 +12,8 @@ type MissedTx = DueTx & NameTx & Pick<WriteTx, 'dropExpectedPushes' | 'loadSight
 const SETTLED_AT_ONCE = 256
 
 /**
- * Decides whether the pushes of entries that a poll found were missed, once their grace period is over (DOMAIN 6.6). It works in sets, so
- * that parcels stay locked only for a few round trips.
+ * Decides whether the pushes of entries that a poll found were missed, once their grace period is over (DOMAIN 6.6). It handles many
+ * entries with each query, so that parcels stay locked only for a few round trips.
  */
 export function createSettleMissedPushes(store: Transactions<MissedTx>): WriteSide['settleMissedPushes'] {
   return (nowMs) =>
@@ -33,8 +33,8 @@ export function createSettleMissedPushes(store: Transactions<MissedTx>): WriteSi
 
 /**
  * Locks the parcels of the due entries until the transaction ends, and returns those entries. A parcel may be joined to another before it
- * is locked, and would then seem empty. So it looks the entries up again. If the parcel of an entry is not locked, the entry waits for the
- * next call.
+ * is locked, and would then seem empty. So the entries are looked up again after the locking. If the parcel of an entry is not locked, the
+ * entry waits for the next call.
  */
 async function lockDue(tx: DueTx, nowMs: number): Promise<readonly ExpectedPush[]> {
   const seen = await tx.duePushes(nowMs, SETTLED_AT_ONCE)
@@ -44,7 +44,7 @@ async function lockDue(tx: DueTx, nowMs: number): Promise<readonly ExpectedPush[
   return (await tx.duePushes(nowMs, SETTLED_AT_ONCE)).filter(({ parcelId }) => lockedIds.has(parcelId))
 }
 
-/** Whether a push should have reported an entry: only polls did, and the entry was not backfill (DOMAIN 6.6). */
+/** Whether a push should have reported an entry: only polls have reported it, and it is not backfill (DOMAIN 6.6). */
 function wasMissed(entries: readonly Entry[], sequence: number): boolean {
   const entry = entries.find((one) => one.members.some((kept) => kept.sequence === sequence))
   if (entry === undefined || audienceOf(entry.members).kind === 'backfill') return false

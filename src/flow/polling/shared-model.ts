@@ -5,13 +5,13 @@ import type { CarrierModelKeeper } from './carrier-model.ts'
 import type { ModelCheckpoint } from './model-checkpoint.ts'
 import type { LessonTable } from './ports.ts'
 
-/** The carrier model if several replicas learn: the poller keeps it, and the others leave their lessons for the poller. */
+/** The model of the carrier that replicas share. The poller keeps it. The others leave lessons for the poller: what they have learnt. */
 export interface SharedModel {
   readonly keeper: CarrierModelKeeper
   readonly checkpoint: ModelCheckpoint
-  /** Leaves what this replica has learnt since the last call, for the poller. Call it every second. */
+  /** Stores what this replica has learnt since the last call, for the poller. Call it every second. */
   leave(): Promise<void>
-  /** Learns the lessons of the other replicas. Call it on the poller. */
+  /** Learns the lessons that the other replicas have left. Call it on the poller. */
   fold(): Promise<void>
   /** Loads the model that the poller saved last. `resume`: this replica continues from it as the poller. */
   load(how: { readonly resume: boolean }): Promise<void>
@@ -29,12 +29,12 @@ export interface SharedModelPorts {
   readonly log: Pick<Log, 'error'>
 }
 
-/** Limits for the lessons of one second. More samples would add little. */
+/** Limits for what one lesson, of one second, contains. More samples would add little. */
 const SAMPLES_MAX = 500
 const FOUND_MAX = 1000
 const LESSONS_AT_ONCE = 100
 
-/** Collects what this replica has learnt and has not left for the poller yet. */
+/** Collects what this replica has learnt, until it is left for the poller. */
 function createLessonBuffer() {
   let samples: ScanSample[] = []
   let foundByPoll: number[] = []
@@ -57,7 +57,7 @@ function createLessonBuffer() {
     found(eventAtMs: number): void {
       if (foundByPoll.length < FOUND_MAX) foundByPoll.push(eventAtMs)
     },
-    /** Empties the collection; null: it was empty. */
+    /** Returns what was collected, and empties the collection; null: it was empty. */
     take(): Lesson | null {
       if (pushes === null && misread === null && samples.length + foundByPoll.length === 0) return null
       const lesson = { samples, pushes, misread, foundByPoll }

@@ -6,7 +6,7 @@ export interface UpstreamPorts {
   readonly write: Pick<WriteSide, 'pushChannel'>
   /** The version of the relay. */
   readonly version: string
-  /** Returns the senders of pushes whose signature did not match, the latest first. */
+  /** Returns the senders of pushes whose signature did not match, the most recent first. */
   readonly refusedSenders: () => Promise<
     readonly { readonly address: string; readonly count: number; readonly firstAtMs: number; readonly lastAtMs: number }[]
   >

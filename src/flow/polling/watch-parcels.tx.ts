@@ -24,7 +24,7 @@ export function createWatchParcels(
 ): WatchVerbs {
   const { store } = ports
 
-  /** The identifiers that belong to erased parcels. An identifier that a new parcel has does not count. */
+  /** Returns which identifiers belong to erased parcels. An identifier that a new parcel has is not among them. */
   async function findErased(tx: AddTx, identifiers: readonly string[], nowMs: number): Promise<ReadonlySet<string>> {
     const key = ports.tombstoneKey()
     if (key === null) return new Set()
@@ -33,7 +33,7 @@ export function createWatchParcels(
     return new Set([...tombstones].flatMap(([value, one]) => (living.has(value) || !isOfErased(one, nowMs, options) ? [] : [value])))
   }
 
-  /** Works in sets. Row by row, a long list would keep its parcels locked for thousands of round trips. */
+  /** Handles all identifiers with each query. One by one, a long list would keep its parcels locked for thousands of round trips. */
   async function watchAll(tx: AddTx, identifiers: readonly string[], nowMs: number): Promise<readonly (WatchResult | null)[]> {
     const values = [...new Set(identifiers)]
     const parcelOf = new Map((await tx.findIdentifiers(values)).map(({ value, parcelId }) => [value, parcelId]))
@@ -52,7 +52,7 @@ export function createWatchParcels(
     return identifiers.map((value) => {
       if (erased.has(value)) return null
       const parcelId = parcelOf.get(value) ?? 0
-      // An identifier that is listed twice is new only the first time.
+      // An identifier that is listed twice counts as created only the first time.
       return { parcelId, created: created.delete(value) }
     })
   }
