@@ -131,7 +131,7 @@ export interface paths {
         head?: never;
         /**
          * Change an endpoint
-         * @description What you leave out stays. A new `sharedKey` starts to replace the old one, as with `rotate`.
+         * @description Members that you leave out stay as they are. A new `sharedKey` starts to replace the old one, as with `rotate`.
          */
         patch: operations["patchRelayEndpointsId"];
         trace?: never;
@@ -147,7 +147,7 @@ export interface paths {
         put?: never;
         /**
          * Replace the key of an endpoint
-         * @description Both keys sign for 24 h, then the new one alone; `at` ends that time now. Without a body the relay makes a key and shows it once.
+         * @description Both keys sign for 24 h, then only the new one. `"at": "now"` ends the 24 h at once. Without a body the relay makes a key and shows it once.
          */
         post: operations["postRelayEndpointsIdRotate"];
         delete?: never;
@@ -165,7 +165,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Attempt all that waits for an endpoint now */
+        /** Attempt everything that waits for an endpoint now */
         post: operations["postRelayEndpointsIdRetry"];
         delete?: never;
         options?: never;
@@ -202,7 +202,7 @@ export interface paths {
         };
         /**
          * List deliveries
-         * @description Newest first. `from` (inclusive) and `to` (exclusive) select by the time of queueing, the last queued first. A page may hold fewer than asked for, even none, while there is a `next`.
+         * @description Newest first. `from` (inclusive) and `to` (exclusive) select by the time of queueing, the last queued first. A page with a `next` may hold fewer than asked for, even none.
          */
         get: operations["getRelayDeliveries"];
         put?: never;
@@ -261,7 +261,7 @@ export interface paths {
         put?: never;
         /**
          * Give up a waiting delivery
-         * @description It becomes `dead` with the reason `skipped`, and the next delivery of its parcel is sent. A delivery under way keeps its `state`, with the reason, until its attempt ends.
+         * @description The delivery becomes `dead` with the reason `skipped`, and the next one of its parcel is sent. A delivery under way keeps its `state`, with the reason, until its attempt ends.
          */
         post: operations["postRelayDeliveriesIdSkip"];
         delete?: never;
@@ -281,7 +281,7 @@ export interface paths {
         put?: never;
         /**
          * Send a finished delivery again
-         * @description With the same `webhook-id`, and in the order of its parcel. `to` sends it to another endpoint.
+         * @description The event keeps its `webhook-id`, and its place in the order of the parcel. `to` sends it to another endpoint.
          */
         post: operations["postRelayDeliveriesIdReplay"];
         delete?: never;
@@ -299,7 +299,7 @@ export interface paths {
         };
         /**
          * List the events that an endpoint never received
-         * @description Events that were recorded as backfill while its `backfill` was off, and that it wants by its filters. The oldest first. `since` and `until` are a time of recording (`since` inclusive, `until` exclusive) or a sequence (both inclusive). A page may hold fewer than asked for, even none, while there is a `next`.
+         * @description Events that were recorded as backfill while the `backfill` of the endpoint was off, and that pass its filters. The oldest first. `since` and `until` are a time of recording (`since` inclusive, `until` exclusive) or a sequence (both inclusive). A page with a `next` may hold fewer than asked for, even none.
          */
         get: operations["getRelayEndpointsIdMissing"];
         put?: never;
@@ -320,7 +320,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send finished deliveries of an endpoint again, or what it never received
+         * Send finished deliveries of an endpoint again, or events that it never received
          * @description Give at least one of `since`, `sequence`, `parcel` and `of`: deliveries that match all of them are sent, by default only dead and cancelled ones. With `missing`, the events are sent that were recorded as backfill while `backfill` of the endpoint was off; `since`, `until`, `sequence` and `parcel` narrow them. More than 10,000 become a job.
          */
         post: operations["postRelayEndpointsIdReplay"];
@@ -341,7 +341,7 @@ export interface paths {
         put?: never;
         /**
          * Send a test event to the operator
-         * @description To the address in `operator.url`, in `operator.format`, once and at once. It is not kept.
+         * @description Sends it to the address in `operator.url`, in the format `operator.format`, once and at once. The event is not kept.
          */
         post: operations["postRelayOperatorTest"];
         delete?: never;
@@ -359,7 +359,7 @@ export interface paths {
         };
         /**
          * List parcels
-         * @description By next check, the most overdue first; with `query`, by identifier.
+         * @description In the order of the next checks, the most overdue first; with `query`, in the order of the identifiers.
          */
         get: operations["getRelayParcels"];
         put?: never;
@@ -381,7 +381,7 @@ export interface paths {
         put?: never;
         /**
          * Watch a list of parcels
-         * @description At most 100,000 lines of at most 4,096 characters. Each line counts by itself: good ones are watched, bad ones are reported by number.
+         * @description At most 100,000 lines of at most 4,096 characters. Good lines are watched, and bad lines are reported by number.
          */
         post: operations["postRelayParcelsWatch"];
         delete?: never;
@@ -406,7 +406,7 @@ export interface paths {
         post?: never;
         /**
          * Erase a parcel for good
-         * @description Everything about it goes: pushes, answers, history, deliveries, and what other records say of it. Later pushes about it are answered 200 and not kept. Repeat it to search again.
+         * @description Everything about the parcel is deleted: pushes, answers, history, deliveries, and mentions in other records. Later pushes about it are answered 200 and not kept. Repeat the request to search again.
          */
         delete: operations["deleteRelayParcelsIdentifier"];
         options?: never;
@@ -469,7 +469,7 @@ export interface paths {
         put?: never;
         /**
          * Erase a list of parcels for good
-         * @description As `DELETE /relay/parcels/{identifier}` for each line. Bad and unknown lines are reported by number. At most 100,000 lines of at most 4,096 characters.
+         * @description Does the same as `DELETE /relay/parcels/{identifier}` for each line. Bad and unknown lines are reported by number. At most 100,000 lines of at most 4,096 characters.
          */
         post: operations["postRelayParcelsForget"];
         delete?: never;
@@ -546,7 +546,7 @@ export interface paths {
         put?: never;
         /**
          * Dismiss a push that is in quarantine
-         * @description It stays unrecorded, and is left out when all pushes are reprocessed. `reprocess` opens the case again.
+         * @description The push stays unrecorded, and is left out when all pushes are reprocessed. It can still be reprocessed by its id.
          */
         post: operations["postRelayInboxIdDismiss"];
         delete?: never;
@@ -566,7 +566,7 @@ export interface paths {
         put?: never;
         /**
          * Reprocess all pushes that were not recorded
-         * @description The oldest first, without dismissed ones. More than 100 become a job.
+         * @description The oldest first, without dismissed ones. More than 100 pushes become a job.
          */
         post: operations["postRelayInboxReprocess"];
         delete?: never;
@@ -586,7 +586,7 @@ export interface paths {
         put?: never;
         /**
          * Dismiss all pushes that are in quarantine
-         * @description They stay unrecorded. First ask the carrier about the parcels that only they name. More than 100 become a job.
+         * @description The pushes stay unrecorded. First ask the carrier about the parcels that only they name. More than 100 become a job.
          */
         post: operations["postRelayInboxDismiss"];
         delete?: never;
@@ -685,7 +685,7 @@ export interface paths {
         };
         /**
          * Count by the hour or the day
-         * @description The counts, oldest first: hours of the last 8 days, or days (UTC) of the last 400. They lack the last 10 seconds.
+         * @description The counts, oldest first: hours of the last 8 days, or days (UTC) of the last 400. The last 10 seconds are missing.
          */
         get: operations["getRelayTallies"];
         put?: never;
@@ -747,7 +747,7 @@ export interface paths {
         put?: never;
         /**
          * Derive histories again from the bytes
-         * @description Compares what is stored of each parcel with what its pushes and answers say by the rules of this version, and corrects what differs. The feed shows each change of a history; endpoints are sent nothing. With `dryRun`, the report of the job says what would change.
+         * @description Derives each parcel from its pushes and answers by the rules of this version, compares the result with what is stored, and corrects what differs. The feed shows each change of a history; endpoints are sent nothing. With `dryRun`, the report of the job says what would change.
          */
         post: operations["postRelayRebuild"];
         delete?: never;
@@ -767,7 +767,7 @@ export interface paths {
         put?: never;
         /**
          * Move the store to another place
-         * @description The relay keeps running, except for a second or two at the end. All rows are compared; the old store then refuses to open.
+         * @description The relay keeps running, except for a second or two at the end. All rows are compared. Afterwards the old store refuses to open.
          */
         post: operations["postRelayStoreMove"];
         delete?: never;
@@ -825,13 +825,13 @@ export interface paths {
         };
         /**
          * List the backups of the store
-         * @description The files in `backup.directory`, and what came of the last backup. With PostgreSQL this is refused: the server has its own tools.
+         * @description The files in `backup.directory`, and the result of the last backup. Refused with PostgreSQL, because the server has its own tools.
          */
         get: operations["getRelayBackups"];
         put?: never;
         /**
          * Back up the store
-         * @description The relay keeps running meanwhile. The copy is checked and its rows are counted, then it is moved to `backup.directory`. If the relay has made a key file, that is copied too.
+         * @description The relay keeps running meanwhile. The copy is checked, its rows are counted, and it is moved to `backup.directory`. A key file that the relay has made is copied too.
          */
         post: operations["postRelayBackups"];
         delete?: never;
@@ -871,7 +871,7 @@ export interface paths {
         put?: never;
         /**
          * Reload the config
-         * @description Reads the config file again, and the files that it names, as SIGHUP does. Each call reaches one replica: call every one. If the file has mistakes, nothing changes.
+         * @description Reads the config file again, and the files that it names, as SIGHUP does. Each call reaches one replica, so call every replica. If the file has mistakes, nothing changes.
          */
         post: operations["postRelayReload"];
         delete?: never;
@@ -889,7 +889,7 @@ export interface paths {
         };
         /**
          * Check whether the deployment works
-         * @description Gives a line for each result, with the reason if something does not work: config, keys, store, disk, files, certificates, the login at the carrier (one call of the budget), the clock, a signed push to itself (counted as `check`, not kept) and a connection to each endpoint (nothing is sent). Asked again within 5 s, it gives the same result.
+         * @description Gives a line for each result, with the reason if something does not work: config, keys, store, disk, files, certificates, the login at the carrier (one call of the budget), the clock, a signed push to itself (counted as `check`, not kept) and a connection to each endpoint (nothing is sent). Within 5 s it gives the same result again.
          */
         get: operations["getRelayCheck"];
         put?: never;
@@ -908,14 +908,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Show how long data is kept, what the last pass removed, and what would go now
+         * Show how long data is kept, what the last pass removed, and what would be removed now
          * @description A pass runs every hour.
          */
         get: operations["getRelayRetention"];
         put?: never;
         /**
          * Remove now what is past its time
-         * @description A job does it, in small batches. It also does so after a jump of the clock, when the hourly pass waits.
+         * @description A job removes it in small batches. The job runs even after a jump of the clock, when the hourly pass waits.
          */
         post: operations["postRelayRetention"];
         delete?: never;
@@ -1091,7 +1091,7 @@ export interface webhooks {
         put?: never;
         /**
          * An event of a parcel, to each endpoint whose filters it passes
-         * @description The carrier's own push, byte for byte; if only a poll brought the event, a body in the same shape. At least once, and in order per parcel: the next event of a parcel is not sent until the one before it was accepted or given up.
+         * @description The carrier's own push, byte for byte; if only a poll brought the event, a body in the same shape. It is sent at least once, and in order for each parcel: the next event of a parcel is not sent until the one before it was accepted or given up.
          */
         post: operations["parcelEvent"];
         delete?: never;
@@ -1183,9 +1183,9 @@ export interface components {
              * @description When it began.
              */
             since: string;
-            /** @description For how long it had failed. Events of earlier versions lack it. */
+            /** @description For how long the endpoint had failed. Events of earlier versions lack it. */
             downForMs?: number;
-            /** @description How many of its events waited then; 10000: this many or more. Events of earlier versions lack it. */
+            /** @description How many events waited for it then; 10000: this many or more. Events of earlier versions lack it. */
             waited?: number;
         } | {
             /** @constant */
@@ -1265,11 +1265,11 @@ export interface components {
             /** Format: date-time */
             at: string;
             reason: string;
-            /** @description How many have come since then. */
+            /** @description How many such pushes have come since `since`. */
             count: number;
             /**
              * Format: date-time
-             * @description When the first of them came.
+             * @description When the first of these pushes came.
              */
             since: string;
         } | {
@@ -1323,7 +1323,7 @@ export interface components {
              * @description When it took them again.
              */
             until: string;
-            /** @description How many it answered with 503 in between; a restart forgets the ones before. */
+            /** @description How many pushes it answered with 503 in between. Pushes before a restart are not counted. */
             refused: number;
         } | {
             /** @constant */
@@ -1370,7 +1370,7 @@ export interface components {
             madeAt: string | null;
             /** @description The last sequence of the backup. */
             lastSequence: number;
-            /** @description The feed goes on after this. */
+            /** @description The sequence after which the feed goes on. */
             nextSequence: number;
             /** @description How many deliveries were accepted after the backup; null: not known. */
             delivered: number | null;
@@ -1681,12 +1681,12 @@ export interface components {
             entries: components["schemas"]["FeedEntry"][];
         };
         FeedParcel: {
-            /** @description The relay's own id of it, the same until a `join` replaces it. */
+            /** @description The relay's own id of the parcel, the same until a `join` replaces it. */
             id: string;
             identifiers: string[];
             trackingIds: string[];
             distributionType: string;
-            /** @description Members of the carrier's that the relay does not know. */
+            /** @description Members that the carrier sent and the relay does not know. */
             extra: {
                 [key: string]: unknown;
             };
@@ -1707,7 +1707,7 @@ export interface components {
                     detailed?: string | null;
                 };
             };
-            /** @description Members of the carrier's that the relay does not know. */
+            /** @description Members that the carrier sent and the relay does not know. */
             extra: {
                 [key: string]: unknown;
             };
@@ -1783,7 +1783,7 @@ export interface components {
             disabledBecause: ("operator" | "gone" | "failing" | "unnamed") | null;
             /** @description Null: it is enabled, or the time is not known. */
             disabledSince: string | null;
-            /** @description Who ordered it; null: nobody did. */
+            /** @description Who disabled it; null: nobody did. */
             disabledBy: string | null;
             /** @description How many deliveries wait for it. */
             waiting: number;
@@ -1795,27 +1795,27 @@ export interface components {
             lastFailure: {
                 /** Format: date-time */
                 at: string;
-                /** @description Null: there was no answer, for the `reason`. */
+                /** @description Null: there was no answer; see `reason`. */
                 status: number | null;
                 reason: components["schemas"]["FailureReason"] | null;
-                /** @description The start of its answer; null: it is no text. */
+                /** @description The start of the answer; null: it is not text. */
                 answerStart: string | null;
                 /** Format: base64 */
                 answerStartBase64?: string;
                 /** @description The delivery that last failed like this. */
                 delivery: string;
             } | null;
-            /** @description The first failed attempt since it last accepted something; null: none has failed since then. */
+            /** @description When the first attempt failed since it last accepted one; null: none has failed since then. */
             failingSince: string | null;
-            /** @description While it is failing, when an event that waits is attempted next; null: nothing waits, or it is not failing. */
+            /** @description While it is failing: when a waiting event is attempted next; null: nothing waits, or it is not failing. */
             nextProbeAt: string | null;
-            /** @description While it is failing, when an event would be attempted that came now, of a parcel for which nothing waits; null: it is not failing. */
+            /** @description While it is failing: when an event that comes now would be attempted, if nothing else waits for its parcel; null: it is not failing. */
             newEventProbeAt: string | null;
             /** @description When its key was given; null: the key is in the config file, or the time is not known. */
             keySince: string | null;
-            /** @description When the new key takes over; null: none is being replaced. */
+            /** @description When the new key takes over; null: no key is being replaced. */
             nextKeyFrom: string | null;
-            /** @description Only of an endpoint that an earlier version gave a new key: until when the old key signs too; null: it does not. */
+            /** @description Until when the old key signs too; null: it does not. Only an earlier version of the relay set this time. */
             previousKeyUntil: string | null;
             /** @description The sequence in the feed up to which events are queued for it; null: it has caught up. */
             queuedTo: number | null;
@@ -1855,7 +1855,7 @@ export interface components {
             disabledBecause: ("operator" | "gone" | "failing" | "unnamed") | null;
             /** @description Null: it is enabled, or the time is not known. */
             disabledSince: string | null;
-            /** @description Who ordered it; null: nobody did. */
+            /** @description Who disabled it; null: nobody did. */
             disabledBy: string | null;
             /** @description How many deliveries wait for it. */
             waiting: number;
@@ -1867,33 +1867,33 @@ export interface components {
             lastFailure: {
                 /** Format: date-time */
                 at: string;
-                /** @description Null: there was no answer, for the `reason`. */
+                /** @description Null: there was no answer; see `reason`. */
                 status: number | null;
                 reason: components["schemas"]["FailureReason"] | null;
-                /** @description The start of its answer; null: it is no text. */
+                /** @description The start of the answer; null: it is not text. */
                 answerStart: string | null;
                 /** Format: base64 */
                 answerStartBase64?: string;
                 /** @description The delivery that last failed like this. */
                 delivery: string;
             } | null;
-            /** @description The first failed attempt since it last accepted something; null: none has failed since then. */
+            /** @description When the first attempt failed since it last accepted one; null: none has failed since then. */
             failingSince: string | null;
-            /** @description While it is failing, when an event that waits is attempted next; null: nothing waits, or it is not failing. */
+            /** @description While it is failing: when a waiting event is attempted next; null: nothing waits, or it is not failing. */
             nextProbeAt: string | null;
-            /** @description While it is failing, when an event would be attempted that came now, of a parcel for which nothing waits; null: it is not failing. */
+            /** @description While it is failing: when an event that comes now would be attempted, if nothing else waits for its parcel; null: it is not failing. */
             newEventProbeAt: string | null;
             /** @description When its key was given; null: the key is in the config file, or the time is not known. */
             keySince: string | null;
-            /** @description When the new key takes over; null: none is being replaced. */
+            /** @description When the new key takes over; null: no key is being replaced. */
             nextKeyFrom: string | null;
-            /** @description Only of an endpoint that an earlier version gave a new key: until when the old key signs too; null: it does not. */
+            /** @description Until when the old key signs too; null: it does not. Only an earlier version of the relay set this time. */
             previousKeyUntil: string | null;
             /** @description The sequence in the feed up to which events are queued for it; null: it has caught up. */
             queuedTo: number | null;
             /** @description Shown in this answer only. */
             sharedKey?: string;
-            /** @description What is odd about its settings, such as a value in `filters` that no event has had so far. */
+            /** @description What may be a mistake in its settings, such as a value in `filters` that no event has had so far. */
             warnings?: string[];
         };
         "Problem.endpoint_exists": {
@@ -1941,7 +1941,7 @@ export interface components {
             disabledBecause: ("operator" | "gone" | "failing" | "unnamed") | null;
             /** @description Null: it is enabled, or the time is not known. */
             disabledSince: string | null;
-            /** @description Who ordered it; null: nobody did. */
+            /** @description Who disabled it; null: nobody did. */
             disabledBy: string | null;
             /** @description How many deliveries wait for it. */
             waiting: number;
@@ -1953,35 +1953,35 @@ export interface components {
             lastFailure: {
                 /** Format: date-time */
                 at: string;
-                /** @description Null: there was no answer, for the `reason`. */
+                /** @description Null: there was no answer; see `reason`. */
                 status: number | null;
                 reason: components["schemas"]["FailureReason"] | null;
-                /** @description The start of its answer; null: it is no text. */
+                /** @description The start of the answer; null: it is not text. */
                 answerStart: string | null;
                 /** Format: base64 */
                 answerStartBase64?: string;
                 /** @description The delivery that last failed like this. */
                 delivery: string;
             } | null;
-            /** @description The first failed attempt since it last accepted something; null: none has failed since then. */
+            /** @description When the first attempt failed since it last accepted one; null: none has failed since then. */
             failingSince: string | null;
-            /** @description While it is failing, when an event that waits is attempted next; null: nothing waits, or it is not failing. */
+            /** @description While it is failing: when a waiting event is attempted next; null: nothing waits, or it is not failing. */
             nextProbeAt: string | null;
-            /** @description While it is failing, when an event would be attempted that came now, of a parcel for which nothing waits; null: it is not failing. */
+            /** @description While it is failing: when an event that comes now would be attempted, if nothing else waits for its parcel; null: it is not failing. */
             newEventProbeAt: string | null;
             /** @description When its key was given; null: the key is in the config file, or the time is not known. */
             keySince: string | null;
-            /** @description When the new key takes over; null: none is being replaced. */
+            /** @description When the new key takes over; null: no key is being replaced. */
             nextKeyFrom: string | null;
-            /** @description Only of an endpoint that an earlier version gave a new key: until when the old key signs too; null: it does not. */
+            /** @description Until when the old key signs too; null: it does not. Only an earlier version of the relay set this time. */
             previousKeyUntil: string | null;
             /** @description The sequence in the feed up to which events are queued for it; null: it has caught up. */
             queuedTo: number | null;
             /** @description A fingerprint of the key that signs, as `parcel-relay fingerprint` prints it; null: the key cannot be opened. */
             keyFingerprint: string | null;
-            /** @description The same of the key that replaces it; null: none is being replaced. */
+            /** @description A fingerprint of the key that replaces it; null: no key is being replaced. */
             nextKeyFingerprint: string | null;
-            /** @description Where the config takes its key from: an environment variable or a file; null: the key is written in the config itself, or is not from it. */
+            /** @description Where the config takes its key from: an environment variable or a file; null: the key is written in the config itself, or is not in the config. */
             keyFrom: ({
                 env: string;
             } | {
@@ -1989,10 +1989,10 @@ export interface components {
             }) | null;
             /** @description The failed attempts of the last 30 days, grouped by equal answers, the latest group first; at most 20 groups. */
             failures: {
-                /** @description Null: there was no answer, for the `reason`. */
+                /** @description Null: there was no answer; see `reason`. */
                 status: number | null;
                 reason: components["schemas"]["FailureReason"] | null;
-                /** @description The start of its answer; null: it is no text. */
+                /** @description The start of the answer; null: it is not text. */
                 answerStart: string | null;
                 /** Format: base64 */
                 answerStartBase64?: string;
@@ -2044,13 +2044,13 @@ export interface components {
         EndpointTest: {
             /** @enum {string} */
             result: "accepted" | "rejected" | "failed";
-            /** @description Null: there was no answer, for the `reason`. */
+            /** @description Null: there was no answer; see `reason`. */
             status: number | null;
             reason: components["schemas"]["FailureReason"] | null;
             durationMs: number;
-            /** @description The IP address that it went to, or that refused it; null: there was no connection. */
+            /** @description The IP address that took or refused the connection; null: there was no connection. */
             address: string | null;
-            /** @description The start of its answer; null: it is no text. */
+            /** @description The start of the answer; null: it is not text. */
             answerStart: string | null;
             /** Format: base64 */
             answerStartBase64?: string;
@@ -2073,13 +2073,13 @@ export interface components {
             detailedStatus: string | null;
             /** @enum {string} */
             state: "queued" | "retrying" | "held" | "delivered" | "dead" | "cancelled";
-            /** @description Why it was given up or cancelled. */
+            /** @description Why the delivery was given up or cancelled. */
             reason: ("receiver_refused" | "unreachable" | "forbidden" | "body_gone" | "skipped" | "endpoint_removed" | "held_too_long") | null;
             attemptCount: number;
             lastAttempt: components["schemas"]["DeliveryAttempt"] | null;
             /** Format: date-time */
             queuedAt: string;
-            /** @description While its endpoint is failing: when the next probe is due. Null: it waits for an earlier delivery or for its disabled endpoint, or it has ended. */
+            /** @description When the next attempt is due or, while its endpoint is failing, the next probe. Null: it waits for an earlier delivery or for its disabled endpoint, or it has ended. */
             nextAttemptAt: string | null;
             settledAt: string | null;
         };
@@ -2087,12 +2087,12 @@ export interface components {
             /** Format: date-time */
             at: string;
             durationMs: number;
-            /** @description Null: there was no answer, for the `reason`. */
+            /** @description Null: there was no answer; see `reason`. */
             status: number | null;
             reason: components["schemas"]["FailureReason"] | null;
-            /** @description The IP address that it went to, or that refused it; the proxy's, if there is one. Null: no connection. */
+            /** @description The IP address that took or refused the connection; the proxy's, if there is one. Null: there was no connection. */
             address: string | null;
-            /** @description The start of its answer; null: it is no text. */
+            /** @description The start of the answer; null: it is not text. */
             answerStart: string | null;
             /** Format: base64 */
             answerStartBase64?: string;
@@ -2115,13 +2115,13 @@ export interface components {
             detailedStatus: string | null;
             /** @enum {string} */
             state: "queued" | "retrying" | "held" | "delivered" | "dead" | "cancelled";
-            /** @description Why it was given up or cancelled. */
+            /** @description Why the delivery was given up or cancelled. */
             reason: ("receiver_refused" | "unreachable" | "forbidden" | "body_gone" | "skipped" | "endpoint_removed" | "held_too_long") | null;
             attemptCount: number;
             lastAttempt: components["schemas"]["DeliveryAttempt"] | null;
             /** Format: date-time */
             queuedAt: string;
-            /** @description While its endpoint is failing: when the next probe is due. Null: it waits for an earlier delivery or for its disabled endpoint, or it has ended. */
+            /** @description When the next attempt is due or, while its endpoint is failing, the next probe. Null: it waits for an earlier delivery or for its disabled endpoint, or it has ended. */
             nextAttemptAt: string | null;
             settledAt: string | null;
             /** @description What an attempt sends, without the signatures. */
@@ -2134,7 +2134,7 @@ export interface components {
                 /** @description Null: it is no longer kept. */
                 body: string | null;
             };
-            /** @description The last first. */
+            /** @description The most recent first. */
             attempts: components["schemas"]["DeliveryAttempt"][];
         };
         "Problem.not_skippable": {
@@ -2183,17 +2183,17 @@ export interface components {
             id: string;
             /** @enum {string} */
             state: "waiting" | "running" | "done" | "failed" | "cancelled";
-            /** @description The app that asked for it. */
+            /** @description The app that ordered the job. */
             by: string;
             /** Format: date-time */
             createdAt: string;
             startedAt: string | null;
             endedAt: string | null;
-            /** @description Null until it is done. */
+            /** @description Null until the job is done. */
             result: {
                 count: number;
             } | null;
-            /** @description Why it failed; null: it did not. */
+            /** @description Why the job failed; null: it has not failed. */
             failure: string | null;
             /** @constant */
             kind: "replay";
@@ -2201,14 +2201,14 @@ export interface components {
                 done: number;
             };
             task: {
-                /** @description The endpoint they are queued for. */
+                /** @description The endpoint for which deliveries are queued. */
                 endpoint: string;
                 /**
-                 * @description The events that the endpoint never received.
+                 * @description True: events are queued that the endpoint never received.
                  * @constant
                  */
                 missing?: true;
-                /** @description The endpoint whose deliveries they are. */
+                /** @description The endpoint whose deliveries are sent again. */
                 of?: string;
                 states?: ("delivered" | "dead" | "cancelled")[];
                 since?: number | string;
@@ -2221,17 +2221,17 @@ export interface components {
             id: string;
             /** @enum {string} */
             state: "waiting" | "running" | "done" | "failed" | "cancelled";
-            /** @description The app that asked for it. */
+            /** @description The app that ordered the job. */
             by: string;
             /** Format: date-time */
             createdAt: string;
             startedAt: string | null;
             endedAt: string | null;
-            /** @description Null until it is done. */
+            /** @description Null until the job is done. */
             result: {
                 count: number;
             } | null;
-            /** @description Why it failed; null: it did not. */
+            /** @description Why the job failed; null: it has not failed. */
             failure: string | null;
             /** @constant */
             kind: "reprocess";
@@ -2248,17 +2248,17 @@ export interface components {
             id: string;
             /** @enum {string} */
             state: "waiting" | "running" | "done" | "failed" | "cancelled";
-            /** @description The app that asked for it. */
+            /** @description The app that ordered the job. */
             by: string;
             /** Format: date-time */
             createdAt: string;
             startedAt: string | null;
             endedAt: string | null;
-            /** @description Null until it is done. */
+            /** @description Null until the job is done. */
             result: {
                 count: number;
             } | null;
-            /** @description Why it failed; null: it did not. */
+            /** @description Why the job failed; null: it has not failed. */
             failure: string | null;
             /** @constant */
             kind: "dismiss";
@@ -2275,17 +2275,17 @@ export interface components {
             id: string;
             /** @enum {string} */
             state: "waiting" | "running" | "done" | "failed" | "cancelled";
-            /** @description The app that asked for it. */
+            /** @description The app that ordered the job. */
             by: string;
             /** Format: date-time */
             createdAt: string;
             startedAt: string | null;
             endedAt: string | null;
-            /** @description Null until it is done. */
+            /** @description Null until the job is done. */
             result: {
                 count: number;
             } | null;
-            /** @description Why it failed; null: it did not. */
+            /** @description Why the job failed; null: it has not failed. */
             failure: string | null;
             /** @constant */
             kind: "retention";
@@ -2297,17 +2297,17 @@ export interface components {
             id: string;
             /** @enum {string} */
             state: "waiting" | "running" | "done" | "failed" | "cancelled";
-            /** @description The app that asked for it. */
+            /** @description The app that ordered the job. */
             by: string;
             /** Format: date-time */
             createdAt: string;
             startedAt: string | null;
             endedAt: string | null;
-            /** @description Null until it is done. */
+            /** @description Null until the job is done. */
             result: {
                 count: number;
             } | null;
-            /** @description Why it failed; null: it did not. */
+            /** @description Why the job failed; null: it has not failed. */
             failure: string | null;
             /** @constant */
             kind: "rebuild";
@@ -2321,21 +2321,21 @@ export interface components {
                 /** @description The relay's own ids of the parcels; null: all. */
                 parcels: number[] | null;
             };
-            /** @description What it has found so far; null: it has not begun. */
+            /** @description What the job has found so far; null: it has not begun. */
             report: {
-                /** @description Compared. */
+                /** @description Parcels that were compared. */
                 parcels: number;
-                /** @description Some of their bytes are no longer kept, so they were derived from their sightings. */
+                /** @description Parcels that were derived from their sightings, because some of their bytes are no longer kept. */
                 fromSightings: number;
-                /** @description Their bytes do not match their digests, so they were derived from their sightings. */
+                /** @description Parcels that were derived from their sightings, because their bytes do not match their digests. */
                 damaged: number;
-                /** @description They could not be compared and stay as they are. */
+                /** @description Parcels that could not be compared and stay as they are. */
                 left: number;
-                /** @description Their bytes name an identifier that another parcel has. The identifier stays with that other parcel. */
+                /** @description Parcels whose bytes name an identifier that another parcel has. The other parcel keeps it. */
                 conflicts: number;
-                /** @description Something stored differs from what was derived. */
+                /** @description Parcels with stored data that differs from what was derived. */
                 differing: number;
-                /** @description The history, as it is served, differs. */
+                /** @description Parcels whose history, as it is served, differs. */
                 histories: number;
                 /** @description The changes of histories, by kind. */
                 changes: {
@@ -2344,13 +2344,13 @@ export interface components {
                 examples: {
                     /** @enum {string} */
                     kind: "entry" | "update" | "united" | "split" | "removed" | "parcel";
-                    /** @description The relay's own id of it. */
+                    /** @description The relay's own id of the parcel. */
                     parcel: number;
-                    /** @description An identifier of the parcel; null: it is gone. */
+                    /** @description An identifier of the parcel; null: the parcel no longer exists. */
                     identifier: string | null;
                     /** @description The id of the entry; null: it has none yet, or the change concerns the parcel as a whole. */
                     entry: number | null;
-                    /** @description What differs; empty: the kind says it all. */
+                    /** @description The members that differ; empty: the kind says everything. */
                     members: string[];
                 }[];
                 /** @description A digest of everything that was compared, as it was stored. */
@@ -2362,17 +2362,17 @@ export interface components {
             id: string;
             /** @enum {string} */
             state: "waiting" | "running" | "done" | "failed" | "cancelled";
-            /** @description The app that asked for it. */
+            /** @description The app that ordered the job. */
             by: string;
             /** Format: date-time */
             createdAt: string;
             startedAt: string | null;
             endedAt: string | null;
-            /** @description Null until it is done. */
+            /** @description Null until the job is done. */
             result: {
                 count: number;
             } | null;
-            /** @description Why it failed; null: it did not. */
+            /** @description Why the job failed; null: it has not failed. */
             failure: string | null;
             /** @constant */
             kind: "move";
@@ -2389,17 +2389,17 @@ export interface components {
             id: string;
             /** @enum {string} */
             state: "waiting" | "running" | "done" | "failed" | "cancelled";
-            /** @description The app that asked for it. */
+            /** @description The app that ordered the job. */
             by: string;
             /** Format: date-time */
             createdAt: string;
             startedAt: string | null;
             endedAt: string | null;
-            /** @description Null until it is done. */
+            /** @description Null until the job is done. */
             result: {
                 count: number;
             } | null;
-            /** @description Why it failed; null: it did not. */
+            /** @description Why the job failed; null: it has not failed. */
             failure: string | null;
             /** @constant */
             kind: "backup";
@@ -2433,26 +2433,26 @@ export interface components {
             status: string | null;
             statusAt: string | null;
             entries: number;
-            /** @description It has as many entries as a parcel may have. */
+            /** @description Whether the parcel has as many entries as a parcel may have. */
             full: boolean;
             cadence: {
                 watchedAt: string | null;
                 nextCheckAt: string | null;
                 lastCheckAt: string | null;
-                /** @description When a push or poll last reported on it. */
+                /** @description When a push or poll last reported on the parcel. */
                 heardAt: string | null;
                 failures: number;
-                /** @description Why it is not polled; null: it is. */
+                /** @description Why the parcel is not polled; null: it is polled. */
                 stopped: ("delivered" | "stale" | "unknown" | "unwatched") | null;
             };
         };
         WatchListReport: {
             lines: number;
             watched: number;
-            /** @description How many of them are new. */
+            /** @description How many of the watched identifiers belong to new parcels. */
             created: number;
             failed: number;
-            /** @description How many of the failed ones belong to erased parcels. */
+            /** @description How many of the failed lines name erased parcels. */
             erased: number;
             /** @description The first 1,000 bad lines. */
             errors: {
@@ -2485,16 +2485,16 @@ export interface components {
             status: string | null;
             statusAt: string | null;
             entries: number;
-            /** @description It has as many entries as a parcel may have. */
+            /** @description Whether the parcel has as many entries as a parcel may have. */
             full: boolean;
             cadence: {
                 watchedAt: string | null;
                 nextCheckAt: string | null;
                 lastCheckAt: string | null;
-                /** @description When a push or poll last reported on it. */
+                /** @description When a push or poll last reported on the parcel. */
                 heardAt: string | null;
                 failures: number;
-                /** @description Why it is not polled; null: it is. */
+                /** @description Why the parcel is not polled; null: it is polled. */
                 stopped: ("delivered" | "stale" | "unknown" | "unwatched") | null;
                 /** @description A sentence that says why it is checked then, or is not checked; null: it was never watched, or the reason is not known now. */
                 nextCheckBecause: string | null;
@@ -2511,23 +2511,23 @@ export interface components {
             location: string;
             displayToConsumer: boolean;
             languages: string[];
-            /** @description Its sequence in the feed when the relay first learnt of it. */
+            /** @description The sequence in the feed of the event that first reported the entry. */
             sequence: number;
-            /** @description Null: not known, because an earlier version learnt of it. */
+            /** @description Null: it is not known, because an earlier version learnt of the entry. */
             learntAt: string | null;
             /** @enum {string} */
             learntBy: "push" | "poll";
             /** @description When the other source, push or poll, reported the same; null: it has not, or the time is not known. */
             confirmedAt: string | null;
             confirmedBy: ("push" | "poll") | null;
-            /** @description Who reported it, the first one first. */
+            /** @description The pushes and polls that reported the entry, the first one first. */
             provenance: {
                 /** @enum {string} */
                 door: "push" | "poll";
                 languages: string[];
                 sequence: number;
                 learntAt: string | null;
-                /** @description When the poll was made; null: it was a push. */
+                /** @description When the poll was made; null: a push reported the entry. */
                 askedAt: string | null;
             }[];
         };
@@ -2538,7 +2538,7 @@ export interface components {
                 parcels: number;
                 identifiers: number;
                 sightings: number;
-                /** @description Answers of the carrier's. */
+                /** @description Answers of the carrier. */
                 answers: number;
                 /** @description Pushes in the inbox, including pushes that were not recorded. */
                 pushes: number;
@@ -2546,26 +2546,26 @@ export interface components {
                 attempts: number;
                 /** @description Texts that no other parcel has. */
                 texts: number;
-                /** @description Records of orders, events and jobs that named it. */
+                /** @description Records of orders, events and jobs that named erased parcels. */
                 mentions: number;
             };
-            /** @description Quarantined pushes that cannot be unpacked, so that nobody knows what they name. */
+            /** @description Quarantined pushes that cannot be unpacked, so that nobody knows which parcels they name. */
             unreadable: number;
-            /** @description Who was sent something of it. Ask them to erase it too. */
+            /** @description The endpoints that were sent erased data. Ask their owners to erase it too. */
             endpoints: {
                 id: string;
                 name: string;
             }[];
-            /** @description Backups that may hold it. */
+            /** @description Backups that may hold erased data. */
             backups: string[];
-            /** @description Stores that a restore or a move has left behind, and that may hold it. Delete them. */
+            /** @description Stores that a restore or a move has left behind, and that may hold erased data. Delete them. */
             stores: string[];
             /**
-             * @description Whether the files of the store still hold it. `clean`: they were searched, and do not.
+             * @description Whether the files of the store may still hold erased data. `clean`: they do not.
              * @enum {string}
              */
             storage: "clean" | "pending";
-            /** @description Why it is pending; null: it is clean. */
+            /** @description Why `storage` is `pending`; null: it is `clean`. */
             storageBecause: string | null;
         };
         ErasureListReport: {
@@ -2575,7 +2575,7 @@ export interface components {
                 parcels: number;
                 identifiers: number;
                 sightings: number;
-                /** @description Answers of the carrier's. */
+                /** @description Answers of the carrier. */
                 answers: number;
                 /** @description Pushes in the inbox, including pushes that were not recorded. */
                 pushes: number;
@@ -2583,31 +2583,31 @@ export interface components {
                 attempts: number;
                 /** @description Texts that no other parcel has. */
                 texts: number;
-                /** @description Records of orders, events and jobs that named it. */
+                /** @description Records of orders, events and jobs that named erased parcels. */
                 mentions: number;
             };
-            /** @description Quarantined pushes that cannot be unpacked, so that nobody knows what they name. */
+            /** @description Quarantined pushes that cannot be unpacked, so that nobody knows which parcels they name. */
             unreadable: number;
-            /** @description Who was sent something of it. Ask them to erase it too. */
+            /** @description The endpoints that were sent erased data. Ask their owners to erase it too. */
             endpoints: {
                 id: string;
                 name: string;
             }[];
-            /** @description Backups that may hold it. */
+            /** @description Backups that may hold erased data. */
             backups: string[];
-            /** @description Stores that a restore or a move has left behind, and that may hold it. Delete them. */
+            /** @description Stores that a restore or a move has left behind, and that may hold erased data. Delete them. */
             stores: string[];
             /**
-             * @description Whether the files of the store still hold it. `clean`: they were searched, and do not.
+             * @description Whether the files of the store may still hold erased data. `clean`: they do not.
              * @enum {string}
              */
             storage: "clean" | "pending";
-            /** @description Why it is pending; null: it is clean. */
+            /** @description Why `storage` is `pending`; null: it is `clean`. */
             storageBecause: string | null;
             lines: number;
             erased: number;
             erasedBefore: number;
-            /** @description Identifiers of no parcel. */
+            /** @description Identifiers that no parcel has. */
             unknown: number;
             /** @description Lines without an identifier. */
             failed: number;
@@ -2621,14 +2621,14 @@ export interface components {
             id: string;
             /** @enum {string} */
             state: "recorded" | "quarantined" | "expired" | "dismissed";
-            /** @description Why it is, or was, quarantined; null: it never was. */
+            /** @description Why the push is or was in quarantine; null: it never was. */
             reason: components["schemas"]["QuarantineReason"] | null;
             /** Format: date-time */
             receivedAt: string;
             /** @description The index in `webhook.sharedKeys` of the key that matched. */
             keyIndex: number;
             contentEncoding: string | null;
-            /** @description How often it arrived again. */
+            /** @description How often the same push arrived again. */
             duplicates: number;
             /** @description Null: the bytes are no longer kept. */
             bodyBytes: number | null;
@@ -2640,15 +2640,15 @@ export interface components {
             status: string | null;
             /** @description Where its body is wrong; null: the fault is not in the body, or the body is too long to be read for a list. */
             place: {
-                /** @description Such as `eventTime` or `trackingIds[1]`; null: no single one. */
+                /** @description The wrong member, such as `eventTime` or `trackingIds[1]`; null: no single member is wrong. */
                 member: string | null;
                 /** @description Whether the member is missing; `from` is then the end of the object. */
                 missing: boolean;
-                /** @description The first byte, counted from 0. */
+                /** @description The first wrong byte, counted from 0. */
                 from: number;
-                /** @description The byte after the last. */
+                /** @description The byte after the last wrong one. */
                 to: number;
-                /** @description The text there, at most 60 characters; bytes that are no text are shown in hexadecimal. */
+                /** @description The text of these bytes, at most 60 characters; bytes that are no text are shown in hexadecimal. */
                 found: string;
                 /** @description If the member is missing: members of the event that the relay does not know, at most 3. One may be its new name. */
                 unknown: string[];
@@ -2660,14 +2660,14 @@ export interface components {
             id: string;
             /** @enum {string} */
             state: "recorded" | "quarantined" | "expired" | "dismissed";
-            /** @description Why it is, or was, quarantined; null: it never was. */
+            /** @description Why the push is or was in quarantine; null: it never was. */
             reason: components["schemas"]["QuarantineReason"] | null;
             /** Format: date-time */
             receivedAt: string;
             /** @description The index in `webhook.sharedKeys` of the key that matched. */
             keyIndex: number;
             contentEncoding: string | null;
-            /** @description How often it arrived again. */
+            /** @description How often the same push arrived again. */
             duplicates: number;
             /** @description Null: the bytes are no longer kept. */
             bodyBytes: number | null;
@@ -2679,15 +2679,15 @@ export interface components {
             status: string | null;
             /** @description Where its body is wrong; null: the fault is not in the body, or the body is too long to be read for a list. */
             place: {
-                /** @description Such as `eventTime` or `trackingIds[1]`; null: no single one. */
+                /** @description The wrong member, such as `eventTime` or `trackingIds[1]`; null: no single member is wrong. */
                 member: string | null;
                 /** @description Whether the member is missing; `from` is then the end of the object. */
                 missing: boolean;
-                /** @description The first byte, counted from 0. */
+                /** @description The first wrong byte, counted from 0. */
                 from: number;
-                /** @description The byte after the last. */
+                /** @description The byte after the last wrong one. */
                 to: number;
-                /** @description The text there, at most 60 characters; bytes that are no text are shown in hexadecimal. */
+                /** @description The text of these bytes, at most 60 characters; bytes that are no text are shown in hexadecimal. */
                 found: string;
                 /** @description If the member is missing: members of the event that the relay does not know, at most 3. One may be its new name. */
                 unknown: string[];
@@ -2725,21 +2725,21 @@ export interface components {
             id: string;
             /** Format: date-time */
             at: string;
-            /** @description Who sent it. Behind a proxy only if `listen.public.trustProxy` names it. */
+            /** @description The sender. Behind a proxy it is known only if `listen.public.trustProxy` names the proxy. */
             address: string;
-            /** @description Whether the causes together make the signature match. If not, they are all that is known. */
+            /** @description Whether the causes explain the signature completely. If not, they are all that is known. */
             explained: boolean;
             causes: {
                 /** @enum {string} */
                 code: "signature_missing" | "signature_repeated" | "signature_hex" | "signature_url_safe" | "signature_unpadded" | "signature_double" | "signature_prefix" | "signature_percent" | "signature_quoted" | "signature_white_space" | "signature_truncated" | "signature_bits" | "signature_malformed" | "key_sent" | "algorithm" | "digest_without_key" | "digest_with_key" | "signed_with_time" | "other_key" | "key_newline" | "key_white_space" | "key_extra_space" | "key_quoted" | "key_unquoted" | "key_base64_decoded" | "key_hex_decoded" | "key_base64_encoded" | "key_hex_encoded" | "key_prefix" | "key_case" | "key_percent" | "key_bom" | "key_utf16" | "key_latin1" | "key_empty" | "body_empty" | "body_trailing_newline" | "body_white_space" | "body_crlf" | "body_bom" | "body_nul" | "body_reserialised" | "body_utf16" | "body_latin1" | "body_recoded" | "body_normalised" | "body_compressed" | "body_inflated" | "body_base64" | "body_json_string" | "body_form" | "body_wrapped" | "body_unread" | "body_incomplete" | "unknown";
-                /** @description Which one, such as `HMAC-SHA1`; null: the code says all. */
+                /** @description More about the cause, such as `HMAC-SHA1`; null: the code says everything. */
                 detail: string | null;
-                /** @description The same in sentences, with what mends it. */
+                /** @description The cause in sentences, and what to do about it. */
                 explanation: string;
             }[];
-            /** @description The setting of the key it was signed with; null: not known, or none. Never the key. */
+            /** @description The setting that holds the key with which it was signed; null: not known. Never the key itself. */
             key: string | null;
-            /** @description Whether the body is so large that not everything was tried. */
+            /** @description Whether the body is so large that not every explanation was tried. */
             cutShort: boolean;
             /** @description Some of its headers, each cut to 200 characters. Never the signature. */
             headers: {
@@ -2790,9 +2790,9 @@ export interface components {
              * @description When it began.
              */
             since: string;
-            /** @description For how long it had failed. Events of earlier versions lack it. */
+            /** @description For how long the endpoint had failed. Events of earlier versions lack it. */
             downForMs?: number;
-            /** @description How many of its events waited then; 10000: this many or more. Events of earlier versions lack it. */
+            /** @description How many events waited for it then; 10000: this many or more. Events of earlier versions lack it. */
             waited?: number;
         } | {
             id: string;
@@ -2882,11 +2882,11 @@ export interface components {
             /** Format: date-time */
             at: string;
             reason: string;
-            /** @description How many have come since then. */
+            /** @description How many such pushes have come since `since`. */
             count: number;
             /**
              * Format: date-time
-             * @description When the first of them came.
+             * @description When the first of these pushes came.
              */
             since: string;
         } | {
@@ -2945,7 +2945,7 @@ export interface components {
              * @description When it took them again.
              */
             until: string;
-            /** @description How many it answered with 503 in between; a restart forgets the ones before. */
+            /** @description How many pushes it answered with 503 in between. Pushes before a restart are not counted. */
             refused: number;
         } | {
             id: string;
@@ -2997,7 +2997,7 @@ export interface components {
             madeAt: string | null;
             /** @description The last sequence of the backup. */
             lastSequence: number;
-            /** @description The feed goes on after this. */
+            /** @description The sequence after which the feed goes on. */
             nextSequence: number;
             /** @description How many deliveries were accepted after the backup; null: not known. */
             delivered: number | null;
@@ -3087,7 +3087,7 @@ export interface components {
                 kind: "app" | "person" | "signal" | "relay" | "command";
                 name: string;
             };
-            /** @description The address that it came from; null: the machine of the relay. */
+            /** @description The address that the order came from; null: the machine of the relay. */
             address: string | null;
             /** @description What was done, such as `endpoint.changed`. */
             action: string;
@@ -3096,7 +3096,7 @@ export interface components {
                 kind: "endpoint" | "delivery" | "push" | "inbox" | "parcel" | "job" | "store";
                 id: string;
             } | null;
-            /** @description More about it, without secrets. */
+            /** @description More about the order, without secrets. */
             detail: {
                 [key: string]: unknown;
             };
@@ -3111,7 +3111,7 @@ export interface components {
             verdict: "works" | "new" | "problems";
             /** @description The verdict in words, such as `Everything works, but the last call to the carrier failed`. */
             headline: string;
-            /** @description What is not well although it is no problem yet, in sentences. */
+            /** @description What may become a problem, in sentences. */
             caveats: string[];
             /** @description The worst first. Empty: everything works. */
             problems: {
@@ -3122,7 +3122,7 @@ export interface components {
                  * @enum {string}
                  */
                 severity: "problem" | "warning";
-                /** @description The name of the endpoint that it is about. */
+                /** @description The name of the endpoint that the problem is about; null: it is about no endpoint. */
                 endpoint: string | null;
                 title: string;
                 /** @description Null: not known. */
@@ -3130,26 +3130,26 @@ export interface components {
                 evidence: string[];
                 /** @description What to do, step by step. */
                 todo: string[];
-                /** @description The address of the part of the manual about it, on this listener. */
+                /** @description The address, on this listener, of the part of the manual about the problem. */
                 runbook: string;
             }[];
             pushes: {
                 /** @enum {string} */
                 health: "unknown" | "healthy" | "lossy" | "silent";
                 /**
-                 * @description `too_early`: nobody can know yet whether pushes are lost. `resumed`: few are lost since a trouble, which they must prove. `not_understood`: too many of the newest went into quarantine.
+                 * @description `too_early`: nobody can know yet whether pushes are lost. `resumed`: since a trouble few are lost, but pushes are not trusted again yet. `not_understood`: too many of the newest went into quarantine.
                  * @enum {string}
                  */
                 standing: "none" | "too_early" | "healthy" | "resumed" | "lossy" | "not_understood" | "silent";
                 /** @description What is known about pushes, in sentences. */
                 evidence: string;
-                /** @description When the last push with news came; null: none has. After a restore: the last one in the backup, until another comes. */
+                /** @description When the last push with news came; null: none has. After a restore: the last one in the backup, until the next comes. */
                 lastPushAt: string | null;
-                /** @description Few pushes are lost since the first one, or since a trouble: since when, and when they are trusted. Null: it is not so. */
+                /** @description Since when few pushes are lost, after the first one or a trouble, and when they are trusted; null: this is not so. */
                 probation: {
                     /** Format: date-time */
                     since: string;
-                    /** @description The earliest time; 20 pushes must have come too. Null: the carrier has answered no poll since, so no loss could be noticed. */
+                    /** @description The earliest time; 20 pushes must have come too. Null: the carrier has answered no poll since `since`, so no loss could be noticed. */
                     trustedFrom: string | null;
                 } | null;
                 /** @description Pushes that were refused in the last day, in spells without a pause of an hour, the newest first. */
@@ -3165,12 +3165,12 @@ export interface components {
                     from: string;
                     /** Format: date-time */
                     until: string;
-                    /** @description How many different pushes, as far as is known. Null: for another cause than `not_stored`. */
+                    /** @description How many different pushes these were, as far as is known; null: the cause is not `not_stored`. */
                     pushes: number | null;
-                    /** @description How many of those are known to have come again and were taken. */
+                    /** @description How many of these pushes are known to have come again and were taken. */
                     again: number | null;
                 }[];
-                /** @description Up to 10 paths other than `webhook.path` to which something was posted and answered with 404, the last first, seen by this replica since its start. Anybody can post such requests. */
+                /** @description Up to 10 paths other than `webhook.path` to which something was posted and answered with 404, the most recent first, seen by this replica since its start. Anybody can post such requests. */
                 misdirected: {
                     /** @description Without its query, shortened, in printable ASCII. */
                     path: string;
@@ -3198,7 +3198,7 @@ export interface components {
             inbox: {
                 quarantined: number;
             };
-            /** @description What was recorded as backfill in the last day and endpoints never received, because their `backfill` was off. The counts may be a minute old. */
+            /** @description Events that were recorded as backfill in the last day and that endpoints never received, because their `backfill` was off. The counts may be a minute old. */
             missing: {
                 /** Format: date-time */
                 since: string;
@@ -3209,7 +3209,7 @@ export interface components {
                     };
                     count: number;
                 }[];
-                /** @description There may be more: the search ends after 1,000 events. */
+                /** @description Whether there may be more: the search ends after 1,000 events. */
                 more: boolean;
                 /** @description The replays with `missing` that are under way. */
                 resends: {
@@ -3217,9 +3217,9 @@ export interface components {
                         id: string;
                         name: string;
                     };
-                    /** @description The job that queues them; null: somebody waits for them at this replica. */
+                    /** @description The job that queues the events; null: there is no job, and somebody waits for the result at this replica. */
                     job: string | null;
-                    /** @description How many it has queued so far. */
+                    /** @description How many events were queued so far. */
                     queued: number;
                 }[];
             };
@@ -3227,7 +3227,7 @@ export interface components {
                 known: number;
                 watched: number;
                 overdue: number;
-                /** @description How many are polled no more because the carrier knows none of their identifiers. */
+                /** @description How many parcels are no longer polled, because the carrier knows none of their identifiers. */
                 unknown: number;
             };
             /** @description Null: the store is on a server, or the room could not be measured. */
@@ -3283,7 +3283,7 @@ export interface components {
             changed: string[];
             /** @description Settings that have changed since the start and need a restart. */
             needsRestart: string[];
-            /** @description Files that could not be used; what they held before stays in use. */
+            /** @description Files that could not be used. Their previous content stays in use. */
             problems: string[];
         };
         "Problem.not_reloadable": {
@@ -3306,11 +3306,11 @@ export interface components {
             lines: {
                 /** @enum {string} */
                 name: "relay" | "config" | "keys" | "store" | "disk" | "files" | "open_files" | "ports" | "certificate" | "credentials" | "clock" | "push" | "endpoint" | "retention" | "erasure" | "backup";
-                /** @description Which one of several, such as the name of an endpoint; null: there is only one. */
+                /** @description What was checked, such as the name of an endpoint; null: there is only one such thing. */
                 subject: string | null;
                 /** @enum {string} */
                 state: "ok" | "warning" | "failed" | "skipped";
-                /** @description What was found and, if it is not well, what to do. */
+                /** @description What was found, and what to do if something is wrong. */
                 message: string;
             }[];
         };
@@ -3352,9 +3352,9 @@ export interface components {
                 silent: boolean;
                 /** @description The share of entries whose push is lost, estimated. */
                 lossEstimate: number;
-                /** @description When the last push came that reported something new. After a restore: the last one in the backup, until another comes. */
+                /** @description When the last push came that reported something new. After a restore: the last one in the backup, until the next comes. */
                 lastNewAt: string | null;
-                /** @description Entries since then that only polls found; a silence does not reset the count. */
+                /** @description Entries since that push that only polls found. A silence does not reset the count. */
                 missedSinceLastNew: number;
                 /** @description While pushes are silent: when the last one came. */
                 silentSince: string | null;
@@ -3367,11 +3367,11 @@ export interface components {
                     /** @description The share of pushes that were lost before, estimated. */
                     lossBefore: number;
                 } | null;
-                /** @description Few pushes are lost since the first one, or since a trouble: since when, and when they are trusted. Null: it is not so. */
+                /** @description Since when few pushes are lost, after the first one or a trouble, and when they are trusted; null: this is not so. */
                 probation: {
                     /** Format: date-time */
                     since: string;
-                    /** @description The earliest time; 20 pushes must have come too. Null: the carrier has answered no poll since, so no loss could be noticed. */
+                    /** @description The earliest time; 20 pushes must have come too. Null: the carrier has answered no poll since `since`, so no loss could be noticed. */
                     trustedFrom: string | null;
                 } | null;
                 missed: {
@@ -4102,7 +4102,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is removed */
+            /** @description The endpoint is removed */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -4257,7 +4257,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All of it is due */
+            /** @description Everything that waits is due */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -4405,7 +4405,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is due */
+            /** @description The delivery is due */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -4440,7 +4440,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is given up */
+            /** @description The delivery is given up */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -4486,7 +4486,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is queued */
+            /** @description The delivery is queued */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -4596,7 +4596,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description With `dryRun`: how many there are, of how many parcels, and when the oldest was queued, with `missing` when the first was recorded; counted up to 10,001 */
+            /** @description With `dryRun`: how many there are (counted up to 10,001), of how many parcels, and when the oldest was queued or, with `missing`, recorded */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4604,12 +4604,12 @@ export interface operations {
                 content: {
                     "application/json": {
                         count: number;
-                        /** @description The count has stopped before the end. */
+                        /** @description Whether the count has stopped early, so that there may be more. */
                         more: boolean;
                         parcels: number;
                         oldestQueuedAt: string | null;
                         oldestRecordedAt: string | null;
-                        /** @description Why there are none, for people; absent: there are some. */
+                        /** @description Why nothing was selected, for people; absent: something was selected. */
                         because?: string;
                         /** @constant */
                         dryRun: true;
@@ -4625,7 +4625,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         count: number;
-                        /** @description Why there are none, for people; absent: there are some. */
+                        /** @description Why nothing was selected, for people; absent: something was selected. */
                         because?: string;
                         /** @constant */
                         dryRun: false;
@@ -4849,7 +4849,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is watched */
+            /** @description The parcel is watched */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4862,7 +4862,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It is watched, and new */
+            /** @description The parcel is watched, and new */
             201: {
                 headers: {
                     /** @description The address of the new resource */
@@ -4902,7 +4902,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is watched no more */
+            /** @description The parcel is no longer watched */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5031,13 +5031,13 @@ export interface operations {
                 cursor?: number;
                 /** @example quarantined */
                 state?: "recorded" | "quarantined" | "expired" | "dismissed";
-                /** @description Only pushes that are, or were, quarantined for it. */
+                /** @description Only pushes that are, or were, quarantined for this reason. */
                 reason?: "content_encoding" | "utf8" | "json_syntax" | "too_deep" | "schema" | "tracking_id" | "event_time" | "parcel_full" | "failed";
                 /** @description An identifier. A push that was not recorded counts if its body names the parcel. */
                 parcel?: string;
                 /** @description Received at this time or later. */
                 from?: string;
-                /** @description Received before then. */
+                /** @description Received before this time. */
                 to?: string;
             };
             header?: never;
@@ -5183,7 +5183,7 @@ export interface operations {
                 /** @description Only pushes that are quarantined for this reason. */
                 reason?: "content_encoding" | "utf8" | "json_syntax" | "too_deep" | "schema" | "tracking_id" | "event_time" | "parcel_full" | "failed";
                 /**
-                 * @description Only counts them, without looking whether they would be recorded.
+                 * @description Only counts the pushes, without checking whether they would be recorded.
                  * @example true
                  */
                 dryRun?: boolean;
@@ -5670,7 +5670,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The job that moves it */
+            /** @description The job that moves the store */
             202: {
                 headers: {
                     /** @description The address of the new resource */
@@ -5710,9 +5710,9 @@ export interface operations {
                     "application/json": {
                         /** @description A digest of the at-rest key that encrypts now. */
                         key: string;
-                        /** @description How many secrets another at-rest key had encrypted. */
+                        /** @description How many secrets were encrypted with another at-rest key before. */
                         resealed: number;
-                        /** @description How many secrets this at-rest key had encrypted already. */
+                        /** @description How many secrets were encrypted with this at-rest key already. */
                         upToDate: number;
                         /** @description Secrets that no at-rest key opens. Replace each of them, or restore the at-rest key. */
                         unreadable: string[];
@@ -5787,13 +5787,13 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @description The folder of backups; null: the config names none. */
+                        /** @description The folder for backups; null: the config names no folder. */
                         directory: string | null;
-                        /** @description When a backup is made by itself; null: never. */
+                        /** @description When scheduled backups are made; null: none are scheduled. */
                         cron: string | null;
                         /** @description How many scheduled backups are kept. */
                         keep: number;
-                        /** @description The last backup that was made; null: none was. */
+                        /** @description The last backup that was made; null: none was made yet. */
                         last: {
                             name: string;
                             /** Format: date-time */
@@ -5814,7 +5814,7 @@ export interface operations {
                             bytes: number;
                             /** Format: date-time */
                             madeAt: string;
-                            /** @description Whether the key that the relay made for its secrets lies beside it. */
+                            /** @description Whether a copy of the key that the relay made for its secrets lies beside the backup. */
                             hasKey: boolean;
                         }[];
                     };
@@ -5851,7 +5851,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The job that makes it */
+            /** @description The job that makes the backup */
             202: {
                 headers: {
                     /** @description The address of the new resource */
@@ -5882,7 +5882,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All of them */
+            /** @description All replicas */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5890,7 +5890,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         replicas: {
-                            /** @description Given at each start; a replica that was not seen for 5 s and comes back has a new one. */
+                            /** @description A replica gets a new id at each start, and when it comes back after it was not seen for 5 s. */
                             id: string;
                             /** @description Host and process id. */
                             name: string;
@@ -5928,7 +5928,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is reloaded */
+            /** @description The config is reloaded */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6004,13 +6004,13 @@ export interface operations {
                             removed: {
                                 [key: string]: number;
                             };
-                            /** @description Past its time, and kept because it is undelivered, in quarantine or still needed. */
+                            /** @description Data that is past its time, but is kept because it is undelivered, in quarantine or still needed. */
                             held: {
                                 [key: string]: number;
                             };
-                            /** @description When the first of it became old enough to be removed; null: nothing is held back. */
+                            /** @description When the first held data became old enough to be removed; null: nothing is held back. */
                             heldSince: string | null;
-                            /** @description Removed after it was held back for `held`. */
+                            /** @description Data that was removed because it was held back for as long as `held` allows. */
                             givenUp: {
                                 [key: string]: number;
                             };
@@ -6019,20 +6019,20 @@ export interface operations {
                             /** @enum {string} */
                             stage: "overdue" | "deliveries" | "pushBytes" | "answerBytes" | "parcels" | "texts" | "unrecorded" | "feed" | "composed" | "audit";
                         } | null;
-                        /** @description The last pass that ended; null: none has yet. */
+                        /** @description The last pass that ended; null: none has ended yet. */
                         last: {
                             /** Format: date-time */
                             startedAt: string;
                             removed: {
                                 [key: string]: number;
                             };
-                            /** @description Past its time, and kept because it is undelivered, in quarantine or still needed. */
+                            /** @description Data that is past its time, but is kept because it is undelivered, in quarantine or still needed. */
                             held: {
                                 [key: string]: number;
                             };
-                            /** @description When the first of it became old enough to be removed; null: nothing is held back. */
+                            /** @description When the first held data became old enough to be removed; null: nothing is held back. */
                             heldSince: string | null;
-                            /** @description Removed after it was held back for `held`. */
+                            /** @description Data that was removed because it was held back for as long as `held` allows. */
                             givenUp: {
                                 [key: string]: number;
                             };
@@ -6047,7 +6047,7 @@ export interface operations {
                         wouldGo: {
                             [key: string]: {
                                 count: number;
-                                /** @description There is more than was looked at. */
+                                /** @description Whether there may be more, because only a part was looked at. */
                                 isMore: boolean;
                             };
                         };
@@ -6067,7 +6067,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Only says what would go.
+                 * @description Only counts what would be removed.
                  * @example true
                  */
                 dryRun?: boolean;
@@ -6091,7 +6091,7 @@ export interface operations {
                         wouldGo: {
                             [key: string]: {
                                 count: number;
-                                /** @description There is more than was looked at. */
+                                /** @description Whether there may be more, because only a part was looked at. */
                                 isMore: boolean;
                             };
                         };
@@ -6154,7 +6154,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It can */
+            /** @description The relay can */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6183,7 +6183,7 @@ export interface operations {
                             lastFailureAt: string | null;
                             /** @enum {string} */
                             pushes: "unknown" | "healthy" | "lossy" | "silent";
-                            /** @description Paths other than `webhook.path` to which something with the header of a signature was posted and answered with 404, the last first, seen by this replica since its start. */
+                            /** @description Paths other than `webhook.path` to which something with the header of a signature was posted and answered with 404, the most recent first, seen by this replica since its start. */
                             misdirected: {
                                 path: string;
                                 count: number;
@@ -6197,7 +6197,7 @@ export interface operations {
             400: components["responses"]["bad_request"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal"];
-            /** @description It cannot, for these reasons */
+            /** @description The relay cannot, for these reasons */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6226,7 +6226,7 @@ export interface operations {
                             lastFailureAt: string | null;
                             /** @enum {string} */
                             pushes: "unknown" | "healthy" | "lossy" | "silent";
-                            /** @description Paths other than `webhook.path` to which something with the header of a signature was posted and answered with 404, the last first, seen by this replica since its start. */
+                            /** @description Paths other than `webhook.path` to which something with the header of a signature was posted and answered with 404, the most recent first, seen by this replica since its start. */
                             misdirected: {
                                 path: string;
                                 count: number;
@@ -6439,9 +6439,9 @@ export interface operations {
                 "relay-sequence": string;
                 /** @description The sequence of the previous event of the same parcel that was queued for you; 0: there was none. */
                 "relay-previous-sequence": string;
-                /** @description With `signature: standard-webhooks`, as that specification defines it. */
+                /** @description With `signature: standard-webhooks`, as Standard Webhooks defines it. */
                 "webhook-timestamp"?: string;
-                /** @description The same. */
+                /** @description As `webhook-timestamp`. */
                 "webhook-signature"?: string;
                 /** @description A test push of an operator: check the signature and do nothing else. */
                 "relay-test"?: "true";
@@ -6487,14 +6487,14 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description It is accepted, even if the body of the answer breaks off */
+            /** @description The event is accepted, even if the body of the answer breaks off */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description It is retried on the schedule, as if there were no answer. A `Retry-After` with 429 or 503 is obeyed */
+            /** @description The event is retried on the schedule, as it is without an answer. A `Retry-After` with 429 or 503 is obeyed */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6550,14 +6550,14 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description It is accepted, even if the body of the answer breaks off */
+            /** @description The event is accepted, even if the body of the answer breaks off */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description It is retried on the schedule, as if there were no answer. A `Retry-After` with 429 or 503 is obeyed */
+            /** @description The event is retried on the schedule, as it is without an answer. A `Retry-After` with 429 or 503 is obeyed */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6567,4 +6567,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 d653cd122ebf912693d0ee69fd97995285f0accf031f4ed7850bf55b85e2cb71
+// Made of docs/openapi.json with the SHA-256 c48b3f88a908275be60587141fa46d774bb3f3cf99322f1621f9a6153de7eee4

@@ -95,7 +95,7 @@ function bodyOf({ optional, content }: NonNullable<RouteRow['body']>) {
   return { required: optional !== true, content: Object.fromEntries(media) }
 }
 
-/** `get /relay/parcels/:identifier` is `getRelayParcelsIdentifier`. */
+/** Returns the id of an operation: `get /relay/parcels/:identifier` has the id `getRelayParcelsIdentifier`. */
 function operationIdOf({ method, path }: RouteRow): string {
   return method + path.replace(/\W+(\w)/g, (_, letter: string) => letter.toUpperCase())
 }
@@ -120,7 +120,7 @@ function pathParameters({ params, example }: RouteRow): z.ZodObject {
   return z.object(Object.fromEntries(described))
 }
 
-/** The value that the text of a parameter stands for. */
+/** Returns the value that the text of a parameter stands for. */
 function exampleOf(given: string): string | number | boolean {
   if (given === 'true' || given === 'false') return given === 'true'
   return /^\d+$/.test(given) ? Number(given) : given
@@ -160,14 +160,16 @@ function pushOperation(id: string, { summary, description, headers, body, exampl
     requestParams: { header: headers },
     requestBody: { required: true, content: { 'application/json': { schema: body, example } } },
     responses: {
-      '2XX': { description: 'It is accepted, even if the body of the answer breaks off' },
+      '2XX': { description: 'The event is accepted, even if the body of the answer breaks off' },
       '410': { description: 'The endpoint wants no more events, so it is disabled' },
-      default: { description: 'It is retried on the schedule, as if there were no answer. A `Retry-After` with 429 or 503 is obeyed' },
+      default: {
+        description: 'The event is retried on the schedule, as it is without an answer. A `Retry-After` with 429 or 503 is obeyed',
+      },
     },
   }
 }
 
-/** The document as a file. */
+/** Returns the document as the text of a file. */
 export function presentApiDocument(options: { readonly version: string }): string {
   return `${JSON.stringify(createApiDocument(options), null, 2)}\n`
 }

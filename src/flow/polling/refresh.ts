@@ -59,7 +59,7 @@ export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions
   const { together = alone, lapse } = ports
   return {
     async poll(due) {
-      // Take one signal for the whole poll. A replica that has lost its lease may have a new one, with a new signal, before the next
+      // Take one signal for the whole poll. A replica that has lost its lease may get another lease, with another signal, before the next
       // request.
       const signal = lapse?.()
       const further = (view: ParcelView) => missingLanguages(view, others)

@@ -17,13 +17,13 @@ const ordered = () => z.object({ name: z.string().describe('1 to 80 letters, dig
 
 const listSchema = () =>
   z.strictObject({
-    directory: z.string().nullable().describe('The folder of backups; null: the config names none.'),
-    cron: z.string().nullable().describe('When a backup is made by itself; null: never.'),
+    directory: z.string().nullable().describe('The folder for backups; null: the config names no folder.'),
+    cron: z.string().nullable().describe('When scheduled backups are made; null: none are scheduled.'),
     keep: wholeNumber().describe('How many scheduled backups are kept.'),
     last: z
       .strictObject({ name: z.string(), at: instant(), bytes: wholeNumber() })
       .nullable()
-      .describe('The last backup that was made; null: none was.'),
+      .describe('The last backup that was made; null: none was made yet.'),
     failing: z.strictObject({ since: instant(), reason: z.string() }).nullable().describe('Null: the last backup did not fail.'),
     unreadable: z.string().nullable().describe('Why the folder cannot be read now; null: it was read.'),
     backups: z
@@ -32,7 +32,7 @@ const listSchema = () =>
           name: z.string(),
           bytes: wholeNumber(),
           madeAt: instant(),
-          hasKey: z.boolean().describe('Whether the key that the relay made for its secrets lies beside it.'),
+          hasKey: z.boolean().describe('Whether a copy of the key that the relay made for its secrets lies beside the backup.'),
         }),
       )
       .describe('The backups in the folder, the newest first.'),
@@ -45,7 +45,7 @@ export const BACKUPS_ROUTES = [
     path: '/relay/backups',
     summary: 'List the backups of the store',
     description:
-      'The files in `backup.directory`, and what came of the last backup. With PostgreSQL this is refused: the server has its own tools.',
+      'The files in `backup.directory`, and the result of the last backup. Refused with PostgreSQL, because the server has its own tools.',
     scope: 'admin',
     params: {},
     query: NO_QUERY,
@@ -63,12 +63,12 @@ export const BACKUPS_ROUTES = [
     path: '/relay/backups',
     summary: 'Back up the store',
     description:
-      'The relay keeps running meanwhile. The copy is checked and its rows are counted, then it is moved to `backup.directory`. If the relay has made a key file, that is copied too.',
+      'The relay keeps running meanwhile. The copy is checked, its rows are counted, and it is moved to `backup.directory`. A key file that the relay has made is copied too.',
     scope: 'admin',
     params: {},
     query: NO_QUERY,
     body: { bytesMax: BODY_BYTES_MAX, content: { 'application/json': { schema: ordered, example: { name: 'before-upgrade' } } } },
-    answers: () => ({ 202: jsonAnswer('The job that makes it', jobSchema(), location()) }),
+    answers: () => ({ 202: jsonAnswer('The job that makes the backup', jobSchema(), location()) }),
     problems: ['not_backed_up', 'too_many_jobs'],
     example: { path: {} },
     answer:

@@ -16,9 +16,9 @@ const checkSchema = named('Check', () =>
     lines: z.array(
       z.strictObject({
         name: z.enum(CHECK_NAMES),
-        subject: z.string().nullable().describe('Which one of several, such as the name of an endpoint; null: there is only one.'),
+        subject: z.string().nullable().describe('What was checked, such as the name of an endpoint; null: there is only one such thing.'),
         state: oneOfAll<CheckState>({ ok: true, warning: true, failed: true, skipped: true }),
-        message: z.string().describe('What was found and, if it is not well, what to do.'),
+        message: z.string().describe('What was found, and what to do if something is wrong.'),
       }),
     ),
   }),
@@ -31,7 +31,7 @@ export const CHECK_ROUTES = [
     path: '/relay/check',
     summary: 'Check whether the deployment works',
     description:
-      'Gives a line for each result, with the reason if something does not work: config, keys, store, disk, files, certificates, the login at the carrier (one call of the budget), the clock, a signed push to itself (counted as `check`, not kept) and a connection to each endpoint (nothing is sent). Asked again within 5 s, it gives the same result.',
+      'Gives a line for each result, with the reason if something does not work: config, keys, store, disk, files, certificates, the login at the carrier (one call of the budget), the clock, a signed push to itself (counted as `check`, not kept) and a connection to each endpoint (nothing is sent). Within 5 s it gives the same result again.',
     scope: 'admin',
     params: {},
     query: NO_QUERY,

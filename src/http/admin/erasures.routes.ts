@@ -17,22 +17,22 @@ const members = () => ({
       parcels: wholeNumber(),
       identifiers: wholeNumber(),
       sightings: wholeNumber(),
-      answers: wholeNumber().describe("Answers of the carrier's."),
+      answers: wholeNumber().describe('Answers of the carrier.'),
       pushes: wholeNumber().describe('Pushes in the inbox, including pushes that were not recorded.'),
       deliveries: wholeNumber(),
       attempts: wholeNumber(),
       texts: wholeNumber().describe('Texts that no other parcel has.'),
-      mentions: wholeNumber().describe('Records of orders, events and jobs that named it.'),
+      mentions: wholeNumber().describe('Records of orders, events and jobs that named erased parcels.'),
     })
     .describe('How many rows of each kind.'),
-  unreadable: wholeNumber().describe('Quarantined pushes that cannot be unpacked, so that nobody knows what they name.'),
+  unreadable: wholeNumber().describe('Quarantined pushes that cannot be unpacked, so that nobody knows which parcels they name.'),
   endpoints: z
     .array(z.strictObject({ id: numberedId(), name: z.string() }))
-    .describe('Who was sent something of it. Ask them to erase it too.'),
-  backups: z.array(z.string()).describe('Backups that may hold it.'),
-  stores: z.array(z.string()).describe('Stores that a restore or a move has left behind, and that may hold it. Delete them.'),
-  storage: z.enum(['clean', 'pending']).describe('Whether the files of the store still hold it. `clean`: they were searched, and do not.'),
-  storageBecause: z.string().nullable().describe('Why it is pending; null: it is clean.'),
+    .describe('The endpoints that were sent erased data. Ask their owners to erase it too.'),
+  backups: z.array(z.string()).describe('Backups that may hold erased data.'),
+  stores: z.array(z.string()).describe('Stores that a restore or a move has left behind, and that may hold erased data. Delete them.'),
+  storage: z.enum(['clean', 'pending']).describe('Whether the files of the store may still hold erased data. `clean`: they do not.'),
+  storageBecause: z.string().nullable().describe('Why `storage` is `pending`; null: it is `clean`.'),
 })
 
 const reportSchema = named('ErasureReport', () => z.strictObject(members()))
@@ -43,7 +43,7 @@ const listReportSchema = named('ErasureListReport', () =>
     lines: wholeNumber(),
     erased: wholeNumber(),
     erasedBefore: wholeNumber(),
-    unknown: wholeNumber().describe('Identifiers of no parcel.'),
+    unknown: wholeNumber().describe('Identifiers that no parcel has.'),
     failed: wholeNumber().describe('Lines without an identifier.'),
     errors: lineErrors().describe('The first 1,000 bad or unknown lines.'),
   }),
@@ -58,7 +58,7 @@ export const ERASURES_ROUTES = [
     path: '/relay/parcels/:identifier',
     summary: 'Erase a parcel for good',
     description:
-      'Everything about it goes: pushes, answers, history, deliveries, and what other records say of it. Later pushes about it are answered 200 and not kept. Repeat it to search again.',
+      'Everything about the parcel is deleted: pushes, answers, history, deliveries, and mentions in other records. Later pushes about it are answered 200 and not kept. Repeat the request to search again.',
     scope: 'admin',
     params: { identifier: IDENTIFIER },
     query: query({ dryRun }),
@@ -76,7 +76,7 @@ export const ERASURES_ROUTES = [
     path: '/relay/parcels/forget',
     summary: 'Erase a list of parcels for good',
     description:
-      'As `DELETE /relay/parcels/{identifier}` for each line. Bad and unknown lines are reported by number. At most 100,000 lines of at most 4,096 characters.',
+      'Does the same as `DELETE /relay/parcels/{identifier}` for each line. Bad and unknown lines are reported by number. At most 100,000 lines of at most 4,096 characters.',
     scope: 'admin',
     params: {},
     query: query({ dryRun, column: LIST_COLUMN }),

@@ -39,7 +39,7 @@ const readinessAs = (status: 'ready' | 'not_ready') =>
       misdirected: z
         .array(z.strictObject({ path: z.string(), count: wholeNumber(), lastAt: instant() }))
         .describe(
-          'Paths other than `webhook.path` to which something with the header of a signature was posted and answered with 404, the last first, seen by this replica since its start.',
+          'Paths other than `webhook.path` to which something with the header of a signature was posted and answered with 404, the most recent first, seen by this replica since its start.',
         ),
     }),
   })
@@ -63,8 +63,8 @@ export const HEALTH_ROUTES = [
     description:
       'The body also tells of trouble with the carrier, but that is no reason for a 503: a relay whose carrier is down still serves.',
     answers: () => ({
-      200: jsonAnswer('It can', readinessAs('ready')),
-      503: jsonAnswer('It cannot, for these reasons', readinessAs('not_ready')),
+      200: jsonAnswer('The relay can', readinessAs('ready')),
+      503: jsonAnswer('The relay cannot, for these reasons', readinessAs('not_ready')),
     }),
     handle:
       ({ readiness }: HealthRoutePorts) =>

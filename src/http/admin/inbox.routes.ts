@@ -29,11 +29,11 @@ const quarantineReason = named('QuarantineReason', () => z.enum(QUARANTINE_REASO
 const pushMembers = () => ({
   id: numberedId(),
   state: z.enum(INBOX_STATES),
-  reason: quarantineReason().nullable().describe('Why it is, or was, quarantined; null: it never was.'),
+  reason: quarantineReason().nullable().describe('Why the push is or was in quarantine; null: it never was.'),
   receivedAt: instantOf(),
   keyIndex: wholeNumber().describe('The index in `webhook.sharedKeys` of the key that matched.'),
   contentEncoding: z.string().nullable(),
-  duplicates: wholeNumber().describe('How often it arrived again.'),
+  duplicates: wholeNumber().describe('How often the same push arrived again.'),
   bodyBytes: wholeNumber().nullable().describe('Null: the bytes are no longer kept.'),
   parcel: z
     .strictObject({ identifiers: z.array(z.string()) })
@@ -41,11 +41,11 @@ const pushMembers = () => ({
   status: z.string().nullable().describe('The status of its event; null: the body has none, or is too long to be read for a list.'),
   place: z
     .strictObject({
-      member: z.string().nullable().describe('Such as `eventTime` or `trackingIds[1]`; null: no single one.'),
+      member: z.string().nullable().describe('The wrong member, such as `eventTime` or `trackingIds[1]`; null: no single member is wrong.'),
       missing: z.boolean().describe('Whether the member is missing; `from` is then the end of the object.'),
-      from: wholeNumber().describe('The first byte, counted from 0.'),
-      to: wholeNumber().describe('The byte after the last.'),
-      found: z.string().describe('The text there, at most 60 characters; bytes that are no text are shown in hexadecimal.'),
+      from: wholeNumber().describe('The first wrong byte, counted from 0.'),
+      to: wholeNumber().describe('The byte after the last wrong one.'),
+      found: z.string().describe('The text of these bytes, at most 60 characters; bytes that are no text are shown in hexadecimal.'),
       unknown: z
         .array(z.string())
         .describe('If the member is missing: members of the event that the relay does not know, at most 3. One may be its new name.'),
@@ -86,10 +86,10 @@ export const INBOX_ROUTES = [
       ...page,
       cursor: count.nullable().default(null),
       state: oneOf(INBOX_STATES),
-      reason: oneOf(QUARANTINE_REASONS).describe('Only pushes that are, or were, quarantined for it.'),
+      reason: oneOf(QUARANTINE_REASONS).describe('Only pushes that are, or were, quarantined for this reason.'),
       parcel: text.describe('An identifier. A push that was not recorded counts if its body names the parcel.'),
       from: instant.describe('Received at this time or later.'),
-      to: instant.describe('Received before then.'),
+      to: instant.describe('Received before this time.'),
     }),
     body: null,
     answers: () => ({ 200: pageAnswer('pushes', listedSchema()) }),
@@ -150,7 +150,7 @@ export const INBOX_ROUTES = [
     method: 'post',
     path: '/relay/inbox/:id/dismiss',
     summary: 'Dismiss a push that is in quarantine',
-    description: 'It stays unrecorded, and is left out when all pushes are reprocessed. `reprocess` opens the case again.',
+    description: 'The push stays unrecorded, and is left out when all pushes are reprocessed. It can still be reprocessed by its id.',
     scope: 'admin',
     params: { id: idOf('push') },
     query: NO_QUERY,
@@ -167,13 +167,13 @@ export const INBOX_ROUTES = [
     method: 'post',
     path: '/relay/inbox/reprocess',
     summary: 'Reprocess all pushes that were not recorded',
-    description: 'The oldest first, without dismissed ones. More than 100 become a job.',
+    description: 'The oldest first, without dismissed ones. More than 100 pushes become a job.',
     scope: 'admin',
     params: {},
     query: query({
       state: z.enum(HELD_STATES).default('quarantined'),
       reason: oneOf(QUARANTINE_REASONS).describe('Only pushes that are quarantined for this reason.'),
-      dryRun: flag.describe('Only counts them, without looking whether they would be recorded.'),
+      dryRun: flag.describe('Only counts the pushes, without checking whether they would be recorded.'),
     }),
     body: null,
     answers: () => ({
@@ -214,7 +214,7 @@ export const INBOX_ROUTES = [
     method: 'post',
     path: '/relay/inbox/dismiss',
     summary: 'Dismiss all pushes that are in quarantine',
-    description: 'They stay unrecorded. First ask the carrier about the parcels that only they name. More than 100 become a job.',
+    description: 'The pushes stay unrecorded. First ask the carrier about the parcels that only they name. More than 100 become a job.',
     scope: 'admin',
     params: {},
     query: query({
@@ -281,7 +281,7 @@ function presentPush(push: InboxPush): object {
   }
 }
 
-/** A push with its exact bytes in Base64, and as text if they are UTF-8. */
+/** Presents a push with its exact bytes in Base64, and as text if they are UTF-8. */
 function presentInspected({ body, ...push }: InspectedPush): object {
   const bytes = body === null ? null : Buffer.from(body)
   const asText = bytes !== null && isUtf8(bytes) ? bytes.toString() : null

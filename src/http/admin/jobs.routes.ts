@@ -20,7 +20,7 @@ export interface JobsRoutePorts {
   readonly manageBackups: Pick<ManageBackups, 'progressOf'>
 }
 
-/** The progress of a job that is running. */
+/** Returns the progress of a move or a backup that is running; null: the job is another one. */
 function progressIn({ moves, manageBackups }: JobsRoutePorts, { jobId }: Job): JobProgress | null {
   return moves.progressOf(jobId) ?? manageBackups.progressOf(jobId)
 }
@@ -35,19 +35,19 @@ const backupStep = () => oneOfAll<BackupStep>({ copying: true, verifying: true, 
 const jobMembers = () => ({
   id: numberedId(),
   state: oneOfAll<Job['state']>({ waiting: true, running: true, done: true, failed: true, cancelled: true }),
-  by: z.string().describe('The app that asked for it.'),
+  by: z.string().describe('The app that ordered the job.'),
   createdAt: instant(),
   startedAt: instant().nullable(),
   endedAt: instant().nullable(),
-  result: z.strictObject({ count: wholeNumber() }).nullable().describe('Null until it is done.'),
-  failure: z.string().nullable().describe('Why it failed; null: it did not.'),
+  result: z.strictObject({ count: wholeNumber() }).nullable().describe('Null until the job is done.'),
+  failure: z.string().nullable().describe('Why the job failed; null: it has not failed.'),
 })
 
 const replayTask = () =>
   z.strictObject({
-    endpoint: numberedId().describe('The endpoint they are queued for.'),
-    missing: z.literal(true).optional().describe('The events that the endpoint never received.'),
-    of: numberedId().optional().describe('The endpoint whose deliveries they are.'),
+    endpoint: numberedId().describe('The endpoint for which deliveries are queued.'),
+    missing: z.literal(true).optional().describe('True: events are queued that the endpoint never received.'),
+    of: numberedId().optional().describe('The endpoint whose deliveries are sent again.'),
     states: z.array(oneOfAll({ delivered: true, dead: true, cancelled: true })).optional(),
     since: z.union([z.int().min(1), instant()]).optional(),
     until: z.union([wholeNumber(), instant()]).optional(),
@@ -57,25 +57,25 @@ const replayTask = () =>
 
 const rebuildReport = () =>
   z.strictObject({
-    parcels: wholeNumber().describe('Compared.'),
-    fromSightings: wholeNumber().describe('Some of their bytes are no longer kept, so they were derived from their sightings.'),
-    damaged: wholeNumber().describe('Their bytes do not match their digests, so they were derived from their sightings.'),
-    left: wholeNumber().describe('They could not be compared and stay as they are.'),
-    conflicts: wholeNumber().describe(
-      'Their bytes name an identifier that another parcel has. The identifier stays with that other parcel.',
+    parcels: wholeNumber().describe('Parcels that were compared.'),
+    fromSightings: wholeNumber().describe(
+      'Parcels that were derived from their sightings, because some of their bytes are no longer kept.',
     ),
-    differing: wholeNumber().describe('Something stored differs from what was derived.'),
-    histories: wholeNumber().describe('The history, as it is served, differs.'),
+    damaged: wholeNumber().describe('Parcels that were derived from their sightings, because their bytes do not match their digests.'),
+    left: wholeNumber().describe('Parcels that could not be compared and stay as they are.'),
+    conflicts: wholeNumber().describe('Parcels whose bytes name an identifier that another parcel has. The other parcel keeps it.'),
+    differing: wholeNumber().describe('Parcels with stored data that differs from what was derived.'),
+    histories: wholeNumber().describe('Parcels whose history, as it is served, differs.'),
     changes: z.partialRecord(changeKind(), wholeNumber()).describe('The changes of histories, by kind.'),
     examples: z.array(
       z.strictObject({
         kind: changeKind(),
-        parcel: wholeNumber().describe("The relay's own id of it."),
-        identifier: z.string().nullable().describe('An identifier of the parcel; null: it is gone.'),
+        parcel: wholeNumber().describe("The relay's own id of the parcel."),
+        identifier: z.string().nullable().describe('An identifier of the parcel; null: the parcel no longer exists.'),
         entry: wholeNumber()
           .nullable()
           .describe('The id of the entry; null: it has none yet, or the change concerns the parcel as a whole.'),
-        members: z.array(z.string()).describe('What differs; empty: the kind says it all.'),
+        members: z.array(z.string()).describe('The members that differ; empty: the kind says everything.'),
       }),
     ),
     stored: z.string().describe('A digest of everything that was compared, as it was stored.'),
@@ -113,12 +113,15 @@ export const jobSchema = named('Job', () =>
     z.strictObject({
       ...jobMembers(),
       kind: z.literal('rebuild'),
-      progress: z.strictObject({ done: wholeNumber(), total: wholeNumber().describe('How many parcels there were when it was ordered.') }),
+      progress: z.strictObject({
+        done: wholeNumber(),
+        total: wholeNumber().describe('How many parcels there were when it was ordered.'),
+      }),
       task: z.strictObject({
         dryRun: z.boolean(),
         parcels: z.array(wholeNumber()).nullable().describe("The relay's own ids of the parcels; null: all."),
       }),
-      report: rebuildReport().nullable().describe('What it has found so far; null: it has not begun.'),
+      report: rebuildReport().nullable().describe('What the job has found so far; null: it has not begun.'),
     }),
     z.strictObject({
       ...jobMembers(),
@@ -193,7 +196,7 @@ export function pathOfJob({ jobId }: Job): string {
   return `/relay/jobs/${jobId}`
 }
 
-/** `running`: the progress of a move or a backup that is running. */
+/** Presents a job. `running`: the progress of a move or a backup that is running. */
 export function presentJob(job: Job, running: JobProgress | null = null): object {
   const { jobId, task, state, by, done, failure, createdAtMs, startedAtMs, endedAtMs } = job
   return {

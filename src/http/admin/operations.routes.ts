@@ -21,7 +21,7 @@ const actionSchema = named('AuditedAction', () =>
       kind: oneOfAll<Actor['kind']>({ app: true, person: true, signal: true, relay: true, command: true }),
       name: z.string(),
     }),
-    address: z.string().nullable().describe('The address that it came from; null: the machine of the relay.'),
+    address: z.string().nullable().describe('The address that the order came from; null: the machine of the relay.'),
     action: z.string().describe('What was done, such as `endpoint.changed`.'),
     target: z
       .strictObject({
@@ -37,7 +37,7 @@ const actionSchema = named('AuditedAction', () =>
         id: z.string(),
       })
       .nullable(),
-    detail: z.record(z.string(), z.unknown()).describe('More about it, without secrets.'),
+    detail: z.record(z.string(), z.unknown()).describe('More about the order, without secrets.'),
   }),
 )
 
@@ -79,7 +79,7 @@ export const OPERATIONS_ROUTES = [
     method: 'get',
     path: '/relay/tallies',
     summary: 'Count by the hour or the day',
-    description: 'The counts, oldest first: hours of the last 8 days, or days (UTC) of the last 400. They lack the last 10 seconds.',
+    description: 'The counts, oldest first: hours of the last 8 days, or days (UTC) of the last 400. The last 10 seconds are missing.',
     scope: 'admin',
     params: {},
     query: query({

@@ -43,12 +43,12 @@ const problemSchema = () =>
       settings_differ: true,
     }),
     severity: z.enum(['problem', 'warning']).describe('A `warning` can wait until the morning.'),
-    endpoint: z.string().nullable().describe('The name of the endpoint that it is about.'),
+    endpoint: z.string().nullable().describe('The name of the endpoint that the problem is about; null: it is about no endpoint.'),
     title: z.string(),
     since: instant().nullable().describe('Null: not known.'),
     evidence: z.array(z.string()),
     todo: z.array(z.string()).describe('What to do, step by step.'),
-    runbook: z.string().describe('The address of the part of the manual about it, on this listener.'),
+    runbook: z.string().describe('The address, on this listener, of the part of the manual about the problem.'),
   })
 
 const pushesSchema = () =>
@@ -63,12 +63,12 @@ const pushesSchema = () =>
       not_understood: true,
       silent: true,
     }).describe(
-      '`too_early`: nobody can know yet whether pushes are lost. `resumed`: few are lost since a trouble, which they must prove. `not_understood`: too many of the newest went into quarantine.',
+      '`too_early`: nobody can know yet whether pushes are lost. `resumed`: since a trouble few are lost, but pushes are not trusted again yet. `not_understood`: too many of the newest went into quarantine.',
     ),
     evidence: z.string().describe('What is known about pushes, in sentences.'),
     lastPushAt: instant()
       .nullable()
-      .describe('When the last push with news came; null: none has. After a restore: the last one in the backup, until another comes.'),
+      .describe('When the last push with news came; null: none has. After a restore: the last one in the backup, until the next comes.'),
     probation: pushProbation(),
     refused: z
       .array(
@@ -81,8 +81,8 @@ const pushesSchema = () =>
           until: instant(),
           pushes: wholeNumber()
             .nullable()
-            .describe('How many different pushes, as far as is known. Null: for another cause than `not_stored`.'),
-          again: wholeNumber().nullable().describe('How many of those are known to have come again and were taken.'),
+            .describe('How many different pushes these were, as far as is known; null: the cause is not `not_stored`.'),
+          again: wholeNumber().nullable().describe('How many of these pushes are known to have come again and were taken.'),
         }),
       )
       .describe('Pushes that were refused in the last day, in spells without a pause of an hour, the newest first.'),
@@ -97,7 +97,7 @@ const pushesSchema = () =>
         }),
       )
       .describe(
-        'Up to 10 paths other than `webhook.path` to which something was posted and answered with 404, the last first, seen by this replica since its start. Anybody can post such requests.',
+        'Up to 10 paths other than `webhook.path` to which something was posted and answered with 404, the most recent first, seen by this replica since its start. Anybody can post such requests.',
       ),
   })
 
@@ -108,7 +108,7 @@ const overviewSchema = named('Overview', () =>
       '`new`: it works, and waits for the first push.',
     ),
     headline: z.string().describe('The verdict in words, such as `Everything works, but the last call to the carrier failed`.'),
-    caveats: z.array(z.string()).describe('What is not well although it is no problem yet, in sentences.'),
+    caveats: z.array(z.string()).describe('What may become a problem, in sentences.'),
     problems: z.array(problemSchema()).describe('The worst first. Empty: everything works.'),
     pushes: pushesSchema(),
     carrier: z.strictObject({
@@ -123,25 +123,27 @@ const overviewSchema = named('Overview', () =>
       .strictObject({
         since: instant(),
         endpoints: missingAtSchema(),
-        more: z.boolean().describe('There may be more: the search ends after 1,000 events.'),
+        more: z.boolean().describe('Whether there may be more: the search ends after 1,000 events.'),
         resends: z
           .array(
             z.strictObject({
               endpoint: z.strictObject({ id: numberedId(), name: z.string() }),
-              job: numberedId().nullable().describe('The job that queues them; null: somebody waits for them at this replica.'),
-              queued: wholeNumber().describe('How many it has queued so far.'),
+              job: numberedId()
+                .nullable()
+                .describe('The job that queues the events; null: there is no job, and somebody waits for the result at this replica.'),
+              queued: wholeNumber().describe('How many events were queued so far.'),
             }),
           )
           .describe('The replays with `missing` that are under way.'),
       })
       .describe(
-        'What was recorded as backfill in the last day and endpoints never received, because their `backfill` was off. The counts may be a minute old.',
+        'Events that were recorded as backfill in the last day and that endpoints never received, because their `backfill` was off. The counts may be a minute old.',
       ),
     parcels: z.strictObject({
       known: wholeNumber(),
       watched: wholeNumber(),
       overdue: wholeNumber(),
-      unknown: wholeNumber().describe('How many are polled no more because the carrier knows none of their identifiers.'),
+      unknown: wholeNumber().describe('How many parcels are no longer polled, because the carrier knows none of their identifiers.'),
     }),
     disk: z
       .strictObject({ state: z.enum(['has_room', 'low', 'full']), freeBytes: wholeNumber(), storeBytes: wholeNumber() })

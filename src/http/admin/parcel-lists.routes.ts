@@ -51,9 +51,9 @@ const reportSchema = named('WatchListReport', () =>
   z.strictObject({
     lines: wholeNumber(),
     watched: wholeNumber(),
-    created: wholeNumber().describe('How many of them are new.'),
+    created: wholeNumber().describe('How many of the watched identifiers belong to new parcels.'),
     failed: wholeNumber(),
-    erased: wholeNumber().describe('How many of the failed ones belong to erased parcels.'),
+    erased: wholeNumber().describe('How many of the failed lines name erased parcels.'),
     errors: lineErrors().describe('The first 1,000 bad lines.'),
   }),
 )
@@ -64,7 +64,7 @@ export const PARCEL_LISTS_ROUTES = [
     method: 'get',
     path: '/relay/parcels',
     summary: 'List parcels',
-    description: 'By next check, the most overdue first; with `query`, by identifier.',
+    description: 'In the order of the next checks, the most overdue first; with `query`, in the order of the identifiers.',
     scope: 'admin',
     params: {},
     query: LIST_QUERY,
@@ -83,8 +83,7 @@ export const PARCEL_LISTS_ROUTES = [
     method: 'post',
     path: '/relay/parcels/watch',
     summary: 'Watch a list of parcels',
-    description:
-      'At most 100,000 lines of at most 4,096 characters. Each line counts by itself: good ones are watched, bad ones are reported by number.',
+    description: 'At most 100,000 lines of at most 4,096 characters. Good lines are watched, and bad lines are reported by number.',
     scope: 'admin',
     params: {},
     query: query({

@@ -9,14 +9,14 @@ const parcelMembers = (more: z.core.$ZodLooseShape = {}) => ({
   status: z.string().nullable().describe('The latest status; null: no entry is known.'),
   statusAt: instant().nullable(),
   entries: wholeNumber(),
-  full: z.boolean().describe('It has as many entries as a parcel may have.'),
+  full: z.boolean().describe('Whether the parcel has as many entries as a parcel may have.'),
   cadence: z.strictObject({
     watchedAt: instant().nullable(),
     nextCheckAt: instant().nullable(),
     lastCheckAt: instant().nullable(),
-    heardAt: instant().nullable().describe('When a push or poll last reported on it.'),
+    heardAt: instant().nullable().describe('When a push or poll last reported on the parcel.'),
     failures: wholeNumber(),
-    stopped: z.enum(STOPPED_REASONS).nullable().describe('Why it is not polled; null: it is.'),
+    stopped: z.enum(STOPPED_REASONS).nullable().describe('Why the parcel is not polled; null: it is polled.'),
     ...more,
   }),
 })
@@ -43,8 +43,8 @@ const entrySchema = named('ParcelEntry', () =>
     location: z.string().describe('Empty: not known.'),
     displayToConsumer: z.boolean(),
     languages: languages(),
-    sequence: wholeNumber().describe('Its sequence in the feed when the relay first learnt of it.'),
-    learntAt: instant().nullable().describe('Null: not known, because an earlier version learnt of it.'),
+    sequence: wholeNumber().describe('The sequence in the feed of the event that first reported the entry.'),
+    learntAt: instant().nullable().describe('Null: it is not known, because an earlier version learnt of the entry.'),
     learntBy: source(),
     confirmedAt: instant()
       .nullable()
@@ -57,10 +57,10 @@ const entrySchema = named('ParcelEntry', () =>
           languages: languages(),
           sequence: wholeNumber(),
           learntAt: instant().nullable(),
-          askedAt: instant().nullable().describe('When the poll was made; null: it was a push.'),
+          askedAt: instant().nullable().describe('When the poll was made; null: a push reported the entry.'),
         }),
       )
-      .describe('Who reported it, the first one first.'),
+      .describe('The pushes and polls that reported the entry, the first one first.'),
   }),
 )
 

@@ -29,8 +29,8 @@ export const PARCELS_ROUTES = [
     summary: 'Watch a parcel',
     description: 'Polls it from now on.',
     answers: () => ({
-      200: jsonAnswer('It is watched', watchedAs(false)),
-      201: jsonAnswer('It is watched, and new', watchedAs(true), location()),
+      200: jsonAnswer('The parcel is watched', watchedAs(false)),
+      201: jsonAnswer('The parcel is watched, and new', watchedAs(true), location()),
     }),
     problems: ['bad_tracking_number', 'erased'],
     answer:
@@ -48,7 +48,7 @@ export const PARCELS_ROUTES = [
     summary: 'Stop watching a parcel',
     description: 'The relay does not poll it until a push names it or an application asks for it. Nothing is deleted.',
     answers: () => ({
-      200: jsonAnswer('It is watched no more', z.strictObject({ identifier: identifier(), stopped: z.literal('unwatched') })),
+      200: jsonAnswer('The parcel is no longer watched', z.strictObject({ identifier: identifier(), stopped: z.literal('unwatched') })),
     }),
     problems: ['bad_tracking_number', 'not_found'],
     answer:

@@ -5,7 +5,7 @@ import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import type { ExplainedParcel } from '../../flow/admin/parcels/parcel-queries.ts'
 import { presentInstant } from '../server/present.ts'
 
-/** A parcel in a list. */
+/** Presents a parcel of a list. */
 export function presentListed({ state, identifiers }: ListedParcel): object {
   const trackingNumbers = identifiers.filter(({ isTrackingId }) => !isTrackingId)
   return { identifiers: valuesOf(identifiers), trackingNumbers: valuesOf(trackingNumbers), ...presentState(state) }
@@ -32,7 +32,7 @@ function presentState(state: ParcelState) {
   }
 }
 
-/** A parcel with its history and where each entry came from. */
+/** Presents a parcel with its history and where each entry came from. */
 export function presentInspected({ state, identifiers, entries, nextPollBecause }: ExplainedParcel): object {
   const shown = presentState(state)
   const cadence = { ...shown.cadence, nextCheckBecause: nextPollBecause }

@@ -10,7 +10,7 @@ export interface RebuildRoutePorts {
   readonly manageRebuild: ManageRebuild
 }
 
-/** A hundred identifiers of 40 characters fit. */
+/** The limit of the body. A hundred identifiers of 40 characters fit. */
 const BODY_BYTES_MAX = 16 * 1024
 
 /** Derives histories again. */
@@ -20,7 +20,7 @@ export const REBUILD_ROUTES = [
     path: '/relay/rebuild',
     summary: 'Derive histories again from the bytes',
     description:
-      'Compares what is stored of each parcel with what its pushes and answers say by the rules of this version, and corrects what differs. The feed shows each change of a history; endpoints are sent nothing. With `dryRun`, the report of the job says what would change.',
+      'Derives each parcel from its pushes and answers by the rules of this version, compares the result with what is stored, and corrects what differs. The feed shows each change of a history; endpoints are sent nothing. With `dryRun`, the report of the job says what would change.',
     scope: 'admin',
     params: {},
     query: query({ dryRun: flag.describe('Changes nothing.') }),

@@ -15,17 +15,17 @@ const refusalSchema = named('Refusal', () =>
   z.strictObject({
     id: numberedId(),
     at: instant(),
-    address: z.string().describe('Who sent it. Behind a proxy only if `listen.public.trustProxy` names it.'),
-    explained: z.boolean().describe('Whether the causes together make the signature match. If not, they are all that is known.'),
+    address: z.string().describe('The sender. Behind a proxy it is known only if `listen.public.trustProxy` names the proxy.'),
+    explained: z.boolean().describe('Whether the causes explain the signature completely. If not, they are all that is known.'),
     causes: z.array(
       z.strictObject({
         code: z.enum(MISMATCH_CODES),
-        detail: z.string().nullable().describe('Which one, such as `HMAC-SHA1`; null: the code says all.'),
-        explanation: z.string().describe('The same in sentences, with what mends it.'),
+        detail: z.string().nullable().describe('More about the cause, such as `HMAC-SHA1`; null: the code says everything.'),
+        explanation: z.string().describe('The cause in sentences, and what to do about it.'),
       }),
     ),
-    key: z.string().nullable().describe('The setting of the key it was signed with; null: not known, or none. Never the key.'),
-    cutShort: z.boolean().describe('Whether the body is so large that not everything was tried.'),
+    key: z.string().nullable().describe('The setting that holds the key with which it was signed; null: not known. Never the key itself.'),
+    cutShort: z.boolean().describe('Whether the body is so large that not every explanation was tried.'),
     headers: z.record(z.string(), z.string()).describe('Some of its headers, each cut to 200 characters. Never the signature.'),
     body: z
       .strictObject({ bytes: wholeNumber(), sha256: z.string().regex(/^[0-9a-f]{64}$/) })

@@ -18,7 +18,7 @@ const reloadedSchema = named('Reloaded', () =>
     replica: z.string().describe('The replica that has reloaded its config.'),
     changed: settings().describe('Settings that have changed and are in effect, by their names in the file.'),
     needsRestart: settings().describe('Settings that have changed since the start and need a restart.'),
-    problems: z.array(z.string()).describe('Files that could not be used; what they held before stays in use.'),
+    problems: z.array(z.string()).describe('Files that could not be used. Their previous content stays in use.'),
   }),
 )
 
@@ -29,12 +29,12 @@ export const RELOAD_ROUTES = [
     path: '/relay/reload',
     summary: 'Reload the config',
     description:
-      'Reads the config file again, and the files that it names, as SIGHUP does. Each call reaches one replica: call every one. If the file has mistakes, nothing changes.',
+      'Reads the config file again, and the files that it names, as SIGHUP does. Each call reaches one replica, so call every replica. If the file has mistakes, nothing changes.',
     scope: 'admin',
     params: {},
     query: NO_QUERY,
     body: null,
-    answers: () => ({ 200: jsonAnswer('It is reloaded', reloadedSchema()) }),
+    answers: () => ({ 200: jsonAnswer('The config is reloaded', reloadedSchema()) }),
     problems: ['not_reloadable'],
     example: { path: {} },
     answer:

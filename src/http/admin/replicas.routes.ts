@@ -11,7 +11,7 @@ export interface ReplicasRoutePorts {
 
 const replicaSchema = () =>
   z.strictObject({
-    id: numberedId().describe('Given at each start; a replica that was not seen for 5 s and comes back has a new one.'),
+    id: numberedId().describe('A replica gets a new id at each start, and when it comes back after it was not seen for 5 s.'),
     name: z.string().describe('Host and process id.'),
     version: z.string(),
     configFingerprint: z.string().describe('Equal settings give equal fingerprints; `listen` and `log` do not count.'),
@@ -31,7 +31,7 @@ export const REPLICAS_ROUTES = [
     params: {},
     query: NO_QUERY,
     body: null,
-    answers: () => ({ 200: jsonAnswer('All of them', z.strictObject({ replicas: z.array(replicaSchema()) })) }),
+    answers: () => ({ 200: jsonAnswer('All replicas', z.strictObject({ replicas: z.array(replicaSchema()) })) }),
     problems: [],
     example: { path: {} },
     answer:

@@ -18,16 +18,19 @@ const wouldGoSchema = () =>
   z
     .partialRecord(
       z.enum(RETENTION_STAGES),
-      z.strictObject({ count: wholeNumber(), isMore: z.boolean().describe('There is more than was looked at.') }),
+      z.strictObject({
+        count: wholeNumber(),
+        isMore: z.boolean().describe('Whether there may be more, because only a part was looked at.'),
+      }),
     )
     .describe('`overdue` deliveries would be cancelled. `texts`, `composed` and `audit` are left out.')
 
 const passMembers = () => ({
   startedAt: instant(),
   removed: counts(),
-  held: counts().describe('Past its time, and kept because it is undelivered, in quarantine or still needed.'),
-  heldSince: instant().nullable().describe('When the first of it became old enough to be removed; null: nothing is held back.'),
-  givenUp: counts().describe('Removed after it was held back for `held`.'),
+  held: counts().describe('Data that is past its time, but is kept because it is undelivered, in quarantine or still needed.'),
+  heldSince: instant().nullable().describe('When the first held data became old enough to be removed; null: nothing is held back.'),
+  givenUp: counts().describe('Data that was removed because it was held back for as long as `held` allows.'),
   endpoints: z.array(z.string()).describe('The ids of endpoints that did not get what was given up.'),
 })
 
@@ -49,7 +52,7 @@ const viewSchema = () =>
         isClockDoubted: z.boolean().describe('The clock had jumped ahead, so nothing was removed.'),
       })
       .nullable()
-      .describe('The last pass that ended; null: none has yet.'),
+      .describe('The last pass that ended; null: none has ended yet.'),
     wouldGo: wouldGoSchema(),
   })
 
@@ -58,7 +61,7 @@ export const RETENTION_ROUTES = [
   apiRoute({
     method: 'get',
     path: '/relay/retention',
-    summary: 'Show how long data is kept, what the last pass removed, and what would go now',
+    summary: 'Show how long data is kept, what the last pass removed, and what would be removed now',
     description: 'A pass runs every hour.',
     scope: 'admin',
     params: {},
@@ -76,10 +79,10 @@ export const RETENTION_ROUTES = [
     method: 'post',
     path: '/relay/retention',
     summary: 'Remove now what is past its time',
-    description: 'A job does it, in small batches. It also does so after a jump of the clock, when the hourly pass waits.',
+    description: 'A job removes it in small batches. The job runs even after a jump of the clock, when the hourly pass waits.',
     scope: 'admin',
     params: {},
-    query: query({ dryRun: flag.describe('Only says what would go.') }),
+    query: query({ dryRun: flag.describe('Only counts what would be removed.') }),
     body: null,
     answers: () => ({
       200: jsonAnswer('With `dryRun`', z.strictObject({ dryRun: z.literal(true), wouldGo: wouldGoSchema() })),

@@ -15,8 +15,8 @@ const BODY_BYTES_MAX = 1024
 const resealSchema = () =>
   z.strictObject({
     key: z.string().describe('A digest of the at-rest key that encrypts now.'),
-    resealed: z.int().describe('How many secrets another at-rest key had encrypted.'),
-    upToDate: z.int().describe('How many secrets this at-rest key had encrypted already.'),
+    resealed: z.int().describe('How many secrets were encrypted with another at-rest key before.'),
+    upToDate: z.int().describe('How many secrets were encrypted with this at-rest key already.'),
     unreadable: z.array(z.string()).describe('Secrets that no at-rest key opens. Replace each of them, or restore the at-rest key.'),
   })
 

@@ -21,7 +21,7 @@ export const STORE_ROUTES = [
     path: '/relay/store/move',
     summary: 'Move the store to another place',
     description:
-      'The relay keeps running, except for a second or two at the end. All rows are compared; the old store then refuses to open.',
+      'The relay keeps running, except for a second or two at the end. All rows are compared. Afterwards the old store refuses to open.',
     scope: 'admin',
     params: {},
     query: NO_QUERY,
@@ -29,7 +29,7 @@ export const STORE_ROUTES = [
       bytesMax: BODY_BYTES_MAX,
       content: { 'application/json': { schema: place, example: { to: 'sqlite:/var/lib/parcel-relay/relay.db' } } },
     },
-    answers: () => ({ 202: jsonAnswer('The job that moves it', jobSchema(), location()) }),
+    answers: () => ({ 202: jsonAnswer('The job that moves the store', jobSchema(), location()) }),
     problems: ['not_movable', 'too_many_jobs'],
     example: { path: {} },
     answer:

@@ -25,7 +25,7 @@ export interface DeliveriesRoutePorts {
 
 const PLACE = 'must be a sequence or a time such as 2026-03-01T10:00:00Z'
 
-const because = () => z.string().optional().describe('Why there are none, for people; absent: there are some.')
+const because = () => z.string().optional().describe('Why nothing was selected, for people; absent: something was selected.')
 
 const one = { scope: 'admin', params: { id: idOf('delivery') }, query: NO_QUERY } as const
 
@@ -36,7 +36,7 @@ export const DELIVERIES_ROUTES = [
     path: '/relay/deliveries',
     summary: 'List deliveries',
     description:
-      'Newest first. `from` (inclusive) and `to` (exclusive) select by the time of queueing, the last queued first. A page may hold fewer than asked for, even none, while there is a `next`.',
+      'Newest first. `from` (inclusive) and `to` (exclusive) select by the time of queueing, the last queued first. A page with a `next` may hold fewer than asked for, even none.',
     scope: 'admin',
     params: {},
     query: query({
@@ -83,7 +83,7 @@ export const DELIVERIES_ROUTES = [
     summary: 'Attempt a waiting delivery now',
     description: '',
     body: null,
-    answers: () => ({ 202: jsonAnswer('It is due', deliverySchema()) }),
+    answers: () => ({ 202: jsonAnswer('The delivery is due', deliverySchema()) }),
     problems: ['not_found', 'not_retryable'],
     example: { path: { id: '1' } },
     answer:
@@ -97,9 +97,9 @@ export const DELIVERIES_ROUTES = [
     path: '/relay/deliveries/:id/skip',
     summary: 'Give up a waiting delivery',
     description:
-      'It becomes `dead` with the reason `skipped`, and the next delivery of its parcel is sent. A delivery under way keeps its `state`, with the reason, until its attempt ends.',
+      'The delivery becomes `dead` with the reason `skipped`, and the next one of its parcel is sent. A delivery under way keeps its `state`, with the reason, until its attempt ends.',
     body: null,
-    answers: () => ({ 202: jsonAnswer('It is given up', deliverySchema()) }),
+    answers: () => ({ 202: jsonAnswer('The delivery is given up', deliverySchema()) }),
     problems: ['not_found', 'not_skippable'],
     example: { path: { id: '1' } },
     answer:
@@ -112,13 +112,13 @@ export const DELIVERIES_ROUTES = [
     method: 'post',
     path: '/relay/deliveries/:id/replay',
     summary: 'Send a finished delivery again',
-    description: 'With the same `webhook-id`, and in the order of its parcel. `to` sends it to another endpoint.',
+    description: 'The event keeps its `webhook-id`, and its place in the order of the parcel. `to` sends it to another endpoint.',
     body: {
       optional: true,
       bytesMax: BODY_BYTES_MAX,
       content: { 'application/json': { schema: () => replayTargetSchema, example: { to: '1' } } },
     },
-    answers: () => ({ 202: jsonAnswer('It is queued', z.strictObject({ count: z.literal(1) })) }),
+    answers: () => ({ 202: jsonAnswer('The delivery is queued', z.strictObject({ count: z.literal(1) })) }),
     problems: ['not_found', 'not_replayable'],
     example: { path: { id: '1' } },
     answer:
@@ -133,7 +133,7 @@ export const DELIVERIES_ROUTES = [
     path: '/relay/endpoints/:id/missing',
     summary: 'List the events that an endpoint never received',
     description:
-      'Events that were recorded as backfill while its `backfill` was off, and that it wants by its filters. The oldest first. `since` and `until` are a time of recording (`since` inclusive, `until` exclusive) or a sequence (both inclusive). A page may hold fewer than asked for, even none, while there is a `next`.',
+      'Events that were recorded as backfill while the `backfill` of the endpoint was off, and that pass its filters. The oldest first. `since` and `until` are a time of recording (`since` inclusive, `until` exclusive) or a sequence (both inclusive). A page with a `next` may hold fewer than asked for, even none.',
     scope: 'admin',
     params: { id: idOf('endpoint') },
     query: query({
@@ -158,7 +158,7 @@ export const DELIVERIES_ROUTES = [
   apiRoute({
     method: 'post',
     path: '/relay/endpoints/:id/replay',
-    summary: 'Send finished deliveries of an endpoint again, or what it never received',
+    summary: 'Send finished deliveries of an endpoint again, or events that it never received',
     description:
       'Give at least one of `since`, `sequence`, `parcel` and `of`: deliveries that match all of them are sent, by default only dead and cancelled ones. With `missing`, the events are sent that were recorded as backfill while `backfill` of the endpoint was off; `since`, `until`, `sequence` and `parcel` narrow them. More than 10,000 become a job.',
     scope: 'admin',
@@ -170,10 +170,10 @@ export const DELIVERIES_ROUTES = [
     },
     answers: () => ({
       200: jsonAnswer(
-        'With `dryRun`: how many there are, of how many parcels, and when the oldest was queued, with `missing` when the first was recorded; counted up to 10,001',
+        'With `dryRun`: how many there are (counted up to 10,001), of how many parcels, and when the oldest was queued or, with `missing`, recorded',
         z.strictObject({
           count: wholeNumber(),
-          more: z.boolean().describe('The count has stopped before the end.'),
+          more: z.boolean().describe('Whether the count has stopped early, so that there may be more.'),
           parcels: wholeNumber(),
           oldestQueuedAt: instantOf().nullable(),
           oldestRecordedAt: instantOf().nullable(),

@@ -25,7 +25,7 @@ const webhookId = () => z.string().regex(/^[A-Za-z0-9_-]{1,128}$/)
 
 /** The start of a receiver's answer. */
 export const answerStart = () => ({
-  answerStart: z.string().nullable().describe('The start of its answer; null: it is no text.'),
+  answerStart: z.string().nullable().describe('The start of the answer; null: it is not text.'),
   answerStartBase64: z.base64().optional(),
 })
 
@@ -33,12 +33,12 @@ const attemptSchema = named('DeliveryAttempt', () =>
   z.strictObject({
     at: instant(),
     durationMs: z.number().min(0),
-    status: wholeNumber().nullable().describe('Null: there was no answer, for the `reason`.'),
+    status: wholeNumber().nullable().describe('Null: there was no answer; see `reason`.'),
     reason: failureReason().nullable(),
     address: z
       .string()
       .nullable()
-      .describe("The IP address that it went to, or that refused it; the proxy's, if there is one. Null: no connection."),
+      .describe("The IP address that took or refused the connection; the proxy's, if there is one. Null: there was no connection."),
     ...answerStart(),
   }),
 )
@@ -63,14 +63,14 @@ const deliveryMembers = () => ({
     held_too_long: true,
   })
     .nullable()
-    .describe('Why it was given up or cancelled.'),
+    .describe('Why the delivery was given up or cancelled.'),
   attemptCount: wholeNumber(),
   lastAttempt: attemptSchema().nullable(),
   queuedAt: instant(),
   nextAttemptAt: instant()
     .nullable()
     .describe(
-      'While its endpoint is failing: when the next probe is due. Null: it waits for an earlier delivery or for its disabled endpoint, or it has ended.',
+      'When the next attempt is due or, while its endpoint is failing, the next probe. Null: it waits for an earlier delivery or for its disabled endpoint, or it has ended.',
     ),
   settledAt: instant().nullable(),
 })
@@ -87,7 +87,7 @@ export const inspectedDeliverySchema = named('InspectedDelivery', () =>
         body: z.string().nullable().describe('Null: it is no longer kept.'),
       })
       .describe('What an attempt sends, without the signatures.'),
-    attempts: z.array(attemptSchema()).describe('The last first.'),
+    attempts: z.array(attemptSchema()).describe('The most recent first.'),
   }),
 )
 

@@ -9,7 +9,7 @@ const anyOf = () => z.array(z.string()).nullable()
 
 /** How attempts failed. */
 const failedWith = () => ({
-  status: wholeNumber().nullable().describe('Null: there was no answer, for the `reason`.'),
+  status: wholeNumber().nullable().describe('Null: there was no answer; see `reason`.'),
   reason: failureReason().nullable(),
   ...answerStart(),
   delivery: numberedId().describe('The delivery that last failed like this.'),
@@ -42,7 +42,7 @@ const endpointMembers = () => ({
     unnamed: true,
   }).nullable(),
   disabledSince: instant().nullable().describe('Null: it is enabled, or the time is not known.'),
-  disabledBy: z.string().nullable().describe('Who ordered it; null: nobody did.'),
+  disabledBy: z.string().nullable().describe('Who disabled it; null: nobody did.'),
   waiting: wholeNumber().describe('How many deliveries wait for it.'),
   oldestWaitingSince: instant().nullable().describe('Null: nothing waits.'),
   givenUp: wholeNumber().describe('How many deliveries are dead.'),
@@ -50,20 +50,20 @@ const endpointMembers = () => ({
   lastFailure: z.strictObject({ at: instant(), ...failedWith() }).nullable(),
   failingSince: instant()
     .nullable()
-    .describe('The first failed attempt since it last accepted something; null: none has failed since then.'),
+    .describe('When the first attempt failed since it last accepted one; null: none has failed since then.'),
   nextProbeAt: instant()
     .nullable()
-    .describe('While it is failing, when an event that waits is attempted next; null: nothing waits, or it is not failing.'),
+    .describe('While it is failing: when a waiting event is attempted next; null: nothing waits, or it is not failing.'),
   newEventProbeAt: instant()
     .nullable()
     .describe(
-      'While it is failing, when an event would be attempted that came now, of a parcel for which nothing waits; null: it is not failing.',
+      'While it is failing: when an event that comes now would be attempted, if nothing else waits for its parcel; null: it is not failing.',
     ),
   keySince: instant().nullable().describe('When its key was given; null: the key is in the config file, or the time is not known.'),
-  nextKeyFrom: instant().nullable().describe('When the new key takes over; null: none is being replaced.'),
+  nextKeyFrom: instant().nullable().describe('When the new key takes over; null: no key is being replaced.'),
   previousKeyUntil: instant()
     .nullable()
-    .describe('Only of an endpoint that an earlier version gave a new key: until when the old key signs too; null: it does not.'),
+    .describe('Until when the old key signs too; null: it does not. Only an earlier version of the relay set this time.'),
   queuedTo: wholeNumber().nullable().describe('The sequence in the feed up to which events are queued for it; null: it has caught up.'),
 })
 
@@ -81,12 +81,12 @@ export const inspectedEndpointSchema = named('InspectedEndpoint', () =>
     keyFingerprint: fingerprint().describe(
       'A fingerprint of the key that signs, as `parcel-relay fingerprint` prints it; null: the key cannot be opened.',
     ),
-    nextKeyFingerprint: fingerprint().describe('The same of the key that replaces it; null: none is being replaced.'),
+    nextKeyFingerprint: fingerprint().describe('A fingerprint of the key that replaces it; null: no key is being replaced.'),
     keyFrom: z
       .union([z.strictObject({ env: z.string() }), z.strictObject({ file: z.string() })])
       .nullable()
       .describe(
-        'Where the config takes its key from: an environment variable or a file; null: the key is written in the config itself, or is not from it.',
+        'Where the config takes its key from: an environment variable or a file; null: the key is written in the config itself, or is not in the config.',
       ),
     failures: z
       .array(z.strictObject({ ...failedWith(), count: wholeNumber(), firstAt: instant(), lastAt: instant() }))
@@ -101,17 +101,17 @@ export const keyedEndpointSchema = named('KeyedEndpoint', () =>
     warnings: z
       .array(z.string())
       .optional()
-      .describe('What is odd about its settings, such as a value in `filters` that no event has had so far.'),
+      .describe('What may be a mistake in its settings, such as a value in `filters` that no event has had so far.'),
   }),
 )
 
 export const testSchema = named('EndpointTest', () =>
   z.strictObject({
     result: oneOfAll<AttemptResult['kind']>({ accepted: true, rejected: true, failed: true }),
-    status: wholeNumber().nullable().describe('Null: there was no answer, for the `reason`.'),
+    status: wholeNumber().nullable().describe('Null: there was no answer; see `reason`.'),
     reason: failureReason().nullable(),
     durationMs: wholeNumber(),
-    address: z.string().nullable().describe('The IP address that it went to, or that refused it; null: there was no connection.'),
+    address: z.string().nullable().describe('The IP address that took or refused the connection; null: there was no connection.'),
     ...answerStart(),
   }),
 )

@@ -82,7 +82,7 @@ export const ENDPOINTS_ROUTES = [
     method: 'patch',
     path: '/relay/endpoints/:id',
     summary: 'Change an endpoint',
-    description: 'What you leave out stays. A new `sharedKey` starts to replace the old one, as with `rotate`.',
+    description: 'Members that you leave out stay as they are. A new `sharedKey` starts to replace the old one, as with `rotate`.',
     body: {
       bytesMax: BODY_BYTES_MAX,
       content: { 'application/json': { schema: () => endpointChangeSchema, example: { enabled: true, concurrency: 4 } } },
@@ -101,7 +101,7 @@ export const ENDPOINTS_ROUTES = [
     summary: 'Remove an endpoint',
     description: 'Its waiting deliveries are cancelled.',
     body: null,
-    answers: () => ({ 204: { description: 'It is removed' } }),
+    answers: () => ({ 204: { description: 'The endpoint is removed' } }),
     problems: ['not_found', 'endpoint_read_only'],
     answer:
       ({ manageEndpoints }: EndpointsRoutePorts) =>
@@ -117,7 +117,7 @@ export const ENDPOINTS_ROUTES = [
     path: '/relay/endpoints/:id/rotate',
     summary: 'Replace the key of an endpoint',
     description:
-      'Both keys sign for 24 h, then the new one alone; `at` ends that time now. Without a body the relay makes a key and shows it once.',
+      'Both keys sign for 24 h, then only the new one. `"at": "now"` ends the 24 h at once. Without a body the relay makes a key and shows it once.',
     body: {
       optional: true,
       bytesMax: BODY_BYTES_MAX,
@@ -134,10 +134,10 @@ export const ENDPOINTS_ROUTES = [
     ...one,
     method: 'post',
     path: '/relay/endpoints/:id/retry',
-    summary: 'Attempt all that waits for an endpoint now',
+    summary: 'Attempt everything that waits for an endpoint now',
     description: '',
     body: null,
-    answers: () => ({ 202: jsonAnswer('All of it is due', endpointSchema()) }),
+    answers: () => ({ 202: jsonAnswer('Everything that waits is due', endpointSchema()) }),
     problems: ['not_found', 'not_retryable'],
     answer:
       ({ manageEndpoints }: EndpointsRoutePorts) =>

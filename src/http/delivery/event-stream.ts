@@ -25,9 +25,9 @@ const HEADERS = {
 const RECONNECT_MS = 2000
 
 /**
- * Sends the feed as server-sent events. `id` is the sequence, `data` the event, and a comment the heartbeat. It reads the next page only
- * when the client has taken the last one, so a slow reader costs one page of memory. Rejects if it cannot read the first page. Later
- * failures only end the stream.
+ * Sends the feed as server-sent events. `id` is the sequence, `data` the event, and a comment the heartbeat. It reads a page only when the
+ * client has taken the one before, so a slow client costs the memory of one page. Rejects if the first page cannot be read. Later failures
+ * only end the stream.
  */
 export async function streamEvents(res: ServerResponse, ports: EventStreamPorts, options: EventStreamOptions): Promise<void> {
   const { left } = ports
@@ -41,7 +41,7 @@ export async function streamEvents(res: ServerResponse, ports: EventStreamPorts,
       page = await ports.next(heartbeatMs)
     }
   } finally {
-    // A graceful end would keep the unsent bytes until the reader takes them.
+    // Drop unsent bytes at once. A graceful end would keep them until the reader takes them.
     if (res.writableNeedDrain) res.destroy()
     else res.end()
   }
@@ -50,7 +50,7 @@ export async function streamEvents(res: ServerResponse, ports: EventStreamPorts,
 const HEARTBEAT = Buffer.from(':\n\n')
 const framesMade = new WeakMap<FeedPage, Buffer>()
 
-/** The bytes of a page, encoded once for all followers. */
+/** Returns the bytes of a page, which are encoded once for all followers. */
 function framesOf(page: FeedPage): Buffer {
   if (page.events.length === 0) return HEARTBEAT
   const made = framesMade.get(page)
@@ -60,7 +60,7 @@ function framesOf(page: FeedPage): Buffer {
   return frames
 }
 
-/** Sends the bytes. False: the reader does not take them. */
+/** Sends the bytes. Returns whether the reader takes them. */
 async function isTaken(res: ServerResponse, bytes: Buffer, { slowMs, left }: { slowMs: number; left: AbortSignal }): Promise<boolean> {
   if (res.destroyed || left.aborted) return false
   if (res.write(bytes)) return true

@@ -69,7 +69,7 @@ export const EVENTS_ROUTES = [
 function createFeedReader({ followFeed, feedFollowersMax, authorize, holdAccess, log }: EventsRoutePorts) {
   const slots = createFollowerSlots(feedFollowersMax)
 
-  /** Runs `work` while it holds a follower's slot. Its signal is aborted when the client disconnects, or loses the slot or its access. */
+  /** Runs `work` with a follower's slot. The signal `left` is aborted when the client disconnects, or loses the slot or its access. */
   async function following(ctx: Context, app: string, work: (left: AbortSignal) => Promise<void>): Promise<void> {
     const slot = slots.take(app)
     const leaving = leavingOf(ctx.res)
@@ -94,7 +94,7 @@ function createFeedReader({ followFeed, feedFollowersMax, authorize, holdAccess,
       if (!ctx.res.headersSent) throw err
       log.debug({ err }, 'a stream of events ended early')
     }
-    // The stream has written the answer itself.
+    // Koa must not answer, because the stream has written the answer itself.
     ctx.respond = false
   }
 
@@ -133,7 +133,7 @@ function presentPage(ctx: Context, page: FeedPage): void {
   ctx.set('Cache-Control', 'no-store')
 }
 
-/** Where a reader that reconnects has stopped, as a sequence. It overrides `after`, which is still in the reader's URL. */
+/** Returns where a reader that reconnects has stopped, as a sequence. It overrides `after`, which is still in the reader's URL. */
 function lastEventId(ctx: Context): number | null {
   const [value, ...more] = headerValues(ctx.req, 'last-event-id')
   if (value === undefined || value === '') return null

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { identifier, named, numberedId, wholeNumber } from '../server/answer-schemas.ts'
 
-const members = () => z.record(z.string(), z.unknown()).describe("Members of the carrier's that the relay does not know.")
+const members = () => z.record(z.string(), z.unknown()).describe('Members that the carrier sent and the relay does not know.')
 
 const feedParcel = named('FeedParcel', () =>
   z.strictObject({
-    id: numberedId().describe("The relay's own id of it, the same until a `join` replaces it."),
+    id: numberedId().describe("The relay's own id of the parcel, the same until a `join` replaces it."),
     identifiers: z.array(identifier()),
     trackingIds: z.array(z.string()),
     distributionType: z.string(),

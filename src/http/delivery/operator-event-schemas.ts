@@ -26,10 +26,10 @@ const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<str
   endpoint_recovered: () => ({
     endpoint: endpointNamed(),
     since: since(),
-    downForMs: wholeNumber().optional().describe('For how long it had failed. Events of earlier versions lack it.'),
+    downForMs: wholeNumber().optional().describe('For how long the endpoint had failed. Events of earlier versions lack it.'),
     waited: wholeNumber()
       .optional()
-      .describe(`How many of its events waited then; ${WAITED_COUNTED_MAX}: this many or more. Events of earlier versions lack it.`),
+      .describe(`How many events waited for it then; ${WAITED_COUNTED_MAX}: this many or more. Events of earlier versions lack it.`),
   }),
   endpoint_disabled: () => ({ endpoint: endpointNamed(), because: z.enum(['gone', 'failing', 'unnamed']) }),
   endpoint_removed: () => ({ endpoint: endpointNamed() }),
@@ -42,8 +42,8 @@ const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<str
   pushes_trusted: () => ({ lastPushAt: lastPushAt() }),
   pushes_quarantined: () => ({
     reason: z.string(),
-    count: wholeNumber().describe('How many have come since then.'),
-    since: instant().describe('When the first of them came.'),
+    count: wholeNumber().describe('How many such pushes have come since `since`.'),
+    since: instant().describe('When the first of these pushes came.'),
   }),
   pushes_not_understood: () => ({ reason: z.string(), since: instant().describe('When the first of the newest pushes came.') }),
   pushes_understood: () => ({ since: since() }),
@@ -53,7 +53,7 @@ const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<str
     freeBytes: wholeNumber(),
     since: instant().describe('When the relay began to refuse pushes.'),
     until: instant().describe('When it took them again.'),
-    refused: wholeNumber().describe('How many it answered with 503 in between; a restart forgets the ones before.'),
+    refused: wholeNumber().describe('How many pushes it answered with 503 in between. Pushes before a restart are not counted.'),
   }),
   disk_recovered: () => ({ freeBytes: wholeNumber(), since: since() }),
   reloaded: () => ({ replica: z.string(), changed: texts(), needsRestart: texts(), problems: texts() }),
@@ -63,7 +63,7 @@ const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<str
     backup: z.string(),
     madeAt: instant().nullable(),
     lastSequence: wholeNumber().describe('The last sequence of the backup.'),
-    nextSequence: wholeNumber().describe('The feed goes on after this.'),
+    nextSequence: wholeNumber().describe('The sequence after which the feed goes on.'),
     delivered: wholeNumber().nullable().describe('How many deliveries were accepted after the backup; null: not known.'),
   }),
   backup_failed: () => ({ backup: z.string(), reason: z.string() }),

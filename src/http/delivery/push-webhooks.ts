@@ -31,11 +31,11 @@ const pushHeaders = () => ({
 export const endpointPush = (): PushedEvent => ({
   summary: 'An event of a parcel, to each endpoint whose filters it passes',
   description:
-    "The carrier's own push, byte for byte; if only a poll brought the event, a body in the same shape. At least once, and in order per parcel: the next event of a parcel is not sent until the one before it was accepted or given up.",
+    "The carrier's own push, byte for byte; if only a poll brought the event, a body in the same shape. It is sent at least once, and in order for each parcel: the next event of a parcel is not sent until the one before it was accepted or given up.",
   headers: z.object({
     ...pushHeaders(),
-    'webhook-timestamp': z.string().optional().describe('With `signature: standard-webhooks`, as that specification defines it.'),
-    'webhook-signature': z.string().optional().describe('The same.'),
+    'webhook-timestamp': z.string().optional().describe('With `signature: standard-webhooks`, as Standard Webhooks defines it.'),
+    'webhook-signature': z.string().optional().describe('As `webhook-timestamp`.'),
     'relay-test': z.literal('true').optional().describe('A test push of an operator: check the signature and do nothing else.'),
   }),
   body: eventSchema(),

@@ -7,7 +7,7 @@ import { proveConnection } from '../server/connection-slots.ts'
 import { headerValues } from '../server/header-values.ts'
 import { headersOf } from './status.routes.ts'
 
-/** Nearly every request has this form. */
+/** Nearly every request to the pull API has this form. */
 const PLAIN = /^\/v1\/status\/([A-Za-z0-9]{4,40})\/(all|latest)(?:\?language=([A-Za-z]{2,8}))?$/
 const BEARER = 'Bearer '
 /** Nearly every answer is smaller. A larger one is sent without a copy, so that slow readers share the cached bytes. */

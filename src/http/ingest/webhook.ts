@@ -24,7 +24,7 @@ export interface WebhookPorts {
 }
 
 export interface MisdirectedPorts {
-  /** Counts a request that was posted to a path where there is nothing. `target` is as it was sent. */
+  /** Counts a request that was posted to a path without a route. `target`: the request target as it was sent. */
   readonly misdirected: (request: { readonly target: string; readonly isSigned: boolean }) => void
 }
 
@@ -58,7 +58,7 @@ export function receivePushes({ path, receive, bodies, countFailure, meter, refu
       admitSignature(signatures)
     } catch (error) {
       const body = await bodies.refuse(ctx.req, ctx.res, refusals.isDue())
-      // Count it in the same turn as its sender, so that one report holds both.
+      // Count the push in the same turn of the event loop as its sender, so that one report holds both.
       meter.pushReceived('signature_invalid', null)
       if (refusals.isDue()) refusals.take({ ...originOf(ctx.req), body, signatures })
       throw await failure(ctx, error)

@@ -33,7 +33,7 @@ export const credentialsState = () =>
 
 export const breakerState = () => oneOfAll<CarrierState['breaker']['state']>({ closed: true, open: true, probing: true })
 
-/** Pushes that have to prove themselves. */
+/** The schema for pushes that are not trusted yet. */
 export const pushProbation = () =>
   z
     .strictObject({
@@ -41,11 +41,11 @@ export const pushProbation = () =>
       trustedFrom: instant()
         .nullable()
         .describe(
-          'The earliest time; 20 pushes must have come too. Null: the carrier has answered no poll since, so no loss could be noticed.',
+          'The earliest time; 20 pushes must have come too. Null: the carrier has answered no poll since `since`, so no loss could be noticed.',
         ),
     })
     .nullable()
-    .describe('Few pushes are lost since the first one, or since a trouble: since when, and when they are trusted. Null: it is not so.')
+    .describe('Since when few pushes are lost, after the first one or a trouble, and when they are trusted; null: this is not so.')
 
 export const pushHealth = () => oneOfAll<PushHealth>({ unknown: true, healthy: true, lossy: true, silent: true })
 
@@ -77,8 +77,10 @@ const upstreamSchema = named('Upstream', () =>
       lossEstimate: z.number().min(0).max(1).describe('The share of entries whose push is lost, estimated.'),
       lastNewAt: instant()
         .nullable()
-        .describe('When the last push came that reported something new. After a restore: the last one in the backup, until another comes.'),
-      missedSinceLastNew: wholeNumber().describe('Entries since then that only polls found; a silence does not reset the count.'),
+        .describe(
+          'When the last push came that reported something new. After a restore: the last one in the backup, until the next comes.',
+        ),
+      missedSinceLastNew: wholeNumber().describe('Entries since that push that only polls found. A silence does not reset the count.'),
       silentSince: instant().nullable().describe('While pushes are silent: when the last one came.'),
       silence: z
         .strictObject({

@@ -6,7 +6,7 @@ export interface Address {
   readonly path: string
 }
 
-/** Makes the address of a page: each part of the path is encoded. */
+/** Makes the address of a page from a template, and encodes each part of the path. */
 export type AddressTag = (texts: TemplateStringsArray, ...parts: readonly (string | number)[]) => Address
 
 /** Makes addresses below a prefix. The prefix is empty, or begins with a slash and does not end with one. */
@@ -16,18 +16,18 @@ export function createAddresses(prefix: string): AddressTag {
   })
 }
 
-/** The same address with a query. Parameters that are null are left out. */
+/** Returns the address with a query. Parameters that are null or empty are left out. */
 export function withQuery(address: Address, query: Readonly<Record<string, string | number | null>>): Address {
   const given = Object.entries(query).flatMap(([name, value]) => (value === null || value === '' ? [] : [[name, String(value)] as const]))
   return given.length === 0 ? address : { path: `${address.path}?${new URLSearchParams(Object.fromEntries(given)).toString()}` }
 }
 
-/** A link inside the portal. `extra`: markup of more attributes. */
+/** Makes a link inside the portal. `extra`: markup of more attributes. */
 export function link(to: Address, text: string | Markup, extra: Markup | null = null): Markup {
   return html`<a href="${to.path}"${extra}>${text}</a>`
 }
 
-/** A link that looks like a button, because it leads to a form. */
+/** Makes a link that looks like a button, because it leads to a form. */
 export function buttonLink(to: Address, text: string, kind: 'main' | '' = ''): Markup {
   return link(to, text, markup(` class="btn${kind === '' ? '' : ` ${kind}`}"`))
 }

@@ -15,7 +15,7 @@ export interface BackupPagesOptions {
 /** The refusals of an order that the page shows next to its form. */
 const REFUSALS: readonly ErrorCode[] = ['bad_request', 'not_backed_up', 'too_many_jobs']
 
-/** The backups in the folder, and a form that makes one. */
+/** The page with the backups in the folder, and a form to make one. */
 export function backupPages({ manageBackups }: BackupPagesOptions): readonly PageRoute[] {
   return [
     {

@@ -20,7 +20,7 @@ import { wordsOnPage } from '../words.ts'
 import { refusalEvidence } from './carrier-words.ts'
 import { latenessTable, pushHours, spendingSection } from './spending.ts'
 
-/** The state of the pushes, in a word with its mark. */
+/** Shows the state of the pushes as a word with a mark. */
 export function pushMark(situation: Pick<Situation, 'notReady' | 'pushes' | 'held'>): Markup {
   if (situation.notReady.length > 0) return stateMark('bad', 'refused')
   if (areOnlyMisunderstood(situation)) return stateMark('bad', 'not understood')
@@ -36,7 +36,7 @@ export function pushMark(situation: Pick<Situation, 'notReady' | 'pushes' | 'hel
   return stateMark(...marks[pushStanding(situation.pushes)])
 }
 
-/** Whether the carrier answers, in a word with its mark. */
+/** Shows whether the carrier answers, as a word with a mark. */
 export function answerMark({ notReady, carrier }: Pick<Situation, 'notReady' | 'carrier'>): Markup {
   if (notReady.length > 0) return stateMark('off', 'not polled')
   const marks: Readonly<Record<CarrierStanding['kind'], readonly [StateKind, string]>> = {
@@ -53,7 +53,7 @@ export function leftText({ budget: { callsToday, callsPerDay } }: CarrierState):
   return `${countText(callsToday)} of today’s ${countText(callsPerDay)} calls are used`
 }
 
-/** The connection to the carrier: its pushes, its answers, and the calls that were made. */
+/** Renders the page about the carrier: its pushes, its answers, and the calls that were made. */
 export function carrierPage(visit: Visit, situation: Situation & Past): string {
   const { carrier, pushes, replicas, counts, endpoints, traffic } = situation
   const { nowMs, to, person } = visit
@@ -115,7 +115,7 @@ ${table({
   return renderPage(visit, { title, section: 'carrier', person, main })
 }
 
-/** The work of a replica, except taking pushes and answering apps. */
+/** Describes the work of a replica, apart from taking pushes and answering apps, which all replicas do. */
 function dutiesOf(roles: readonly Role[], endpoints: readonly EndpointState[]): string {
   const names = new Map(endpoints.map(({ endpoint: { id, name } }) => [id, name]))
   const served = roles.flatMap((role) => names.get(endpointOf(role) ?? '') ?? [])
