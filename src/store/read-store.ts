@@ -7,7 +7,6 @@ import { inspectParcel, listParcels } from './admin/parcel-lists.ts'
 import { createAgedReads } from './admin/retention/aged-rows.ts'
 import { loadRetention } from './admin/retention/retention-state.ts'
 import { listTallies } from './admin/tallies.ts'
-import { listTroubles } from './admin/troubles.ts'
 import { readBackfill } from './delivery/backfill-events.ts'
 import { findQueued } from './delivery/delivery-copies.ts'
 import { findDelivery, listDeliveries } from './delivery/delivery-lists.ts'
@@ -25,6 +24,7 @@ import { countHeld } from './ingest/held-pushes.ts'
 import { countQuarantined } from './ingest/inbox.ts'
 import { inspectPush, listInbox } from './ingest/inbox-lists.ts'
 import { listRefusals } from './ingest/refusals.ts'
+import { listRefused } from './ingest/refused-pushes.ts'
 import { listLeftStores } from './moving/left-stores.ts'
 import type { ReadEngine } from './read-engine.ts'
 import { listRestores } from './restores.ts'
@@ -88,6 +88,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     listInbox: (query) => engine.snapshot((of) => listInbox(of, query)),
     inspectPush: (inboxId) => engine.snapshot((of) => inspectPush(of, inboxId)),
     listRefusals: (query) => listRefusals(session, query),
+    listRefused: () => listRefused(session),
     countHeld: (state) => engine.snapshot((of) => countHeld(of, state)),
     findDelivery: (id) => engine.snapshot((of) => findDelivery(of, id)),
     countReplayable: ({ selection, limit, untilMs }) => engine.snapshot((of) => countReplayable(of, selection, limit, untilMs)),
@@ -100,7 +101,6 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     listOperatorEvents: (query) => listOperatorEvents(session, query),
     retentionState: () => loadRetention(session),
     ...createAgedReads(session),
-    listTroubles: (prefix) => listTroubles(session, prefix),
     listTallies: (query) => listTallies(session, query),
     listActions: (query) => listActions(session, query),
     async ping() {

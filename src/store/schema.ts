@@ -48,12 +48,26 @@ export interface Tables {
   readonly operator_action: OperatorActionTable
   /** Problems that operators were notified of and that are not over. `count`: how many events have been added since the last notification. */
   readonly trouble: { readonly subject: string; readonly since_ms: number; readonly count: Generated<number> }
+  readonly refused_pushes: RefusedPushesTable
   /**
    * How many pushes were quarantined since operators were last notified. Each transaction inserts a row, so that none waits for another.
    */
   readonly quarantine_count: { readonly id: Generated<number>; readonly at_ms: number; readonly reason: string; readonly count: number }
   /** The counts of an hour or a day. `counts`: JSON, numbers by name. */
   readonly tally: { readonly span: string; readonly kind: string; readonly from_ms: number; readonly counts: string }
+}
+
+/** Spells of refused pushes. Each process writes its own. */
+interface RefusedPushesTable {
+  /** The random name of the process. */
+  readonly process: string
+  readonly cause: string
+  readonly from_ms: number
+  readonly until_ms: number
+  readonly count: number
+  /** How many different pushes were refused, and how many of them have come again; both null: not known. */
+  readonly pushes: number | null
+  readonly again: number | null
 }
 
 /** The events that operators were notified of. */

@@ -36,6 +36,7 @@ import { findTombstones, hasTombstones, listIdentifiers, loadTombstoneKey, saveT
 import { dismissHeld, dismissPush, listHeld } from './ingest/held-pushes.ts'
 import { findPush, listNewestPushes } from './ingest/inbox-lists.ts'
 import { addRefusal } from './ingest/refusals.ts'
+import { listRefused, removeRefused, saveRefused } from './ingest/refused-pushes.ts'
 import { findAskable, findDuePolls } from './polling/due-polls.ts'
 import { dropExpectedPushes, duePushes } from './polling/expected-pushes.ts'
 import type { Leases } from './polling/leases.ts'
@@ -232,6 +233,9 @@ function adminVerbs({ session }: WriteParts) {
     dismissPush: (inboxId) => dismissPush(session, inboxId),
     dismissHeld: (request) => dismissHeld(session, request),
     addRefusal: (refusal) => addRefusal(session, refusal),
+    listRefused: () => listRefused(session),
+    saveRefused: (spell) => saveRefused(session, spell),
+    removeRefused: (spell) => removeRefused(session, spell),
     insertJob: (task, by, nowMs) => insertJob(session, task, by, nowMs),
     listUnendedJobs: (limit) => listUnendedJobs(session, limit),
     saveJob: (job, nowMs) => saveJob(session, job, nowMs),

@@ -4,11 +4,11 @@ import type { InboxPush } from '../ingest/inbox.ts'
 
 /** A problem that lasts and that operators know of. */
 export interface Trouble {
-  /** Its name: `carrier`, `credentials`, `disk`, `disk full`, a certificate, a reason of quarantine, or a spell of refused pushes. */
+  /** Its name: `carrier`, `credentials`, `disk`, `disk full`, a certificate, or a reason of quarantine. */
   readonly subject: string
-  /** When it began, epoch milliseconds. For a spell of refused pushes: when the last one came. */
+  /** When it began, epoch milliseconds. */
   readonly sinceMs: number
-  /** For a reason of quarantine and for refused pushes: how many have come. For others 0. */
+  /** For a reason of quarantine: how many have come. For others 0. */
   readonly count: number
 }
 

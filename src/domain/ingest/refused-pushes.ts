@@ -1,5 +1,3 @@
-import type { Trouble } from '../admin/trouble.ts'
-
 /**
  * Why pushes got no 2xx. `not_stored`: 503, authentic, but the store did not take them. `overload`: 503, too many bytes came at once, so
  * their signatures were not checked. `signature`: 401. `path`: 404, signed and posted to another path than the webhook's. `size`: 413.
@@ -16,6 +14,12 @@ export interface RefusedPushes {
   readonly untilMs: number
   /** Absent for causes other than `not_stored`, for which nobody knows whose pushes these are. */
   readonly comeback?: Comeback
+}
+
+/** A spell as it is stored. Each process stores its own, so that none overwrites those of another. */
+export interface StoredRefused extends RefusedPushes {
+  /** The random name of the process. */
+  readonly process: string
 }
 
 /** How many different pushes were refused, and how many of them are known to have come again and were taken. */
@@ -37,6 +41,13 @@ const HOUR_MS = 3_600_000
 const PAUSE_MS = HOUR_MS
 /** A spell is shown for this long after its last push, so that the night's losses are still there in the morning. */
 const SHOWN_MS = 24 * HOUR_MS
+/** A process stores some hundred spells at most. This many are kept even if it starts again and again. */
+const STORED_MAX = 1000
+
+/** Reads a stored cause; null: this version knows no such cause. */
+export function readRefusedCause(stored: string): RefusedCause | null {
+  return [...CAUSES.values()].find((cause) => cause === stored) ?? null
+}
 
 /** The cause behind the outcome of a push; null: it was not refused, or nobody lacks it. */
 export function refusedCauseOf(outcome: string): RefusedCause | null {
@@ -112,41 +123,9 @@ function joinOf(before: RefusedPushes, spell: RefusedPushes): Omit<RefusedPushes
   }
 }
 
-/** The prefix of the subjects under which spells are stored. */
-export const REFUSED_SUBJECTS = 'refused '
-const SUBJECT = /^refused (\S+) (\d+) (\S+)$/
-/** A process stores some hundred rows at most. So many are kept also if it is started again and again. */
-const STORED_MAX = 1000
-/** The names of the rows with the comeback of a spell, beside the row that is named after its cause. */
-const [PUSHES, AGAIN] = ['pushes', 'again']
-
-/** A spell as it is stored. Each process has rows of its own, so that none overwrites those of another. */
-export function encodeRefused({ cause, count, fromMs, untilMs, comeback }: RefusedPushes, process: string): readonly Trouble[] {
-  const row = (name: string, rowCount: number): Trouble => ({
-    subject: `${REFUSED_SUBJECTS}${name} ${fromMs} ${process}`,
-    sinceMs: untilMs,
-    count: rowCount,
-  })
-  return [row(cause, count), ...(comeback === undefined ? [] : [row(PUSHES, comeback.pushes), row(AGAIN, comeback.again)])]
-}
-
-/** Reads the stored spells, each with the process that has stored it. */
-export function decodeRefused(rows: readonly Trouble[]): readonly (RefusedPushes & { readonly process: string })[] {
-  const counts = new Map(rows.map(({ subject, count }) => [subject, count]))
-  return rows.flatMap(({ subject, sinceMs, count }) => {
-    const [, name, fromMs, process = ''] = SUBJECT.exec(subject) ?? []
-    const cause = [...CAUSES.values()].find((one) => one === name)
-    if (cause === undefined) return []
-    const pushes = counts.get(`${REFUSED_SUBJECTS}${PUSHES} ${fromMs} ${process}`)
-    const again = counts.get(`${REFUSED_SUBJECTS}${AGAIN} ${fromMs} ${process}`)
-    const comeback = cause !== 'not_stored' || pushes === undefined || again === undefined ? {} : { comeback: { pushes, again } }
-    return [{ cause, count, fromMs: Number(fromMs), untilMs: sinceMs, process, ...comeback }]
-  })
-}
-
 /** The stored spells that are to be forgotten: those that are not shown any more, and the oldest if there are too many. */
-export function staleRefused(stored: readonly Trouble[], nowMs: number): readonly Trouble[] {
-  const kept = stored.filter(({ sinceMs }) => isShown({ untilMs: sinceMs }, nowMs)).toSorted((a, b) => b.sinceMs - a.sinceMs)
+export function staleRefused(stored: readonly StoredRefused[], nowMs: number): readonly StoredRefused[] {
+  const kept = stored.filter((spell) => isShown(spell, nowMs)).toSorted((a, b) => b.untilMs - a.untilMs)
   const isKept = new Set(kept.slice(0, STORED_MAX))
-  return stored.filter((one) => !isKept.has(one))
+  return stored.filter((spell) => !isKept.has(spell))
 }

@@ -187,8 +187,6 @@ export interface AdminReads extends AgedReads {
   findJob(jobId: number): Promise<Job | null>
   /** A page of operator events, the newest first. */
   listOperatorEvents(query: OperatorEventQuery): Promise<readonly ToldEvent[]>
-  /** The troubles whose subjects begin with this prefix. */
-  listTroubles(prefix: string): Promise<readonly Trouble[]>
   /** The tallies of a kind from a time on and before another, the oldest first. */
   listTallies(query: TallyQuery): Promise<readonly Tally[]>
   /** A page of the audit trail, the newest first. */

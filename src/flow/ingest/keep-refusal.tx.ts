@@ -1,8 +1,8 @@
-import { REFUSED_SUBJECTS, staleRefused } from '../../domain/ingest/refused-pushes.ts'
+import { staleRefused } from '../../domain/ingest/refused-pushes.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { Transactions, WriteTx } from '../write-store.ts'
 
-type KeepTx = Pick<WriteTx, 'addRefusal' | 'endTrouble' | 'listTroubles' | 'saveTrouble'>
+type KeepTx = Pick<WriteTx, 'addRefusal' | 'listRefused' | 'removeRefused' | 'saveRefused'>
 
 /** Stores the explanations and counts of refused pushes, so that a restart loses none and every replica shows all. */
 export function createKeepRefusal(store: Transactions<KeepTx>): Pick<WriteSide, 'keepRefusal' | 'saveRefused'> {
@@ -10,9 +10,8 @@ export function createKeepRefusal(store: Transactions<KeepTx>): Pick<WriteSide, 
     keepRefusal: (refusal) => store.transaction(async (tx) => tx.addRefusal(refusal)),
     saveRefused: ({ spells, nowMs }) =>
       store.transaction(async (tx) => {
-        const stale = staleRefused(await tx.listTroubles(REFUSED_SUBJECTS), nowMs)
-        await Promise.all(stale.map(({ subject }) => tx.endTrouble(subject)))
-        await Promise.all(spells.map((spell) => tx.saveTrouble(spell)))
+        for (const spell of staleRefused(await tx.listRefused(), nowMs)) tx.removeRefused(spell)
+        for (const spell of spells) tx.saveRefused(spell)
       }),
   }
 }

@@ -1,5 +1,5 @@
 import type { Audited } from '../../domain/admin/operator-action.ts'
-import type { NewestPush, Trouble } from '../../domain/admin/trouble.ts'
+import type { NewestPush } from '../../domain/admin/trouble.ts'
 import type { BatchReport, Reprocessed } from '../../domain/history/recording.ts'
 import type {
   DismissedHeld,
@@ -13,6 +13,7 @@ import type {
   InspectedPush,
 } from '../../domain/ingest/inbox.ts'
 import type { KeptRefusal, Refusal } from '../../domain/ingest/refusal.ts'
+import type { StoredRefused } from '../../domain/ingest/refused-pushes.ts'
 
 /** The verbs of ingest that write; see `WriteSide`. */
 export interface IngestWrites {
@@ -32,8 +33,8 @@ export interface IngestWrites {
   dismissHeld(request: Audited & Pick<HeldSelection, 'reason'> & HeldRange): Promise<DismissedHeld>
   /** Stores an explained refusal, and deletes the oldest ones beyond `REFUSALS_KEPT`. */
   keepRefusal(refusal: Refusal): Promise<void>
-  /** Saves spells of refused pushes (`encodeRefused`) over earlier states of the same spells, and deletes spells of long ago. */
-  saveRefused(request: { readonly spells: readonly Trouble[]; readonly nowMs: number }): Promise<void>
+  /** Saves spells of refused pushes over earlier states of the same spells, and deletes spells of long ago. */
+  saveRefused(request: { readonly spells: readonly StoredRefused[]; readonly nowMs: number }): Promise<void>
 }
 
 export interface ReprocessRequest extends Audited, HeldRange {
@@ -61,6 +62,11 @@ export interface IngestTx {
   dismissHeld(request: Pick<HeldSelection, 'reason'> & HeldRange): Promise<DismissedHeld>
   /** Adds a refusal, and deletes the oldest ones beyond `REFUSALS_KEPT`. */
   addRefusal(refusal: Refusal): void
+  /** The stored spells of refused pushes, of all processes, in no order. */
+  listRefused(): Promise<readonly StoredRefused[]>
+  /** Saves a spell in place of an earlier state of the same spell. */
+  saveRefused(spell: StoredRefused): void
+  removeRefused(spell: StoredRefused): void
 }
 
 /** The reads of ingest; see `ReadSide`. */
@@ -73,4 +79,6 @@ export interface IngestReads {
   countHeld(state: HeldSelection['state']): Promise<readonly HeldGroup[]>
   /** Explained refusals, the newest first, with ids below `before`; null: from the newest. */
   listRefusals(query: { readonly before: number | null; readonly limit: number }): Promise<readonly KeptRefusal[]>
+  /** The stored spells of refused pushes, of all processes, in no order. */
+  listRefused(): Promise<readonly StoredRefused[]>
 }

@@ -1,13 +1,4 @@
-import {
-  addComebacks,
-  addRefused,
-  decodeRefused,
-  encodeRefused,
-  joinRefused,
-  REFUSED_SUBJECTS,
-  type RefusedPushes,
-  refusedCauseOf,
-} from '../../domain/ingest/refused-pushes.ts'
+import { addComebacks, addRefused, joinRefused, type RefusedPushes, refusedCauseOf } from '../../domain/ingest/refused-pushes.ts'
 import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
@@ -26,7 +17,7 @@ export interface RefusedPushesKeeper {
 
 export interface RefusedPushesPorts {
   readonly write: Pick<WriteSide, 'saveRefused'>
-  readonly reads: Pick<ReadSide, 'listTroubles'>
+  readonly reads: Pick<ReadSide, 'listRefused'>
   /** A name for this process that no other process ever has. */
   readonly process: string
   readonly clock: Pick<Clock, 'now'>
@@ -46,13 +37,13 @@ export function createRefusedPushes({ write, reads, process, clock }: RefusedPus
     async save() {
       const saving = own
       if (saving === saved) return
-      await write.saveRefused({ spells: saving.flatMap((one) => encodeRefused(one, process)), nowMs: clock.now() })
+      await write.saveRefused({ spells: saving.map((spell) => ({ ...spell, process })), nowMs: clock.now() })
       saved = saving
     },
     async list() {
-      const stored = decodeRefused(await reads.listTroubles(REFUSED_SUBJECTS))
+      const stored = await reads.listRefused()
       // Take the spells of this process from memory, because they may not be saved yet.
-      return joinRefused([...stored.filter((one) => one.process !== process), ...own], clock.now())
+      return joinRefused([...stored.filter((spell) => spell.process !== process), ...own], clock.now())
     },
   }
 }

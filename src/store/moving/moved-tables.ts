@@ -257,6 +257,11 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
     },
   ),
   trouble: moved('trouble', { subject: 'text' }, { since_ms: 'number', count: 'number' }),
+  refused_pushes: moved(
+    'refused_pushes',
+    { process: 'text', cause: 'text', from_ms: 'number' },
+    { until_ms: 'number', count: 'number', pushes: 'number', again: 'number' },
+  ),
   tally: moved('tally', { span: 'text', kind: 'text', from_ms: 'number' }, { counts: 'text' }),
   quarantine_count: moved('quarantine_count', { id: 'number' }, { at_ms: 'number', reason: 'text', count: 'number' }),
 }

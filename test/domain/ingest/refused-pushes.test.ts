@@ -2,8 +2,6 @@ import { expect, test } from 'vitest'
 import {
   addComebacks,
   addRefused,
-  decodeRefused,
-  encodeRefused,
   hasAllComeAgain,
   joinRefused,
   type RefusedPushes,
@@ -51,9 +49,9 @@ test('a clock that is put back begins a new spell, and hides spells that are a d
 })
 
 test('stored spells are forgotten after a day, and the oldest if there are too many', () => {
-  const stored = Array.from({ length: 1003 }, (_, nth) => encodeRefused(spell(NOON, NOON + nth, 1), `process${nth}`)).flat()
-  expect(staleRefused(stored, NOON + HOUR_MS).map(({ sinceMs }) => sinceMs - NOON)).toEqual([0, 1, 2])
-  expect(staleRefused(stored.slice(0, 3), NOON + DAY_MS + 1).map(({ sinceMs }) => sinceMs - NOON)).toEqual([0, 1])
+  const stored = Array.from({ length: 1003 }, (_, nth) => ({ ...spell(NOON, NOON + nth, 1), process: `process${nth}` }))
+  expect(staleRefused(stored, NOON + HOUR_MS).map(({ untilMs }) => untilMs - NOON)).toEqual([0, 1, 2])
+  expect(staleRefused(stored.slice(0, 3), NOON + DAY_MS + 1).map(({ untilMs }) => untilMs - NOON)).toEqual([0, 1])
   expect(staleRefused(stored.slice(0, 1), NOON - DAY_MS)).toHaveLength(1)
 })
 
@@ -74,23 +72,6 @@ test('outcomes that leave no push missing are not refusals', () => {
     'signature',
     'path',
     'size',
-  ])
-})
-
-test('a spell is stored under names that contain its process, and reads back unchanged', () => {
-  const one = { ...spell(NOON, NOON + MINUTE_MS, 355), comeback: { pushes: 120, again: 7 } }
-  const stored = encodeRefused(one, 'a-process')
-  expect(stored.map(({ subject, count }) => [subject, count])).toEqual([
-    [`refused not_stored ${NOON} a-process`, 355],
-    [`refused pushes ${NOON} a-process`, 120],
-    [`refused again ${NOON} a-process`, 7],
-  ])
-  expect(stored.every(({ sinceMs }) => sinceMs === NOON + MINUTE_MS)).toBe(true)
-  const path = spell(NOON, NOON, 1, 'path')
-  const odd = { subject: 'refused otherwise 1 a-process', sinceMs: NOON, count: 1 }
-  expect(decodeRefused([...stored, ...encodeRefused(path, 'other'), odd])).toEqual([
-    { ...one, process: 'a-process' },
-    { ...path, process: 'other' },
   ])
 })
 

@@ -33,7 +33,7 @@ describe.each(engines)('refused pushes on $name', (engine) => {
     pass(DAY_MS + HOUR_MS)
     refused.note('body_too_large', 1)
     await refused.save()
-    expect((await reads.listTroubles('refused ')).map(({ subject }) => subject)).toEqual([`refused size ${now()} one`])
+    expect(await reads.listRefused()).toEqual([{ process: 'one', cause: 'size', count: 1, fromMs: now(), untilMs: now() }])
   })
 
   test('what could not be saved is saved by the next call', async () => {

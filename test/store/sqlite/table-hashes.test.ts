@@ -38,6 +38,7 @@ const PLANTED: Readonly<Record<string, string>> = {
   parcel_status: "insert into parcel_status (status) values ('')",
   quarantine_count: 'update quarantine_count set count = count + 1 where id = (select min(id) from quarantine_count)',
   refusal: 'update refusal set key_name = null',
+  refused_pushes: 'update refused_pushes set pushes = pushes + 1 where pushes is not null',
   setting: "update setting set value = value || x'00' where name = 'push-channel'",
   sighting: 'update sighting set audience = audience + 1 where sequence = (select min(sequence) from sighting)',
   sqlite_sequence: "update sqlite_sequence set seq = seq + 1 where name = 'parcel'",

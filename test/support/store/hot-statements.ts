@@ -13,7 +13,7 @@ import { createSqliteWriteStore } from '../../../src/store/sqlite/write-store.ts
 import type { Statement } from '../../../src/store/statement.ts'
 import { trackingIdOf } from '../history/seeded-observations.ts'
 import { openTestPool } from './postgres-pool.ts'
-import { REFUSAL } from './refusal.ts'
+import { REFUSAL, REFUSED } from './refusal.ts'
 import { writeSeededStore } from './seeded-store.ts'
 
 type AnyStatement = Statement<never, unknown>
@@ -61,6 +61,8 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     await tx.dismissPush(3)
     for (const reason of [null, 'too_deep']) await tx.dismissHeld({ reason, after: 0, upTo: 0, limit: 5 })
     tx.addRefusal(REFUSAL)
+    for (const spell of REFUSED) tx.saveRefused(spell)
+    for (const spell of await tx.listRefused()) tx.removeRefused(spell)
     const delivery = { endpointId: '2', parcelId: 7, sequence: 1_000_000, inboxId: null, toldIn: 999_999, nowMs: NOW }
     await tx.queueFeed({ composed: [], deliveries: [delivery] })
     for (const parcelId of [null, 7]) await tx.readBackfill({ endpointId: '2', parcelId, after: 0, upTo: 1_000_000, limit: 5 })
@@ -158,6 +160,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
 async function lookAtPages(reads: ReadSide): Promise<void> {
   await reads.counts(NOW)
   await reads.countQuarantined()
+  await reads.listRefused()
   await reads.listStatuses()
   await reads.listEventValues()
   await reads.listEndpoints()

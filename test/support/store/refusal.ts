@@ -1,4 +1,5 @@
 import type { Refusal } from '../../../src/domain/ingest/refusal.ts'
+import type { StoredRefused } from '../../../src/domain/ingest/refused-pushes.ts'
 import { NOON } from '../runner/constants.ts'
 
 /** A refusal of a push, with its explanation. */
@@ -15,3 +16,11 @@ export const REFUSAL: Refusal = {
   headers: { 'user-agent': 'odd "name\' ? \u{1f4e6}' },
   body: { bytes: 512, sha256: 'ab'.repeat(32) },
 }
+
+const SPELL = { process: 'a-process', count: 5, fromMs: NOON, untilMs: NOON + 60_000 }
+
+/** Two spells of refused pushes. */
+export const REFUSED: readonly StoredRefused[] = [
+  { ...SPELL, cause: 'not_stored', comeback: { pushes: 3, again: 1 } },
+  { ...SPELL, cause: 'path' },
+]

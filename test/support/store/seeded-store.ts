@@ -9,7 +9,7 @@ import { deliverOptions, recordOptions } from '../history/policy.ts'
 import { seededObservations, trackingIdOf, trackingNumberOf } from '../history/seeded-observations.ts'
 import { NOON } from '../runner/constants.ts'
 import { seeded } from '../runner/seeded.ts'
-import { REFUSAL } from './refusal.ts'
+import { REFUSAL, REFUSED } from './refusal.ts'
 
 const BATCH_MS = 20 * 60_000
 const PARCELS = 24
@@ -104,6 +104,7 @@ async function tellOperators(writes: WriteSide, nowMs: number): Promise<void> {
   await writes.beginTrouble({ subject: 'credentials', event: { event: 'credentials_refused' }, nowMs })
   const by = { kind: 'app', name: 'admin', address: '127.0.0.1' } as const
   await writes.keepRefusal({ ...REFUSAL, atMs: nowMs })
+  await writes.saveRefused({ spells: REFUSED, nowMs: NOON })
   await writes.recordAction({ atMs: nowMs, by, action: 'endpoint.tested', target: { kind: 'endpoint', id: '2' }, detail: {} })
 }
 

@@ -146,6 +146,11 @@ create index operator_action_by_time on operator_action (at_ms, id);
 
 create table trouble (subject text primary key, since_ms integer not null, count integer default 0 not null) without rowid;
 
+create table refused_pushes (
+  process text not null, cause text not null, from_ms integer not null, until_ms integer not null, count integer not null,
+  pushes integer, again integer,
+  constraint refused_pushes_key primary key (process, cause, from_ms)) without rowid;
+
 create table quarantine_count (id integer primary key, at_ms integer not null, reason text not null, count integer not null);
 
 create table tally (
