@@ -42,19 +42,19 @@ test.each([
   ['no object', () => parseNewEndpoint([]), 'The body must be a JSON object.'],
   ['nothing', () => parseEndpointChange(undefined), 'The body is missing: it must be a JSON object.'],
   [
-    'a list that is none',
+    'text instead of a list',
     () => parseEndpointChange({ schedule: 'x' }),
     'schedule must be a list of durations from 0s to 365d, such as ["5s", "5m", "30m"].',
   ],
   ['a short key', () => parseEndpointChange({ sharedKey: 'x' }), 'sharedKey must have at least 16 bytes.'],
   ['an empty name', () => parseEndpointChange({ name: '' }), 'name must not be empty.'],
   [
-    'an order to replay that says not what',
+    'an order that does not say what to replay',
     () => parseReplayOrder({}),
     'The body must say what to replay: missing, since, sequence, parcel or of.',
   ],
   [
-    'a state that is near one',
+    'a state close to a known one',
     () => parseReplayOrder({ parcel: 'A', state: 'deliverd' }),
     'state must be one of delivered, dead, cancelled; did you mean delivered?',
   ],
@@ -62,7 +62,7 @@ test.each([
   expect(refusalOf(read)[1]).toBe(sentence)
 })
 
-test('however much is wrong, the answer is short', () => {
+test('the answer is short, however much is wrong', () => {
   const body = Object.fromEntries(Array.from({ length: 5000 }, (_, at) => ['x'.repeat(2000) + at, at]))
   const [, message, facts] = refusalOf(() => readInput('body', z.strictObject({ name: z.string() }), body))
   expect(String(message).length).toBeLessThan(5000)
@@ -70,6 +70,6 @@ test('however much is wrong, the answer is short', () => {
   expect(facts).toMatchObject({ errors: { length: 20 } })
 })
 
-test('no value is repeated, because it may be a key', () => {
+test('the answer repeats no value of the body, because it may be a key', () => {
   expect(refusalOf(() => parseEndpointChange({ sharedKey: ' secret-secret-secret', name: ' secret' })).join()).not.toContain('secret')
 })

@@ -6,7 +6,7 @@ import { describeFailure, knownReason } from '../../src/domain/system-reason.ts'
 
 const coded = (message: string, code: string) => Object.assign(new Error(message), { code })
 
-/** The error that something throws or rejects with. */
+/** Returns the error that a function throws or rejects with. */
 async function failureOf(work: () => unknown): Promise<unknown> {
   try {
     return await work()
@@ -30,7 +30,7 @@ test('the errors of the system are described in words', async () => {
 })
 
 test.each([
-  ['a full disk, told by another thread', new Error('SQLITE_FULL: database or disk is full'), 'the disk is full'],
+  ['a full disk in another thread', new Error('SQLITE_FULL: database or disk is full'), 'the disk is full'],
   ['a failing disk', coded('disk I/O error', 'SQLITE_IOERR_FSYNC'), 'the disk fails'],
   ['a server without room', coded('could not extend file "base/1": No space left', '53100'), "the disk of the database's server is full"],
   ['a sentence of ours', new Error('the table inbox is damaged: row 7.'), 'the table inbox is damaged: row 7'],
@@ -49,4 +49,4 @@ test.each([
   ['DEPTH_ZERO_SELF_SIGNED_CERT', 'the certificate is not trusted'],
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'the certificate is for another name'],
   ['status 503', null],
-])('the code %s has words, or none', (code, words) => expect(knownReason(code)).toBe(words))
+])('the code %s is described as %s', (code, words) => expect(knownReason(code)).toBe(words))

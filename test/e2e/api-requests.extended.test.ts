@@ -10,7 +10,7 @@ import { byForm } from '../support/runner/long-form.ts'
 afterAll(closeOpened)
 
 const text = fc.string({ unit: 'grapheme', maxLength: 20 })
-/** A URL drops the path segments "", "." and "..", so leave them out. */
+/** A URL drops the path segments "", "." and "..", so do not make them. */
 const part = text.filter((each) => !/^\.{0,2}$/.test(each))
 const NAMES = ['1', '2', '999', 'AB123456789SE', '370000000000000001']
 /** The waits are short or invalid, to keep the test fast. */
@@ -90,11 +90,11 @@ test('no documented or nearly documented request is answered with a 500 or a 503
         headers: { ...(who === 'nobody' ? {} : { authorization: `Bearer ${token}` }), ...(type === null ? {} : { 'content-type': type }) },
         body,
       })
-      // One of the requests ends all tokens.
+      // One of the requests makes all tokens invalid.
       if (answer.status === 401 && who === 'admin' && !isPublic) token = await logIn(relay.internalUrl, ADMIN)
       statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1)
       expect(answer.status).not.toBe(500)
-      // A 503 is right only while the store or the carrier fails, and here neither does.
+      // A 503 is right only while the store or the carrier fails, and in this test neither does.
       expect(answer.status).not.toBe(503)
     }),
     { numRuns: byForm(1000, 20_000), endOnFailure: true },

@@ -57,7 +57,7 @@ describe.each(STORES)('the audit trail over HTTP on $name', ({ sections }) => {
       ['POST', '/relay/parcels/AB1001/refresh'],
       ['DELETE', '/relay/parcels/AB1001/watch'],
       ['DELETE', `/relay/endpoints/${id}`],
-      // This one is refused, so it is not recorded.
+      // The relay refuses this request, so it is not recorded.
       ['DELETE', `/relay/endpoints/${id}`],
     ]
     for (const [method, path, body] of orders) await operate(method, path, body)

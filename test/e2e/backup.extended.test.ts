@@ -81,7 +81,7 @@ test('a backup includes the at-rest key only if the relay made it, and only the 
   expect(await manifestOf(join(given, 'given.db'))).toMatchObject({ keys: [expect.stringMatching(/^[\w-]{11}$/)] })
 })
 
-test('a reload starts scheduled backups, which delete only older scheduled ones of their own', async () => {
+test('a reload starts scheduled backups, which delete only older scheduled backups', async () => {
   const folder = temporaryFolder()
   const directory = join(folder, 'backups')
   const relay = await startRelay({ backup: { directory } }, folder)
@@ -142,7 +142,7 @@ test('a backup that cannot be written leaves no partial file', async () => {
   chmodSync(directory, 0o700)
 })
 
-test('an order in the portal makes a backup, and a wrong name is refused beside the form', async () => {
+test('an order in the portal makes a backup, and a wrong name is refused next to the form', async () => {
   const folder = temporaryFolder()
   const relay = await startRelay({ backup: { directory: join(folder, 'backups') } }, folder)
   const visitor = createVisitor(relay.internalUrl)

@@ -14,7 +14,7 @@ import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
-/** The serial number of the certificate that a listener shows. */
+/** Returns the serial number of the certificate that a listener shows. */
 function shownBy(url: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', rejectUnauthorized: false }, () => {
@@ -58,7 +58,7 @@ test('a reload uses a renewed certificate on both listeners, and ignores one wit
   expect(relay.lines.filter(({ message }) => message.includes('the one before stays in use'))).toHaveLength(2)
   expect(JSON.stringify(relay.lines)).toContain('does not fit')
 
-  // A change to other files does not need a restart either.
+  // A config that names other certificate files does not need a restart either.
   const [before, after] = ['public', 'moved'].map((name) => loadConfig(writeConfig(folder, NO_CARRIER, sections(name))))
   if (before === undefined || after === undefined) throw new Error('there are two')
   expect(needsRestart(before, after)).toEqual([])
@@ -83,7 +83,7 @@ test('the metrics say when the certificate of a listener expires', async () => {
   expect([listener, Math.ceil((Number(until) - Date.now() / 1000) / 86_400)]).toEqual(['public', 2])
 })
 
-test('a reload takes the renewed authorities of the carrier and of endpoints', async () => {
+test('a reload uses the renewed certificate authorities of the carrier and of endpoints', async () => {
   const folder = temporaryFolder()
   const [old, renewed] = [createAuthority(temporaryFolder()), createAuthority(temporaryFolder())]
   const server = createServer(renewed.sign('localhost'), (req, res) => {

@@ -12,7 +12,7 @@ import { storedRows } from '../support/store/stored-rows.ts'
 const things = new AsyncDisposableStack()
 afterAll(() => things.disposeAsync())
 
-/** Starts three relays in a circle, A → B → C → A. The only endpoint of each is the webhook of the next, which knows the key that signs for it. */
+/** Starts three relays in a circle, A → B → C → A. The only endpoint of each relay is the webhook of the next relay, with the same shared key. */
 async function startCircle(carrierOfA: string) {
   const root = mkdtempSync(join(tmpdir(), 'parcel-relay-'))
   things.defer(() => rmSync(root, { recursive: true, force: true }))
@@ -35,7 +35,7 @@ async function startCircle(carrierOfA: string) {
         ...relay,
         token,
         all: async (id: string) => await (await ask(relay.internalUrl, token, `/v1/status/${id}/all`)).text(),
-        /** Counts the pushes it kept, the repeated pushes, and the entries it reported. */
+        /** Counts the pushes that the relay kept, the repeated pushes, its entries and its deliveries. */
         count: async () => (await storedRows<Counts>(relay.databasePath, COUNTS))[0],
       }
     }),
@@ -88,7 +88,7 @@ test('three relays in a circle end with equal histories, each event going round 
   )
   for (const [nth, body] of bodies.entries()) await push([a, b, c][nth % 3]?.publicUrl ?? '', body)
 
-  // Each relay keeps and forwards each push once. The last relay of the circle sends it to the first again, which counts it as a repeat.
+  // Each relay keeps and forwards each push once. The last relay of the circle sends it to the first relay again, which counts it as a repeat.
   const round = { pushes: 12, entries: 12, delivered: 12, waiting: 0 }
   await vi.waitFor(async () => expect(await counted()).toMatchObject([round, round, round]))
   expect((await counted()).map(({ repeats }) => repeats)).toEqual([4, 4, 4])

@@ -7,10 +7,10 @@ import { relayOfTest } from '../support/relay/relay-of-test.ts'
 
 const [FIRST, SECOND, THIRD] = [7, 8, 9].map((byte) => Buffer.alloc(32, byte).toString('base64')) as [string, string, string]
 
-/** A refused event waits far longer than a test. */
+/** With this schedule, a refused event waits far longer than a test lasts. */
 const DELIVERY = { delivery: { schedule: ['10h'], jitter: 0, allowNetworks: ['127.0.0.0/8'] } }
 
-/** A receiver that verifies with one key, which the test sets. */
+/** Starts a receiver that verifies signatures with one key, which the test may change. */
 async function receiverWithKey(first: string) {
   const receiver = await receiverOfTest()
   let key = first
@@ -35,7 +35,7 @@ async function pushRefused(relay: { readonly publicUrl: string; readonly interna
   await expect.poll(retrying).toMatchObject([{ attemptCount: 1 }])
 }
 
-test('a refused event goes at once when a reload or a restart changes the key in the config', async () => {
+test('a refused event is sent at once when a reload or a restart changes the key in the config', async () => {
   const receiver = await receiverWithKey(SECOND)
   const withKey = (sharedKey: string) => ({ ...DELIVERY, endpoints: [{ name: 'shop', url: receiver.url, sharedKey }] })
   const relay = await relayOfTest(withKey(FIRST))
@@ -50,7 +50,7 @@ test('a refused event goes at once when a reload or a restart changes the key in
   await expect.poll(receiver.accepted).toBe(2)
 })
 
-test('what a managed endpoint refused goes at once when its key or its address is changed', async () => {
+test('events that a managed endpoint refused are sent at once when its key or URL is changed', async () => {
   const receiver = await receiverWithKey(SECOND)
   const relay = await relayOfTest(DELIVERY)
   const operate = await operatorOf(relay)

@@ -32,7 +32,7 @@ async function linesOf(relay: Parameters<typeof operatorOf>[0]) {
   }
 }
 
-/** A receiver that counts connections and requests. */
+/** Starts a receiver that counts connections and requests. */
 async function startReceiver() {
   const seen = { connections: 0, requests: 0 }
   const server = createServer((_, response) => {
@@ -44,7 +44,7 @@ async function startReceiver() {
   return { seen, port: await listen(server) }
 }
 
-test('the check of a working relay is all ok, pushes to itself and sends endpoints nothing', async () => {
+test('the check of a working relay is ok, pushes to the relay itself and sends endpoints nothing', async () => {
   const [sandbox, receiver] = [await startCarrier(), await startReceiver()]
   const endpoint = { name: 'shop', url: `http://127.0.0.1:${receiver.port}/hook`, sharedKey: 'the-key-of-the-shop-endpoint' }
   const relay = await startRelay(sandbox.url, {
@@ -67,7 +67,7 @@ test('the check of a working relay is all ok, pushes to itself and sends endpoin
   expect((await ask('GET', '/relay/inbox')).body).toMatchObject({ pushes: [] })
 })
 
-test('what does not work is red with its reason, in the API and in the portal', async () => {
+test('each part that does not work is red with its reason, in the API and in the portal', async () => {
   const sandbox = await startCarrier()
   const receiver = await startReceiver()
   const sharedKey = 'the-key-of-the-shop-endpoint'
@@ -94,7 +94,7 @@ test('what does not work is red with its reason, in the API and in the portal', 
     expect(page).toContain(shown)
 })
 
-test('a disk that is too full for pushes makes the push red too', async () => {
+test('a disk that is too full for pushes makes the check of the push red too', async () => {
   const relay = await startRelay('http://127.0.0.1:9', { limits: { freeSpaceMin: '1024GB' } })
   const { ok, of } = await linesOf(relay)
   expect(ok).toBe(false)

@@ -106,7 +106,7 @@ test('each secret and volume of compose.scaled.yaml exists, is used and is expla
     .filter((volume) => !volume.startsWith('.'))
     .map((volume) => volume.split(':')[0] ?? '')
   expect(mounted.toSorted()).toEqual(Object.keys(volumes).toSorted())
-  // The image of PostgreSQL 18 keeps its data in a subfolder of this one.
+  // The image of PostgreSQL 18 keeps its data in a subfolder of this folder.
   expect([database.image, database.volumes]).toEqual(['postgres:18', ['database:/var/lib/postgresql']])
 })
 
@@ -141,7 +141,7 @@ test('the proxy sends to both replicas while their /readyz says that they are re
   expect(proxy.depends_on).toEqual(['relay-1', 'relay-2'])
 })
 
-test('each replica has a port of its own on this machine for metrics, which the proxy names', () => {
+test('each replica has its own local port for metrics, which the proxy’s file names', () => {
   const own = [services['relay-1'], services['relay-2']].map(({ ports: [port] }) => /^127\.0\.0\.1:(\d+):8081$/.exec(port)?.[1])
   expect([new Set(own).size, own.includes(undefined)]).toEqual([2, false])
   const [refusal = ''] = /^\trespond \/metrics .*$/m.exec(caddyfile) ?? []
@@ -161,7 +161,7 @@ function caddyfileFor(replicas: readonly RelayProcess[], [open, internal]: reado
   return `{\n\tadmin off\n\tauto_https off\n}\n${here}`
 }
 
-testWith('caddy')('the proxy passes pushes to the other replica when one is gone, and no metrics', async () => {
+testWith('caddy')('the proxy passes pushes to the other replica when one is gone, and passes no metrics', async () => {
   const folder = temporaryFolder()
   const [open, internal, port] = [await freePort(), await freePort(), await freePort()]
   // The health check uses the same port for both replicas, so give them different addresses.
@@ -193,7 +193,7 @@ testWith('caddy')('the proxy passes pushes to the other replica when one is gone
   })
 })
 
-test('two relays with that config share a database: both are ready and see each other', async () => {
+test('two relays with the scaled config share a database, are both ready and see each other', async () => {
   const { url } = await createDatabase('nothing')
   const path = followToTheLetter(url)
   writeFileSync(

@@ -47,7 +47,7 @@ async function listedBy(operate: Operate, query: string): Promise<readonly Recor
   return Array.isArray(deliveries) ? deliveries : []
 }
 
-/** Leaves one delivery dead beside delivered ones, and returns its id. */
+/** Makes one dead delivery and some delivered ones, and returns the id of the dead delivery. */
 async function killOne(world: Awaited<ReturnType<typeof start>>): Promise<string> {
   refuse(world.receiver, own('6666'))
   await world.push(at(1, ['6666']))
@@ -143,7 +143,7 @@ test('an attempt without an answer shows the reason', async () => {
   expect(body.attempts).toEqual(expect.arrayContaining([expect.objectContaining({ status: null, reason: 'connection_refused' })]))
 })
 
-test('O6: a replayed delivery arrives under the id it had', async () => {
+test('O6: a replayed delivery arrives with the same webhook-id as before', async () => {
   const world = await start()
   await world.add('shop')
   const id = await killOne(world)
@@ -176,7 +176,7 @@ test('a replay whose body was deleted ends as dead with the reason, and later ev
   await vi.waitFor(() => expect(world.receiver.pushes.map(({ body }) => body)).toEqual([at(1), at(2)]))
 })
 
-test('a replay of an endpoint is counted first, and keeps each parcel’s order', async () => {
+test('a replay to an endpoint can be counted first, and keeps the order of each parcel', async () => {
   const world = await start()
   const endpoint = await world.add('shop')
   await killOne(world)
@@ -204,7 +204,7 @@ test('a replay of an endpoint is counted first, and keeps each parcel’s order'
   expect((await world.operate('POST', `/relay/endpoints/${endpoint}/replay`, {})).status).toBe(400)
 })
 
-test('O16: deliveries of a removed endpoint are cancelled, those of a disabled one held', async () => {
+test('O16: deliveries of a removed endpoint are cancelled, and those of a disabled one held', async () => {
   const world = await start()
   const [removed, disabled] = [await world.add('removed'), await world.add('disabled')]
   for (const id of [removed, disabled]) await world.operate('PATCH', `/relay/endpoints/${id}`, { enabled: false })
@@ -220,7 +220,7 @@ test('O16: deliveries of a removed endpoint are cancelled, those of a disabled o
   expect(refused).toMatchObject({ status: 409, body: { detail: expect.stringContaining('"removed" was removed') } })
 })
 
-test('7.4: undelivered events of a removed endpoint can go to another, in each parcel’s order', async () => {
+test('7.4: undelivered events of a removed endpoint can be sent to another, in order per parcel', async () => {
   const world = await start()
   const removed = await world.add('removed')
   await world.operate('PATCH', `/relay/endpoints/${removed}`, { enabled: false })
@@ -294,7 +294,7 @@ test('a relay that stops interrupts its running attempts and begins no new ones'
   expect(interrupted).toHaveLength(2)
 })
 
-test('7.4: the deliveries of a removed endpoint are recorded by a relay that starts later', async () => {
+test('7.4: deliveries of a removed endpoint are shown as cancelled at once, and stored so later', async () => {
   const world = await start(await relayOfTest(SECTIONS))
   const id = await world.add('shop')
   await world.operate('PATCH', `/relay/endpoints/${id}`, { enabled: false })

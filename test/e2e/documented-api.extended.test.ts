@@ -12,7 +12,7 @@ afterAll(closeOpened)
 
 const PAGE = 'docs/api.md'
 
-test('every part of docs/api.md that has a table has a line to paste into a shell', () => {
+test('every section of docs/api.md with a table has a line to paste into a shell', () => {
   const parts = readFileSync(PAGE, 'utf8').split(/^#+ /m)
   const tables = parts.filter((part) => part.includes('|---|'))
   expect(tables.length).toBeGreaterThan(8)
@@ -23,7 +23,7 @@ testWith(
   'bash',
   'curl',
   'openssl',
-)('each line of docs/api.md for the shell works', async () => {
+)('each shell line of docs/api.md works', async () => {
   const { publicUrl, internalUrl } = await startWithExamples()
   const folder = temporaryFolder()
   // Make curl exit with an error when the answer is an error.

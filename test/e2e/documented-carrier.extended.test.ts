@@ -14,7 +14,7 @@ const PAGE = 'docs/carrier.md'
 const PUSH = blockUnder(PAGE, 'Pushes', 'json')
 const bytesOf = (text: string) => Buffer.from(text)
 
-test('the push and the answer of docs/carrier.md tell the relay the same entry', () => {
+test('the relay reads the same entry from the push and from the answer in docs/carrier.md', () => {
   const pushed = parseWebhookEvent(bytesOf(PUSH), null)
   const asked = { asked: 'AB123456789SE', language: 'en', contentLanguage: null, askedAtMs: 0 }
   const polled = parseAllAnswer(bytesOf(blockUnder(PAGE, 'Questions', 'json')), asked)
@@ -26,7 +26,7 @@ test('the push and the answer of docs/carrier.md tell the relay the same entry',
   expect(polled.observation).toMatchObject({ trackingIds, distributionType: sighting.distributionType })
 })
 
-test('a push needs the members that docs/carrier.md calls required, and no other', () => {
+test('a push needs the members that docs/carrier.md calls required, and no other members', () => {
   const event: unknown = JSON.parse(PUSH)
   const members = Object.entries(event ?? {})
   const isNeeded = (name: string) => {
@@ -36,7 +36,7 @@ test('a push needs the members that docs/carrier.md calls required, and no other
   expect(members.map(([name]) => name).filter(isNeeded)).toEqual(['status', 'detailedStatus', 'eventTime', 'trackingIds'])
 })
 
-test('the token of docs/carrier.md is one that the relay takes', () => {
+test('the relay accepts the token of docs/carrier.md', () => {
   const [, answer] = fencedBlocks(PAGE).filter(({ heading, language }) => heading === 'Tokens' && language === 'json')
   expect(parseTokenAnswer(bytesOf(answer?.text ?? ''))).toMatch(/^eyJ/)
 })
@@ -52,7 +52,7 @@ testWith(
     const ports = command.replaceAll('8080', `${open}`).replaceAll('8090', `${sandbox}`)
     if (command.startsWith('sed '))
       return `${ports}; sed -i 's/port: 8080/port: ${open}/; s/port: 8081/port: ${internal}/' config/trial.yaml`
-    // A reader types the next line once pushes come.
+    // A reader would type the next line once pushes come, so wait for them.
     const pushed = `curl -s http://127.0.0.1:${sandbox}/sandbox/stats | grep -q '"accepted":[1-9]'`
     if (command.includes('-- sandbox')) return `${ports}\nuntil ${pushed}; do sleep 0.1; done`
     return ports

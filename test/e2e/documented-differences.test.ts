@@ -27,7 +27,7 @@ test('the carrier’s login is refused, and a parcel is found by its number or i
     expect([identifier, (await get(`/v1/status/${identifier}/all`)).status]).toEqual([identifier, 200])
 })
 
-test('only the carrier’s word is a 404, and a known parcel is served while it is down', async () => {
+test('a 404 means that the carrier has no such parcel, and a known parcel is served without it', async () => {
   const { carrier, get, ...world } = await start()
   const operate = await operatorOf(world)
   carrier.says.set('WA300000001SE', () => answerBody({ statuses: [entry(1), entry(2)] }))
@@ -63,7 +63,7 @@ test('an entry that a push brought has the carrier’s own time and place after 
   expect((await all('75000001')).statuses).toMatchObject([{ eventTimestamp: '2026-03-01T10:00:25Z', location: '' }])
 })
 
-test('the nearest language is served, and an address must be exact', async () => {
+test('the nearest language is served, and the path of a request must be exact', async () => {
   const { push, get } = await start()
   await push(pushBody({ trackingIds: ['75000001'], texts: { en: 'Arrived', sv: 'Framme' } }))
   const languageOf = async (query: string) => (await get(`/v1/status/75000001/all${query}`)).headers.get('content-language')
@@ -96,7 +96,7 @@ test('an event that only a poll found is pushed in the carrier’s form, with th
   })
 })
 
-test('a number that cannot be one is a 400, and so is a login that is not complete', async () => {
+test('an impossible tracking number is a 400, and so is an incomplete login', async () => {
   const { internalUrl, get } = await start()
   for (const number of ['a!b', 'AB1', 'A'.repeat(41)])
     expect([number, (await get(`/v1/status/${number}/all`)).status]).toEqual([number, 400])

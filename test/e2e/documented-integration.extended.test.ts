@@ -14,13 +14,13 @@ import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 const PAGE = 'docs/integrating.md'
 /** documented-receiver.extended.test.ts runs these receivers. */
 const OTHER_RECEIVERS = ['Python', 'Bash']
-/** A person pastes slowly enough for the receiver to start; a script has to wait for it. */
+/** A person pastes slowly enough for the receiver to start, but a script has to wait. */
 const UNTIL_LISTENING = 'curl -sS -o /dev/null --retry 60 --retry-connrefused --retry-delay 1 "http://127.0.0.1:$PORT/" 2> /dev/null\n'
 
 /** A person waits until the event arrives. The test waits too, and then sends a line that ends this `read`. */
 const UNTIL_ARRIVED = 'echo "the new key is $ENDPOINT_KEY"\nread -r _\n'
 
-/** Joins the shell lines of the page into one script, and replaces these words in it. */
+/** Joins the shell lines of the page into one script, and replaces the given words in it. */
 function pastedLines(words: Readonly<Record<string, string>>): string {
   const blocks = fencedBlocks(PAGE).filter(({ heading, language }) => language === 'sh' && !OTHER_RECEIVERS.includes(heading))
   const linesOf = ({ heading, text }: FencedBlock) => {
@@ -34,7 +34,7 @@ function pastedLines(words: Readonly<Record<string, string>>): string {
   }, script)
 }
 
-/** Runs a script in bash, in an empty folder that has the programs of the page. */
+/** Runs a script in bash, in a folder that has only the programs of the page. */
 function paste(script: string) {
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'follow.mjs'), blockUnder(PAGE, 'Follow the feed', 'js'))
@@ -69,7 +69,7 @@ testWith(
   expect(lines.join('\n')).toMatch(/^\{"events":\[\{.*"next":\d+\}$/m)
   expect(lines.find((line) => line.includes('"status":204'))).toBeDefined()
   expect(lines.find((line) => line.startsWith('{"deliveries":['))).toBeDefined()
-  // The carrier's new event arrives by the feed and as a push, under the same sequence.
+  // The carrier's new event arrives in the feed and as a push, with the same sequence.
   await said(/stored \d+$/m)
   const sequence = /stored (\d+)$/m.exec(lines.join('\n'))?.[1] ?? ''
   await said(new RegExp(`^${sequence} entry \\d+ TerminalUpdated$`, 'm'))

@@ -11,7 +11,7 @@ import { blockUnder } from '../support/runner/documented.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
-/** Starts the reader of the feed in docs/integrating.md, which keeps its position in the folder. */
+/** Starts the reader of the feed in docs/integrating.md, which saves its position in the folder. */
 function startReader(folder: string, internalUrl: string) {
   writeFileSync(join(folder, 'follow.mjs'), blockUnder('docs/integrating.md', 'Follow the feed', 'js'))
   const env = { RELAY: internalUrl, USERNAME: SHOP.username, PASSWORD: SHOP.password }

@@ -68,7 +68,7 @@ async function startReceiver({ heading, language, file }: Documented) {
     socket.destroy()
   }
   const url = `http://127.0.0.1:${port}/`
-  /** Opens a connection and resets it, as the relay does with one that it does not need. */
+  /** Opens a connection and resets it, as the relay does with a connection that it does not need. */
   const resetUnused = async () => {
     const socket = connect(port, '127.0.0.1')
     await once(socket, 'connect')
@@ -106,7 +106,7 @@ async function startEndpoint(url: string) {
   }
 }
 
-test('the receiver for Node says which Node it needs if that has no database', () => {
+test('the receiver for Node says which Node it needs if this Node has no database', () => {
   const file = join(temporaryFolder(), 'receiver.mjs')
   writeFileSync(file, blockUnder(PAGE, 'Node', 'js'))
   const { status, stderr } = spawnSync(process.execPath, ['--no-experimental-sqlite', file], { encoding: 'utf8' })
@@ -114,7 +114,7 @@ test('the receiver for Node says which Node it needs if that has no database', (
 })
 
 describe.each(RECEIVERS)('the receiver for $heading in docs/integrating.md', (receiver) => {
-  testWith('bash', ...receiver.tools)('stores each event once and in order, with either key, if it is signed', async () => {
+  testWith('bash', ...receiver.tools)('stores each signed event once and in order, with either key', async () => {
     const { folder, url, startWith, listens } = await startReceiver(receiver)
     const stored = () => receiver.stored(folder)
     const stop = startWith(KEY)
@@ -158,7 +158,7 @@ describe.each(RECEIVERS)('the receiver for $heading in docs/integrating.md', (re
     expect(await stored()).toEqual([first, second, third, fourth, fifth])
   })
 
-  testWith('bash', ...receiver.tools)('refuses what has no signature, a wrong one, or too many bytes, and stores none of it', async () => {
+  testWith('bash', ...receiver.tools)('refuses and does not store a push with no signature, a wrong one, or too many bytes', async () => {
     const { folder, url, startWith, listens } = await startReceiver(receiver)
     startWith(KEY)
     await listens()
@@ -181,12 +181,12 @@ describe.each(RECEIVERS)('the receiver for $heading in docs/integrating.md', (re
     expect(await receiver.stored(folder)).toEqual([unsigned])
   })
 
-  testWith('bash', ...receiver.tools)('says nothing about a connection that is reset unused', async () => {
+  testWith('bash', ...receiver.tools)('prints nothing about a connection that is reset unused', async () => {
     const { url, startWith, listens, resetUnused, complaints } = await startReceiver(receiver)
     const stop = startWith(KEY)
     await listens()
     for (let nth = 0; nth < 5; nth++) await resetUnused()
-    // It has seen the resets when it answers what came after them.
+    // The receiver has seen the resets once it answers a request that came after them.
     const headers = { 'x-service-hmac-sha256': signBody(Buffer.from(first), KEY), 'webhook-id': 'evt_1', 'relay-sequence': '1' }
     await fetch(url, { method: 'POST', body: first, headers })
     await stop()

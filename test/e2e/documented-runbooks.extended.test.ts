@@ -14,7 +14,7 @@ import { testWith } from '../support/runner/test-with.ts'
 
 afterAll(closeOpened)
 
-/** Makes a folder like an operator's: with the config, the data, and `parcel-relay` on the path. */
+/** Makes a folder like that of an operator, with the config and the data, and puts `parcel-relay` on the path. */
 function setUp(carrierUrl: string) {
   const folder = temporaryFolder()
   for (const name of ['bin', 'config', 'data', 'backups']) mkdirSync(join(folder, name))
@@ -36,7 +36,7 @@ testWith(
   'bash',
   'curl',
   'openssl',
-)('each command of docs/runbooks.md runs beside a relay', async () => {
+)('each command of docs/runbooks.md works with a running relay', async () => {
   const carrier = await openCarrier()
   const { folder, config, env } = setUp(carrier.url)
   const relay = await spawnRelay(config)
@@ -64,7 +64,7 @@ testWith(
   await relay.ended
 })
 
-test('the parcels of the list in docs/operating.md are watched by the lines beside it', async () => {
+test('the shell lines of docs/operating.md watch the parcels of the list there', async () => {
   const carrier = await openCarrier()
   const { folder, config, env } = setUp(carrier.url)
   const relay = await spawnRelay(config)

@@ -15,7 +15,7 @@ import { testWith } from '../support/runner/test-with.ts'
 
 const KEY = 'the-key-of-the-endpoint'
 
-testWith('openssl')('an endpoint of the config is reached through its proxy and its private authority', async () => {
+testWith('openssl')('an endpoint of the config is reached through its proxy and with its private authority', async () => {
   const folder = temporaryFolder()
   const authority = createAuthority(folder)
   const bodies: string[] = []

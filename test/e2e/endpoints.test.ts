@@ -56,7 +56,7 @@ test('W4: an endpoint’s key has 32 random bytes, is shown once, and signs its 
   expect(listed.text).not.toContain(key)
 })
 
-test('W4: no later answer, log line or stored file has a key, whether it was given or generated', async () => {
+test('W4: no later answer, log line or file shows a key, whether it was given or generated', async () => {
   const receiver = await receiverOfTest()
   receiver.answer(() => 500)
   const { operate, publicUrl, lines, stop, folder, internalUrl } = await start(temporaryFolder(), { log: { level: 'debug' } })
@@ -86,7 +86,7 @@ test('W4: no later answer, log line or stored file has a key, whether it was giv
   expect(statSync(join(folder, 'relay.db.key')).mode & 0o777).toBe(0o600)
 })
 
-test('an endpoint’s key outlives a restart, and needs the key that encrypts it', async () => {
+test('an endpoint’s key survives a restart, and cannot be read without the at-rest key', async () => {
   const receiver = await receiverOfTest()
   const folder = temporaryFolder()
   const atRest = (byte: number) => Buffer.alloc(32, byte).toString('base64')
@@ -128,7 +128,7 @@ test('O3: a 410 disables an endpoint, and enabling it sends all waiting events i
   expect(bodiesOf(receiver).slice(before)).toEqual([1, 2, 3].map((minute) => at(minute).toString()))
 })
 
-test('O16: events for a disabled endpoint wait; a removed one gets nothing more', async () => {
+test('O16: events for a disabled endpoint wait, and a removed endpoint gets nothing more', async () => {
   const [kept, removed] = [await receiverOfTest(), await receiverOfTest()]
   const { operate, publicUrl } = await share()
   const keep = await operate('POST', '/relay/endpoints', { name: 'kept', url: kept.url, enabled: false })
@@ -192,7 +192,7 @@ test('an endpoint that would start before the kept feed is refused, with the old
   expect((await operate('GET', '/relay/endpoints')).body).toEqual({ endpoints: [], next: null })
 })
 
-test('a test push is signed, marked, names no parcel and is no event', async () => {
+test('a test push is signed and marked, names no parcel, and is not an event of the feed', async () => {
   const receiver = await receiverOfTest()
   receiver.answer(() => 418)
   const { operate } = await share()
@@ -208,7 +208,7 @@ test('a test push is signed, marked, names no parcel and is no event', async () 
   expect((await operate('GET', path)).body).toMatchObject({ failingSince: null })
 })
 
-test('an endpoint of the config file is changed there and nowhere else', async () => {
+test('an endpoint of the config file can be changed only in the file', async () => {
   const receiver = await receiverOfTest()
   const { operate } = await start(temporaryFolder(), { endpoints: [{ name: 'shop', url: receiver.url, sharedKey: GIVEN }] })
   const { endpoints } = (await operate('GET', '/relay/endpoints')).body
@@ -251,7 +251,7 @@ test('only operators may use the routes of endpoints, and an unknown id is a 404
   for (const id of ['777', 'x', '%00']) expect((await operate('PATCH', `/relay/endpoints/${id}`, { enabled: true })).status).toBe(404)
 })
 
-test('every route that sets a key refuses one that the library of Standard Webhooks refuses', async () => {
+test('every route that sets a key refuses keys that the Standard Webhooks library refuses', async () => {
   const { operate } = await share()
   const plain = { sharedKey: 'a plain text and no Base64' }
   const signature = { signature: 'standard-webhooks' }

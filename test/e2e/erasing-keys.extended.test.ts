@@ -29,7 +29,7 @@ async function start(folder: string, sections: Sections = {}) {
   return { ...relay, stop, reload, pushOf, operate: await operatorOf(relay) }
 }
 
-test('an erased identifier stays recognised after the at-rest key is replaced', async () => {
+test('an erased identifier is still recognised after the at-rest key is replaced', async () => {
   const folder = temporaryFolder()
   const relay = await start(folder, { secrets: { atRestKeys: [FIRST] } })
   await relay.pushOf('GONE0001')
@@ -45,7 +45,7 @@ test('an erased identifier stays recognised after the at-rest key is replaced', 
   expect(await tablesThatHold(again.databasePath, ['GONE0001'])).toEqual([])
 })
 
-test('a reload takes identifierReuseAfter', async () => {
+test('a reload applies a new identifierReuseAfter', async () => {
   const relay = await start(temporaryFolder(), { identifierReuseAfter: 'never' })
   await relay.pushOf('GONE0001', Date.now() - DAY_MS)
   await relay.operate('DELETE', '/relay/parcels/GONE0001')
@@ -56,7 +56,7 @@ test('a reload takes identifierReuseAfter', async () => {
   expect((await relay.operate('GET', '/relay/parcels/GONE0001')).status).toBe(200)
 })
 
-test('forget says what would go, erases with --yes, and takes a list', async () => {
+test('forget says what it would erase, erases with --yes, and accepts a list', async () => {
   const folder = temporaryFolder()
   const relay = await start(folder)
   for (const id of ['GONE0001', 'GONE0002', 'GONE0003']) await relay.pushOf(id)

@@ -86,7 +86,7 @@ test('readers of the feed learn the id of an erased parcel, and get none of its 
   expect(after).toMatch(/"kind":"erased","parcel":\{"id":"\d+"\}\}/)
 })
 
-test('the tombstones are beside the store, keyed and sealed, and open after secrets are resealed', async () => {
+test('the tombstones lie sealed beside the store, and a reseal of the secrets can read them', async () => {
   await world.push(pushBody({ trackingIds: ['84000007'] }))
   await call('DELETE', '/84000007')
   const kept = readFileSync(`${world.databasePath}.tombstones`, 'utf8')
@@ -99,7 +99,7 @@ test('the tombstones are beside the store, keyed and sealed, and open after secr
   expect(await resealed.json()).toMatchObject({ upToDate: 1, unreadable: [] })
 })
 
-test('the portal erases a parcel only when its identifier is typed too', async () => {
+test('the portal erases a parcel only if its identifier is also typed in', async () => {
   await world.push(pushBody({ trackingIds: ['84000008'] }))
   expect((await visitor.get('/parcels/84000008')).text).toContain('Erase 84000008 for good')
   const unsure = await visitor.post('/parcels/84000008/erase', { confirm: '84' })

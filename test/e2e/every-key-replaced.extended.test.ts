@@ -26,7 +26,7 @@ async function startRelay(sections: Sections) {
   return { ...relay, reload, operate: await operatorOf(relay) }
 }
 
-/** Repeats the work until `stop` is called, which resolves with the number of repetitions. */
+/** Repeats the work until `stop` is called. `stop` resolves with the number of repetitions. */
 function keepDoing(work: (nth: number) => Promise<void>) {
   let isOver = false
   const running = (async () => {
@@ -84,7 +84,7 @@ test('W4: replacing every key refuses no push, no app and no delivery', async ()
   carrierKey = OTHER_KEY
   await whileItGoesOn()
 
-  // The at-rest key: replace the file beside the store by a key of the config, and that by another.
+  // The at-rest key: replace the key file beside the store by a key in the config, and this key by another.
   for (const atRestKeys of [[FIRST], [SECOND, FIRST]]) {
     await reload({ secrets: { atRestKeys } })
     expect((await operate('POST', '/relay/secrets/reseal')).body).toMatchObject({ resealed: 1, upToDate: 0, unreadable: [] })
@@ -93,7 +93,7 @@ test('W4: replacing every key refuses no push, no app and no delivery', async ()
   await reload({ secrets: { atRestKeys: [SECOND] } })
   expect((await operate('POST', '/relay/secrets/reseal')).body).toMatchObject({ resealed: 0, upToDate: 1, unreadable: [] })
 
-  // The key of an endpoint: the receiver still checks the old key, so the relay signs with that too.
+  // The key of an endpoint: the receiver still checks the old key, so the relay signs with the old key too.
   const rotated = (await operate('POST', `/relay/endpoints/${String(added.id)}/rotate`)).body
   await whileItGoesOn()
   expect(String(rotated.sharedKey)).not.toBe(endpointKey)

@@ -13,7 +13,7 @@ import { byForm } from '../support/runner/long-form.ts'
 
 type Case = readonly [name: string, faults: Partial<Faults>, met: 'pushes' | 'calls' | 'nothing to count']
 
-/** Lists each fault, and which statistic shows that it happened. */
+/** Lists each fault, and the statistic that shows that the fault happened. */
 const EACH: readonly Case[] = [
   ['a third of the pushes lost', { loss: 0.33 }, 'pushes'],
   ['half of the pushes sent twice', { duplicates: 0.5 }, 'pushes'],
@@ -46,10 +46,10 @@ function refusedCalls(calls: SandboxStats['calls']): number {
   return refused.reduce((sum, [, count]) => sum + count, 0)
 }
 
-// Each test mostly waits for its own carrier and relay, so run them concurrently. Their time limit is longer than the last wait, so that this wait fails first and shows which parcel is behind.
+// The tests mostly wait, so run them concurrently. Their time limit exceeds the last wait, so that it fails first and shows the incomplete parcel.
 describe.concurrent('faults of the carrier', () => {
   test.for(CASES)(
-    'with %s, every history is the carrier’s own in the end, byte for byte',
+    'with %s, every history equals the carrier’s in the end, byte for byte',
     async ([_name, faults, met], { expect, onTestFinished }) => {
       const sandbox = await startSandbox({ ...CARRIER_LOGIN, sharedKey: SHARED_KEY, parcels: 12, seed: 5, speed: 0 })
       onTestFinished(() => sandbox.stop())
@@ -76,7 +76,7 @@ describe.concurrent('faults of the carrier', () => {
       await sandbox.settle()
       const { pushes } = sandbox.stats()
       if (met === 'pushes') expect(pushes.lost + pushes.duplicated + pushes.reordered + pushes.silenced).toBeGreaterThan(3)
-      // The faults go on until a poll has met one.
+      // The faults go on until a poll has met a fault.
       if (met === 'calls') await expect.poll(() => refusedCalls(sandbox.stats().calls)).toBeGreaterThan(0)
       // Missing texts stay missing at the carrier; all other faults end here.
       sandbox.setFaults({ ...noFaults, languageGaps: faults.languageGaps ?? 0 })

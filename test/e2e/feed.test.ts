@@ -108,7 +108,7 @@ test('3.4: a consumer rebuilds every answer to the byte, from any position, in e
   const admin = await logIn(relay.internalUrl, ADMIN)
   const along = createFeedConsumer()
   const numbers = sandbox.world.parcels().map(({ trackingNumber }) => trackingNumber)
-  // Watch these parcels before anything is known of them. A push then makes a second parcel, until a poll joins the two.
+  // Watch these numbers before their parcels are known. A push then makes a second parcel, until a poll joins the two.
   for (const number of numbers.slice(0, 10)) {
     await fetchDocumented(`${relay.internalUrl}/relay/parcels/${number}/watch`, {
       method: 'PUT',
@@ -147,7 +147,7 @@ test('3.4: a consumer rebuilds every answer to the byte, from any position, in e
   expect(late.kinds.get('entry')).toBeGreaterThan(5 * PARCELS)
 })
 
-test('3.4: a consumer that resumes after its last sequence finds a scan that was reported late', async () => {
+test('3.4: a reader that resumes after its last sequence gets a scan that was reported late', async () => {
   const relay = await share()
   const consumer = createFeedConsumer()
   await push(relay.publicUrl, at(30))
@@ -161,7 +161,7 @@ test('3.4: a consumer that resumes after its last sequence finds a scan that was
   expect(consumer.all(own('1001'), ['en'])?.match(/10:\d\d/g)).toEqual(['10:40', '10:30', '10:05'])
 })
 
-test('a join names the parcel that survives and the one that ends', async () => {
+test('the event of a join names the parcel that survives and the parcel that ends', async () => {
   const relay = await share()
   await push(relay.publicUrl, at(1, '1001'))
   await push(relay.publicUrl, at(2, '2002'))
@@ -175,7 +175,7 @@ test('a join names the parcel that survives and the one that ends', async () => 
   expect(joined?.entries.map(({ id }) => id)).toEqual(joined?.parcel.history)
 })
 
-test('a waiting request is answered at the next push, or with nothing when its time is over', async () => {
+test('a waiting request is answered at the next push, or with no events when its time is over', async () => {
   const relay = await share()
   expect(await (await relay.get(`/relay/events?after=${relay.end}&wait=50ms`)).json()).toEqual({ events: [], next: relay.end })
   const waiting = relay.get(`/relay/events?after=${relay.end}&wait=30s`)
@@ -209,12 +209,12 @@ test('a stream sends past and future events, and a returning reader resumes wher
   expect(sequences).toEqual([...new Set(sequences)].sort((a, b) => a - b))
 })
 
-test('a relay that stops ends its streams and answers those who wait', async () => {
+test('a relay that stops ends its streams and answers waiting requests', async () => {
   const relay = await startRelay()
   const stream = await openStream(relay, '/relay/events')
   const waiting = Array.from({ length: 99 }, () => relay.get('/relay/events?wait=50s'))
   await relay.get('/relay/events')
-  // Both would wait longer than this test may take, so only the stop can end them.
+  // Both requests would wait longer than this test may take, so only the stop can end them.
   await relay.stop()
   const answers = await Promise.all(waiting)
   expect(answers.filter(({ status }) => status !== 200)).toEqual([])
@@ -238,7 +238,7 @@ test('streams in all slots leave plain pages working, and give way to other apps
   const others = [await openStream(admin, '/relay/events'), await openStream(admin, '/relay/events')]
   expect(others.map(({ response }) => response.status)).toEqual([200, 200])
   await Promise.all(streams.slice(0, 2).map(({ ended }) => ended))
-  // A quarter of the slots is guaranteed to each app; the rest goes to whoever comes first.
+  // Each app is sure to get a quarter of the slots. The first requests to come get the rest.
   expect((await openStream(admin, '/relay/events')).response.status).toBe(503)
   await push(relay.publicUrl, at(2))
   for (const { events } of [...streams.slice(2), ...others]) await vi.waitFor(() => expect(events).toHaveLength(2))
@@ -274,7 +274,7 @@ test('the feed refuses a request without a token', async () => {
   expect((await fetchDocumented(`${relay.internalUrl}/relay/events`)).status).toBe(401)
 })
 
-test('a request for events that are gone learns the oldest sequence that is kept', async () => {
+test('a request for events that are gone is told the oldest sequence that is kept', async () => {
   const relay = await startRelay()
   for (const minute of [1, 2, 3]) await push(relay.publicUrl, at(minute))
   const sequences = (await pageOf(await relay.get('/relay/events'))).events.map(({ sequence }) => sequence)
@@ -292,7 +292,7 @@ test('a request for events that are gone learns the oldest sequence that is kept
   expect(kept.events.map(({ sequence }) => sequence)).toEqual(sequences.slice(2))
 })
 
-test('a reader ahead of the end, as after a restore, learns where the feed ends', async () => {
+test('a reader ahead of the end of the feed, as after a restore, is told where the feed ends', async () => {
   const relay = await share()
   await push(relay.publicUrl, at(1))
   const { next } = await pageOf(await relay.get(`/relay/events?after=${relay.end}`))
@@ -322,7 +322,7 @@ test('R3: a stream and a long poll of an app end when a reload removes the app o
     return { text: stream.text(), status: polled.then(({ status }) => status) }
   }
   const [shop, operator] = [await follow(token), await follow(admin)]
-  // The long polls of both apps have a slot by now.
+  // Both long polls have a slot now.
   await vi.waitFor(async () => expect(await ask(relay.internalUrl, token, '/relay/events').then(({ status }) => status)).toBe(200))
   const config = loadConfig(writeConfig(relay.folder, NO_CARRIER))
   await relay.reload({ ...config, apps: config.apps.filter(({ username }) => username === ADMIN.username) })

@@ -34,7 +34,7 @@ test('an endpoint gets its fixed headers, which no answer, log line or file of t
   await push(publicUrl, pushBody())
   await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1))
   expect(receiver.pushes[0]?.headers).toMatchObject({ authorization: CANARY, 'x-tenant': 'north', 'user-agent': `parcel-relay/${VERSION}` })
-  // A header with null goes, one that is not named stays, and neither a rotation nor another change touches them.
+  // Null removes a header, and a header that is not named stays. A rotation or another change does not touch headers.
   expect((await operate('PATCH', path, { headers: { 'x-tenant': null, 'X-Key': 'k' } })).body.headers).toEqual({
     authorization: MASKED,
     'x-key': MASKED,
@@ -53,7 +53,7 @@ test('an endpoint gets its fixed headers, which no answer, log line or file of t
   for (const text of [...answers.map((answer) => answer.text), JSON.stringify(lines), ...files]) expect(text).not.toContain(CANARY)
 })
 
-test('a header that only the relay may set is refused by name, and none of its value is repeated', async () => {
+test('a header that only the relay may set is refused by name, without repeating its value', async () => {
   const { operate } = await start({
     listen: { internal: { trustProxy: ['127.0.0.1'] } },
     portal: { trustedHeader: 'X-Forwarded-User', admins: ['ann'] },

@@ -14,11 +14,11 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 import { copyStore, storedBodies, storedRows } from '../support/store/stored-rows.ts'
 
 /**
- * The tests share one run of a carrier, in a process of its own, and a relay. The carrier loses a fifth of the pushes, sends a tenth twice,
- * and shuffles them. Its clock advances in leaps, and the relay polls after each.
+ * The tests share one relay and one carrier in a separate process. The carrier loses a fifth of the pushes, sends a tenth twice,
+ * and shuffles them. The carrier's clock advances in leaps, and the relay polls after each leap.
  */
 const PARCELS = byForm(34, 200)
-/** This gives at least twenty of each hard case. */
+/** With these settings, each hard case occurs at least twenty times. */
 const HARD = byForm('0.6', '0.2')
 const FLAGS = ['--parcels', String(PARCELS), '--seed', '7', '--hard', HARD, '--loss', '0.2', '--duplicates', '0.1', '--reorder', '100']
 const LEAPS_HOURS = [12, 10, 8]
@@ -64,7 +64,7 @@ async function addSilentParcels(): Promise<void> {
   await sandbox.order('faults', { loss: 0.2 })
 }
 
-/** Waits for as many more polls as there are parcels that the relay should poll. */
+/** Waits for at least as many new polls as there are parcels that the relay should poll. */
 async function untilPolledAnew(): Promise<void> {
   const { parcels } = await sandbox.world()
   const alive = parcels.filter((parcel) => knownByPush(parcel) !== null && parcel.entries < parcel.entriesPlanned).length
@@ -102,7 +102,7 @@ function onlyPolled({ pushes }: SandboxParcel): readonly PushRecord[] {
   return pushes.filter((push) => isLost(push) && !brought.has(groupOf(push.body)))
 }
 
-/** Counts the missed pushes. Events before the first push that arrived do not count, because the relay did not know the parcel. */
+/** Counts the missed pushes, without events before the first push that arrived: until then the relay did not know the parcel. */
 function missedPushes(parcels: readonly SandboxParcel[]): number {
   return parcels.reduce((sum, parcel) => {
     const sinceMs = Math.min(...parcel.pushes.filter(isAccepted).map(instantOf))
@@ -152,7 +152,7 @@ test('about a fifth of the pushes is lost, a tenth comes twice, and many come ou
 
 const untilPollsCaughtUp = () => untilCaughtUp(asker, world.parcels, 'en', nameOf)
 
-test('polls catch up: in the first language every history is the carrier’s own, byte for byte', async () => {
+test('after the polls, every history in the first language equals the carrier’s, byte for byte', async () => {
   await untilPollsCaughtUp()
 })
 
@@ -178,7 +178,7 @@ test('the store shows that only polls brought the entries of lost pushes', async
   expect(filled).toBeGreaterThan(0.4 * PARCELS)
 })
 
-test('after a refresh every history is the carrier’s own in both languages, byte for byte', async () => {
+test('after a refresh, every history equals the carrier’s in both languages, byte for byte', async () => {
   await untilPollsCaughtUp()
   const before = await staleAnswers()
   await Promise.all(world.parcels.map((parcel) => refresh(parcel, asker)))

@@ -53,7 +53,7 @@ test('every path that the Dockerfile copies exists and comes from a stage that e
   }
 })
 
-test('the Dockerfile builds, installs and starts by what package.json says', () => {
+test('the Dockerfile builds, installs and starts with the commands of package.json', () => {
   expect(all('FROM').map((from) => from.split(' ', 1)[0])).toEqual(
     all('FROM').map(() => `node:${manifest.devDependencies.node}-trixie-slim`),
   )
@@ -64,7 +64,7 @@ test('the Dockerfile builds, installs and starts by what package.json says', () 
   expect(commandOf(all('CMD').join()).slice(0, 2)).toEqual(['serve', '--config'])
 })
 
-test('the image and `npm start` give Node what the relay is measured with', () => {
+test('the image and `npm start` run Node with the options that the measurements use', () => {
   const set = Object.entries(LAUNCH.env).map(([name, value]) => `${name}=${value}`)
   expect(all('ENV')).toEqual(expect.arrayContaining(set))
   expect(manifest.scripts.start).toBe(['exec env', ...set, 'node', ...LAUNCH.flags, 'src/main.ts serve'].join(' '))
@@ -144,7 +144,7 @@ test('the stop grace of the compose file exceeds the relay’s, and its secrets 
   )
 })
 
-test('the compose files reload without a signal, which Docker would take for a stop by hand', () => {
+test('the compose files reload without a signal, because Docker takes a signal for a manual stop', () => {
   for (const [path, file, names] of [
     ['compose.yaml', '', ['relay']],
     ['compose.scaled.yaml', '-f compose.scaled.yaml ', ['relay-1', 'relay-2']],
@@ -163,7 +163,7 @@ test('the compose file mounts the config’s folder, so that a reload sees a rep
   expect(`${config}/relay.yaml`).toBe(commandOf(all('CMD').join()).at(-1))
 })
 
-test('the compose file followed to the letter starts, and its port is published', async () => {
+test('the config and the secrets of the compose file start the relay', async () => {
   const folder = temporaryFolder()
   const given = {
     shared_key: 'a-shared-key-of-sixteen-bytes',
@@ -193,7 +193,7 @@ test('the compose file followed to the letter starts, and its port is published'
   expect(await ended).toEqual([0, null])
 })
 
-test('the compiled relay runs with the command of the image: it gets ready and ends on SIGTERM', async () => {
+test('the compiled relay becomes ready with the command of the image, and ends on SIGTERM', async () => {
   const { folder, env } = shipped()
   const [, ...flags] = commandOf(all('ENTRYPOINT').join())
   const config = writeConfig(temporaryFolder(), 'http://127.0.0.1:9', { log: { level: 'info' } })

@@ -18,7 +18,7 @@ async function start() {
 
 const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString()
 
-/** Changes when the quarantined pushes were received, as if the clock had been right. */
+/** Changes the times at which the quarantined pushes were received, as if the clock had been right. */
 async function receiveAt(place: string, atMs: number): Promise<void> {
   await changeStoredRows(place, 'update inbox set received_at_ms = ? where state = 2', atMs)
 }
@@ -66,7 +66,7 @@ test('5.4: one command records and relays expired pushes once the clock is right
   for (const id of ['60000002', '60000003']) expect((await world.all(id)).statuses).toHaveLength(1)
 })
 
-test('one command fetches the parcels of quarantined pushes, and another dismisses the pushes', async () => {
+test('one command asks for the parcels of quarantined pushes, and another dismisses the pushes', async () => {
   const { operator, ...world } = await start()
   const eventTime = daysAgo(1)
   for (const trackingIds of [['60000011', '60000014'], ['60000013']])

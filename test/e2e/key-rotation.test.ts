@@ -15,7 +15,7 @@ const own = idsOfTest()
 
 const at = (minute: number) => pushBody({ eventTime: `2026-03-01T10:0${minute}:00.000Z`, trackingIds: [own('1001')] })
 
-/** Starts an endpoint whose receiver checks the header with one key, which the test sets by `haveKey`. */
+/** Starts an endpoint whose receiver checks the header with one key. `haveKey` sets this key. */
 async function start(settings: object = {}) {
   const receiver = await receiverOfTest()
   let key = BEFORE
@@ -32,7 +32,7 @@ async function start(settings: object = {}) {
   const rotate = (order?: object) => operate('POST', `${path}/rotate`, order)
   const view = async () => (await operate('GET', path)).body
   const send = (body: Buffer) => push(relay.publicUrl, body)
-  /** Pushes an event, and waits until this many are delivered, each at its first attempt. */
+  /** Pushes an event, and waits until `count` events are delivered, each at its first attempt. */
   const deliver = async (body: Buffer, count: number) => {
     await send(body)
     await vi.waitFor(async () => {
@@ -46,7 +46,7 @@ async function start(settings: object = {}) {
   return { ...relay, operate, receiver, id, path, rotate, view, send, deliver, haveKey }
 }
 
-test('O9: a receiver that checks one header loses nothing while the key is replaced', async () => {
+test('O9: a receiver that checks only one header loses nothing while the key is replaced', async () => {
   const { receiver, rotate, view, deliver, haveKey } = await start()
   const { status, body } = await rotate({ sharedKey: AFTER })
   expect([status, body.sharedKey]).toEqual([200, AFTER])
@@ -68,7 +68,7 @@ test('O9: a receiver that checks one header loses nothing while the key is repla
   expect(receiver.pushes.at(-1)?.headers).not.toHaveProperty('x-service-hmac-sha256-next')
 })
 
-test('O9: Standard Webhooks has both signatures during a rotation, by PATCH or rotate', async () => {
+test('O9: a Standard Webhooks push has both signatures in a rotation, by PATCH or by rotate', async () => {
   const { operate, receiver, path, deliver } = await start({ signature: 'standard-webhooks' })
   const changed = await operate('PATCH', path, { sharedKey: AFTER })
   expect(changed.body).toMatchObject({ nextKeyFrom: expect.any(String), previousKeyUntil: null })
@@ -94,7 +94,7 @@ test('O9: a receiver that refuses both keys gets an event with either signature 
   expect(await view()).toMatchObject({ nextKeyFrom })
 })
 
-test('O9: rotate shows a new key once; "at": "now" ends the overlap, or is a 409', async () => {
+test('O9: rotate shows a new key once, and "at": "now" ends the overlap, or is a 409', async () => {
   const { operate, receiver, path, rotate, deliver, haveKey } = await start()
   expect(await rotate({ at: 'now' })).toMatchObject({ status: 409, body: { type: 'urn:parcel-relay:error:not_rotating' } })
   expect(await rotate({ at: 'tomorrow' })).toMatchObject({ status: 400, body: { detail: expect.stringContaining('"now"') } })
@@ -109,7 +109,7 @@ test('O9: rotate shows a new key once; "at": "now" ends the overlap, or is a 409
   haveKey(made)
   await deliver(at(2), 2)
   expect(receiver.pushes.at(-1)?.headers['x-service-hmac-sha256']).toBe(expectedSignature(at(2), made))
-  // The receiver takes the new key at once, with no event in between.
+  // The receiver changes to the new key at once, with no event in between.
   haveKey(String((await rotate({ at: 'now', sharedKey: null })).body.sharedKey))
   await deliver(at(3), 3)
   expect(receiver.pushes).toHaveLength(3)

@@ -4,7 +4,7 @@ import { operatorOf } from '../support/relay/manage.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
-test('a replay of more than 10,000 is a job that survives a restart and can be cancelled', async () => {
+test('a replay of over 10,000 deliveries is a job that survives a restart and can be cancelled', async () => {
   const folder = temporaryFolder()
   const startOne = async () => {
     const relay = await relayOfTest({ delivery: { allowNetworks: ['127.0.0.0/8'] } }, { folder })

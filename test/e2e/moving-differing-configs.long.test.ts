@@ -11,7 +11,7 @@ import { byForm } from '../support/runner/long-form.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { createDatabase } from '../support/store/postgres-database.ts'
 
-/** Everything but a hang ends sooner. */
+/** Longer than any step takes unless it hangs. */
 const LATE = { timeout: 60_000, interval: 100 }
 const BACKLOG = 20
 
@@ -38,7 +38,7 @@ async function endpointOf(operate: Operate, name: string) {
   return Object(endpoints.find((one) => Object(one).name === name))
 }
 
-/** Lists deliveries in any waiting state. A delivery that changes its state between the requests may appear twice or not at all, so callers repeat this. */
+/** Lists deliveries in any waiting state. A delivery that changes its state between two requests may appear twice or never, so callers repeat this. */
 async function waitingAt(operate: Operate, endpointId: string) {
   const lists = ['queued', 'retrying', 'held'].map((state) =>
     operate('GET', `/relay/deliveries?endpoint=${endpointId}&state=${state}&limit=100`),
@@ -85,7 +85,7 @@ test('7.4: an endpoint keeps its backlog in a move while the replica that names 
   await namesIt.stop()
   expect(await endedJob(lacksIt.asker, await startMove(lacksIt.asker, to))).toMatchObject({ state: 'done', failure: null })
   await expectKept(lacksIt, 'unnamed')
-  // Its config still has the address of the old store.
+  // The config of the stopped replica still has the address of the old store.
   const again = await startNaming()
   await expectKept(again, null)
   await expectDelivered(lacksIt)

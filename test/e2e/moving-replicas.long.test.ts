@@ -14,7 +14,7 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 import { createDatabase } from '../support/store/postgres-database.ts'
 import { storedBodies } from '../support/store/stored-rows.ts'
 
-/** The number of pushes before and after the move. */
+/** The number of pushes that are sent before the move, and again after it. */
 const SOME = byForm(10, 60)
 const REPLICAS = byForm(2, 3)
 const LOAD = { atOnce: byForm(1, 2), restMs: byForm(50, 0) }

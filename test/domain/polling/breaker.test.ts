@@ -18,7 +18,7 @@ const failed = (times: number) => failedFor(Array.from({ length: times }, () => 
 const opened = failed(FAILURES_TO_OPEN)
 const numbers = (count: number, from = 0) => Array.from({ length: count }, (_, at) => `PD${from + at}`)
 
-/** Waits for the end of a pause, and then lets a probe fail. */
+/** Returns the breaker after a probe that was sent at the end of the pause and failed. */
 const probeInVain = (breaker: Breaker, question: string | null = null) =>
   afterFailure(startProbe(breaker), { ...failure(question, breaker.restUntilMs), wasProbe: true })
 const restOf = (breaker: Breaker, sinceMs: number) => breaker.restUntilMs - sinceMs
@@ -29,7 +29,7 @@ test('P1: the breaker stays closed until enough failures in a row, and an answer
   expect(afterAnswer(opened, 'PD1')).toEqual(closedBreaker)
 })
 
-test('while it is open the schedule asks nothing until the pause is over, and then sends a probe', () => {
+test('while the breaker is open, the schedule asks nothing until the pause ends, then one probe', () => {
   expect(admit(opened, 'schedule', 'PD1', opened.restUntilMs - 1).kind).toBe('rest')
   expect(admit(opened, 'schedule', 'PD1', opened.restUntilMs)).toEqual({ kind: 'probe' })
   expect(admit(startProbe(opened), 'schedule', 'PD1', opened.restUntilMs + 1).kind).toBe('rest')
@@ -48,41 +48,41 @@ test('pauses grow with every probe that fails, up to five minutes', () => {
   expect(rests.at(-1)).toBe(300_000)
 })
 
-test('failures of one request count once, and failures without a request count each time', () => {
+test('failures of one request count once, and failures of no request count each time', () => {
   const one = failedFor(Array.from({ length: 20 }, () => 'PD1'))
   expect([one.state, one.failures]).toEqual(['closed', 1])
   expect(failedFor(numbers(FAILURES_TO_OPEN)).state).toBe('open')
   expect(failedFor(['PD1', null, null, null, null]).state).toBe('open')
 })
 
-test('requests that fail while others are answered do not count until they are answered', () => {
+test('a request that fails while others are answered does not count until it is answered', () => {
   const proven = afterAnswer(failedFor(numbers(4)), 'ok')
   expect(failedFor([...numbers(4), ...numbers(4, 4)], proven)).toMatchObject({ state: 'closed', failures: 4 })
   const answered = afterAnswer(proven, 'PD0')
   expect(failedFor(['PD0', ...numbers(4, 4)], answered).state).toBe('open')
 })
 
-test('an outage of the carrier opens it, whichever requests failed before', () => {
+test('an outage of the carrier opens the breaker, whichever requests failed before', () => {
   const proven = afterAnswer(failedFor(numbers(30)), 'ok')
   expect(failedFor(numbers(30), proven).state).toBe('closed')
   expect(failedFor(numbers(FAILURES_TO_OPEN, 100), proven).state).toBe('open')
 })
 
-test('a probe with a request that always fails makes no pause longer', () => {
+test('a probe with a request that always fails does not make the pause longer', () => {
   const open = failedFor(numbers(FAILURES_TO_OPEN))
   const again = probeInVain(probeInVain(open, 'PD1'), 'PD2')
   expect([again.state, again.rests, restOf(again, open.restUntilMs + 5000)]).toEqual(['open', 1, 5000])
   expect(probeInVain(again, 'new').rests).toBe(2)
 })
 
-test('an app that repeats a failed request waits for the pause; another may probe sooner', () => {
+test('an app may send a probe before the pause is over, but not with a request that failed', () => {
   const resting = ['a', 'b', 'c', 'd'].reduce((breaker, question) => probeInVain(breaker, question), failedFor(numbers(FAILURES_TO_OPEN)))
   const soon = resting.failedAtMs + 6000
   expect(admit(resting, 'app', 'PD1', soon).kind).toBe('rest')
   expect(admit(resting, 'app', 'other', soon)).toEqual({ kind: 'probe' })
 })
 
-test('it remembers a limited number of failing requests', () => {
+test('the breaker remembers a limited number of failing requests', () => {
   const breaker = afterAnswer({ ...closedBreaker, suspects: new Set(numbers(30_000)) }, 'ok')
   expect(breaker.failing.size).toBe(5000)
 })
@@ -94,14 +94,14 @@ test('an app may probe long before the schedule may', () => {
   expect(admit(resting, 'schedule', 'PD1', soon).kind).toBe('rest')
 })
 
-test('calls from before it opened make no pause longer; an unused probe lets the next one go', () => {
+test('calls from before the breaker opened make no pause longer, and a lost probe is sent again', () => {
   expect(failed(20).restUntilMs).toBe(opened.restUntilMs)
   const probing = startProbe(opened)
   expect(admit(afterNoVerdict(probing, true), 'schedule', 'PD1', opened.restUntilMs)).toEqual({ kind: 'probe' })
   expect(afterNoVerdict(probing, false)).toBe(probing)
 })
 
-test('the schedule may ask for all, one or none', () => {
+test('the breaker allows the schedule all its calls, one or none', () => {
   expect(callsAllowedNow({ state: 'closed', restMs: 0 }, 8)).toBe(8)
   expect(callsAllowedNow({ state: 'open', restMs: 0 }, 8)).toBe(1)
   expect(callsAllowedNow({ state: 'open', restMs: 1 }, 8)).toBe(0)

@@ -41,14 +41,14 @@ test('an unknown parcel is polled after a minute, or after its interval if that 
   expect(first(2000)).toMatchObject({ kind: 'at', atMs: NOON + 2000 })
 })
 
-test('6.1: the cadence is full before the first push, and rarer only while pushes are healthy', () => {
+test('6.1: polls are rarer than the cadence only while pushes are healthy', () => {
   expect(dueInHours({}, { pushHealth: 'unknown' })).toBe(1)
   expect(dueInHours({}, { pushHealth: 'lossy' })).toBe(1)
   expect(dueInHours({}, { pushHealth: 'silent' })).toBe(1)
   expect(dueInHours({}, { pushHealth: 'healthy' })).toBe(4)
 })
 
-test('6.1: a delivered parcel gets a closing check and a tail, and is then polled no more', () => {
+test('6.1: a delivered parcel gets a closing check and the tail of checks, and then no more', () => {
   const delivered = { status: 'DeliverySucceeded', atMs: NOON }
   const checks: (number | string)[] = []
   let checkedAtMs = NOON - HOUR_MS
@@ -74,13 +74,13 @@ test('6.1: an unknown parcel is polled at once, unless a push may be on its way'
   expect(dueInHours({ latest: null })).toBe(1)
 })
 
-test('6.1: a delivery that is learnt late gets one check, and is then polled no more', () => {
+test('6.1: a parcel whose delivery is learnt late gets one check, and then no more', () => {
   const latest = { status: 'DeliverySucceeded', atMs: NOON - 10 * DAY_MS }
   expect(dueInHours({ latest, checkedAtMs: null })).toBeLessThan(0)
   expect(dueInHours({ latest, checkedAtMs: NOON })).toBe('delivered')
 })
 
-test('6.1: a parcel without news for long is stale, or unknown if it never had any', () => {
+test('6.1: a parcel without news for long is stale, or unknown if it never had news', () => {
   const old = NOON - 30 * DAY_MS
   expect(dueInHours({ latest: { status: 'Ingested', atMs: old }, activatedAtMs: old })).toBe('stale')
   expect(dueInHours({ latest: null, activatedAtMs: old })).toBe('unknown')
@@ -90,7 +90,7 @@ test('6.1: a push or a request revives a stale parcel', () => {
   expect(dueInHours({ latest: { status: 'Ingested', atMs: NOON - 40 * DAY_MS }, activatedAtMs: NOON })).toBe(1)
 })
 
-test('6.1: a push or a request revives a delivered parcel for one check after its interval', () => {
+test('6.1: a push or a request gives a delivered parcel one more check after its interval', () => {
   const latest = { status: 'DeliverySucceeded', atMs: NOON - 10 * DAY_MS }
   const revived = (checkedAtMs: number) => dueInHours({ latest, checkedAtMs, activatedAtMs: NOON })
   expect(revived(NOON - 5 * DAY_MS)).toBe(0)
@@ -111,19 +111,19 @@ test('6.3: a parcel without an identifier that the carrier knows is not polled',
   expect(dueInHours({ unpollable: true })).toBe('unknown')
 })
 
-test('a failed check is retried after one minute, then two, at most after its interval', () => {
+test('a failed check is retried after 1 minute, then 2 and 4, but at most after its interval', () => {
   const minutes = [1, 2, 3, 10].map((failures) => Number(dueInHours({ failures })) * 60)
   expect(minutes.map(Math.round)).toEqual([1, 2, 4, 60])
 })
 
-test('parcels that came together are not due together, but at most a tenth later', () => {
+test('the checks of parcels that came together are spread over a tenth of the interval', () => {
   const due = Array.from({ length: 100 }, (_, parcelId) => Number(dueInHours({ parcelId })))
   expect(new Set(due.map((hours) => Math.round(hours * 600))).size).toBeGreaterThan(50)
   expect(Math.max(...due)).toBeLessThanOrEqual(1.1)
   expect(Math.min(...due)).toBeGreaterThanOrEqual(1)
 })
 
-test('no check is due before the last one', () => {
+test('the next check is due after the last check', () => {
   const time = fc.integer({ min: NOON - 90 * DAY_MS, max: NOON })
   const latest = fc.option(fc.record({ status: fc.constantFrom('Created', 'DeliverySucceeded', 'Other'), atMs: time }))
   fc.assert(
@@ -134,14 +134,14 @@ test('no check is due before the last one', () => {
   )
 })
 
-test('6.4: a poll is worth more the older the news, and least for a delivered parcel', () => {
+test('6.4: a poll is worth more the older the news is, and least for a delivered parcel', () => {
   const worth = (change: Partial<CadenceFacts>) => pollValue(facts(change), nothingLearnt(), cadence, NOON + 6 * HOUR_MS)
   expect(worth({ checkedAtMs: NOON - DAY_MS, latest: { status: 'Created', atMs: NOON - DAY_MS } })).toBeGreaterThan(worth({}))
   expect(worth({ latest: null, checkedAtMs: null })).toBeGreaterThan(worth({ latest: null }))
   expect(worth({ latest: { status: 'DeliverySucceeded', atMs: NOON - HOUR_MS } })).toBe(Number.NEGATIVE_INFINITY)
 })
 
-test('an interval of years is kept, and is computed as fast as one of weeks', () => {
+test('an interval of a year is kept', () => {
   const never = 365 * DAY_MS
   const rare = { ...cadence, byStatusMs: {}, defaultMs: never, staleAfterMs: 10 * never }
   const next = nextPoll(facts(), nothingLearnt(), rare)

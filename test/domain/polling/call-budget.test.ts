@@ -11,7 +11,7 @@ import { DAY_MS, NOON } from '../../support/runner/constants.ts'
 import { casesOf } from '../../support/runner/long-form.ts'
 import { createStepByStepBudget, randomRequests } from './step-by-step-budget.ts'
 
-/** Five calls a second, of which two may come together. */
+/** Five calls a second, of which two may be made at once. */
 const LIMITS: BudgetLimits = { intervalUs: 200_000, headStartUs: 200_000, callsPerDay: 1000, concurrency: 100, slotMs: 10_000 }
 
 /** Opens a budget with a clock that the test sets. */
@@ -34,13 +34,13 @@ function openBudget(overrides: Partial<BudgetLimits> = {}) {
   }
 }
 
-test('a spent budget is spent until the UTC day ends, and says so', () => {
+test('a budget that is used up stays so until the UTC day ends, and says so', () => {
   expect(spentUntilMs({ callsToday: 999, callsPerDay: 1000 }, NOON)).toBeNull()
   for (const callsToday of [1000, 1001]) expect(spentUntilMs({ callsToday, callsPerDay: 1000 }, NOON)).toBe(NOON + DAY_MS / 2)
   expect(describeSpent(NOON + DAY_MS / 2)).toMatch(/are used up; the relay can ask again from 2026-\d\d-\d\dT00:00:00\.000Z\.$/)
 })
 
-test('a burst is granted, then one call an interval, with the time of the next', () => {
+test('a burst is granted, then one call per interval, with the time of the next call', () => {
   const { settle, setClock } = openBudget()
   expect(settle({ schedule: 5 })).toMatchObject({ granted: 2, hold: 'wait', retryMs: 200, nextMs: 200, callsToday: 2 })
   setClock(NOON + 199)
@@ -51,7 +51,7 @@ test('a burst is granted, then one call an interval, with the time of the next',
   expect(settle({ schedule: 1 })).toMatchObject({ granted: 1, hold: null })
 })
 
-test('at most as many slots as the concurrency are held, until they are ended or expire', () => {
+test('at most as many slots as the concurrency are in use, until they are ended or expire', () => {
   const { settle, setClock } = openBudget({ concurrency: 2, intervalUs: 1000, headStartUs: 100_000 })
   expect(settle({ schedule: 3, names: ['a', 'b', 'c'] })).toMatchObject({ granted: 2, hold: 'busy' })
   expect(settle({ schedule: 1, names: ['d'], ended: ['a', 'unknown'] })).toMatchObject({ granted: 1, hold: null })
@@ -60,7 +60,7 @@ test('at most as many slots as the concurrency are held, until they are ended or
   expect(settle({ schedule: 2 })).toMatchObject({ granted: 2, hold: null })
 })
 
-test('P5: a pause requested of one replica holds for all, and a shorter one does not end it', () => {
+test('P5: a pause requested of one replica applies to all, and a shorter one does not end it', () => {
   const { settle, setClock } = openBudget()
   settle({ pauseMs: 5000 })
   expect(settle({ caller: 'other', pauseMs: 1000, apps: 1 })).toMatchObject({
@@ -91,7 +91,7 @@ test('6.4: scheduled calls of all replicas wait while an app waits at one of the
   expect(settle({ schedule: 1 })).toMatchObject({ granted: 1 })
 })
 
-test('after the calls of the day none is granted until the next UTC midnight', () => {
+test('once the calls of the day are used up, none is granted until the next UTC midnight', () => {
   const { settle, setClock } = openBudget({ callsPerDay: 3, headStartUs: 2_000_000 })
   expect(settle({ schedule: 5 })).toMatchObject({ granted: 3, hold: 'spent', retryMs: DAY_MS / 2, callsToday: 3 })
   setClock(NOON + DAY_MS / 2)
@@ -110,7 +110,7 @@ test('P13: a server’s clock put back neither stalls calls nor allows a burst',
   expect(settle({ schedule: 1 })).toMatchObject({ hold: 'paused', retryMs: 1000 })
 })
 
-test('P13: a server’s clock put forward ends no pause earlier', () => {
+test('P13: a server’s clock put forward does not end a pause earlier', () => {
   const { settle, setClock } = openBudget()
   const { atMs } = settle({ pauseMs: 60_000 })
   setClock(NOON + 600_000)
@@ -119,7 +119,7 @@ test('P13: a server’s clock put forward ends no pause earlier', () => {
   expect(settle({ schedule: 1, atMostMs: atMs + 70_000 }).granted).toBe(1)
 })
 
-test('P13: a clock put forward to another day and back again allows no more calls', () => {
+test('P13: a clock put forward to another day and back again allows no additional calls', () => {
   const { settle, setClock } = openBudget({ callsPerDay: 100, intervalUs: 1, headStartUs: 1_000_000 })
   const takeMost = (atMs: number, most = 1000) => {
     setClock(atMs)
@@ -135,7 +135,7 @@ test('P13: a clock put forward to another day and back again allows no more call
   expect(takeMost(NOON + 2 * DAY_MS)).toBe(100)
 })
 
-test('random requests of three callers are answered as by the call-by-call rule', () => {
+test('random requests of three callers get the same answers as from the call-by-call rule', () => {
   for (let seed = 1; seed <= casesOf(40, 8); seed++) {
     let row = UNUSED_BUDGET
     for (const { nowMs, request, limits, answered } of randomRequests(seed, createStepByStepBudget())) {

@@ -35,12 +35,12 @@ const model = (silence: CarrierSilence = noSilence): CadenceModel => ({
 const failedAt = (days: number, fields: Partial<CadenceFacts> = {}) =>
   facts({ failures: 400, checkedAtMs: START + days * DAY_MS, ...fields })
 
-test('6.1: a parcel in transit whose polls all fail becomes stale like any other', () => {
+test('6.1: a parcel in transit whose polls all fail becomes stale like any other parcel', () => {
   expect(nextPoll(failedAt(29), model(), cadence).kind).toBe('at')
   expect(nextPoll(failedAt(40), model(), cadence)).toEqual({ kind: 'stopped', reason: 'stale' })
 })
 
-test('6.1: a number without answers ends as unknown, and a delivered parcel as delivered', () => {
+test('6.1: without answers, polls of a new number end as unknown, of a delivered as delivered', () => {
   expect(nextPoll(failedAt(40, { latest: null, entryCount: 0 }), model(), cadence)).toEqual({ kind: 'stopped', reason: 'unknown' })
   const delivered = { status: 'DeliverySucceeded', atMs: START }
   expect(nextPoll(failedAt(40, { latest: delivered }), model(), cadence)).toEqual({ kind: 'stopped', reason: 'delivered' })
@@ -60,7 +60,7 @@ test('6.1: no parcel becomes stale while the carrier answers nothing at all', ()
   expect(answered(86)).toEqual({ kind: 'stopped', reason: 'stale' })
 })
 
-test('a silence lasts from the first unanswered poll to the next answer, at least an hour', () => {
+test('a silence lasts from the first unanswered poll to the next answer, if at least an hour', () => {
   const silent = afterNoAnswer(afterNoAnswer(noSilence, START), START + HOUR_MS)
   expect(silent.sinceMs).toBe(START)
   expect(afterAnswer(silent, START + HOUR_MS - 1)).toEqual(noSilence)

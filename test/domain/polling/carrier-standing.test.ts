@@ -17,13 +17,13 @@ test('after a password is corrected, a 429 does not count as a refusal', () => {
     expect(standing({ credentials, lastFailure: RATE_LIMITED })).toEqual({ kind: 'troubled', reason: 'rate_limited' })
 })
 
-test('a failure of the credentials is over when they have got a token since', () => {
+test('a failure of the credentials is over once they have got a token', () => {
   expect(standing({ credentials: 'obtained', lastAnswerAtMs: null, lastFailure: PASSWORD })).toEqual({ kind: 'unasked' })
   expect(standing({ credentials: 'obtained', lastFailure: PASSWORD })).toEqual({ kind: 'answers' })
   expect(standing({ credentials: 'unknown', lastFailure: PASSWORD })).toEqual({ kind: 'troubled', reason: 'credentials' })
 })
 
-test('while calls pause after failures, the reason is that of the last failure', () => {
+test('while calls pause after failures, the last failure gives the reason', () => {
   expect(standing({ breaker: OPEN, lastFailure: { reason: 'timeout', atMs: 1 } })).toEqual({ kind: 'failing', reason: 'timeout' })
 })
 

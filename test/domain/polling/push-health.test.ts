@@ -24,7 +24,7 @@ const GRACE_MS = 10 * MINUTE_MS
 
 /**
  * Makes a channel from entries a minute apart: `.` was pushed, `?` was pushed and not understood, and `x` was missed and found ten minutes
- * later. Every minute the carrier answers a poll, and the trial of pushes is looked at.
+ * later. Every minute the carrier answers a poll, and the trial of the pushes is reviewed.
  */
 function audience(story: string, from: PushChannel = newPushChannel, startMs = START): PushChannel {
   return [...story].reduce((channel, sign, at) => {
@@ -50,7 +50,7 @@ test('6.1: the health of the push channel is unknown before any push, whatever p
   expect(audience('.'.repeat(10)).health).toBe('unknown')
 })
 
-test('pushes are healthy if all come, and also if one in twenty is lost', () => {
+test('pushes are healthy if all come, and even if one in twenty is lost', () => {
   expect(healthy.health).toBe('healthy')
   expect(estimatePushLoss(healthy)).toBeLessThan(0.01)
   const twentieth = audience(`${'.'.repeat(19)}x`.repeat(30))
@@ -62,7 +62,7 @@ test('a channel that loses one push in three is lossy', () => {
   expect(lossy.health).toBe('lossy')
 })
 
-test('a channel that loses a tenth does not alternate between lossy and healthy', () => {
+test('a channel that loses one push in ten does not alternate between lossy and healthy', () => {
   const tenth = `${'.'.repeat(9)}x`.repeat(60)
   expect(audience(tenth, healthy).health).toBe('healthy')
   expect(audience(tenth, audience('..x'.repeat(10), newPushChannel)).health).toBe('lossy')
@@ -72,13 +72,13 @@ test('evidence from long ago is forgotten', () => {
   expect(audience('.'.repeat(2000), lossy).health).toBe('healthy')
 })
 
-test('a handful of misses in a row without a push since is silence', () => {
+test('five missed pushes in a row with no push after them are a silence', () => {
   const later = START + 2 * HOUR_MS
   expect(audience('x', healthy, later).health).toBe('healthy')
   expect(audience('xxxxx', healthy, later).health).toBe('silent')
 })
 
-test('entries that polls find in a silence are counted, without changing its proof', () => {
+test('entries that polls find during a silence are counted, but do not change its evidence', () => {
   const later = START + 2 * HOUR_MS
   const noticed = audience('xxxxx', healthy, later)
   const evidence = { sinceMs: START + 99 * MINUTE_MS, noticedAtMs: later + 11 * MINUTE_MS, found: 2 }
@@ -92,7 +92,7 @@ test('entries that polls find in a silence are counted, without changing its pro
   expect([over.health, over.missedSincePush, over.silence]).toEqual(['lossy', 0, null])
 })
 
-test('pushes that arrive again are on probation for half an hour, and then healthy', () => {
+test('pushes that resume after a silence are on probation for half an hour, and then healthy', () => {
   const resumedMs = START + 4 * HOUR_MS
   const noticed = audience('xxxxx', healthy, START + 2 * HOUR_MS)
   const resumed = audience('.', noticed, resumedMs)
@@ -107,14 +107,14 @@ test('pushes that arrive again are on probation for half an hour, and then healt
   expect(trusted.lastSilence).toEqual({ fromMs: START + 99 * MINUTE_MS, toMs: resumedMs })
 })
 
-test('many pushes at once are not healthy before the grace, because no loss can be noticed yet', () => {
+test('many pushes at once are not healthy before the grace, as no loss can be noticed yet', () => {
   const flood = afterPoll(afterPush(newPushChannel, START, 400), START + 1000)
   expect(probationOf(flood, GRACE_MS)).toEqual({ sinceMs: START, untilMs: START + 1000 + GRACE_MS, pushes: 400 })
   expect([look(flood, START + 1999).health, look(flood, START + GRACE_MS + 999).health]).toEqual(['unknown', 'unknown'])
   expect(look(flood, START + GRACE_MS + 1000)).toMatchObject({ health: 'healthy', trial: null })
 })
 
-test('pushes are not healthy as long as no poll was answered that would have found a loss', () => {
+test('pushes are not healthy until the carrier has answered a poll that could find a loss', () => {
   const unasked = afterPoll(afterPush(newPushChannel, START, 400), START - 1)
   expect(probationOf(unasked, GRACE_MS)).toEqual({ sinceMs: START, untilMs: null, pushes: 400 })
   expect(look(unasked, START + 24 * HOUR_MS).health).toBe('unknown')
@@ -125,7 +125,7 @@ test('too few pushes are not healthy, however long ago they came', () => {
   expect([look(few, START + 24 * HOUR_MS).health, probationOf(few, GRACE_MS)?.pushes]).toEqual(['unknown', 19])
 })
 
-test('pushes of which too many are not understood are not healthy, and are watched when they are', () => {
+test('pushes are not healthy if too many are not understood, and are on probation after that', () => {
   const odd = audience('??', healthy, START + 2 * HOUR_MS)
   expect([odd.health, areMisread(odd), newestPushes(odd)]).toEqual(['healthy', false, { count: 20, misread: 2 }])
   const misread = audience('?', odd, START + 3 * HOUR_MS)
@@ -136,7 +136,7 @@ test('pushes of which too many are not understood are not healthy, and are watch
   expect(audience('.'.repeat(31), again, START + 5 * HOUR_MS).health).toBe('healthy')
 })
 
-test('pushes that go into quarantine in a trial keep pushes from being trusted', () => {
+test('pushes are not trusted again while some go into quarantine during the trial', () => {
   const silent = audience('xxxxx', healthy, START + 2 * HOUR_MS)
   expect(audience('..?'.repeat(100), silent, START + 8 * HOUR_MS).health).toBe('lossy')
 })
@@ -146,7 +146,7 @@ test('a trial does not last longer because the clock was put back', () => {
   expect([trial?.sinceMs, trial?.polledAtMs, misreadAtMs]).toEqual([START - HOUR_MS, START - HOUR_MS, START - HOUR_MS])
 })
 
-test('all waiting entries are evidence of a silence that is noticed before any is missed', () => {
+test('all entries that wait for their push prove a silence before any counts as missed', () => {
   const nowMs = START + 3 * HOUR_MS
   const noticed = afterUnpushedEntries(healthy, { found: 9, overdue: 8, settledToMs: nowMs - 15 * MINUTE_MS, nowMs })
   expect(noticed).toMatchObject({ health: 'silent', missedSincePush: 0, silence: { found: 9, noticedAtMs: nowMs } })
@@ -161,22 +161,22 @@ test('operators see every entry that proves a silence, even before it counts as 
   expect(unpushedSinceLast(audience('.', noticed, nowMs))).toBe(0)
 })
 
-test('misses with pushes between them are no silence, however many', () => {
+test('missed pushes with other pushes between them are no silence, however many they are', () => {
   expect(audience('x.x.x.x.x.x.x.x.', lossy, START + 4 * HOUR_MS).health).toBe('lossy')
 })
 
-test('two misses are enough when many pushes are usual at that hour', () => {
+test('two missed pushes are a silence at an hour when many pushes are usual', () => {
   const yesterday = audience('.'.repeat(300))
   const today = audience('.', yesterday, START + 24 * HOUR_MS)
   expect(audience('xx', today, START + 24 * HOUR_MS + 2 * MINUTE_MS).health).not.toBe('silent')
   expect(audience('xx', today, START + 24 * HOUR_MS + 60 * MINUTE_MS).health).toBe('silent')
 })
 
-test('a quiet day without a scan is no silence', () => {
+test('one missed push after a quiet day is no silence', () => {
   expect(audience('x', healthy, START + 48 * HOUR_MS).health).toBe('healthy')
 })
 
-test('after a silence pushes are trusted again after twenty pushes and half an hour', () => {
+test('after a silence, pushes are trusted again after twenty of them and half an hour', () => {
   const silent = audience('xxxxx', healthy, START + 2 * HOUR_MS)
   const again = START + 8 * HOUR_MS
   expect(audience('.', silent, again).health).toBe('lossy')
@@ -196,14 +196,14 @@ test('a push lost in a silence does not count against later pushes', () => {
 
 const MINUTES_AFTER = (minutes: number) => ({ settledToMs: START + 2 * HOUR_MS + minutes * MINUTE_MS })
 
-test('entries that wait longer than the grace prove silence before they count as missed', () => {
+test('entries that wait for longer than the grace prove a silence before they count as missed', () => {
   const unpushed = (overdue: number) => ({ found: overdue, overdue, ...MINUTES_AFTER(0) })
   expect(afterReview(healthy, unpushed(1)).health).toBe('healthy')
   expect(afterReview(healthy, unpushed(5)).health).toBe('silent')
   expect(afterReview(newPushChannel, unpushed(100)).health).toBe('unknown')
 })
 
-test('the more pushes are lost, the more losses in a row prove silence', () => {
+test('the more pushes are usually lost, the more losses in a row it takes to prove a silence', () => {
   const needed = (channel: PushChannel) =>
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12].find(
       (overdue) => afterReview(channel, { found: overdue, overdue, ...MINUTES_AFTER(0) }).health === 'silent',
@@ -237,7 +237,7 @@ test('a day’s lost entries that polls find at night do not count as further lo
   expect(night.health).toBe('healthy')
 })
 
-test('while many pushes are lost, only losses in a row are silence', () => {
+test('while many pushes are lost, only losses in a row are a silence', () => {
   const lossyToday = audience('..x'.repeat(100))
   const after = (overdue: number) => afterReview(lossyToday, { found: 20, overdue, settledToMs: START + 20 * HOUR_MS }).health
   expect(lossyToday.health).toBe('lossy')

@@ -19,7 +19,7 @@ describe.each([
     `${LAST} It is too early to tell whether pushes are lost until 2026-03-02T02:24:00.000Z.`,
   ],
   [
-    'pushes since which no poll was answered',
+    'pushes after which no poll was answered',
     { health: 'unknown', probation: { ...trial, untilMs: null } },
     'too_early',
     `${LAST} It is too early to tell whether pushes are lost: the carrier has answered no poll since the first of them.`,
@@ -50,7 +50,7 @@ describe.each([
     'No push has come for 1 min; 7 entries were found by polls alone.',
   ],
   [
-    'healthy pushes of which one is odd',
+    'healthy pushes, one of them in quarantine',
     { newest: { count: 20, misread: 1, areTooMany: false, misreadAtMs: NOW - 5000 } },
     'healthy',
     `${LAST} Of the newest 20 pushes, 1 went into quarantine, the last one 5 s ago.`,
@@ -76,7 +76,7 @@ describe.each([
   ],
   ['silent pushes', { health: 'silent', missedSincePush: 7 }, 'silent', 'No push has come for 3 min; 7 entries were found by polls alone.'],
 ] satisfies readonly (readonly [string, Partial<PushChannelView>, PushStanding, string])[])('%s', (_what, change, standing, evidence) => {
-  test('are told by what can be known', () => {
+  test('are described by what can be known about them', () => {
     const view = { ...came, ...change }
     expect([pushStanding(view), plainText(pushEvidence(view, NOW))]).toEqual([standing, evidence])
   })

@@ -23,7 +23,7 @@ const evenings: readonly ScanSample[] = Array.from({ length: 700 }, (_, parcel):
   return { kind: 'wait', status: 'Created', entryCount: 1, fromMs, toMs: at(day, 18 + (parcel % 20) / 10), scanned: true }
 })
 const learnt = learnScanRate(emptyScanRate, evenings, at(7, 0))
-/** As many scans at any hour, nine hours apart on average. */
+/** Scans that are equally likely at any hour, after a wait of nine hours on average. */
 const steady = learnScanRate(
   emptyScanRate,
   Array.from({ length: 4000 }, (_, parcel): ScanSample => {
@@ -73,13 +73,13 @@ test('a check comes after the hour in which most scans come, not before it', () 
   expect(hour).toBeLessThan(19)
 })
 
-test('without a rhythm the interval is about the configured one', () => {
+test('if scans have no rhythm, the interval is about the configured one', () => {
   const hours = hourOf(nextAt(steady, { checkedAtMs: at(8, 10) })) - 10
   expect(hours).toBeGreaterThan(1.6)
   expect(hours).toBeLessThan(2.4)
 })
 
-test('a poll looks for a push that did not come, after the hour in which it was likely', () => {
+test('while pushes are healthy, a poll comes after the hour in which a push was likely', () => {
   const hour = hourOf(nextAt(learnt, {}, { pushHealth: 'healthy' }))
   expect(hour).toBeGreaterThan(19)
   expect(hour).toBeLessThan(21)
@@ -89,13 +89,13 @@ test('a check is put off by a day at most', () => {
   expect(hourOf(nextAt(learnt, { latest: { status: 'Created', atMs: at(8, 20) }, checkedAtMs: at(8, 20) }))).toBeLessThanOrEqual(44)
 })
 
-test('samples fade: one from four weeks ago counts half', () => {
+test('a sample from four weeks ago counts half', () => {
   const later = learnScanRate(learnt, [], at(7, 0) + 28 * DAY_MS)
   const before = learnt.kinds.Created?.scans.reduce((sum, value) => sum + value, 0) ?? 0
   expect(later.kinds.Created?.scans.reduce((sum, value) => sum + value, 0)).toBeCloseTo(before / 2)
 })
 
-test('an entry that complete histories have only later shows that another is missing', () => {
+test('an entry that complete histories have at a later place shows that one before is missing', () => {
   const places = Array.from({ length: 100 }, (): ScanSample[] => [
     { kind: 'place', status: 'Ingested', entryCount: 2 },
     { kind: 'place', status: 'TerminalArrived', entryCount: 3 },

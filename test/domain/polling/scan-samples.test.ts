@@ -12,7 +12,7 @@ import { DAY_MS, HOUR_MS, NOON } from '../../support/runner/constants.ts'
 const CREATED = { status: 'Created', detailedStatus: 'Created' }
 const iso = (atMs: number) => new Date(atMs).toISOString()
 
-test('6.1, B11: an entry dated two hours ahead ends the wait when the relay learns it', () => {
+test('6.1, B11: an entry dated two hours ahead ends the wait when the relay learns of it', () => {
   const poll = aPoll({
     askedAtMs: NOON,
     statuses: [{ eventTimestamp: iso(NOON + 2 * HOUR_MS) }, { ...CREATED, eventTimestamp: iso(NOON - HOUR_MS) }],
@@ -28,7 +28,7 @@ test('6.1, B11: an entry dated two hours ahead ends the wait when the relay lear
   ])
 })
 
-test('6.1, B11: an entry dated ahead adds its nth-entry sample once, not at every poll', () => {
+test('6.1, B11: an entry dated ahead adds the sample of its place once, not at every poll', () => {
   const poll = aPoll({ askedAtMs: NOON, statuses: [{ eventTimestamp: iso(NOON + 2 * HOUR_MS) }] })
   let sequence = 7
   const entries = deriveEntries(mergeSightings([], sightingsOf(poll), () => sequence++, null).kept)
@@ -39,7 +39,7 @@ test('6.1, B11: an entry dated ahead adds its nth-entry sample once, not at ever
   expect([places(null, 6), places(NOON - HOUR_MS, 7)]).toEqual([1, 0])
 })
 
-test('6.1, B11: once a scan rate is learnt, an entry dated ten years ahead ends no polling', () => {
+test('6.1, B11: once a scan rate is learnt, an entry dated ten years ahead does not end polling', () => {
   const waits = Array.from({ length: 400 }, (_, at): ScanSample => {
     const fromMs = NOON - (at % 14) * 12 * HOUR_MS
     return { kind: 'wait', status: 'Created', entryCount: 1, fromMs, toMs: fromMs + 9 * HOUR_MS, scanned: true }
@@ -53,7 +53,7 @@ test('6.1, B11: once a scan rate is learnt, an entry dated ten years ahead ends 
   expect(next({ status: 'Created', atMs: NOON + 3650 * DAY_MS, learntAtMs: NOON })).toBe(right)
 })
 
-test('P13: after the clock was put back, the cadence takes a later event’s time as now', () => {
+test('P13: after the clock was put back, the cadence treats later times as now', () => {
   const laterMs = NOON + DAY_MS
   const parcel = { ...newParcel(7, laterMs), watchedAtMs: laterMs, checkedAtMs: laterMs, latest: { status: 'Created', atMs: laterMs } }
   expect(cadenceFactsOf(parcel, false, NOON)).toMatchObject({

@@ -6,7 +6,7 @@ const DAYS_MAX = 8
 const LOOK_MS = 150
 const GRACE_MS = 500
 
-/** Implements the rule of the budget again, call by call, to check `settleBudget`. */
+/** Implements the rule of the budget a second time, one call after another, to check `settleBudget`. */
 export function createStepByStepBudget() {
   let seenMs = 0
   let offsetMs = 0
@@ -74,7 +74,7 @@ export function createStepByStepBudget() {
   }
 }
 
-/** Makes random requests of three callers whose clock sometimes jumps, with the right answers. The callers end their slots. */
+/** Makes random requests of three callers whose clock sometimes jumps, with the right answers. The callers end the slots that they got. */
 export function* randomRequests(seed: number, settle: ReturnType<typeof createStepByStepBudget>, count = 500) {
   const random = seeded(seed)
   const pick = (least: number, most: number) => Math.floor(least + random() * (most - least + 1))
