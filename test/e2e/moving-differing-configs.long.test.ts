@@ -38,7 +38,7 @@ async function endpointOf(operate: Operate, name: string) {
   return Object(endpoints.find((one) => Object(one).name === name))
 }
 
-/** Lists deliveries in any waiting state. A delivery that changes its state between two requests may appear twice or never, so callers repeat this. */
+/** Lists deliveries in any waiting state. A delivery that changes its state between two requests may be listed twice or never, so callers retry. */
 async function waitingAt(operate: Operate, endpointId: string) {
   const lists = ['queued', 'retrying', 'held'].map((state) =>
     operate('GET', `/relay/deliveries?endpoint=${endpointId}&state=${state}&limit=100`),

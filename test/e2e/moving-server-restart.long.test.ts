@@ -11,7 +11,7 @@ import { createDatabase } from '../support/store/postgres-database.ts'
 const MOVE = 'another replica moves the store: this one writes no more until that is done'
 const RETRY = 'the database cannot be reached while its store is moved; the relay tries again'
 
-/** Marks the store as a move does just before it switches. The mark is valid while this connection is open. */
+/** Marks the store as a move does just before it switches stores. The mark is valid while the connection is open. */
 const PAUSING = [
   `create table moving (id integer primary key, state text not null, move_id text not null, peer text not null, address text not null,
     at_ms bigint not null, replica_id bigint not null, paused_at_ms bigint, backend_pid integer)`,
@@ -21,9 +21,9 @@ const PAUSING = [
 ]
 
 test.each([
-  ['while it waits for the switch', true],
-  ['when the switch has ended and it takes over', false],
-])('S18: a replica outlives a restart of the server %s', async (_when, isWaiting) => {
+  ['while it waits for a move to switch', true],
+  ['when a move has ended', false],
+])('S18: a replica survives a restart of the database server %s', async (_when, isWaiting) => {
   const { url } = await createDatabase('nothing')
   const proxy = await startTcpProxy(Number(new URL(url).port))
   const through = Object.assign(new URL(url), { port: String(proxy.port) }).href
@@ -51,7 +51,7 @@ test.each([
     await retried
     await proxy.comeUp()
   }
-  // The process is the same, since no other could answer at its address.
+  // The same process answers, because no other process listens at its address.
   await vi.waitFor(async () => expect((await push(relay.publicUrl, next())).status).toBe(200), { timeout: 60_000, interval: 100 })
   expect(relay.process.exitCode).toBeNull()
 })

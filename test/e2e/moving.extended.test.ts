@@ -18,7 +18,7 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 import { createDatabase } from '../support/store/postgres-database.ts'
 import { storedBodies } from '../support/store/stored-rows.ts'
 
-/** The number of pushes between the moves. */
+/** The least number of pushes before and after each move. */
 const SOME = byForm(40, 200)
 const LOAD = { atOnce: byForm(2, 6), restMs: byForm(50, 0) }
 
@@ -62,7 +62,7 @@ test('a relay under load moves to PostgreSQL and back and loses nothing', async 
 
   await expect(sqlite.openWriteStore(join(folder, 'relay.db'))).rejects.toThrow('was moved to')
   await expect(postgres.openWriteStore(database)).rejects.toThrow('was moved to')
-  // The token of the first store is still accepted, and the jobs of both moves are there.
+  // The token of the first store is still accepted, and the jobs of both moves are listed.
   const jobs: unknown = await (await ask(asker.internalUrl, asker.token, '/relay/jobs')).json()
   expect(jobs).toMatchObject({ jobs: [{ state: 'done' }, { state: 'done' }] })
   // The relay on the new store reports the end of each move, and the earlier events have moved with the store.

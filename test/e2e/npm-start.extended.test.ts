@@ -7,7 +7,7 @@ import { NO_CARRIER } from '../support/runner/constants.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
-test('npm start leaves no shell between npm and the relay, and nothing after a signal', async () => {
+test('npm start runs the relay without a shell, and leaves no process after a signal', async () => {
   const manifest: unknown = JSON.parse(readFileSync('package.json', 'utf8'))
   expect(manifest).toMatchObject({ scripts: { start: expect.stringMatching(/^exec env \S+ node /) } })
   for (const whom of ['npm', 'group'] as const) {

@@ -11,7 +11,7 @@ import { relayOfTest } from '../support/relay/relay-of-test.ts'
 const TEXT = 'a\u0000b\u0001c\ud800d\udc00e\u{1f600}'
 const ASKED = encodeURIComponent('a\u0000b\u0001c')
 
-/** Matches what differs between relays: ids of parcels and pushes, times, addresses, signatures. */
+/** Matches the parts of answers that differ between relays: ids of parcels and pushes, times, addresses, signatures. */
 const OWN =
   /urn:uuid:[^"]+|127\.0\.0\.1:\d+|[0-9a-f]{12}_\d+|"id":"\d+"(?=,"(?:state":"quarantined|identifiers)")|\d{4}-\d\d-\d\dT[\d:.]+Z|"\w+(?:At|Ms)":\d+/g
 
@@ -76,7 +76,7 @@ async function say(sections: Sections): Promise<readonly unknown[]> {
   return answers
 }
 
-test('B6: NUL and half surrogates fail nothing, and both engines answer the same', async () => {
+test('B6: NUL and half surrogate pairs break nothing, and both engines answer the same', async () => {
   const [one, other] = await Promise.all([say({}), say(await onPostgres())])
   expect(other).toEqual(one)
   expect(JSON.stringify(one)).not.toMatch(/storage_unavailable|error:internal/)

@@ -9,7 +9,7 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const SECRET_PATH = '/services/canary-of-the-channel'
 
-/** Starts a relay whose operator URL is on this machine. No allowed network permits it, only `operator.url` does. */
+/** Starts a relay whose operator URL is on this machine. `delivery.allowNetworks` does not allow it, but `operator.url` does. */
 async function start(operator: object = {}, sections: Sections = {}) {
   const receiver = await receiverOfTest()
   const folder = temporaryFolder()
@@ -26,7 +26,7 @@ async function start(operator: object = {}, sections: Sections = {}) {
   return { ...relay, folder, receiver, operate: await operatorOf(relay) }
 }
 
-test('operator events arrive as unsigned messages, although no network is allowed', async () => {
+test('operator events arrive as unsigned messages, even if no private network is allowed', async () => {
   const { receiver, operate } = await start()
   expect(await operate('POST', '/relay/operator/test')).toMatchObject({ status: 200, body: { result: 'accepted', address: '127.0.0.1' } })
   const [message] = receiver.pushes
@@ -56,7 +56,7 @@ test('an event of a reload is sent as a message, and its delivery shows what was
   })
 })
 
-test('the address of the operator is in no answer, log line or file of the store', async () => {
+test('no answer, log line or file of the store contains the address of the operator', async () => {
   const file = join(temporaryFolder(), 'operator-url')
   writeFileSync(file, `http://127.0.0.1:9${SECRET_PATH}\n`)
   const { operate, lines, folder, stop, reloadWith } = await start({ url: { file } })
@@ -73,7 +73,7 @@ test('the address of the operator is in no answer, log line or file of the store
   for (const text of texts) expect(text).not.toContain('canary-of-the-channel')
 })
 
-test('a link-local operator is refused although configured, and endpoints gain no rights', async () => {
+test('a link-local operator URL is refused, and a local one does not allow endpoints there', async () => {
   const { operate } = await start({ url: 'http://169.254.169.254/latest' })
   expect((await operate('POST', '/relay/operator/test')).body).toMatchObject({ result: 'failed', reason: 'forbidden' })
   const other = await start()

@@ -25,7 +25,7 @@ function installInEmptyFolder(): string {
   return empty
 }
 
-test('the package runs by npx from an empty folder: its version, help and demo', async () => {
+test('npx runs the version, the help and the demo of the package in an empty folder', async () => {
   const cwd = installInEmptyFolder()
   const npx = async (...words: readonly string[]) =>
     (await promisify(execFile)('npx', ['--no-install', 'parcel-relay', ...words], { cwd })).stdout

@@ -56,7 +56,7 @@ const PATHS = [
   '/docs/operating',
 ]
 
-/** Opens a page and logs in. Also returns what the browser complained about, and the answers it got. */
+/** Opens a page and logs in. Also returns the errors that the browser reported, and the answers that it got. */
 async function logIn() {
   const page = await openPage({ baseURL: relay.internalUrl })
   onTestFinished(() => page.context().close())
@@ -68,11 +68,11 @@ async function logIn() {
   page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error.message}`))
   page.on('requestfailed', (request) => {
     const reason = request.failure()?.errorText ?? ''
-    // The browser ends what is still under way when the page is left.
+    // When the page is left, the browser ends the requests that are still running.
     if (reason !== 'net::ERR_ABORTED') complaints.push(`${request.url()}: ${reason}`)
   })
   page.on('response', (response) => {
-    // A 304 has no content type, and the first answer for the file already gave it.
+    // A 304 has no content type. The first answer for the file gave the type.
     if (response.status() !== 304)
       answers.set(new URL(response.url()).pathname, [response.status(), response.headers()['content-type'] ?? ''])
   })

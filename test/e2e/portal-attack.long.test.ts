@@ -9,7 +9,7 @@ import { push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { byForm } from '../support/runner/long-form.ts'
 
-/** The long form stores and shows every string; otherwise only every 24th. */
+/** The long form stores and shows every string, and the short form every 24th. */
 const STORED = NAUGHTY_STRINGS.filter((_text, at) => at % byForm(24, 24, 1) === 0)
 /** Each login costs a slow password check, so try fewer strings there. */
 const LOGINS = byForm(10, 10, NAUGHTY_STRINGS.length)
@@ -62,7 +62,7 @@ test('W1: every page shows markup from pushes, answers and names as text', async
   const pages = new Map(await crawl(visitor))
   for (const { id } of named.slice(0, 20)) pages.set(`test ${id}`, (await visitor.post(`/webhooks/${id}/test`)).text)
   expect(foreignOf(pages)).toEqual([])
-  // The pages did show the strings.
+  // Check that the pages did show the strings.
   const all = [...pages.values()].join('\n')
   const isPlain = (text: string) => /^[ -~]{4,80}$/.test(text) && text === text.trim()
   for (const { text } of named.filter((one) => isPlain(one.text))) expect([text, all.split(escaped(text)).length > 5]).toEqual([text, true])
@@ -90,12 +90,12 @@ test('W1, W5: every field of every form shows every naughty string as text or re
   for (const form of forms) {
     const names = Object.keys(form.fields)
     const strings = form.path === '/login' ? NAUGHTY_STRINGS.slice(0, LOGINS) : NAUGHTY_STRINGS
-    // In the long form each field gets each string; otherwise the fields share the strings.
+    // In the long form each field gets each string. In the other forms the fields share the strings.
     const requests = byForm(Math.ceil(strings.length / names.length), Math.ceil(strings.length / names.length), strings.length)
     for (let nth = 0; nth < requests; nth++) {
       const fields = Object.fromEntries(
         names.map((name, at) => {
-          // Every second request keeps the hidden fields, because most forms check nothing else once those are wrong.
+          // Every second request keeps the hidden fields, because most forms check only the hidden fields if these are wrong.
           const isKept = nth % 2 === 1 && form.hidden.includes(name)
           return [name, isKept ? (form.fields[name] ?? '') : (strings[(nth + at * requests) % strings.length] ?? '')]
         }),
@@ -109,7 +109,7 @@ test('W1, W5: every field of every form shows every naughty string as text or re
   expect(foreignOf(await crawl(visitor))).toEqual([])
 })
 
-test('a page answers every naughty string as a part of the path', async () => {
+test('the portal answers a path with any naughty string with a page', async () => {
   const { visitor } = await start()
   const faults: string[] = []
   for (const text of NAUGHTY_STRINGS.filter((one) => one.isWellFormed() && !/^\.{1,2}$/.test(one))) {
@@ -124,7 +124,7 @@ test('a page answers every naughty string as a part of the path', async () => {
 /** Returns what is wrong with any answer. */
 function faultsOf({ status, text, headers }: Awaited<ReturnType<ReturnType<typeof createVisitor>['get']>>): readonly string[] {
   const location = headers.get('location')
-  // A path that is too long gets a plain 431 before any page is chosen.
+  // A path that is too long gets a plain 431, without a page.
   if (status === 431) return []
   return [
     ...(status >= 500 && status !== 503 ? [`status ${status}`] : []),

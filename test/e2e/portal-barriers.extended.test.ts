@@ -22,7 +22,7 @@ async function tabTo(page: Page, name: string): Promise<void> {
 
 const NAME_OF_FOCUSED = `(document.activeElement.labels?.[0] ?? document.activeElement).textContent.trim()`
 
-test('the keyboard alone adds a webhook, from logging in to its key', async () => {
+test('a webhook can be added with the keyboard alone, from the login to its key', async () => {
   await using receiver = await startWebhookReceiver()
   const name = own('shop')
   const page = await openPage({ baseURL: ofFile().internalUrl })
@@ -52,7 +52,7 @@ test('the keyboard alone adds a webhook, from logging in to its key', async () =
   expect(await page.locator('#key').textContent()).toMatch(/^[\w+/]{43}=$/)
 })
 
-test.each(LOOKS.slice(0, byForm(1, 1, LOOKS.length)))('no page has a serious barrier, %s', async (_look, options) => {
+test.each(LOOKS.slice(0, byForm(1, 1, LOOKS.length)))('no page has a serious accessibility barrier, %s', async (_look, options) => {
   await using receiver = await startWebhookReceiver()
   const id = own('1001')
   await push(ofFile().publicUrl, pushBody({ trackingIds: [id] }))
@@ -95,7 +95,7 @@ test.each(LOOKS.slice(0, byForm(1, 1, LOOKS.length)))('no page has a serious bar
 })
 
 test.each(LOOKS.slice(0, byForm(1, 1, LOOKS.length)))(
-  'no page about deliveries or the inbox has a serious barrier, %s',
+  'no page about deliveries or the inbox has a serious accessibility barrier, %s',
   async (_look, options) => {
     await using receiver = await startWebhookReceiver()
     receiver.answer(() => ({ status: 422, body: 'unknown kind' }))

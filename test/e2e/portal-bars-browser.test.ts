@@ -15,7 +15,7 @@ import { LONG, onlyLong } from '../support/runner/long-form.ts'
 import { createLastingDatabase } from '../support/store/postgres-database.ts'
 import { changeStoredRows } from '../support/store/stored-rows.ts'
 
-/** The screen of a telephone, whose browser runs no script. */
+/** The screen of a telephone. Its browser runs no scripts in these tests. */
 const WIDTH = 390
 const VISITOR = { viewport: { width: WIDTH, height: 844 }, javaScriptEnabled: false }
 
@@ -49,7 +49,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
 
   /** Expects that the page is no wider than the window. */
   async function fits(): Promise<void> {
-    // The page has another width until its style sheet is loaded.
+    // Poll, because the page has another width until its style sheet is loaded.
     await page.waitForLoadState()
     expect([page.url(), await page.evaluate('document.documentElement.scrollWidth')]).toEqual([page.url(), WIDTH])
   }
@@ -99,7 +99,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     expect((await world.push(pushBody(fields))).status).toBe(200)
   }
 
-  test('a webhook is added by URL and name; its key signs its events and is seen once', async () => {
+  test('a webhook is added by URL and name, and its key signs its events and is shown once', async () => {
     await using receiver = await startWebhookReceiver()
     const name = own('shop')
     const key = await addWebhook(name, receiver.url)
@@ -145,7 +145,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     }
   })
 
-  onlyLong(test)('a webhook is disabled, its events wait, and it gets them signed once it is enabled', async () => {
+  onlyLong(test)('events for a disabled webhook wait, and are sent with a signature once it is enabled', async () => {
     await using receiver = await startWebhookReceiver()
     const name = own('shop')
     const key = await addWebhook(name, receiver.url)
@@ -206,9 +206,9 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     expect(await shown()).toContain('TerminalArrived')
   })
 
-  test('silent pushes are shown with when it was noticed and how many entries polls found', async () => {
+  test('the page of silent pushes says when it was noticed, and how many entries polls found', async () => {
     const id = own('1001')
-    // After this many pushes, a missing push is unlikely to be chance.
+    // After ten pushes, missing pushes are unlikely to be chance.
     for (let nth = 0; nth < 10; nth++) await pushEvent({ trackingIds: [own(`200${nth}`)] })
     await pushEvent({ trackingIds: [id] })
     const sinceMs = Date.now()
@@ -224,7 +224,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     await fits()
     const text = await shown()
     expect(text).toMatch(/Pushes.*silent.*for \d+ s; 6 entries were found by polls alone\./)
-    // The relay reports silence as soon as the evidence is enough.
+    // The relay may notice the silence before it has all six entries, once the evidence is enough.
     expect(text).toMatch(
       /Noticed.*\d\d:\d\d.*, when [4-6] entries had no push\. The chance of this, if pushes were well, is less than 1 in 10,000\./,
     )
@@ -236,7 +236,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
   })
 })
 
-/** Tells for each push to the webhook, from the `from`th on, whether it is signed with this key. */
+/** Returns for each push to the webhook, from index `from` on, whether it is signed with this key. */
 function signedWith({ pushes }: WebhookReceiver, key: string, from = 0): readonly boolean[] {
   return pushes.slice(from).map(({ body, headers }) => headers['x-service-hmac-sha256'] === expectedSignature(body, key))
 }

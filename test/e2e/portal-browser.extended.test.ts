@@ -12,7 +12,7 @@ const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['
 const openPage = browserOfFile()
 const own = idsOfTest()
 
-/** A page that somebody has logged in to; it is closed after the test. */
+/** Opens a page and logs in. The page is closed after the test. */
 async function logIn(options: Parameters<typeof openPage>[0] = {}): Promise<Page> {
   const page = await openPage({ baseURL: ofFile().internalUrl, ...options })
   onTestFinished(() => page.context().close())
@@ -36,7 +36,7 @@ const heading = (page: Page) => page.getByRole('heading', { level: 1 }).textCont
 const javaScriptEnabled = !LONG
 
 describe(`with the script ${javaScriptEnabled ? 'on' : 'off'}`, () => {
-  test('a webhook is added, its key is seen once, and its events are signed with it', async () => {
+  test('a webhook is added, its key is shown once, and its events are signed with this key', async () => {
     await using receiver = await startWebhookReceiver()
     const name = own('shop')
     const page = await logIn({ javaScriptEnabled })
@@ -69,7 +69,7 @@ describe(`with the script ${javaScriptEnabled ? 'on' : 'off'}`, () => {
     await expect.poll(() => receiver.pushes.length).toBe(1)
   })
 
-  test('a parcel is found by its identifier, with where each entry came from', async () => {
+  test('a parcel is found by its identifier, and shows where each entry came from', async () => {
     const id = own('1001')
     await push(ofFile().publicUrl, pushBody({ trackingIds: [id], location: 'Kiruna' }))
     const page = await logIn({ javaScriptEnabled })
@@ -123,7 +123,7 @@ describe(`with the script ${javaScriptEnabled ? 'on' : 'off'}`, () => {
     expect(await page.getByRole('button', { name: 'Stop watching' }).isVisible()).toBe(true)
   })
 
-  test('the evidence of the carrier is read, a setting is found, and who changed what', async () => {
+  test('the portal shows the calls to the carrier, a setting, and who changed what', async () => {
     const page = await logIn({ javaScriptEnabled })
     await addWebhook(page, own('shop'), 'http://127.0.0.1:9/hook')
     await goTo(page, 'Carrier')
@@ -136,7 +136,7 @@ describe(`with the script ${javaScriptEnabled ? 'on' : 'off'}`, () => {
     expect(await page.getByText('upstream.baseUrl').count()).toBe(0)
   })
 
-  test('a test is sent, and its answer is shown', async () => {
+  test('a test push is sent, and its answer is shown', async () => {
     await using receiver = await startWebhookReceiver()
     receiver.answer(() => ({ status: 503, body: '<b>closed</b>' }))
     const page = await logIn({ javaScriptEnabled })

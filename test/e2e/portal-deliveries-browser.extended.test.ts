@@ -27,7 +27,7 @@ const pushEvent = (id: string) => push(ofFile().publicUrl, pushBody({ trackingId
 const goTo = (page: Page, name: string) => page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name, exact: true }).click()
 const heading = (page: Page) => page.getByRole('heading', { level: 1 }).textContent()
 
-/** Shows the deliveries of a webhook, and reloads until the text is there. */
+/** Opens the deliveries of a webhook, and reloads until the page shows the text. */
 async function showDeliveries(page: Page, webhook: string, text: string): Promise<void> {
   await goTo(page, 'Deliveries')
   await page.getByLabel('Webhook', { exact: true }).selectOption(webhook)
@@ -69,7 +69,7 @@ describe(`with the script ${javaScriptEnabled ? 'on' : 'off'}`, () => {
     await expect.poll(() => receiver.pushes.length).toBe(before + 1)
   })
 
-  test('a replay is counted first, and replays once though its page is loaded again', async () => {
+  test('a replay is counted first, and is made only once even if its page is loaded again', async () => {
     await using receiver = await startWebhookReceiver()
     const name = own('shop')
     await addWebhook(name, receiver.url)

@@ -47,7 +47,7 @@ test.each([
   ['from=2026-03-02T10:00&to=2026-03-01T10:00', 'to must be later than from.'],
   ['parcel=NOBODYKNOWS1', 'No parcel has this identifier.'],
   ['parcel=%3Cb%3E', 'identifier'],
-])('a mistake in a filter is explained beside it: %s', async (query, said) => {
+])('a mistake in a filter is explained next to the filter: %s', async (query, said) => {
   const answer = await (await loggedIn()).get(`/deliveries?${query}`)
   expect([answer.status, answer.text.includes(said), answer.text.includes('Show all deliveries')]).toEqual([400, true, true])
 })
@@ -96,7 +96,7 @@ test('a form that sends a delivery again is refused when it is submitted twice',
   expect(receiver.pushes).toHaveLength(2)
 })
 
-test.each(['itself', 'another webhook'])('a replay to %s that is sent twice replays once', async (target) => {
+test.each(['itself', 'another webhook'])('a replay to %s that is submitted twice is made once', async (target) => {
   await using receiver = await startWebhookReceiver()
   await using elsewhere = await startWebhookReceiver()
   const of = await addWebhook(own('source'), receiver.url)
@@ -115,7 +115,7 @@ test.each(['itself', 'another webhook'])('a replay to %s that is sent twice repl
   expect(isOther ? [receiver.pushes.length, elsewhere.pushes.length] : [receiver.pushes.length, 0]).toEqual(isOther ? [2, 2] : [4, 0])
 })
 
-test('a replay without a webhook or with a wrong time is refused beside its form', async () => {
+test('a replay without a webhook or with a wrong time is refused next to its form', async () => {
   await using receiver = await startWebhookReceiver()
   const of = await addWebhook(own('hook'), receiver.url)
   const visitor = await loggedIn()
@@ -125,7 +125,7 @@ test('a replay without a webhook or with a wrong time is refused beside its form
   }
 })
 
-test('a waiting delivery is skipped, and is given up then', async () => {
+test('a waiting delivery can be skipped, and its page then says so', async () => {
   await using receiver = await startWebhookReceiver()
   receiver.answer(() => 503)
   const id = await addWebhook(own('broken'), receiver.url)

@@ -9,12 +9,12 @@ const ofFile = relayOfFile('http://127.0.0.1:9')
 
 const loggedIn = () => loggedInAt(ofFile().internalUrl)
 
-/** Returns the id of the only push of a list. */
+/** Returns the id of the first push of a list. */
 function idIn(list: object): string {
   return /"id":"(\d+)"/.exec(JSON.stringify(list))?.[1] ?? expect.fail('no push')
 }
 
-/** Pushes an event whose time is wrong; returns its id. */
+/** Pushes an event whose time is wrong, and returns the id of the push. */
 async function pushWrong(trackingId: string): Promise<string> {
   expect((await push(ofFile().publicUrl, pushBody({ trackingIds: [trackingId], eventTime: 'soon' }))).status).toBe(200)
   const { body } = await (await operatorOf(ofFile()))('GET', `/relay/inbox?state=quarantined&parcel=${trackingId}`)
@@ -39,7 +39,7 @@ test('a push in quarantine is found by parcel and reason, with the wrong bytes s
   expect(page).toMatch(/The place is <code>eventTime<\/code>, bytes \d+ to \d+\./)
 })
 
-test('pushes are listed by when they came, on the page and in the API', async () => {
+test('pushes can be listed by the time they came, on the page and in the API', async () => {
   const operator = await operatorOf(ofFile())
   const id = await pushWrong('70000011')
   const { body } = await operator('GET', `/relay/inbox/${id}`)

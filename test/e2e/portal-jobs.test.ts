@@ -9,7 +9,7 @@ const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['
 
 const loggedIn = (login?: typeof ADMIN) => loggedInAt(ofFile().internalUrl, login)
 
-test('jobs are shown with how far they are, and one of them is stopped', async () => {
+test('jobs are shown with their progress, and can be stopped', async () => {
   const { databasePath } = ofFile()
   const operator = await operatorOf(ofFile())
   const visitor = await loggedIn()
@@ -24,7 +24,7 @@ test('jobs are shown with how far they are, and one of them is stopped', async (
   expect((await visitor.get('/jobs')).text).not.toContain('Stop job')
 })
 
-test('jobs are for admins', async () => {
+test('only admins see jobs', async () => {
   const visitor = await loggedIn(SHOP)
   expect((await visitor.get('/jobs')).status).toBe(403)
   expect((await visitor.post('/jobs/1/cancel')).status).toBe(403)

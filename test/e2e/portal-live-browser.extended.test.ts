@@ -12,7 +12,7 @@ const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['
 const openPage = browserOfFile()
 const own = idsOfTest()
 
-/** Opens a page and logs in. Also returns the paths that the page asked for since then. */
+/** Opens a page and logs in. Also returns the paths that the page requests afterwards. */
 async function logIn() {
   const page = await openPage({ baseURL: ofFile().internalUrl })
   onTestFinished(() => page.context().close())
@@ -41,7 +41,7 @@ async function hide(page: Page, isHidden: boolean): Promise<void> {
   await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
 }
 
-test('a parcel’s page shows a new entry by itself, and requests nothing but itself', async () => {
+test('a parcel’s page shows a new entry by itself, and reloads only its own path', async () => {
   const id = own('1001')
   await push(ofFile().publicUrl, pushBody({ trackingIds: [id] }))
   const { page, asked } = await logIn()
@@ -58,7 +58,7 @@ test('a parcel’s page shows a new entry by itself, and requests nothing but it
   expect(asked.slice(before)).toEqual([`/parcels/${id}`])
 })
 
-test('trouble appears by itself in the title, the lead and the links, and the focus stays', async () => {
+test('a problem appears by itself in the title, the lead and the links, and the focus stays', async () => {
   const operator = await operatorOf(ofFile())
   const id = await addWebhook()
   const { page } = await logIn()

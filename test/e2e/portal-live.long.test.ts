@@ -37,7 +37,7 @@ test('a disabled webhook or a push in quarantine changes every page of every rea
   await expect.poll(() => pages.map((page) => page.changes())).toEqual([2, 2, 2])
 })
 
-test('nobody who is not logged in gets a stream', async () => {
+test('only a person who is logged in gets a stream', async () => {
   const { answer } = await follow(ofFile().internalUrl, '/', { headers: {} })
   expect([answer.status, answer.headers.get('set-cookie')]).toEqual([401, null])
 })
@@ -66,7 +66,7 @@ test('a stream ends within a second of the reload that removes its app or the po
   }
 })
 
-test('the stream of a person whom a proxy names ends when a reload removes them from the admins', async () => {
+test('the stream of a person named by a proxy ends when a reload removes them from the admins', async () => {
   const listen = { internal: { host: '127.0.0.1', port: 0, trustProxy: ['127.0.0.1'] } }
   const { internalUrl, reloadWith } = await start({ listen, portal: { trustedHeader: 'X-Forwarded-User', admins: ['anna'] } })
   const { answer, ended } = await follow(internalUrl, '/', { headers: { 'x-forwarded-user': 'anna' } })
@@ -75,7 +75,7 @@ test('the stream of a person whom a proxy names ends when a reload removes them 
   await ended
 })
 
-test('a stream ends when the relay stops, which waits for no reader', async () => {
+test('a stream ends when the relay stops, and the stop does not wait for readers', async () => {
   const { internalUrl, stop } = await start()
   const { ended } = await follow(internalUrl, '/')
   const begun = performance.now()

@@ -4,7 +4,7 @@ import { answerBody } from '../support/history/builders.ts'
 import { loggedInAt } from '../support/portal/portal-visitor.ts'
 import { endpointOfTest, operatorOf } from '../support/relay/manage.ts'
 
-test('the portal says what a webhook never received, counts it and sends it once', async () => {
+test('the portal lists and counts the events that a webhook never received, and sends them once', async () => {
   const world = await startWorld()
   onTestFinished(() => world.stop())
   const id = await endpointOfTest(world, { name: 'shop', url: 'http://shop.internal/', enabled: false })

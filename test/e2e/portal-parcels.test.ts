@@ -105,7 +105,7 @@ test('the form takes files of parcels: CSV with a column, NDJSON, and UTF-16 fro
   expect(typed.text).toContain('1 parcel is watched, 1 new.')
 })
 
-test('the answer explains a mistake in a file of parcels, with its line', async () => {
+test('the page explains a mistake in a file of parcels, with the number of its line', async () => {
   const { text } = await watchFile('trackingNumber,name\n82000013,a\n<b>no number,b\n', '"><b>.csv')
   expect(text).toContain('1 parcel is watched, 1 new.')
   expect(text).toMatch(/Line 3: .*&lt;b&gt;no number,b/)
@@ -132,7 +132,7 @@ test('a file posted from another site, or to a page that takes no file, is refus
   expect((await visitor.get('/parcels/82000015')).status).toBe(404)
 })
 
-test('the form takes a list of parcels, and names each line that is no identifier', async () => {
+test('the form takes a list of parcels, and names each line that is not an identifier', async () => {
   const answer = await visitor.post('/parcels', { identifiers: 'PP100000007SE\r\n\r\n  82000007 \r\nno <b>number\r\n' })
   expect(answer.text).toContain('2 parcels are watched, 2 new.')
   expect(answer.text).toMatch(/Line 4: .*no &lt;b&gt;number/)

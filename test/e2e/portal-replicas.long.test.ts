@@ -17,7 +17,7 @@ async function start() {
   return { one, other, atOne, atOther, reader: { headers: { cookie: cookiesIn(atOne.jar) } } }
 }
 
-test('on PostgreSQL a session of one replica is valid at the other, which shows its changes', async () => {
+test('on PostgreSQL, a session is valid at both replicas, and each shows the other’s changes', async () => {
   const { one, other, atOne, atOther, reader } = await start()
   const added = await atOther.post('/webhooks/new', { url: 'http://127.0.0.1:9/hook', name: 'till' })
   expect(added.status).toBe(201)

@@ -11,7 +11,7 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
 const TRIES = 20
-/** This only detects a start that does far too much; the measured times are printed. */
+/** This limit only detects a start that does far too much. The measured times are printed. */
 const RATIO_MAX = 6
 
 /** Does the least that every relay must do: load these libraries, open a store and listen. */

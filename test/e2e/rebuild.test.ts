@@ -13,7 +13,7 @@ import { changeStoredRows } from '../support/store/stored-rows.ts'
 
 const AT = '2026-03-01T09:00:00.000Z'
 
-/** Starts a relay with two parcels; an entry of the first has lost its text. */
+/** Starts a relay with two parcels. An entry of the first parcel has lost its text. */
 async function start() {
   const receiver = await startWebhookReceiver()
   const world = await startWorld({ delivery: { allowNetworks: ['127.0.0.0/8'] }, retention: { history: '3650d', held: '3650d' } })

@@ -64,7 +64,7 @@ test('7.3: a parcel’s events arrive in order of sequence, each naming the one 
   expect(tries.filter((_, nth) => nth % 2 === 0)).toEqual(tries.filter((_, nth) => nth % 2 === 1))
 })
 
-test('7.3: an endpoint that hangs holds back no other', async () => {
+test('7.3: an endpoint that hangs does not hold back other endpoints', async () => {
   const healthy = await receiverOfTest()
   const relay = await withEndpoints([
     { name: 'blackhole', url: 'http://127.0.0.1:9/nobody' },
@@ -82,7 +82,7 @@ test('I12: a push repeated many times is one event to an endpoint', async () => 
   await vi.waitFor(() => expect(receiver.pushes).toHaveLength(2))
 })
 
-onlyLong(test)('7.4: an endpoint that is down loses nothing, over its schedule and a restart', async () => {
+onlyLong(test)('7.4: an endpoint that is down loses nothing, even after its schedule and a restart', async () => {
   const receiver = await receiverOfTest()
   receiver.answer(() => 500)
   const folder = temporaryFolder()
@@ -111,7 +111,7 @@ test('7.4: a 410 disables an endpoint, and later events wait', async () => {
   await vi.waitFor(() => expect(relay.lines.some(({ message }) => message.includes('answered 410'))).toBe(true))
   await push(relay.publicUrl, at(2))
   await push(relay.publicUrl, at(3, { trackingIds: ['7777'] }))
-  // A disabled endpoint must get no further events. `stop` waits for running attempts, so any would be counted.
+  // A disabled endpoint must get no further events. `stop` waits for running attempts, so they would be counted.
   await vi.waitFor(() => expect(other.pushes).toHaveLength(3))
   await relay.stop()
   expect(receiver.pushes).toHaveLength(1)
@@ -131,12 +131,12 @@ test('filters and backfill decide what an endpoint gets', async () => {
   expect(SHARED_KEY).not.toBe(KEY)
 })
 
-test('O6: an endpoint with a rate gets no more events than that', async () => {
+test('O6: an endpoint with a rate gets no more events per second than its rate', async () => {
   const receiver = await receiverOfTest()
   const relay = await withEndpoints([{ name: 'shop', url: receiver.url, rate: 10 }])
   const startedMs = performance.now()
   await Promise.all(Array.from({ length: 20 }, (_, parcel) => push(relay.publicUrl, at(1, { trackingIds: [String(6000 + parcel)] }))))
   await vi.waitFor(() => expect(receiver.pushes).toHaveLength(20))
-  // Ten are sent at once, and the other ten within the next second.
+  // Ten events are sent at once, and the other ten within the next second.
   expect(performance.now() - startedMs).toBeGreaterThan(500)
 })

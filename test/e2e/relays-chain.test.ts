@@ -48,7 +48,7 @@ test('7.5: a relay whose carrier is a relay serves the same bytes in every langu
   await sandbox.order('webhooks', { urls: [`${near.publicUrl}/webhooks/status`] })
   await sandbox.order('advance', { seconds: MID_LIFE_SECONDS })
   const numbers = (await sandbox.world()).parcels.map(({ trackingNumber }) => trackingNumber)
-  // Apps of both relays ask for every parcel in mid-life. The far relay finds later events by its own polls of the near one.
+  // Apps of both relays ask for every parcel in mid-life. The far relay finds later events by its own polls of the near relay.
   for (const asker of [a, b]) await Promise.all(numbers.map((number) => textOf(asker, number, 'all', 'en')))
   await sandbox.order('finish')
   const { parcels, tally } = await sandbox.world()

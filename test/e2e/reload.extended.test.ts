@@ -14,7 +14,7 @@ const SOON = { timeout: 10_000, interval: 20 }
 
 const BASE = { delivery: { allowNetworks: ['127.0.0.0/8'] }, log: { level: 'info' } }
 
-/** Starts a relay in this process; the test passes it the new config. */
+/** Starts a relay in this process. The test passes a new config to it. */
 const startHere = (sections: Sections = {}) => relayOfTest({ ...BASE, ...sections })
 
 /** Starts a relay process, which reads its config again on SIGHUP. */
@@ -43,7 +43,7 @@ async function statusOfKey(publicUrl: string, key: string): Promise<number> {
   return (await push(publicUrl, body, { 'x-service-hmac-sha256': signBody(body, key) })).status
 }
 
-test('I10: both configured keys are valid, and a removed key is refused within a second', async () => {
+test('I10: each configured key is valid, and a removed key is refused within a second', async () => {
   const { publicUrl, reloadWith } = await startHere({ webhook: { sharedKeys: [SHARED_KEY, OTHER_KEY] } })
   expect([await statusOfKey(publicUrl, SHARED_KEY), await statusOfKey(publicUrl, OTHER_KEY)]).toEqual([200, 200])
   await reloadWith({ webhook: { sharedKeys: [OTHER_KEY] } })
@@ -59,7 +59,7 @@ test('R3: an app that leaves the config is refused within a second, even with it
   await vi.waitFor(async () => expect((await ask(internalUrl, token, '/v1/status/1001/all')).status).toBe(401), SOON)
 })
 
-test('a reload changes the endpoints of the config, and not the managed ones', async () => {
+test('a reload changes the endpoints of the config, and not the managed endpoints', async () => {
   const receiver = await receiverOfTest()
   const relay = await startHere({ endpoints: [{ name: 'old', url: 'http://127.0.0.1:9/', sharedKey: OTHER_KEY }] })
   const operate = await operatorOf(relay)

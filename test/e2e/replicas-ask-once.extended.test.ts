@@ -43,7 +43,7 @@ beforeAll(async () => {
   relays = [await open(carrier.url, sections), await open(carrier.url, sections)]
 })
 
-/** Makes each number belong to another parcel. */
+/** Returns an answer in which each number belongs to a different parcel. */
 const bodyOf = (url: string) => goodBody.replace('370000000000000001', /AB(\d+)SE/.exec(url)?.[1] ?? '')
 
 const callsAbout = (number: string) => asked.urls.filter((url) => url.includes(number))

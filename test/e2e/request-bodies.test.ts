@@ -3,7 +3,7 @@ import { fetchDocumented } from '../support/portal/api-document.ts'
 import { ADMIN, logIn } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 
-test('an unusable body is refused with a reason that quotes nothing of it', async () => {
+test('an unusable body is refused with a reason that quotes no part of the body', async () => {
   const relay = await relayOfTest()
   const token = await logIn(relay.internalUrl, ADMIN)
   const send = async (body: string | undefined, type = 'application/json') => {

@@ -64,7 +64,7 @@ test('a restore killed before any of its steps loses nothing, and the same comma
       found.refused += 1
       await expect(sqlite.openWriteStore(store(folder)), place).rejects.toThrow('was interrupted')
     } else {
-      // Either nothing has been replaced yet, or everything has.
+      // Either no file has been replaced yet, or all files have.
       await (await sqlite.openWriteStore(store(folder))).close()
       expect([place, await storedNumber(store(folder), 'select count(*) from inbox')]).toEqual([
         place,

@@ -73,7 +73,7 @@ test('a restore brings back the state of the backup, and polls fill the gap', as
     },
   })
   const folder = temporaryFolder()
-  // So rarely that only the restore can be the reason for a poll.
+  // Polls are so rare that only the restore can be the reason for one.
   const cadence = { Created: '9h', Ingested: '9h', DeliveryStarted: '9h', default: '9h', whenPushIsHealthy: 'x1' }
   const sections = {
     ...inSeconds,
@@ -188,7 +188,7 @@ test('a lost store needs --last, and numbers continue after it', async () => {
   expect((await push(relay.publicUrl, pushBody({ trackingIds: ['1003'] }))).status).toBe(200)
 })
 
-/** Moves the tombstones before the restore. */
+/** Places where the tombstones are before the restore, and the options that the restore needs then. */
 const TOMBSTONES: readonly (readonly [where: string, move: (folder: string) => readonly string[]])[] = [
   ['beside the store', () => []],
   [
@@ -208,7 +208,7 @@ const TOMBSTONES: readonly (readonly [where: string, move: (folder: string) => r
   ],
 ]
 
-test.each(TOMBSTONES)('a restore erases what was erased after the backup: tombstones %s', async (_where, move) => {
+test.each(TOMBSTONES)('a restore repeats the erasures made after the backup: tombstones %s', async (_where, move) => {
   const folder = temporaryFolder()
   const relay = await start(folder)
   for (const id of ['GONE0001', 'KEPT0001']) await push(relay.publicUrl, pushBody({ trackingIds: [id], texts: { en: `of ${id}` } }))
@@ -240,14 +240,14 @@ test('a restore that was interrupted between its renames is finished by the next
   expect(await restore(folder, backup, '--yes')).toMatchObject({ code: 0 })
   const [aside = ''] = asidesIn(folder)
   const path = store(folder)
-  // As after a kill between the renames of the old store and the new one.
+  // Make the state after a kill between the renames of the old store and of the new store.
   renameSync(path, `${path}.restored`)
   writeFileSync(`${path}.restoring`, `${aside.slice('relay.db.'.length)}\n`)
   await expect(sqlite.openWriteStore(path)).rejects.toThrow('run the same "parcel-relay restore" again')
   const finished = await restore(folder, backup)
   expect([finished.code, finished.stdout]).toEqual([0, expect.stringContaining('A restore that was interrupted is finished')])
   expect([existsSync(`${path}.restoring`), existsSync(`${path}.restored`), asidesIn(folder)]).toEqual([false, false, [aside]])
-  // As after a kill before the first rename.
+  // Make the state after a kill before the first rename.
   renameSync(path, `${path}.restored`)
   copyFileSync(join(folder, aside), path)
   rmSync(join(folder, aside))
@@ -280,7 +280,7 @@ test('a file that is no backup, or a damaged one, is refused and changes nothing
   expect(readdirSync(folder).filter((name) => /restor/.test(name))).toEqual([])
 })
 
-test('keys are proved first, and endpoints with another key now are named', async () => {
+test('a restore first checks the keys, and names endpoints that now have another key', async () => {
   const folder = temporaryFolder()
   const relay = await start(folder)
   const shop = await relay.operator('POST', '/relay/endpoints', { name: 'shop', url: 'http://10.0.0.1/', enabled: false })
@@ -294,7 +294,7 @@ test('keys are proved first, and endpoints with another key now are named', asyn
   const lost = await restore(folder, backup, '--yes')
   expect([lost.code, lost.stderr]).toEqual([1, expect.stringContaining('the keys of these endpoints in the backup cannot be opened: shop')])
   writeFileSync(key, kept)
-  // Meanwhile the store has got another key file.
+  // The store now has another key file than the backup.
   writeFileSync(`${store(folder)}.key`, other)
   const done = await restore(folder, backup, '--yes')
   expect([done.code, done.stderr]).toEqual([0, expect.any(String)])
@@ -331,7 +331,7 @@ test('a backup without its at-rest key is restored without keys, once an operato
   expect(await refused()).toContain('add --without-keys')
   expect(await refused('--without-keys')).toContain('--without-keys --forget-erasures')
   expect(asidesIn(folder)).toEqual([])
-  // On a new machine all that is missing is asked for at once.
+  // On a new machine, the restore asks for all missing options at once.
   const elsewhere = temporaryFolder()
   writeConfig(elsewhere, NO_CARRIER)
   const lacking = await restore(elsewhere, backup)

@@ -5,7 +5,7 @@ import { operatorOf } from '../support/relay/manage.ts'
 import { ADMIN, push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 
-/** Starts an endpoint that refuses everything, with retries far too late for a test. */
+/** Starts an endpoint that refuses everything, with retries that come long after the end of a test. */
 async function start() {
   const receiver = await receiverOfTest()
   receiver.answer(() => 500)
@@ -61,7 +61,7 @@ test('one delivery is retried at once while others wait, or the answer says why 
     expect(await operate('POST', unknown)).toMatchObject({ status: 404 })
 })
 
-test('a failing endpoint shows when it is tried next, and a disabled one does not', async () => {
+test('a failing endpoint shows when it is tried next, and a disabled endpoint does not', async () => {
   const { operate, path, receiver, listed, pushParcels } = await start()
   const view = async () => (await operate('GET', path)).body
   expect(await view()).toMatchObject({ state: 'active', nextProbeAt: null })

@@ -12,7 +12,7 @@ const PARCELS = byForm(20, 40)
 const FLAGS = ['--parcels', String(PARCELS), '--seed', '3', '--hard', '0.4', '--loss', '0.3', '--duplicates', '0.1', '--reorder', '40']
 const LANGUAGES = ['en', 'sv'] as const
 
-/** Expects that the test compared every kind of answer in the contract. */
+/** Expects that the test has compared every kind of answer in the contract. */
 function expectLookedAt(report: ContractReport): void {
   expect(report.parcels).toBe(PARCELS)
   expect(report.entries).toBeGreaterThan(12 * PARCELS)
@@ -36,7 +36,7 @@ test('a client that knows only the specification cannot tell the relay from the 
   const { parcels } = await sandbox.world()
   expect((await sandbox.stats()).pushes.lost).toBeGreaterThan(PARCELS)
 
-  // Wait until pushes and polls have brought what they can. Then ask for each parcel by its tracking number, which joins it with what pushes reported.
+  // Wait until pushes and polls have brought what they can. Then ask for each tracking number, which joins its parcel with the one that pushes reported.
   await untilCaughtUp(
     asker,
     parcels.filter((parcel) => knownByPush(parcel) !== null),

@@ -16,7 +16,7 @@ function configIn(folder: string, shutdownTimeout = '10s'): string {
   return writeConfig(folder, NO_CARRIER, { log: { level: 'info' }, shutdownTimeout })
 }
 
-/** Tells whether it accepts connections, whatever it answers. */
+/** Tells whether a relay accepts connections at this URL, whatever it answers. */
 async function takesConnections(url: string): Promise<boolean> {
   return await fetch(url, { headers: { connection: 'close' } }).then(
     () => true,
@@ -24,7 +24,7 @@ async function takesConnections(url: string): Promise<boolean> {
   )
 }
 
-test('X1: on SIGTERM every begun push is answered, none is lost, and the exit code is 0', async () => {
+test('X1: on SIGTERM every push that has begun is answered, none is lost, and the exit code is 0', async () => {
   const folder = temporaryFolder()
   const pushes = distinctPushes(10)
   const acknowledged: string[] = []
@@ -34,14 +34,14 @@ test('X1: on SIGTERM every begun push is answered, none is lost, and the exit co
     await load.untilAnswered(answeredBefore)
     const signalledAtMs = performance.now()
     expect(load.inFlight()).toBeGreaterThan(0)
-    // Wait until the begun request has left this process.
+    // Wait until the newest request has left this process.
     await nextTurn()
     expect(await relay.stop()).toEqual({ code: 0, signal: null })
     expect(performance.now() - signalledAtMs).toBeLessThan(3 * 10_000)
 
     const answers = await load.stop()
     expect(answers.filter(({ begunAtMs, status }) => begunAtMs < signalledAtMs && status !== 200)).toEqual([])
-    // Every sender went on until no connection was accepted. Each push was either answered 200 or not accepted at all.
+    // Every sender went on until the relay accepted no connection. Each push was either answered 200 or not accepted at all.
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, null]))
     acknowledged.push(...answers.filter(({ status }) => status === 200).map(({ body }) => body))
   }
@@ -78,7 +78,7 @@ onlyLong(test)('X1: requests that outlast shutdownTimeout are cut off, and the e
   expect(slow.socket.destroyed || slow.socket.readableEnded).toBe(true)
 })
 
-onlyLong(test)('X2: a signal a second after the first ends a stop that takes long', async () => {
+onlyLong(test)('X2: a second signal, after at least a second, ends a slow stop at once', async () => {
   await using relay = await runRelay(configIn(temporaryFolder(), '5m'))
   await startSlowPush(relay.publicUrl, distinctPushes(1).next())
   const stopping = relay.logged(STOPPING)

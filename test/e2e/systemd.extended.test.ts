@@ -16,7 +16,7 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 import { testWith } from '../support/runner/test-with.ts'
 import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
-// These tests check config/systemd on a machine that systemd need not have started.
+// These tests check config/systemd, even on a machine that does not run systemd.
 
 afterAll(closeOpened)
 
@@ -25,7 +25,7 @@ const unit = readFileSync(UNIT, 'utf8')
 const all = (key: string) => [...unit.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value = '']) => value)
 const only = (key: string) => all(key).join('\n')
 
-test('the unit starts the relay as it is measured, restarts it always, and waits for its stop', () => {
+test('the unit starts Node as the measurements do, always restarts it, and waits for its stop', () => {
   const [node, ...words] = only('ExecStart').split(' ')
   expect([node, words.slice(0, 1 + LAUNCH.flags.length)]).toEqual(['/usr/bin/node', ['--enable-source-maps', ...LAUNCH.flags]])
   for (const [name, value] of Object.entries(LAUNCH.env)) expect(only('Environment').split(' ')).toContain(`${name}=${value}`)
@@ -45,9 +45,9 @@ test('the unit loads exactly the secrets that the config for systemd names', () 
   )
 })
 
-testWith('systemd-analyze')('systemd finds no fault in the unit, and rates its exposure at most 1.5', () => {
+testWith('systemd-analyze')('systemd-analyze finds no fault in the unit, and rates its exposure at most 1.5', () => {
   const file = join(temporaryFolder(), 'parcel-relay.service')
-  // The check wants the program to exist.
+  // The check requires that the program exists.
   writeFileSync(file, unit.replace('/usr/bin/node', process.execPath))
   expect(execFileSync('systemd-analyze', ['verify', file], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })).toBe('')
   execFileSync('systemd-analyze', ['security', '--offline=true', '--threshold=15', file], { stdio: 'ignore' })
@@ -70,7 +70,7 @@ words=()
 for word in "$@"; do case $word in /etc/* | /opt/* | /usr/local/* | /var/*) word=${root}$word ;; esac; words+=("$word"); done
 exec "\${words[@]}"`
 
-testWith('bash')('the steps for systemd install the package, and what the unit starts is ready and reloads', async () => {
+testWith('bash')('the steps for systemd install the package, and the unit’s command becomes ready and reloads', async () => {
   const carrier = await openCarrier()
   const { folder, root, double, path } = checkoutOfTest()
   for (const name of ['etc/systemd/system', 'usr/local/bin', 'var/lib/parcel-relay', 'opt'])

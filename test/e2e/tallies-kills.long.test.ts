@@ -8,7 +8,7 @@ import { storedNumber } from '../support/store/stored-rows.ts'
 
 const SUM = "select coalesce(sum(json_extract(counts, '$.recorded')), 0) from tally where span = 'day' and kind = 'pushes'"
 const LOT = 5
-/** Counts are saved every ten seconds; the rest allows for a slow machine. */
+/** Counts are saved every ten seconds. The additional time allows for a slow machine. */
 const FLUSHED_WITHIN_MS = 13_000
 
 test('kills between two saves lose at most ten seconds of counts, and count nothing twice', async () => {

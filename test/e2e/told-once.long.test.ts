@@ -37,7 +37,7 @@ async function start(sections: Sections, carrierUrl = NO_CARRIER, folder = tempo
   return { ...relay, operate: await operatorOf(relay) }
 }
 
-/** Starts a carrier that refuses every login while `refuses` is true, and knows no parcel. */
+/** Starts a carrier that knows no parcel, and refuses every login while `refuses` is true. */
 async function startCarrier() {
   const state = { refuses: true }
   const carrier = createServer((request, response) => {
@@ -117,7 +117,7 @@ async function startProcess(sections: Sections) {
   return { ...relay, path, reload, writeSections: (changed: Sections) => void writeConfig(folder, NO_CARRIER, changed) }
 }
 
-test('operators get an event of what a reload changed and what needs a restart; it is audited', async () => {
+test('a reload is audited, and its event says what it changed and what needs a restart', async () => {
   const shop = { name: 'shop', url: NO_CARRIER, sharedKey: 'the-key-of-the-shop', enabled: false }
   const relay = await startProcess({ endpoints: [shop, { ...shop, name: 'old' }] })
   relay.reload(() =>
@@ -156,7 +156,7 @@ test('operators get one event per listener whose certificate expires within 14 d
   await vi.waitFor(async () => expect(await eventsOf(relay)).toMatchObject([{ event: 'certificate_expiring', listener: 'public' }]), SOON)
 })
 
-test('two replicas report refused credentials once, and not again when one takes over', async () => {
+test('two replicas report refused credentials once, and not again when one replica takes over', async () => {
   const carrier = await startCarrier()
   const sections = { ...(await onPostgres()), upstream: { ratePerSecond: 50 } }
   const one = await start(sections, carrier.url)
@@ -173,7 +173,7 @@ test('two replicas report refused credentials once, and not again when one takes
 
 const KILLS = byForm(4, 40)
 
-test(`${KILLS} kills around a 410 neither lose nor repeat the event that an endpoint is disabled`, async () => {
+test(`${KILLS} kills around a 410 neither lose nor repeat the event of a disabled endpoint`, async () => {
   const shop = await receiverOfTest()
   shop.answer(() => 410)
   const config = writeConfig(temporaryFolder(), NO_CARRIER, { ...DELIVERY, endpoints: [] })

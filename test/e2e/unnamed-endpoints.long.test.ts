@@ -6,7 +6,7 @@ import { push, type Sections } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
-/** Everything but a hang ends sooner. */
+/** Longer than any step takes unless it hangs. */
 const LATE = { timeout: 60_000, interval: 50 }
 
 async function start(folder: string, sections: Sections) {
@@ -28,7 +28,7 @@ async function startNamed() {
   return { folder, receiver, named, first: await start(folder, named) }
 }
 
-test('7.4: an endpoint missing from the config after a restart is paused; it resumes with its id', async () => {
+test('7.4: an endpoint that a new config omits is paused, and resumes with the same id', async () => {
   const { folder, receiver, named, first } = await startNamed()
   const [endpoint] = await first.endpoints()
   await first.stop()

@@ -50,7 +50,7 @@ async function openOwn() {
   return own
 }
 
-/** The relay of the tests that look only at their own parcels. */
+/** One relay for all tests that look only at their own parcels. */
 let shared: Awaited<ReturnType<typeof open>>
 beforeAll(async () => {
   shared = await open()
@@ -63,7 +63,7 @@ test('an unwatched parcel keeps its history, and is watched again when an app as
   world.carrier.says.set(number, () => answerBody({ trackingIds: ['81000001'] }))
   expect((await call('PUT', `/${number}/watch`)).status).toBe(201)
   const history = await world.all(number)
-  // This answer comes from the cache, without asking the store.
+  // This second answer comes from the cache, and not from the store.
   await world.all(number)
   expect(await json('DELETE', `/${number}/watch`)).toEqual({ identifier: number, stopped: 'unwatched' })
   expect(await listed('stopped=unwatched')).toEqual([number, '81000001'])
@@ -191,7 +191,7 @@ test('a list watches the parcels of its good lines, and names bad lines by numbe
 })
 
 test.each([
-  ['a column named so', 'Order;Tracking number;Note\nA1;CSV00001;"x;y"\nA2;"csv00002";\n', ['CSV00001', 'CSV00002']],
+  ['a column named "Tracking number"', 'Order;Tracking number;Note\nA1;CSV00001;"x;y"\nA2;"csv00002";\n', ['CSV00001', 'CSV00002']],
   ['one column and no header', '\ufeffCSV00011\nCSV00012', ['CSV00011', 'CSV00012']],
 ])('CSV with %s is accepted as a list', async (_name, csv, expected) => {
   const { json, listed } = shared
@@ -199,7 +199,7 @@ test.each([
   expect(await listed(`query=${expected[0]?.slice(0, 7) ?? ''}`)).toEqual(expected)
 })
 
-test('CSV without a known header is a 400 that names the columns, and one of them can be chosen', async () => {
+test('CSV without a known header is a 400 that names the columns, and a column can be chosen', async () => {
   const { call, json, listed } = shared
   const csv = 'Order;Kolli-ID\n1001;HDR 000 01\n1002;HDR00002'
   const refused = await call('POST', '/watch', csv, 'text/csv')
@@ -212,7 +212,7 @@ test('CSV without a known header is a 400 that names the columns, and one of the
   expect(await listed('query=HDR')).toEqual(['HDR00001', 'HDR00002'])
 })
 
-test('with atomic=true one bad line watches nothing, and without a bad one all are watched', async () => {
+test('with atomic=true, one bad line prevents all watches, and a list without one is watched', async () => {
   const { call, json, listed } = shared
   const bad = await call('POST', '/watch?atomic=true', 'ATOM0001\n??\n', 'text/csv')
   expect([bad.status, await bad.json()]).toEqual([
@@ -230,7 +230,7 @@ test('the first thousand of many bad lines are listed, and all are counted', asy
   expect([failed, errors.length]).toEqual([1500, 1000])
 })
 
-test('a list of another type, by nobody or by an app without the right is refused', async () => {
+test('a list of an unknown type, without a login, or by an app without the right is refused', async () => {
   const { call, ...world } = shared
   expect((await call('POST', '/watch', 'ABCD', 'text/plain')).status).toBe(400)
   const url = `${world.internalUrl}/relay/parcels/watch`
@@ -239,7 +239,7 @@ test('a list of another type, by nobody or by an app without the right is refuse
   expect((await fetch(url, { method: 'POST', body: 'ABCD', headers })).status).toBe(403)
 })
 
-onlyLong(test)('a list is watched while pushes go on being taken, and more than 100,000 lines are too many', async () => {
+onlyLong(test)('pushes are accepted while a list is being watched, and over 100,000 lines are too many', async () => {
   const { call, json, ...world } = await openOwn()
   const lines = Array.from({ length: LINES }, (_, at) => `MANY${String(at).padStart(8, '0')}`)
   let done = false
@@ -259,7 +259,7 @@ onlyLong(test)('a list is watched while pushes go on being taken, and more than 
   expect([more.status, await more.json()]).toEqual([413, expect.objectContaining({ watched: 0 })])
 })
 
-test('an unknown status is a 400 that names the existing ones', async () => {
+test('an unknown status is a 400 that names the existing statuses', async () => {
   const { call, json, listed, ...world } = shared
   const bogus = await call('GET', '?status=Teleported')
   expect([bogus.status, await problemOf(bogus)]).toEqual([400, 'bad_request'])

@@ -15,7 +15,7 @@ function freshId(): string {
   return `80000000${nth}`
 }
 
-/** Writes an event as text, in which `members` replace or add members as given. */
+/** Writes an event as text. `members` replaces members of the event or adds some, with values that are JSON text. */
 function eventText(trackingId: string, members: Readonly<Record<string, string>>): string {
   const usual: Readonly<Record<string, string>> = {
     status: '"TerminalArrived"',
@@ -170,8 +170,8 @@ describe('bodies that are not events', () => {
     ['null among them', '["8444",null]'],
     ['an array', '[["8444"]]'],
     ['an empty text', '["8444",""]'],
-    ['one too short', '["844"]'],
-    ['one too long', JSON.stringify(['8'.repeat(41)])],
+    ['an id that is too short', '["844"]'],
+    ['an id that is too long', JSON.stringify(['8'.repeat(41)])],
     ['full-width digits', '["８４４４"]'],
     ['a path', '["../8444"]'],
     ['a NUL', '["8444\\u0000"]'],
@@ -241,7 +241,7 @@ describe('odd events', () => {
     expect(onlyEntry(await world.all(id)).status).toBe('TerminalArrived')
   })
 
-  test('B7: such numbers in a poll are served as written', async () => {
+  test('B7: numbers too large for a float in a poll are served as written', async () => {
     const id = freshId()
     await recorded(eventText(id, {}))
     const numbers = '[1e400,12345678901234567890,-0,1.0]'
@@ -301,7 +301,7 @@ describe('odd events', () => {
     expect(onlyEntry(await world.all(id)).eventTimestamp).toBe(short)
   })
 
-  test('4.1, B15: a text tagged sv_SE is served for both spellings; an untagged one is counted', async () => {
+  test('4.1, B15: a text tagged sv_SE is served for both spellings, and an untagged text is counted', async () => {
     const id = freshId()
     const before = await world.metric('relay_merged_total{result="text_dropped"}')
     const texts = (...tags: string[]) => JSON.stringify(tags.map((languageCode) => ({ value: `in ${languageCode}`, languageCode })))
@@ -437,7 +437,7 @@ describe('nasty texts', () => {
     for (const text of ['alert(1)', 'DROP TABLE', 'cmd|']) expect(logged).not.toContain(text)
   })
 
-  test('B17: the same holds for texts as distributionType', async () => {
+  test('B17: every text as a distributionType is served as it was pushed', async () => {
     for (const text of NASTY) {
       const id = freshId()
       await recorded(eventText(id, { distributionType: JSON.stringify(text) }))
@@ -523,7 +523,7 @@ describe('content type and encoding', () => {
       const wire = Buffer.concat([bomb, Buffer.from(` ${at}`)])
       expect(await quarantined(wire, { 'content-encoding': encoding })).toBe('content_encoding')
     }
-    // This limit is far below the size of a single inflated body.
+    // This limit on the memory is far below the size of a single inflated body.
     expect(process.memoryUsage.rss() - before).toBeLessThan(40_000_000)
   })
 

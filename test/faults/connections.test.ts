@@ -27,7 +27,7 @@ function sendOnly(port: number, parts: readonly (string | Uint8Array)[]): Promis
   })
 }
 
-describe('H5: a client that leaves after its body and before it reads the answer', () => {
+describe('H5: a client that leaves after it has sent its body, without reading the answer', () => {
   const bodyOf = (at: number, id: string) => pushBody({ trackingIds: [id], location: `left ${at}` })
   const requestOf = (body: Buffer) => rawRequest('POST', [header(signed(body)), `Content-Length: ${body.length}`], body)
 
@@ -44,7 +44,7 @@ describe('H5: a client that leaves after its body and before it reads the answer
     noTrouble()
   })
 
-  test('leaves one row or none, and its second try makes it one', async () => {
+  test('leaves one row or none, and one row after its second try', async () => {
     const bodies = Array.from({ length: 40 }, (_, at) => bodyOf(at, '90100003'))
     await Promise.all(bodies.map(async (body) => (await sendOnly(world.publicPort, requestOf(body))).resetAndDestroy()))
     for (const body of bodies) expect((await world.push(body)).status).toBe(200)
@@ -90,7 +90,7 @@ const MALFORMED: Readonly<Record<string, readonly [headers: readonly string[], b
 test.each(Object.keys(MALFORMED))('H6: %s is a 400, the connection is closed, and there is no row', async (name) => {
   const [headers, body] = MALFORMED[name] ?? [[], '']
   const rows = await world.inbox.count()
-  // A second request follows. A server that reads the first one wrongly would accept it.
+  // A second request follows. A server that reads the first request wrongly would accept the second one.
   const smuggled = pushBody({ trackingIds: ['90100005'] })
   const behind = rawRequest('POST', [header(signed(smuggled)), `Content-Length: ${smuggled.length}`], smuggled)
   const answer = await raw(world.publicPort, [...rawRequest('POST', [...headers, header(signed(MALFORMED_BODY))], body), ...behind])
@@ -156,7 +156,7 @@ test('H16: an idle keep-alive connection outlasts the timeout of a silent connec
   const answers = () => said.split('HTTP/1.1 200').length - 1
   socket.write(request)
   await eventually(async () => answers() === 1)
-  // Meanwhile a connection that says nothing is closed, though it was opened later.
+  // Meanwhile a connection that says nothing is closed, although it was opened later.
   await once(connect(server.port, '127.0.0.1').resume(), 'close')
   socket.write(request)
   await eventually(async () => answers() === 2)

@@ -10,7 +10,7 @@ import { byForm } from '../support/runner/long-form.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { damageOf, storedBodies } from '../support/store/stored-rows.ts'
 
-/** The number of kills before the next store is used. */
+/** The number of kills on one store. */
 const CYCLES = byForm(1, 5, 25)
 const STORES = Array.from({ length: byForm(1, 1, 40) }, (_, at) => at + 1)
 const AT_ONCE = 24
@@ -25,7 +25,7 @@ test.each(STORES)(`S1, F1: kill -9 under load loses no answered push, ${CYCLES} 
   let token = ''
   for (let cycle = 0; cycle <= CYCLES; cycle++) {
     await using relay = await runRelay(config)
-    // The key that signs tokens is stored, so one login outlives every crash.
+    // The key that signs tokens is stored, so the token of one login stays valid over every crash.
     if (token === '') token = await logIn(relay.internalUrl)
     const asker = { internalUrl: relay.internalUrl, token }
     const histories = await Promise.all(pushes.parcels(acknowledged).map((id) => textOf(asker, id, 'all', 'en')))

@@ -26,7 +26,7 @@ async function start(folder: string, sections: Record<string, unknown>) {
   return { makeBackup, takesPushes }
 }
 
-testWith('a small file system')('a folder of backups that is full holds no half backup, and a whole one when it has room', async () => {
+testWith('a small file system')('a full folder of backups gets no partial backup, and a whole one once it has room', async () => {
   const folder = temporaryFolder()
   const directory = smallDisk(8)
   const { makeBackup, takesPushes } = await start(folder, { backup: { directory } })
@@ -35,13 +35,13 @@ testWith('a small file system')('a folder of backups that is full holds no half 
   expect([readdirSync(directory), existsSync(join(folder, 'relay.db.backup'))]).toEqual([['ballast'], false])
   expect(await takesPushes('while it is full')).toBe(200)
   rmSync(ballast)
-  // The backup is on another file system than the store.
+  // This also shows that a backup can be on another file system than the store.
   expect(await makeBackup('first')).toMatchObject({ state: 'done', failure: null })
   expect(readdirSync(directory)).toEqual(['first.db'])
   expect(await damageOf(join(directory, 'first.db'))).toBeNull()
 })
 
-testWith('a small file system')('a store whose disk has no room for a copy of it is not copied, and takes pushes', async () => {
+testWith('a small file system')('a store whose disk has no room for its copy is not backed up, and accepts pushes', async () => {
   const disk = smallDisk(24)
   const directory = temporaryFolder()
   const sections = { store: `sqlite:${join(disk, 'relay.db')}`, limits: { freeSpaceMin: '4MB' }, backup: { directory } }

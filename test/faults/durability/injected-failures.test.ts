@@ -12,13 +12,13 @@ import { testWith } from '../../support/runner/test-with.ts'
 import { readStore } from '../../support/store/simulated-disk.ts'
 import { NotReady, spawnTraced, type TracedRelay } from '../../support/store/strace.ts'
 
-/** `npm run faults` fails every call number, in tests of this many so that its progress shows. Otherwise `some` are failed. */
+/** `npm run faults` fails every call number, this many in each test, to show its progress. Other runs fail the numbers in `some`. */
 const PIECE = 20
 const PIECES = Array.from({ length: 320 / PIECE }, (_, piece) => Array.from({ length: PIECE }, (_, at) => piece * PIECE + at + 1))
 const RECOVERY_MS = withinOwed(5000)
-/** A start makes fewer calls than this. */
+/** The start of a relay makes fewer calls than this. */
 const START_CALLS = 200
-/** How many calls in a row fail. */
+/** The number of calls that fail in a row. */
 const IN_A_ROW = 3
 
 interface Fault {
@@ -26,7 +26,7 @@ interface Fault {
   readonly calls: string
   readonly error: string
   readonly some: readonly number[]
-  /** Returns enough pushes for the fault to be over before the last one. */
+  /** Returns a number of pushes that is enough for the fault to end before the last push. */
   readonly pushes: (when: number) => number
 }
 
@@ -51,12 +51,12 @@ for (const fault of byForm(
       const folder = temporaryFolder()
       const left = [...whens]
       const told: string[] = []
-      // Run two trials at a time, because most of each is the start of a process.
+      // Run two trials at a time, because a trial mostly waits for a process to start.
       const take = async () => {
         for (let when = left.shift(); when !== undefined; when = left.shift()) told.push(await trial(folder, fault, when))
       }
       await Promise.all([take(), take()])
-      // Some trials must fail at a push and not at the start, to show something about pushes.
+      // Some trials must fail at a push and not at the start. Otherwise the test shows nothing about pushes.
       const startIsOver = !LONG || (whens[0] ?? 0) > START_CALLS
       if (calls !== 'openat' && startIsOver) expect(told.filter((said) => said === 'answered 503').length).toBeGreaterThan(0)
       expect(told).toHaveLength(whens.length)

@@ -45,7 +45,7 @@ test('S11: a store in use is not opened again under another name, by a link of a
   await expectRefused(join(other, 'relay.db'), `has 2 names (hard links), and a relay is already running on it under another, pid ${pid}`)
   expect(await statusOf(first, 'still')).toBe(200)
   await stop(first)
-  // Now no relay uses the store, and a second name alone does no harm.
+  // Now no relay uses the store, so a second name does no harm.
   const again = await tracedRelayOfTest(elsewhere, { sections: { store: `sqlite:${join(elsewhere, 'relative.db')}` } })
   expect(await statusOf(again, 'by the link')).toBe(200)
 })
@@ -88,7 +88,7 @@ const HARMS = [
 ] as const
 
 test.each(HARMS.slice(0, byForm(1, HARMS.length)))(
-  'start names a %s key file and writes no other; nothing is lost',
+  'a start names a %s key file and does not write another, and nothing is lost',
   async (_name, harm) => {
     await using receiver = await startWebhookReceiver()
     const folder = temporaryFolder()

@@ -8,7 +8,7 @@ import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { testWith } from '../../support/runner/test-with.ts'
 import { NotReady, spawnTraced } from '../../support/store/strace.ts'
 
-/** The calls at which the first start is killed. `npm run faults` takes all; otherwise one before anything exists, and one after the relay is ready. */
+/** The calls at which the first start is killed. `npm run faults` takes all. Other runs take an early call and one after the relay is ready. */
 const CALLS: Readonly<Record<string, readonly number[]>> = byForm(
   { pwrite64: [1, 6], 'fsync,fdatasync': [1] },
   { pwrite64: upTo(60), 'fsync,fdatasync': upTo(20) },
@@ -23,7 +23,7 @@ test.each(Object.keys(CALLS))(
     const whole = await schemaOf(join(parent, 'whole.db'))
     const told: string[] = []
     for (const when of CALLS[calls] ?? []) told.push(await trial(parent, calls, when, whole))
-    // At least one start must be killed early, to show anything about a half-done start.
+    // At least one start must be killed early, or the test shows nothing about an unfinished start.
     expect(told).toContain('killed')
   },
 )
@@ -39,7 +39,7 @@ test('S14: a store that a newer relay has migrated is refused with the reason, a
   expect(tables(path)).toEqual([...before, 'CREATE TABLE later (id INTEGER)'].toSorted())
 })
 
-test('a store from before the first release is refused with what to do, and unchanged', async () => {
+test('a store from before the first release is left unchanged and refused, with what to do', async () => {
   const path = join(temporaryFolder(), 'relay.db')
   const before = await schemaOf(path)
   const db = new Database(path)
@@ -80,7 +80,7 @@ async function schemaOf(path: string): Promise<readonly string[]> {
   return tables(path)
 }
 
-/** Reads a database as the next relay would find it. Returns an empty list if there is none. */
+/** Reads a database as the next relay would find it. Returns an empty list if there is no database. */
 function tables(path: string): readonly string[] {
   let db: Database.Database
   try {

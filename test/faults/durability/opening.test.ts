@@ -57,7 +57,7 @@ test('S8: a file that is not a database is named and left unchanged', async () =
   expect(await refusal(`${path}.folder`)).toContain(`${path}.folder`)
 })
 
-test('S8: any zeroed byte of the header is harmless or named, and the file stays unchanged', async () => {
+test('S8: a zeroed byte of the header is harmless or reported, and the file stays unchanged', async () => {
   const path = await filledStore()
   const whole = readFileSync(path)
   const refused: number[] = []
@@ -79,7 +79,7 @@ test('S8: a folder that cannot be written to is named, with exit code 1', async 
   const folder = temporaryFolder()
   const store = join(folder, 'store')
   mkdirSync(store)
-  // Root may write anywhere, so drop that right. Stay root, because another user may not be able to read this checkout.
+  // Root may write anywhere, so give up this right. Stay root, because another user may have no access to this checkout.
   const unprivileged = process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-dac_override,-dac_read_search'] : []
   chmodSync(store, 0o555)
   const started = spawnTraced(folder, { wrapper: unprivileged, sections: { store: `sqlite:${join(store, 'relay.db')}` } })
@@ -104,7 +104,7 @@ testWith('strace')('S7: a disk that cannot be read at the start ends the relay w
   expect({ damage, kept: kept.size }).toEqual({ damage: null, kept: bodies.length })
 })
 
-test('S11: a second relay on a store ends and names the first’s pid; a kill frees the lock', async () => {
+test('S11: a second relay on a store ends and names the pid of the first, whose kill frees the lock', async () => {
   const folder = temporaryFolder()
   const first = await spawnTraced(folder)
   const second = spawnTraced(folder)

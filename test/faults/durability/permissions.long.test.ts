@@ -7,7 +7,7 @@ import { byForm } from '../../support/runner/long-form.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { type TracedRelay, tracedRelayOfTest } from '../../support/store/strace.ts'
 
-/** Adds an endpoint. The first one makes the relay create its key file. */
+/** Adds an endpoint. The first endpoint makes the relay create its key file. */
 async function addEndpoint(relay: TracedRelay): Promise<number> {
   const headers = { authorization: `Bearer ${await logIn(relay.internalUrl, ADMIN)}`, 'content-type': 'application/json' }
   const body = JSON.stringify({ name: 'shop', url: 'http://127.0.0.1:9/events' })
@@ -18,7 +18,7 @@ const modesIn = (folder: string) =>
   Object.fromEntries(readdirSync(folder).map((name) => [name, (statSync(join(folder, name)).mode & 0o777).toString(8)]))
 const OWNERS_ONLY = Object.fromEntries(['', '-wal', '-shm', '.marker', '.key', '.lock'].map((suffix) => [`relay.db${suffix}`, '600']))
 
-/** The most open umask suffices to show it. */
+/** In the short form, the most open umask is enough to show a mistake. */
 const UMASKS = byForm(['000'], ['000', '022', '077'])
 
 test.each(UMASKS)('other users have no access to the files and folders of a store under umask %s', async (umask) => {

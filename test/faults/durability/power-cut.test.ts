@@ -10,7 +10,7 @@ import { testWith } from '../../support/runner/test-with.ts'
 import { createDisk, LOSSES, readStore } from '../../support/store/simulated-disk.ts'
 import { readTrace, STORE_AND_SOCKET_CALLS, type SystemCall, spawnTraced } from '../../support/store/strace.ts'
 
-/** The number of disk images. `npm run faults` makes many; the normal number finds an error in every run. */
+/** The number of disk images. `npm run faults` makes many; the normal number is enough to find an error in every run. */
 const IMAGES = byForm(100, 240, 8000)
 const PUSHES = LONG ? 400 : 80
 /** A small value, so that power is also cut during checkpoints. */
@@ -32,7 +32,7 @@ onlyLong(test)('S2: the same images show the loss of a store that does not sync 
   expect(lost.length).toBeGreaterThan(images / 10)
 })
 
-onlyLong(test)('S3: data that a failed sync left in memory only does not count after a restart', async () => {
+onlyLong(test)('S3: a restart does not rely on data that a failed sync left only in memory', async () => {
   const folder = temporaryFolder()
   const bodies = distinctPushes(12, 'unsynced')
   // Kill the relay right after a sync failed, as an operator does when pushes get 503. Then the carrier pushes again.
@@ -46,12 +46,12 @@ onlyLong(test)('S3: data that a failed sync left in memory only does not count a
   const before = readTrace(failing.trace)
   const after = readTrace(again.trace)
   expect(lossAfter(folder, [...before, ...after], bodies)).toEqual({ damage: null, lost: 0 })
-  // Nothing is lost because the next start writes the WAL again. Without these large writes there is a loss.
+  // Nothing is lost because the next start writes the WAL again. Without these large writes, data would be lost.
   const { lost } = lossAfter(folder, [...before, ...after.filter((call) => call.name !== 'pwrite64' || call.result < 8192)], bodies)
   expect(lost).toBeGreaterThan(0)
 })
 
-/** Cuts the power after all these calls, and loses what was not synced. */
+/** Cuts the power after all these calls, so that all data that was not synced is lost. Returns the damage and the lost pushes. */
 function lossAfter(folder: string, calls: readonly SystemCall[], bodies: readonly Buffer[]) {
   const disk = createDisk(folder)
   for (const call of calls) disk.apply(call)

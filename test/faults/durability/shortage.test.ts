@@ -17,11 +17,11 @@ import { spawnTraced, type TracedRelay, tracedRelayOfTest } from '../../support/
 const MB = 1024 * 1024
 const RECOVERY_MS = withinOwed(5000)
 
-/** Repeats until the condition holds, and resolves with how long it took. */
+/** Repeats the check until the condition holds, and resolves with the time that this took in milliseconds. */
 async function until(holds: () => Promise<boolean>): Promise<number> {
   const startedAt = performance.now()
   while (!(await holds())) {
-    if (performance.now() - startedAt > 60_000) throw new Error('it never came to be')
+    if (performance.now() - startedAt > 60_000) throw new Error('the condition did not hold within a minute')
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
   return performance.now() - startedAt
@@ -30,7 +30,7 @@ async function until(holds: () => Promise<boolean>): Promise<number> {
 const statusOf = async (relay: TracedRelay, name: string) => (await push(relay.publicUrl, pushBody({ location: name }))).status
 const readiness = async (relay: TracedRelay) => await fetch(`${relay.internalUrl}/readyz`)
 
-testWith('a small file system')('S5, S6, F4: pushes are refused before the disk is full; a start on a full disk says so', async () => {
+testWith('a small file system')('S5, S6, F4: pushes are refused before the disk is full, and a start on a full disk says so', async () => {
   const disk = smallDisk(16)
   const store = join(disk, 'relay.db')
   const sections = { store: `sqlite:${store}`, limits: { freeSpaceMin: '4MB' } }
@@ -48,7 +48,7 @@ testWith('a small file system')('S5, S6, F4: pushes are refused before the disk 
   rmSync(join(disk, 'ballast'))
   expect(await until(async () => (await statusOf(relay, 'room again')) === 200)).toBeLessThan(RECOVERY_MS)
   expect((await readiness(relay)).status).toBe(200)
-  // Refused pushes are counted in lines of their own, so they get no others.
+  // Refused pushes are counted in separate log lines, so each has no line of its own.
   expect(relay.output()).toContain('pushes were answered 503')
   expect(relay.output()).not.toContain('a request could not be served')
   // The relay refused the pushes before the disk itself failed a write.
@@ -69,7 +69,7 @@ async function expectStartsOnFull(disk: string, sections: Sections): Promise<voi
   })
   rmSync(join(disk, 'ballast'))
   expect([kept, readStore(store).bodies.size]).toEqual([2, 2])
-  // With a little room it starts, but refuses pushes.
+  // With a little room, the relay starts but refuses pushes.
   const { bavail, bsize } = statfsSync(disk)
   writeFileSync(join(disk, 'ballast'), Buffer.alloc(bavail * bsize - 2 * MB))
   const degraded = await tracedRelayOfTest(temporaryFolder(), { sections })
@@ -99,7 +99,7 @@ onlyLong(testWith('a small file system'))('S4, F4: a disk full to the last byte 
   expect({ damage, lost: owed.filter((body) => !bodies.has(body.toString())).length }).toEqual({ damage: null, lost: 0 })
 })
 
-test('S10, S12: under another program’s lock pushes get 503; its open reads only grow the WAL', async () => {
+test('S10, S12: another program’s lock makes pushes 503, and its open reads only grow the WAL', async () => {
   const folder = temporaryFolder()
   const relay = await tracedRelayOfTest(folder, { pragmas: { journal_size_limit: 4 * MB, wal_autocheckpoint: 100 } })
   const token = await logIn(relay.internalUrl)
@@ -121,7 +121,7 @@ test('S10, S12: under another program’s lock pushes get 503; its open reads on
   await expectLogCutBack(relay, folder)
 })
 
-/** Sends sixteen pushes at once, and reads one after the other, which must all be answered. */
+/** Sends sixteen pushes at once and reads one after the other. Everything must be answered. */
 async function pushesBesideReads(relay: TracedRelay, token: string) {
   const startedAt = performance.now()
   const pushed = Promise.all(Array.from({ length: 16 }, (_, at) => statusOf(relay, `${startedAt} ${at}`)))
@@ -150,7 +150,7 @@ async function expectLogCutBack(relay: TracedRelay, folder: string): Promise<voi
   expect(logBytes()).toBeLessThanOrEqual(4 * MB)
 }
 
-onlyLong(test)('S13: with too few files to open, connections wait or close, and it recovers', async () => {
+onlyLong(test)('S13: with too few open files allowed, connections wait or close, and the relay recovers', async () => {
   const folder = temporaryFolder()
   const relay = await tracedRelayOfTest(folder, { wrapper: ['prlimit', '--nofile=64:64'] })
   expect(await statusOf(relay, 'before')).toBe(200)

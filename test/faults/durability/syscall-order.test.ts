@@ -16,7 +16,7 @@ test('F2: every 200 for a new push comes after a sync that followed the write of
   expect(violations(calls, bodies)).toEqual([])
 })
 
-onlyLong(test)('F2: the same check finds fault with a store that does not sync each commit', async () => {
+onlyLong(test)('F2: this check fails for a store that does not sync each commit', async () => {
   const { calls, bodies } = await traceOf({ synchronous: 'NORMAL' })
   expect(violations(calls, bodies).length).toBeGreaterThan(PUSHES / 2)
 })
