@@ -70,7 +70,7 @@ words=()
 for word in "$@"; do case $word in /etc/* | /opt/* | /usr/local/* | /var/*) word=${root}$word ;; esac; words+=("$word"); done
 exec "\${words[@]}"`
 
-testWith('bash')('the steps for systemd install the package, and the unit’s command becomes ready and reloads', async () => {
+testWith('bash')('the steps for systemd install the package, and the unit’s command starts and reloads', async () => {
   const carrier = await openCarrier()
   const { folder, root, double, path } = checkoutOfTest()
   for (const name of ['etc/systemd/system', 'usr/local/bin', 'var/lib/parcel-relay', 'opt'])

@@ -46,7 +46,7 @@ test('every writing route answers 503, not 500, if the store is full, locked or 
     const problem: unknown = await answer.json()
     return { status: answer.status, retryAfter: Number(answer.headers.get('retry-after')), problem }
   }
-  // Calls to the carrier are saved in advance, so this one lets the calls below leave.
+  // Calls to the carrier are saved several in advance, so this call makes the calls below possible.
   expect((await fetch(`${relay.internalUrl}/v1/status/AB000000003SE/all`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(
     200,
   )
@@ -66,7 +66,7 @@ test('every writing route answers 503, not 500, if the store is full, locked or 
         retryAfter: expect.toSatisfy((seconds: number) => seconds > 0),
         problem: expect.objectContaining({ type: 'urn:parcel-relay:error:storage_unavailable' }),
       }
-      // A request writes only if the carrier answers in time. Otherwise it is answered from the store, so try again.
+      // A request writes only if the carrier answers in time. If the answer came from the store, try again.
       if (route.startsWith('GET ')) await expect.poll(() => ask(route), { message }).toEqual(owed)
       else expect(await ask(route), message).toEqual(owed)
     }

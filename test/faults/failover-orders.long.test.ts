@@ -15,9 +15,9 @@ import { startForgetful } from '../support/store/forgetful-server.ts'
 import { storedNumber } from '../support/store/stored-rows.ts'
 
 const SEEDS = byForm(1, 4, 40)
-/** The number of times that commits are lost. */
+/** The number of times that the test loses commits. */
 const LOSSES = byForm(1, 2, 3)
-/** Everything but a hang ends sooner. */
+/** Longer than any step takes unless it hangs. */
 const LATE = { timeout: 60_000, interval: 50 }
 /** Parcels that pushes name. */
 const IDS = byForm(['1001', '1002', '1003'], ['1001', '1002', '1003', '1004', '1005', '1006'])
@@ -40,7 +40,7 @@ async function call({ internalUrl, token }: Relay, path: string, { method = 'GET
   }, LATE)
 }
 
-/** Starts a server whose connections to the replicas can be cut. */
+/** Starts a database server whose connections to the replicas can be cut. */
 async function startServer() {
   const server = await startForgetful()
   onTestFinished(() => server[Symbol.asyncDispose]())
@@ -164,7 +164,7 @@ test.each(Array.from({ length: SEEDS }, (_, at) => at + 1))(
       const sentBefore = receiver.pushes.length
       await proxy.goDown()
       await server.lose()
-      // The server assigns some numbers again before the surviving replicas notice the loss.
+      // The database server assigns some numbers a second time before the surviving replicas notice the loss.
       const other = await world.start(server.url())
       await world.steps([other], below(15))
       await proxy.comeUp()

@@ -8,7 +8,7 @@ import { ADMIN, ask, logIn, push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { startForgetful } from '../support/store/forgetful-server.ts'
 
-/** Everything but a hang ends sooner. */
+/** Longer than any step takes unless it hangs. */
 const LATE = { timeout: 60_000, interval: 50 }
 
 /** Starts an endpoint that answers 200, but holds back its answers to events with this status. */
@@ -32,7 +32,7 @@ async function startHolding(status: string) {
   }
 }
 
-test('S18: an attempt whose delivery the server lost does not settle another delivery', async () => {
+test('S18: an attempt whose delivery the database lost does not settle another delivery', async () => {
   await using server = await startForgetful()
   const shop = await startHolding('Lost')
   const relay = await relayOfTest({
@@ -59,12 +59,12 @@ test('S18: an attempt whose delivery the server lost does not settle another del
   await server.keep()
   await pushed('880002', 'Lost')
   await vi.waitFor(() => expect(shop.received('Lost')).toBe(1), LATE)
-  // Wait for a renewal of the lease, which is lost too. Without one only the counter would show the loss, and the next push raises the counter.
+  // Wait for a renewal of the lease, so that the renewal is lost too. It shows the loss, which the next push would hide in the counter.
   await vi.waitFor(async () => expect(await seenAtMs()).toBeGreaterThan(keptAtMs), LATE)
   expect(await lastInFeed()).toContain('Lost')
 
   await server.lose()
-  // This delivery gets the number of the lost one.
+  // This delivery gets the number of the lost delivery.
   await pushed('880003', 'Another')
   shop.answer()
   await vi.waitFor(() => expect(shop.received('Another')).toBe(1), LATE)

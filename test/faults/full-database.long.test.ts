@@ -16,9 +16,9 @@ import { fillUp, smallDisk } from '../support/store/small-disk.ts'
 const REFUSED = byForm(40, 200)
 const RECOVERY_MS = withinOwed(5000)
 
-testWith('a small file system')('while the database’s disk is full replicas answer 503, and lose nothing acknowledged', async () => {
+testWith('a small file system')('while the database’s disk is full, replicas answer 503 and lose nothing acknowledged', async () => {
   const disk = smallDisk(260)
-  // The server runs as another user, who needs access to the folder.
+  // The database server runs as another user, who needs access to the folder.
   chmodSync(dirname(disk), 0o711)
   // Keep the server's WAL small, so that it has no free space.
   await using server = await startOwnServer({ parent: disk, settings: { max_wal_size: '64MB', min_wal_size: '32MB' } })

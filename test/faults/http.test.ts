@@ -33,7 +33,7 @@ function chunked(body: Buffer, size: number): Buffer {
   return Buffer.concat([...parts, Buffer.from('0\r\n\r\n')])
 }
 
-/** Reads the answer only after the last byte was sent, as a simple client does. Rejects if the server closes the connection before. */
+/** Reads the answer only after the last byte was sent, as a simple client does. Rejects if the server closes the connection before that. */
 function sendThenRead(port: number, parts: readonly (string | Uint8Array)[]): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1')
@@ -61,7 +61,7 @@ describe('bodies that are too large', () => {
     expect([await world.inbox.count(), await tooLarge()]).toEqual([rows, counted + 10])
   })
 
-  test('H2: a chunked body that exceeds the limit is such a 413 too', async () => {
+  test('H2: a chunked body over the limit is a 413 that the sender can read, and no row', async () => {
     const [rows, counted] = [await world.inbox.count(), await tooLarge()]
     const body = eventOf(LIMIT + 1, '90000003')
     for (const size of [LIMIT + 1, 16_384, 1000]) {
@@ -76,7 +76,7 @@ describe('bodies that are too large', () => {
     expect([await world.inbox.count(), await tooLarge()]).toEqual([rows, counted + 3])
   })
 
-  test('H1, H2: a body of exactly the limit is recorded, with a length or chunked', async () => {
+  test('H1, H2: a body of exactly the limit is recorded, with a declared length or chunked', async () => {
     const [declared, streamed] = [eventOf(LIMIT, '90000004'), eventOf(LIMIT, '90000005')]
     expect((await world.push(declared)).status).toBe(200)
     const answer = await raw(
@@ -93,7 +93,7 @@ describe('methods', () => {
   const body = pushBody({ trackingIds: ['90000006'] })
 
   test.each(['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY'])(
-    'H11: %s on the webhook is a 405 that allows POST only, and no row though it is signed',
+    'H11: %s on the webhook is a 405 that allows POST only, and no row even if it is signed',
     async (method) => {
       const headers = [header(signed(body)), `Content-Length: ${body.length}`, 'Connection: close']
       const answer = await raw(world.publicPort, rawRequest(method, headers, body))
@@ -163,7 +163,7 @@ describe('identifiers and languages', () => {
     encoded('😀😀'),
     '%20',
     '__proto__',
-  ])('H20: %s is no tracking number, and its 400 reaches no carrier, store or log', async (text) => {
+  ])('H20: %s is no tracking number, and gets a 400 without reaching carrier, store or log', async (text) => {
     const asked = world.carrier.asked.status
     for (const kind of ['latest', 'all']) expect(await statusOf(`/v1/status/${text}/${kind}`)).toEqual([400, 'bad_tracking_number'])
     expect(world.carrier.asked.status).toBe(asked)

@@ -20,7 +20,7 @@ test('S11: a relay whose lock file is deleted locks a new one', async () => {
   expect(await relay.stop()).toEqual({ code: 0, signal: null })
 }, 120_000)
 
-test('S11: a relay whose lock file is replaced by another process’s exits with 1', async () => {
+test('S11: a relay whose lock file is replaced by that of another process exits with 1', async () => {
   const folder = temporaryFolder()
   await using relay = await runRelay(writeConfig(folder, NO_CARRIER))
   const other = lockStore(join(folder, 'other'))

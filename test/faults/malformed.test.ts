@@ -17,7 +17,7 @@ const DRIFT_MAX = 50 * MB
 /** A complete request is answered within this time. */
 const ENOUGH_MS = 250
 const SEED = 20_260_301
-/** Parsers give these bytes a meaning. */
+/** Bytes that have a meaning for parsers. */
 const TELLING = Buffer.from('{}[]",:\\\r\n\0\u00ff 09eE+-x')
 
 /** Returns the same random numbers for the same seed, from 0 to below `below` (mulberry32). */
@@ -56,7 +56,7 @@ function send(port: number, bytes: Buffer): Promise<readonly string[]> {
   return new Promise((resolve) => {
     let text = ''
     const socket = connect(port, '127.0.0.1', () => void socket.write(bytes))
-    // Without this the relay would wait for the rest of an incomplete request.
+    // Without an end, the relay would wait for the rest of an incomplete request.
     const timer = setTimeout(() => socket.end(), ENOUGH_MS)
     socket.on('data', (chunk) => {
       text += chunk.toString('latin1')
@@ -104,6 +104,6 @@ test(`F5: none of ${INPUTS} malformed inputs is a 5xx or ends the relay, and mem
   )
   expect(Object.keys(seen).filter((status) => status.startsWith('5'))).toEqual([])
   expect(await pushed(WARM_UP)).toBe(200)
-  // The relay was idle at both measurements.
+  // The relay is idle at both measurements, so the difference is memory that it did not free.
   if (!SHORT) expect(after - idleBytes).toBeLessThan(DRIFT_MAX)
 })

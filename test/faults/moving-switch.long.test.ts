@@ -12,7 +12,7 @@ import { createDatabase } from '../support/store/postgres-database.ts'
 import { openTestPool } from '../support/store/postgres-pool.ts'
 import { storedBodies, storedRows } from '../support/store/stored-rows.ts'
 
-/** Goes on when pushes are refused. In `npm test` it mostly waits, because a switch takes long and the load does not matter. */
+/** The load goes on when pushes are refused. In `npm test` it mostly waits, because a switch takes long and the load does not matter. */
 const LOAD = { restMs: byForm(150, 0), isPatient: true }
 
 test('a replica killed during the switch of its move leaves the others on the old database', async () => {
@@ -39,7 +39,7 @@ test('a replica killed during the switch of its move leaves the others on the ol
   expect(answers.filter(({ status, body }) => status === 200 && !stored.has(body))).toEqual([])
 })
 
-// `npm test` only runs the test above, in which the replica does not come back.
+// `npm test` runs only the test above, in which the killed replica does not come back.
 test.each(LONG ? ['stopped'] : [])('a replica that is %s during the switch of its move rejoins on the old database', async () => {
   const [from, to] = [(await createDatabase('nothing')).url, (await createDatabase('nothing')).url]
   const config = writeConfig(temporaryFolder(), NO_CARRIER, await onPostgres(from))

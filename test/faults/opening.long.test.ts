@@ -74,7 +74,7 @@ describe('C1, S8: the start ends and names what it cannot open, instead of hangi
   }, 60_000)
 })
 
-test('X1: a move to a path that hangs is refused, and a later stop ends with 0', async () => {
+test('X1: a move to a path that hangs is refused, and a later stop exits with 0', async () => {
   const folder = temporaryFolder()
   mkdirSync(join(folder, 'a'))
   await using relay = await runRelay(writeConfig(folder, NO_CARRIER, { store: `sqlite:${join(folder, 'a/b/c/relay.db')}` }))

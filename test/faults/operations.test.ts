@@ -41,7 +41,7 @@ describe('the probes', () => {
     }
   })
 
-  test('X6: neither probe names a version or the software, in its body or its headers', async () => {
+  test('X6: no probe names a version or the software, in its body or its headers', async () => {
     for (const url of [`${world.publicUrl}/healthz`, `${world.internalUrl}/healthz`, `${world.internalUrl}/readyz`]) {
       const answer = await fetch(url)
       const told = `${JSON.stringify([...answer.headers])} ${await answer.text()}`
@@ -131,7 +131,7 @@ describe('the command', () => {
     return { code: await code, out, err }
   }
 
-  test('C2: a config with five mistakes ends with 1, names all of them, and starts nothing', async () => {
+  test('C2: a start with five mistakes in the config exits with 1 and names all of them', async () => {
     const folder = temporaryFolder()
     const config = join(folder, 'relay.yaml')
     const secret = 'canary-0123456789-canary'
@@ -157,14 +157,14 @@ log: { level: loud }
     expect(err).not.toContain(secret)
   })
 
-  onlyLong(test)('C2: a config that is not there ends with 1 and names it', async () => {
+  onlyLong(test)('C2: a start with a config that does not exist exits with 1 and names the config', async () => {
     const config = join(temporaryFolder(), 'nowhere.yaml')
     const { code, out, err } = await serve(config)
     expect([code, out]).toEqual([1, ''])
     expect(err).toContain(config)
   })
 
-  onlyLong(test)('C2: an address that is taken ends with 1, and names the setting and the address', async () => {
+  onlyLong(test)('C2: a start on an address in use exits with 1, and names the setting and the address', async () => {
     const taken = createServer()
     const port = await listen(taken)
     const config = writeConfig(temporaryFolder(), 'http://127.0.0.1:1', { listen: { internal: { host: '127.0.0.1', port } } })

@@ -77,7 +77,7 @@ async function openPoller(parcels: number, ratePerSecond: number) {
   }
 }
 
-/** Returns the largest number within one second. */
+/** Returns the largest number of polls in any one second. */
 function mostInASecond(times: readonly { readonly atMs: number }[]): number {
   return Math.max(...times.map(({ atMs }) => times.filter((one) => one.atMs >= atMs && one.atMs < atMs + 1000).length))
 }
@@ -85,7 +85,7 @@ function mostInASecond(times: readonly { readonly atMs: number }[]): number {
 /** The number of overdue parcels. They are polled ten a second. */
 const OVERDUE = byForm(100, 300)
 
-test('P12: after a day without polls all parcels are polled at the rate, longest due first', async () => {
+test('P12: after a day without polls all parcels are polled at the rate, and each once', async () => {
   const poller = await openPoller(OVERDUE, 10)
   poller.pass(60_000)
   await poller.wake()
@@ -199,7 +199,7 @@ async function lookUpstream(internalUrl: string) {
   return upstream.parse(await (await ask(internalUrl, await logIn(internalUrl, ADMIN), '/relay/upstream')).json())
 }
 
-test('P1: a carrier that is down is left alone and reported, until an app’s request succeeds', async () => {
+test('P1: a carrier that is down is hardly called, and reported until an app’s request succeeds', async () => {
   const world = await startWorld()
   onTestFinished(() => world.stop())
   const number = 'BR100000001SE'

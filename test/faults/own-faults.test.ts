@@ -12,7 +12,7 @@ import { damageOf, storedBodies } from '../support/store/stored-rows.ts'
 
 const SECRET = 'canary-0123456789-canary'
 
-/** Every thread loads this before the relay's own code. It fails in the thread that the file `fail` names. */
+/** Every thread loads this code before the relay's own code. It fails in the thread that the file `fail` names. */
 const FAULT = `
 import { existsSync, readFileSync } from 'node:fs'
 import { isMainThread, threadName } from 'node:worker_threads'

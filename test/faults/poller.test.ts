@@ -46,7 +46,7 @@ test.each([
   world.carrier.says.set(number, () => shrunken)
   expect(await world.refresh(number)).toBe(200)
   expect(await world.all(number)).toEqual(known)
-  // It counts once for each configured language that was asked for.
+  // The anomaly counts once for each configured language that was asked for.
   expect(await regressed()).toBe(before + 2)
 })
 

@@ -13,13 +13,13 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 afterEach(closeOpened)
 
 const PAUSES = LONG ? 8 : 1
-/** There is one replica more than roles without endpoints, so a replica that was paused gets none back. */
+/** There is one replica more than there are roles, so a replica that was paused does not get its role back. */
 const NAMES = ['one', 'two', 'three']
 const PARCELS = ['PA100001SE', 'PA100002SE', 'PA100003SE', 'PA100004SE', 'PA100005SE']
 const LANGUAGES = ['en', 'sv'] as const
-/** A parcel is polled one second after its last poll. Requests may arrive here this much closer together. */
+/** A parcel is polled one second after its last poll. Delays may bring requests 200 ms closer together. */
 const APART_MS = 1000 - 200
-/** After this much silence no request from a replica to the carrier is still on its way. */
+/** After this time without requests, no request from a replica to the carrier is still on its way. */
 const SETTLED_MS = 30
 const DECLARED_DEAD = 'this replica counts as dead, because it was not seen for a while or the database has lost commits; it joins again'
 
@@ -55,7 +55,7 @@ async function watch({ asker }: ReplicaProcess): Promise<void> {
   }
 }
 
-/** Returns the replica that polls, and another one to ask while the first is paused. */
+/** Returns the replica that polls, and another replica to ask while the first one is paused. */
 async function pollerOf(replicas: Replicas) {
   const [anyone] = replicas.values()
   const told = anyone === undefined ? [] : await untilShared(anyone, replicas.size, 0)
@@ -66,7 +66,7 @@ async function pollerOf(replicas: Replicas) {
   return { name, poller, other }
 }
 
-/** Resolves when one of these replicas has polled every parcel since then. */
+/** Resolves when these replicas together have polled every parcel after `sinceMs`. */
 async function untilPolled(carrier: SlowCarrier, sinceMs: number, by: readonly string[]): Promise<void> {
   const polled = () => new Set(carrier.asks.filter((asked) => by.includes(asked.by) && asked.atMs > sinceMs).map(({ parcel }) => parcel))
   await vi.waitFor(() => expect(polled().size).toBe(PARCELS.length), { timeout: 60_000, interval: 10 })
@@ -74,7 +74,7 @@ async function untilPolled(carrier: SlowCarrier, sinceMs: number, by: readonly s
 
 /**
  * Pauses the poller while its polls are under way, until `pausedForMs` after another replica has begun to poll. Returns how many polls were
- * under way, and what the paused replica still asked afterwards.
+ * under way, and the requests that the paused replica still made afterwards.
  */
 async function pausePoller(replicas: Replicas, carrier: SlowCarrier, after: { readonly runsMs: number; readonly pausedForMs: number }) {
   const { name, poller, other } = await pollerOf(replicas)
@@ -108,7 +108,7 @@ async function callsCounted({ asker }: ReplicaProcess): Promise<number> {
   return Number(counted)
 }
 
-test(`a replica that stands still during its polls${PAUSES > 1 ? ` (${PAUSES} times)` : ''} polls nothing afterwards`, async () => {
+test(`a replica that is paused during its polls${PAUSES > 1 ? ` (${PAUSES} times)` : ''} polls nothing afterwards`, async () => {
   await using stack = new AsyncDisposableStack()
   const random = seeded(7)
   const carrier = await openSlowCarrier(LANGUAGES[0], () => (LONG ? 50 + random() * 600 : 300))

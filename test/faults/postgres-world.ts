@@ -10,7 +10,7 @@ import { withinOwed } from '../support/runner/real-time.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { createDatabase } from '../support/store/postgres-database.ts'
 
-/** How soon the relay must work again after an outage. */
+/** The longest time in milliseconds until the relay must work again after an outage. */
 export const RECOVERY_MS = withinOwed(5000)
 
 export async function startOn(url: string, sections: Sections = {}) {
@@ -25,7 +25,7 @@ export async function startThroughProxy() {
   return { proxy, ...(await startOn(proxy.through)) }
 }
 
-/** Waits until pushes, reads and readiness work again, and resolves with the time that took. */
+/** Waits until pushes, reads and readiness work again, and resolves with the time that this took. */
 export async function recovery(relay: RunningProcess, asker: { readonly internalUrl: string; readonly token: string }): Promise<number> {
   const fromMs = performance.now()
   const pushes = distinctPushes(1)

@@ -15,13 +15,13 @@ import { expectNothingLost, RECOVERY_MS, recovery, startOn, startThroughProxy } 
 
 const SWALLOWED_MS = LONG ? 30_000 : 5000
 const PARCELS = 10
-/** The number of senders. In an outage each is answered within a second, and pushes again. */
+/** The number of senders. In an outage, each sender gets an answer within a second, and then pushes again. */
 const SENDERS = byForm(4, 16)
 const HIT = 'parcel-relay; hit'
 
 type Server = Awaited<ReturnType<typeof startOwnServer>>
 
-test(`S18: while the network swallows all for ${SWALLOWED_MS / 1000} s requests are 503, and all recovers in 5 s`, async () => {
+test(`S18: requests are 503 while all packets are lost for ${SWALLOWED_MS / 1000} s, and all recovers in 5 s`, async () => {
   const { proxy, relay, asker } = await startThroughProxy()
   const pushes = distinctPushes(PARCELS)
   const load = startLoad(relay.publicUrl, SENDERS, pushes.next)

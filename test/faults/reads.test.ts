@@ -30,7 +30,7 @@ const forms: readonly (readonly [string, (token: string) => readonly string[]])[
   ['a token without a scheme', (token) => [token]],
   ['another scheme', (token) => [`Basic ${token}`]],
   ['two blanks', (token) => [`Bearer  ${token}`]],
-  ['a tab for the blank', (token) => [`Bearer\t${token}`]],
+  ['a tab instead of the blank', (token) => [`Bearer\t${token}`]],
   ['something after the token', (token) => [`Bearer ${token} x`]],
   ['two tokens in one', (token) => [`Bearer ${token}, Bearer ${token}`]],
   ['a wrong token', () => ['Bearer nobody-issued-this']],
@@ -88,7 +88,7 @@ test('R5: while the carrier is down a known parcel is a 200 with its age', async
   }
 })
 
-test('R5: while the carrier is down a missing language is served stale, in another language', async () => {
+test('R5: while the carrier is down, a missing language is served in another, stale language', async () => {
   const id = '40000002'
   expect((await world.push(pushBody({ trackingIds: [id], texts: { en: 'Arrived' } }))).status).toBe(200)
   world.carrier.setDown(true)

@@ -13,15 +13,15 @@ import { byForm, LONG } from '../support/runner/long-form.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { changeStoredRows } from '../support/store/stored-rows.ts'
 
-/** The kills of one test. The long form splits two hundred over several tests, so that its progress shows. */
+/** The number of kills in one test. The long form splits two hundred over several tests, so that its progress shows. */
 const CYCLES = byForm(1, 1, 25)
 const STORES = Array.from({ length: byForm(1, 1, 8) }, (_, at) => at + 1)
 const AT_ONCE = 16
-/** The number has no factor in common with ten, so events that are always refused occur in all parcels. */
+/** This number has no factor in common with ten, so that each parcel has some of the events that are always refused. */
 const PARCELS = 19
 const PER_ENDPOINT = 4
 const KEY = 'the-key-of-these-endpoints'
-/** Tells whether one endpoint always refuses this event. */
+/** Tells whether the endpoint "failing" always refuses this event. */
 const isPoison = (body: string): boolean => body.includes('7."')
 
 const MOODS: Readonly<Record<string, (random: Random) => (body: string) => Mood>> = {
@@ -46,7 +46,7 @@ test.each(STORES)(`F11: kill -9 while relaying, ${CYCLES} times, leaves each eve
   expect(acknowledged.length).toBeGreaterThan(CYCLES * PARCELS)
   const dead = ledger.map(({ name, deliveries }) => [name, deliveries.filter(({ state }) => state === 'dead').length] as const)
   const { failing, ...others } = Object.fromEntries(dead)
-  // Only events that were always refused are dead; an endpoint that was down for a while lost nothing.
+  // Only events that were always refused are dead. The endpoint that was down for a while lost nothing.
   expect(failing).toBeGreaterThanOrEqual(acknowledged.filter(isPoison).length)
   expect(others).toEqual({ quick: 0, slow: 0, down: 0 })
   // Deliveries that were sent but not saved are repeated, at most as many as were claimed.
@@ -55,11 +55,11 @@ test.each(STORES)(`F11: kill -9 while relaying, ${CYCLES} times, leaves each eve
 })
 
 const always = () => true
-/** Selects the last waiting delivery of a parcel. No later one names it, and its push was answered before the kill, so it must arrive. */
+/** Selects the last waiting delivery of a parcel. No later delivery names it, and its push was answered before the kill, so it must arrive. */
 const OWED = 'SELECT min(last) FROM (SELECT max(id) AS last FROM delivery WHERE state < 2 GROUP BY endpoint_id, parcel_id)'
 const PLANTS = [
   [
-    'a delivery that is marked and was not sent',
+    'a delivery that is marked as delivered but was not sent',
     'UPDATE delivery SET state = 2 WHERE id = (SELECT max(id) FROM delivery WHERE state < 2)',
     /never taken/,
   ],
@@ -72,7 +72,7 @@ const PLANTS = [
   ],
 ] as const
 
-test.each(PLANTS.slice(0, byForm(0, 0, 4)))('F11: the same check finds %s', async (_what, sql, breach) => {
+test.each(PLANTS.slice(0, byForm(0, 0, 4)))('F11: the check for lost and misordered events finds %s', async (_what, sql, breach) => {
   const plant = async (place: string) => expect(await changeStoredRows(place, sql)).toBeGreaterThan(0)
   const { found } = await relayUnderKills(1, 1, always, plant)
   expect(found.length).toBeGreaterThan(0)

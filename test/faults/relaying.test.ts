@@ -79,7 +79,7 @@ async function startHanging(drip: string): Promise<string> {
   return `http://127.0.0.1:${port}/`
 }
 
-test('O4: endpoints that swallow, drip or refuse everything delay no other', async () => {
+test('O4: endpoints that swallow, drip or refuse everything do not delay other endpoints', async () => {
   await using healthy = await startMoodyReceiver(KEY, () => ({ status: 200, afterMs: 0 }))
   const urls = [
     await startHanging(''),
@@ -93,7 +93,7 @@ test('O4: endpoints that swallow, drip or refuse everything delay no other', asy
   })
   const bodies = parcels(60)
   await Promise.all(bodies.map((body) => push(relay.publicUrl, body)))
-  // This comes far sooner than any attempt at the others times out.
+  // The good endpoint gets its events long before an attempt at the other endpoints times out.
   await vi.waitFor(() => expect(healthy.arrivals).toHaveLength(bodies.length), { timeout: 60_000 })
   const operate = await operatorOf(relay)
   const waiting = await operate('GET', '/relay/deliveries?endpoint=1')

@@ -16,9 +16,9 @@ import { withClient } from '../support/store/postgres-client.ts'
 import { createDatabase } from '../support/store/postgres-database.ts'
 
 const KEY = 'the-key-of-these-endpoints'
-/** An order may take a second. */
+/** The time in which an operator's order must take effect at another replica. */
 const SOON = { timeout: withinOwed(1000), interval: 10 }
-/** Everything but a hang ends sooner. */
+/** Longer than any step takes unless it hangs. */
 const LATE = { timeout: 60_000, interval: 100 }
 const DELIVERY = { schedule: ['10h'], allowNetworks: ['127.0.0.0/8'] }
 
@@ -72,7 +72,7 @@ test('an order to any replica reaches the replica that delivers within a second'
   for (const { id, name } of await endpointsOf(one)) {
     if (name !== 'first' && name !== 'second') throw new Error(`no receiver for ${name}`)
     const isOnes = await deliversTo(one, id)
-    // The replica that holds the role, and the other one.
+    // The first is the replica that has the role, and the second is the other replica.
     const [holder, away] = isOnes ? [one, other] : [other, one]
     const path = `/relay/endpoints/${id}`
     receivers[name].answer(() => 500)
@@ -140,7 +140,7 @@ test('7.4: a rolling restart pauses, and later removes, only endpoints that no r
   const paused = async () => (await next.operate('GET', `/relay/endpoints/${ids.old}`)).body
   await vi.waitFor(async () => expect(await paused()).toMatchObject({ state: 'disabled', disabledBecause: 'unnamed' }), LATE)
   const last = await start(url, after)
-  // The earlier replica started before the last naming of `old`. Only this one shows that its removal from the config was meant.
+  // The earlier replica started before a replica last named `old`. Only a later one shows that `old` was removed on purpose.
   await vi.waitFor(async () => expect(await namesOf(next)).toEqual(['both', 'new']), LATE)
   await untilShared(last, 2, 2)
   expect([await idOf(last, 'both'), await idOf(last, 'new')]).toEqual([ids.both, newId])
@@ -173,7 +173,7 @@ test('7.4: an endpoint of a dead or stopped replica keeps its id until a replica
   const isRefused = one.logged('the reloaded config has problems; nothing has changed')
   one.process.kill('SIGHUP')
   await isRefused
-  // The other replicas would remove an endpoint when the set of replicas changes, as it does here.
+  // Other replicas check for endpoints to remove when the set of replicas changes, as here.
   const third = await start(url, { endpoints: [] })
   await vi.waitFor(async () => expect((await third.replicas()).flatMap(({ roles }) => roles)).toHaveLength(4), LATE)
   await pushNth(0)
@@ -199,12 +199,12 @@ test('7.4: an endpoint of a dead or stopped replica keeps its id until a replica
   expect(await endpointsOf(again)).toEqual(before)
 })
 
-/** Selects the columns with times, except those from events, and those of hours and days that are counted. */
+/** Selects the columns with times, except times from events, and the hours and days of counts. */
 const TIMES = `select table_name::text as of, column_name::text as name from information_schema.columns
   where table_schema = 'public' and column_name ~ '_ms$' and column_name !~ '^(duration|failed_for|accepted_duration|has|base|latest_at|event_at|first_pushed_at)_ms$'
     and (table_name, column_name) not in (('sighting', 'at_ms'), ('tally', 'from_ms'))`
 
-test('replicas whose clocks are 20 minutes apart store times of the server alone', async () => {
+test('replicas whose clocks are 20 minutes apart store only times of the database server', async () => {
   const { url } = await createDatabase('nothing')
   await using sandbox = await spawnSandbox(['--parcels', '3', '--seed', '4'])
   const receiver = await receiverOfTest()

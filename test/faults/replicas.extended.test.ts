@@ -55,7 +55,7 @@ async function start(url: string, sections: Sections, folder: string): Promise<R
 const rolesOf = async (replica: ReplicaProcess, asked = replica): Promise<readonly string[]> =>
   (await asked.replicas()).find(({ name }) => name.endsWith(`/${replica.process.pid}`))?.roles ?? []
 
-/** Waits until one replica holds all roles, and resolves with the time that took. */
+/** Waits until one replica holds all roles, and resolves with the time that this took. */
 async function untilHoldsAll(replica: ReplicaProcess, endpoints: number): Promise<number> {
   const fromMs = performance.now()
   await vi.waitFor(async () => expect(await rolesOf(replica)).toHaveLength(endpoints + 2), { timeout: 60_000, interval: 50 })
@@ -67,7 +67,7 @@ async function expectRelayed(replica: ReplicaProcess): Promise<void> {
   const acknowledged = answers.filter(({ status }) => status === 200).map(({ body }) => body)
   expect(acknowledged.length).toBeGreaterThan(0)
   expect(answers.filter(({ status }) => ![200, 503, null].includes(status))).toEqual([])
-  // Every delivery ends without another push or an operator.
+  // Every delivery ends without another push or an order of an operator.
   await untilSent(replica.asker)
   const endpoints = await settledLedger(replica, receivers)
   expect(breaches({ acknowledged, parcelOf: (body) => pushes.parcels([body])[0] ?? '', endpoints })).toEqual([])
@@ -115,7 +115,7 @@ const loadOn = ({ publicUrl }: ReplicaProcess) => startLoad(publicUrl, 2, pushes
 
 // The last test ends one of the replicas, so keep this order.
 describe('two replicas', { shuffle: false }, () => {
-  test(`a replica that stands still for ${PAUSES_MS.map((ms) => ms / 1000).join(', ')} s loses its roles and overtakes nothing`, async () => {
+  test(`a replica that is paused for ${PAUSES_MS.map((ms) => ms / 1000).join(', ')} s loses its roles and breaks no order`, async () => {
     const load = loadOn(one)
     const takenMs: number[] = []
     for (const pauseMs of PAUSES_MS) {
@@ -178,7 +178,7 @@ describe('two replicas', { shuffle: false }, () => {
       const refused = async () => (await push(other.publicUrl, pushes.next())).status
       await expect.poll(refused, { timeout: 60_000, interval: 100 }).toBe(503)
       const refusedAtMs = performance.now()
-      // A replica may have kept a connection. Only one without any loses its lease.
+      // A replica may have kept a connection. Only a replica without any connection loses its lease.
       const isOver = () => expect(performance.now() - refusedAtMs).toBeGreaterThan(lastingMs)
       await vi.waitFor(isOver, { timeout: lastingMs + 60_000, interval: 100 })
       await mend()
@@ -194,7 +194,7 @@ describe('two replicas', { shuffle: false }, () => {
     await expectRelayed(other)
   })
 
-  test('a clean stop hands over within a second, a kill within ten seconds', async () => {
+  test('the other replica takes over within a second of a stop, and within ten of a kill', async () => {
     const load = loadOn(one)
     const tookMs: Record<string, number> = {}
     for (const signal of SIGNALS) {
@@ -214,7 +214,7 @@ describe('two replicas', { shuffle: false }, () => {
 })
 
 // `membership.test.ts` tests this in `npm test`, without a server.
-test.each(LONG ? ['swallows everything'] : [])('a lone relay whose network %s for longer than its lease resumes by itself', async () => {
+test.each(LONG ? ['swallows everything'] : [])('a single relay whose network %s for longer than its lease resumes by itself', async () => {
   await using own = new AsyncDisposableStack()
   const receiver = own.use(await startMoodyReceiver(KEY, () => ({ status: 200, afterMs: 100 })))
   const { url } = await createDatabase('nothing')

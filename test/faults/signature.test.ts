@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => world.stop())
 
 let nth = 0
-/** Makes an event of another parcel, over several lines like the example in the specification. */
+/** Makes an event of a new parcel, over several lines like the example in the specification. */
 function freshEvent() {
   nth += 1
   const id = `70000000${nth}`
@@ -46,13 +46,13 @@ test('I1: a correctly signed push is a 200 without a body, and one row of exactl
   expect((await world.all(id)).statuses).toHaveLength(1)
 })
 
-test('I2: a push without the header is a 401 and no row', async () => {
+test('I2: a push without the signature header is a 401 and no row', async () => {
   const { body, length } = freshEvent()
   expect(await statusOf([length], body)).toBe(401)
   expect(await world.inbox.rowsOf(body)).toEqual([])
 })
 
-test('I2: a huge or endless body without the header is not read: the connection is closed', async () => {
+test('I2: a huge or endless body without a signature is not read, and the connection is closed', async () => {
   const announced = await raw(world.publicPort, rawRequest('POST', ['Content-Length: 200000000']))
   expect([announced.status, announced.closed]).toEqual([401, true])
   const chunk = `8000\r\n${'x'.repeat(0x8000)}\r\n`
@@ -60,13 +60,13 @@ test('I2: a huge or endless body without the header is not read: the connection 
   expect(answer.closed).toBe(true)
 })
 
-test('I3: an empty or blank header is a 401 and no row', async () => {
+test('I3: an empty or blank signature header is a 401 and no row', async () => {
   const { body, length } = freshEvent()
   for (const value of ['', '   ', '\t']) expect(await statusOf([header(value), length], body)).toBe(401)
   expect(await world.inbox.rowsOf(body)).toEqual([])
 })
 
-test('I4: two headers are a 401 and no row, in any order, and also joined to one', async () => {
+test('I4: two signature headers are a 401 and no row, in any order, and even joined to one', async () => {
   const { body, length, signature } = freshEvent()
   const bad = signed('something else')
   for (const [first, second] of [
@@ -109,7 +109,7 @@ const LAX: readonly (readonly [string, (signature: string) => string])[] = [
   ['10 KB', (signature) => signature.repeat(233)],
   ['one byte too few', (signature) => Buffer.from(signature, 'base64').subarray(1).toString('base64')],
   ['one byte too many', (signature) => Buffer.concat([Buffer.from(signature, 'base64'), Buffer.from([0])]).toString('base64')],
-  ['the other case', (signature) => signature.replace(/[a-z]/, (letter) => letter.toUpperCase())],
+  ['a letter in the other case', (signature) => signature.replace(/[a-z]/, (letter) => letter.toUpperCase())],
 ]
 
 /** Makes an event whose signature has both letters that URL-safe Base64 replaces. */
@@ -234,7 +234,7 @@ test('I8: each configured key counts as its UTF-8 bytes, and the matching key is
   }
 })
 
-test('I11: the header spelled with underscores, or sent as a trailer, is a 401 and no row', async () => {
+test('I11: a signature header with underscores, or sent as a trailer, is a 401 and no row', async () => {
   const { body, length, signature } = freshEvent()
   expect(await statusOf([`x_service_hmac_sha256: ${signature}`, length], body)).toBe(401)
   const chunks = `${Buffer.byteLength(body).toString(16)}\r\n${body}\r\n0\r\n${header(signature)}\r\n\r\n`

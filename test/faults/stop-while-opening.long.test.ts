@@ -10,7 +10,7 @@ import { NO_CARRIER } from '../support/runner/constants.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { createDatabase } from '../support/store/postgres-database.ts'
 
-/** Everything but a hang ends sooner. */
+/** Longer than any step takes unless it hangs. */
 const LATE = { timeout: 60_000, interval: 20 }
 const STOPPING = { status: 409, body: { detail: 'the relay is stopping' } }
 
@@ -29,7 +29,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** Makes a folder with a shell that hangs when it has to open a file of this name. Also returns the process that hangs. */
+/** Makes a folder with a named pipe of this name, and a shell that hangs because it opens the pipe. Also returns this process. */
 function shellThatHangsAt(name: string) {
   const folder = temporaryFolder()
   const [shell, sign] = [join(folder, 'sh'), join(folder, 'hangs')]

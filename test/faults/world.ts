@@ -18,7 +18,7 @@ export interface Told {
 }
 
 const WEBHOOK = '/webhooks/status'
-/** There are no scheduled polls and failures are not limited, so that the tests decide what happens. */
+/** These settings allow no scheduled polls and any number of failures, so that the tests decide what happens. */
 const SECTIONS: Readonly<Record<string, object>> = {
   poll: { cron: '0 0 1 1 *' },
   upstream: { timeout: '1s', ratePerSecond: 1000 },
@@ -58,7 +58,7 @@ async function openToldCarrier() {
     setDown(down: boolean) {
       isDown = down
     },
-    /** Makes every answer wait for this promise. */
+    /** Makes every answer of the carrier wait for this promise. */
     wait(promise: Promise<void>) {
       latency = promise
     },
@@ -91,7 +91,7 @@ export async function startWorld(given: Sections = {}) {
       const told: unknown = await response.json()
       return isTold(told) ? told : fail('no history')
     },
-    /** Asks the carrier now, as an operator, and resolves with the status. */
+    /** Makes the relay ask the carrier now, as an operator can, and resolves with the status of the answer. */
     async refresh(identifier: string): Promise<number> {
       const headers = { authorization: `Bearer ${adminToken}` }
       return (await fetch(`${relay.internalUrl}/relay/parcels/${identifier}/refresh`, { method: 'POST', headers })).status
@@ -141,7 +141,7 @@ export async function problemOf(response: Response): Promise<unknown> {
 export async function eventually(holds: () => Promise<boolean>, withinMs = 60_000): Promise<void> {
   const giveUpAtMs = performance.now() + withinMs
   while (!(await holds())) {
-    if (performance.now() > giveUpAtMs) throw new Error('it never came to be')
+    if (performance.now() > giveUpAtMs) throw new Error('the condition did not hold in time')
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }

@@ -104,7 +104,7 @@ testWith('strace')('S7: a disk that cannot be read at the start ends the relay w
   expect({ damage, kept: kept.size }).toEqual({ damage: null, kept: bodies.length })
 })
 
-test('S11: a second relay on a store ends and names the pid of the first, whose kill frees the lock', async () => {
+test('S11: a second relay on a store ends and names the first’s pid, and a kill frees the lock', async () => {
   const folder = temporaryFolder()
   const first = await spawnTraced(folder)
   const second = spawnTraced(folder)

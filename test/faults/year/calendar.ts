@@ -14,10 +14,10 @@ export type Action =
   | 'the carrier renames a member'
   | 'upgrade and reprocess'
 
-/** How long the simulation lasts and how long the relay keeps data, in days. */
+/** How long the simulation lasts, and how long the relay keeps data, all in days. */
 export interface Lengths {
   readonly days: number
-  /** The days at the end without new parcels or faults. */
+  /** The number of days at the end without new parcels or faults. */
   readonly quietDays: number
   readonly historyDays: number
   readonly feedDays: number
@@ -81,7 +81,7 @@ const FAULTS: readonly Partial<Faults>[] = [
   { loss: 0.3, duplicates: 0.2, reorder: 5, serverErrors: 0.1 },
 ]
 
-/** Returns what goes wrong on one of the days with new parcels. */
+/** Returns the faults of one of the days with new parcels. */
 export function troubleOf(day: number, isQuiet: boolean) {
   if (isQuiet) return { faults: {}, mood: 'well', isKilled: false } as const
   const mood = day % 29 === 11 ? 'down' : day % 13 === 5 ? 'flaky' : 'well'

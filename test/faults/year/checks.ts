@@ -7,7 +7,7 @@ import type { RelayOfYear } from './relay.ts'
 import type { StoreOfYear } from './stores.ts'
 import type { Violations } from './violations.ts'
 
-/** What the checks read. */
+/** The state of the simulation that the checks read. */
 export interface Looked {
   readonly relay: RelayOfYear
   readonly store: StoreOfYear
@@ -19,9 +19,9 @@ export interface Looked {
   readonly polledOnMs: number
 }
 
-/** A scan that is older than this must have come to the relay by a push or a poll. */
+/** The relay must have learnt of a scan by a push or a poll after this time. */
 const LEARNT_WITHIN_MS = 2 * DAY_MS
-/** A parcel may be removed this much late, because passes are hourly and its age is only known to the marks of earlier passes. */
+/** A parcel may be removed this late, because passes are hourly, and the relay knows ages only by the marks of earlier passes. */
 const RETIRED_WITHIN_MS = 2 * DAY_MS
 
 /** Returns when anything last happened to a parcel in the simulation. */
@@ -36,7 +36,7 @@ function fateOf(parcel: YearParcel, { nowMs, historyMs, polledOnMs }: Looked): '
   return ageMs > historyMs + polledOnMs + RETIRED_WITHIN_MS ? 'gone' : 'either'
 }
 
-/** Expects that every living parcel has the carrier's entries, and that no removed one is left. The requests do not count as those of an app. */
+/** Expects that every living parcel has the carrier's entries, and that no removed parcel is left. Its requests do not count as an app's. */
 export async function checkHistories(looked: Looked): Promise<{ readonly living: number }> {
   const { relay, parcels, violations, nowMs } = looked
   let living = 0
@@ -81,7 +81,7 @@ export async function checkAnswers(looked: Looked, sandbox: Sandbox): Promise<{ 
   return { compared }
 }
 
-/** Expects nothing of a parcel that has just been erased in the files of the store. Backups are older, so they may hold it. */
+/** Expects nothing of a parcel that has just been erased in the files of the store. Backups are older, so they may contain it. */
 export function checkErasedFiles({ store, violations }: Pick<Looked, 'store' | 'violations'>, { number }: YearParcel): void {
   for (const { name, text, madeAtMs } of store.files())
     if (madeAtMs === null && plantedIn(text()).has(number)) violations.add(`parcel ${number}, which was just erased, is found in ${name}`)
@@ -139,7 +139,7 @@ async function* eventsOf(relay: RelayOfYear): AsyncGenerator<string> {
 export async function until(what: string, isSo: () => Promise<boolean>, withinMs = 60_000): Promise<void> {
   const hangsAtMs = performance.now() + withinMs
   while (!(await isSo())) {
-    if (performance.now() > hangsAtMs) throw new Error(`it never came to be: ${what}`)
+    if (performance.now() > hangsAtMs) throw new Error(`it did not happen in time: ${what}`)
     await pause(5)
   }
 }

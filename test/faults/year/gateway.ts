@@ -9,9 +9,9 @@ export interface Gateway extends AsyncDisposable {
   key: string
   /** Whether the carrier has renamed a mandatory member of its events. */
   isRenamed: boolean
-  /** How many pushes the relay has answered, by status. */
+  /** The number of pushes that the relay has answered, by status. */
   readonly answers: ReadonlyMap<number, number>
-  /** How many pushes in the changed format the relay has accepted. */
+  /** The number of pushes in the changed format that the relay has accepted. */
   renamed(): number
 }
 

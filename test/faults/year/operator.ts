@@ -9,7 +9,7 @@ import type { World } from './world.ts'
 /** The name of the only endpoint. */
 const SHOP = 'shop'
 
-/** Adds the shop's endpoint after the first start of the relay. */
+/** Adds the endpoint of the shop. Called after the first start of the relay. */
 export async function addShop({ relay, subscriber }: World): Promise<void> {
   const { status, body, text } = await relay.call('POST', '/relay/endpoints', { name: SHOP, url: subscriber.url, backfill: true })
   if (status !== 201) throw new Error(`no endpoint: ${text}`)
@@ -71,7 +71,7 @@ async function shopId({ relay }: World): Promise<string> {
   return String(found.id)
 }
 
-/** Replaces the key, and the shop uses the new one at once. Both keys sign for a day. */
+/** Replaces the key of the endpoint. The shop uses the new key at once. Both keys sign for a day. */
 async function replaceEndpointKey(world: World, order?: { readonly sharedKey: null; readonly at: 'now' }): Promise<void> {
   const { status, body, text } = await world.relay.call('POST', `/relay/endpoints/${await shopId(world)}/rotate`, order)
   if (status !== 200) throw new Error(`no new key of the endpoint: ${text}`)
@@ -98,7 +98,7 @@ async function reseal({ relay, violations }: Pick<World, 'relay' | 'violations'>
   if (!isDone) violations.add(`secrets were not sealed again: ${status} ${text}`)
 }
 
-/** Seals everything anew and drops the old keys. A restore may have brought back what they had sealed. */
+/** Seals all secrets with the newest key, because a restore may have brought back older seals. Then drops the old keys. */
 async function dropOldAtRestKeys({ settings, relay, violations }: World): Promise<void> {
   await reseal({ relay, violations })
   settings.atRestKeys = settings.atRestKeys.slice(0, 1)
@@ -133,7 +133,7 @@ export async function erase(parcel: YearParcel, world: World): Promise<void> {
   if (asked.status !== 404) violations.add(`the erased parcel ${parcel.number} is served: ${asked.status} ${asked.text}`)
 }
 
-/** Does what an erasure says about the files, until it says that they are clean. On PostgreSQL they never are. */
+/** Does what an erasure says about the files, until it says that they are clean. On PostgreSQL it never says that. */
 async function cleanFiles(parcel: YearParcel, first: Answered, world: World): Promise<void> {
   const { relay, store, violations, day } = world
   if (!store.isCleanAtOnce) return
@@ -197,14 +197,14 @@ export async function order(parcel: YearParcel, { relay, time, violations }: Wor
   else parcel.askedAtMs = time.now()
 }
 
-/** Asks as an app for a parcel that the shop did not order. On a day with faults the carrier cannot be asked, so the app tries again later. */
+/** Asks as an app for a parcel that the shop did not order. On a day with faults the carrier may not answer, so the app tries again later. */
 export async function ask(parcel: YearParcel, { relay, time, violations }: World): Promise<void> {
   const { status, text } = await relay.call('GET', `/v1/status/${parcel.trackingNumber}/all`)
   if (status === 200) parcel.askedAtMs = time.now()
   else if (status !== 503) violations.add(`an app that asked for parcel ${parcel.number} got ${status} ${text}`)
 }
 
-/** Starts a version with one more migration, which understands the carrier's new format. Then reprocesses quarantined pushes. */
+/** Starts a version of the relay that has one more migration and understands the carrier's new format. Then reprocesses quarantined pushes. */
 async function upgrade(world: World): Promise<void> {
   const { relay, gateway, settings, violations } = world
   const before = await relay.call('POST', '/relay/inbox/reprocess?reason=event_time&dryRun=true')
@@ -225,7 +225,7 @@ async function upgrade(world: World): Promise<void> {
 
 const isEnded = (state: unknown): boolean => ['done', 'failed', 'cancelled'].includes(String(state))
 
-/** Returns a parcel in transit or delivered, whose receiver wants it erased. */
+/** Returns a parcel, in transit or delivered, for which the recipient asks for erasure. */
 export function chosenForErasure({ parcels, draw, time, lengths }: World): YearParcel | null {
   const oldestMs = time.now() - (lengths.historyDays - 2) * DAY_MS
   const known = parcels.filter(

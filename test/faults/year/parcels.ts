@@ -1,10 +1,10 @@
 import { HOUR_MS } from '../../support/runner/constants.ts'
 import { drawWith } from '../../support/runner/seeded.ts'
 
-/** Matches the identifiers and words of parcels. Each begins like this, and ends with the number of its parcel in seven digits. */
+/** Matches the identifiers and words of parcels. Each ends with the number of its parcel in seven digits. */
 const PLANTED = /(?:QZX[NWL]|88019[12])(\d{7})/g
 
-/** A scan that the carrier makes at this time. */
+/** A scan that the carrier makes of a parcel. */
 export interface PlannedScan {
   readonly atMs: number
   readonly status: string
@@ -16,17 +16,17 @@ export interface YearParcel {
   readonly number: number
   readonly trackingNumber: string
   readonly trackingIds: readonly string[]
-  /** Appears in every text of the parcel. */
+  /** A word that is in every text of the parcel. */
   readonly word: string
-  /** Appears in every location of the parcel. */
+  /** A word that is in every location of the parcel. */
   readonly location: string
-  /** True if the shop makes the relay watch it; otherwise the relay learns of it by a push. */
+  /** Whether the shop makes the relay watch the parcel. If not, the relay learns of the parcel by a push. */
   readonly isOrdered: boolean
   /** Oldest first. */
   readonly scans: readonly PlannedScan[]
-  /** How many of the scans have been made. */
+  /** The number of scans that have been made. */
   made: number
-  /** When an app last asked for it, or the shop ordered it. */
+  /** The time at which an app last asked for the parcel, or the shop ordered it. */
   askedAtMs: number
   erasedAtMs: number | null
 }
@@ -41,7 +41,7 @@ const STAGES: readonly (readonly [status: string, detailedStatus: string, hours:
   ['DeliverySucceeded', 'DeliverySucceededMailbox', [1, 5], 0.95],
 ]
 
-/** Makes the nth parcel of the year, which is announced on the day that begins at `dayMs`. */
+/** Makes the nth parcel of the year, which the carrier announces on the day that begins at `dayMs`. */
 export function bornParcel(nth: number, dayMs: number, random: () => number): YearParcel {
   const { below } = drawWith(random)
   const digits = String(nth).padStart(7, '0')
@@ -80,6 +80,6 @@ export const keyOf = ({ status, detailedStatus, atMs }: PlannedScan): string =>
 
 export const isFinished = (parcel: YearParcel): boolean => parcel.made === parcel.scans.length
 
-/** Returns an identifier by which the relay knows the parcel, by order, request or push. */
+/** Returns an identifier that the relay knows from an order, a request or a push. */
 export const knownAs = ({ isOrdered, askedAtMs, trackingNumber, trackingIds: [first = ''] }: YearParcel): string =>
   isOrdered || askedAtMs > 0 ? trackingNumber : first

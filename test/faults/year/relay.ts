@@ -7,7 +7,7 @@ import { shipped } from '../../support/runner/shipped.ts'
 import { ownGroup, tieToTest } from '../../support/runner/tied-process.ts'
 import type { SimulatedTime } from '../../support/simulation/simulated-time.ts'
 
-/** Run the program from its sources, because the simulation changes some of them when they are loaded. */
+/** The program runs from its sources, because the simulation changes some source files when they are loaded. */
 const PROGRAM = join(import.meta.dirname, '../../../src/main.ts')
 
 export interface Answered {
@@ -16,7 +16,7 @@ export interface Answered {
   readonly body: Readonly<Record<string, unknown>>
 }
 
-/** The relay of a simulated year. It runs one process at a time, and the commands of its operator. */
+/** The relay of a simulated year. It has one relay process at a time, and runs the commands of its operator. */
 export interface RelayOfYear {
   start(): Promise<void>
   stop(): Promise<void>
