@@ -29,7 +29,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** Makes a folder with a named pipe of this name, and a shell that hangs because it opens the pipe. Also returns this process. */
+/** Makes a folder with an `sh` that hangs if its arguments contain this name. `untilItHangs` returns the id of the process. */
 function shellThatHangsAt(name: string) {
   const folder = temporaryFolder()
   const [shell, sign] = [join(folder, 'sh'), join(folder, 'hangs')]

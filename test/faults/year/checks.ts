@@ -19,7 +19,7 @@ export interface Looked {
   readonly polledOnMs: number
 }
 
-/** The relay must have learnt of a scan by a push or a poll after this time. */
+/** The relay must learn of a scan within this time, by a push or a poll. */
 const LEARNT_WITHIN_MS = 2 * DAY_MS
 /** A parcel may be removed this late, because passes are hourly, and the relay knows ages only by the marks of earlier passes. */
 const RETIRED_WITHIN_MS = 2 * DAY_MS
