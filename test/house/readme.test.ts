@@ -45,7 +45,7 @@ test('every script that the README and the documents run is in package.json', ()
   for (const script of named(/npm run (?:-s )?([a-z:]+)/g)) expect(manifest).toHaveProperty(['scripts', script])
 })
 
-test('a page that names SIGHUP names the command that reloads in the same paragraph', () => {
+test('a paragraph that names SIGHUP also names the command or route that reloads', () => {
   const pagesToReload = [...pages, 'config/example.yaml']
   const paragraphs = pagesToReload.flatMap((page) => readFileSync(page, 'utf8').split(/\n{2,}|\n(?=[|#-])/))
   const naming = paragraphs.filter((text) => text.includes('SIGHUP'))

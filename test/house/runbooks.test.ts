@@ -8,7 +8,7 @@ const runbooks = sections.map((section) => {
   return { title, parts: [...lines.join('\n').matchAll(/^\*\*(.+?):\*\*/gm)].map(([, part]) => part) }
 })
 
-test('every operator event has one runbook with its name, and there are no others', () => {
+test('every operator event has one runbook with its name, and every runbook an event', () => {
   const names = runbooks.flatMap(({ title }) => /^`(\w+)`$/.exec(title)?.[1] ?? [])
   expect(names.toSorted()).toEqual([...OPERATOR_EVENTS].toSorted())
 })

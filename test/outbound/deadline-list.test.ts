@@ -3,7 +3,7 @@ import { createDeadlineList, type DeadlineEntry } from '../../src/outbound/deadl
 
 const TIMEOUT_MS = 1000
 
-/** Makes deadlines whose timers fire when the test says so, and records what was ended, by name. */
+/** Makes a list of deadlines whose timers fire when the test says so. Records the names of the exchanges that it ends. */
 function open() {
   const timers: { readonly atMs: number; readonly run: () => void }[] = []
   let nowMs = 0

@@ -23,7 +23,7 @@ function openCache(bytesMax: number) {
   }
 }
 
-test('keeps at most its limit of bytes, and drops the least recently used answers first', () => {
+test('a cache keeps at most its limit of bytes, and drops the least recently used answers first', () => {
   const cache = openCache(5000)
   for (const parcelId of [1, 2, 3]) cache.keep(`key ${parcelId}`, anAnswer(parcelId))
   cache.get('key 1')
@@ -33,7 +33,7 @@ test('keeps at most its limit of bytes, and drops the least recently used answer
   expect(cache.get('large')).toBeUndefined()
 })
 
-test('forgets all answers of a parcel, even replaced ones, and no others', () => {
+test('a cache forgets all answers of a parcel, even replaced ones, and none of other parcels', () => {
   const cache = openCache(100_000)
   cache.keep('a', anAnswer(1))
   cache.keep('b', anAnswer(1))

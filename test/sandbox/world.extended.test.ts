@@ -182,7 +182,7 @@ test('pushes have exactly the specification’s fields, and texts only for consu
   }
 })
 
-test('the same seed gives the same world, and another seed another', async () => {
+test('the same seed gives the same world, and another seed gives another world', async () => {
   await using one = await finishedWorld(20)
   await using same = await finishedWorld(20)
   await using other = await stillSandbox({ parcels: 20, seed: 2 })

@@ -84,7 +84,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect((await reads.findParcel('1001'))?.lastSeenAtMs).toBe(NOON)
   })
 
-  test('5.4: a push too old under a wrong clock is kept, and recorded when it is repeated', async () => {
+  test('5.4: a push that is too old by a wrong clock is stored, and recorded when it is repeated', async () => {
     const { push, pass, reads, path } = await openStore(NOON, engine)
     pass(3650 * DAY_MS)
     for (let times = 0; times < 2; times++) expect((await push()).outcomes).toEqual([{ kind: 'expired' }])
@@ -126,7 +126,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect(await claim(now() + 4 * HOUR_MS + 1, [])).toBe(1)
   })
 
-  test('6.3: identifiers are tried tracking number first, without those that are unknown', async () => {
+  test('6.3: a poll tries the tracking number first, and skips ids unknown to the carrier', async () => {
     const { push, poll, writes, pass } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001', '1002'] })
     await poll({ asked: 'AB123456789SE', trackingIds: ['1001', '1002'] })
@@ -248,7 +248,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect((await reads.findParcel('1001'))?.languagesAsked).toEqual([])
   })
 
-  test('6.7: an answer with bad items is kept raw and harms no known data', async () => {
+  test('6.7: an answer with invalid items is stored raw, and changes no known data', async () => {
     const { poll, reads, path } = await openStore(NOON, engine)
     await poll({ statuses: [{}, { eventTimestamp: 'never' }] })
     await poll({ askedAtMs: NOON + 1, statuses: [{ eventTimestamp: 'never' }] })
@@ -260,7 +260,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     ])
   })
 
-  test('the secret that signs tokens is made once and kept', async () => {
+  test('the secret that signs tokens is created once, and then stored', async () => {
     const { writes } = await openStore(NOON, engine)
     const keys = await writes.tokenKeys()
     expect([Buffer.from(keys.current).length, keys.previous]).toEqual([32, null])

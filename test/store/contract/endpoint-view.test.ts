@@ -136,7 +136,7 @@ describe.each(engines)('an endpoint of the config that has refused an event on $
 })
 
 describe.each(engines)('the disabling of an endpoint on $name', (engine) => {
-  test('is kept with its time and who ordered it, until the endpoint is enabled again', async () => {
+  test('is stored with its time and the name of who ordered it, until the endpoint is enabled', async () => {
     const { writes, endpoint, id } = await openDeliveryWorld(engine, NOON, { statusOf: () => 200 })
     const order = (enabled: boolean, atMs: number, name: string) => {
       const by = { kind: 'app', name, address: null } as const
@@ -152,7 +152,7 @@ describe.each(engines)('the disabling of an endpoint on $name', (engine) => {
     expect((await endpoint()).disabledSince).toBeUndefined()
   })
 
-  test('is kept with its time and no name if an answer of the endpoint caused it', async () => {
+  test('is stored with its time and no name if an answer of the endpoint caused it', async () => {
     const { push, run, endpoint, kill } = await openDeliveryWorld(engine, NOON, { statusOf: () => 410 })
     await push({})
     await run(NOON + 1000)

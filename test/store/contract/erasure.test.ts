@@ -256,7 +256,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect((await push({ trackingIds: ['GONE0009'], eventTime: at(1) })).outcomes).toEqual([{ kind: 'erased' }])
   })
 
-  test('an unknown identifier is refused, and one that was erased before is searched for again', async () => {
+  test('erasing an unknown identifier is refused, and an erased one is searched for again', async () => {
     const { push, forget } = await open(engine)
     await expect(forget('NEVER001')).rejects.toMatchObject({ code: 'not_found' })
     await push({ trackingIds: ['GONE0001'], eventTime: at(1) })

@@ -122,7 +122,7 @@ describe.each(engines)('the inbox on $name', (engine) => {
     expect((await reads.inspectPush(idOf(3)))?.fault).toMatchObject({ member: null, from: 14, to: 14 })
   })
 
-  test('reads no long body for a list, and shows its fault when a single push is read', async () => {
+  test('does not read a long body for a list, and shows its fault when the push is read alone', async () => {
     const { record, reads, now } = await openStore(NOON, engine)
     const body = Buffer.concat([pushBody(), Buffer.from(' '.repeat(100_000)), Buffer.from('x')])
     await record(incomingPush(body, now()))
@@ -151,7 +151,7 @@ describe.each(engines)('a dismissed push on $name', (engine) => {
     expect(await reads.inspectPush(idOf(3))).toMatchObject({ state: 'dismissed', reason: 'json_syntax', duplicates: 1 })
   })
 
-  test('is not reprocessed with others, and is quarantined again when reprocessed alone', async () => {
+  test('is left out when all are reprocessed, and is quarantined again when reprocessed alone', async () => {
     const { reads, writes, idOf, dismiss, upTo, now } = await openInbox(engine)
     await dismiss(2)
     const batch = { selection: { state: 'quarantined', reason: null }, after: 0, upTo, limit: 100, nowMs: now() } as const

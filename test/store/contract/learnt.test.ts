@@ -78,7 +78,7 @@ describe.each(engines)('when an entry was learnt, on $name', (engine) => {
     expect([await learnings('1001'), await learnings('2001')]).toEqual([learnt, learnt])
   })
 
-  test('an entry stored before learning times were kept has none, and a poll gives it none', async () => {
+  test('an entry that was stored without a learning time has none, even after another poll', async () => {
     const { push, poll, later, learnings, path } = await openLearning(engine)
     await push(PUSHED)
     await poll(POLLED)

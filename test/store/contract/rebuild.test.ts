@@ -64,7 +64,7 @@ const PLANTED: Readonly<Record<string, { readonly plant: (place: string) => Prom
     plant: (place) => changeStoredRows(place, `update parcel set entry_count = 9, latest_status = 'Lost', first_pushed_at_ms = 1`),
     changes: {},
   },
-  'an identifier that is no tracking id any more': {
+  'an identifier that is no longer marked as a tracking id': {
     plant: (place) => changeStoredRows(place, "update identifier set is_tracking_id = 0 where value = '2001'"),
     changes: { parcel: 1 },
   },
@@ -166,7 +166,7 @@ describe.each(engines)('a rebuild on $name', (engine) => {
     expect(told.sort()).toEqual(['update Lund', 'update Stockholm', 'update Stockholm'])
   })
 
-  test('derives a parcel from its sightings if bytes are gone, and counts such parcels', async () => {
+  test('derives a parcel from its sightings if pushes lack their bytes, and counts these parcels', async () => {
     const store = await fewParcels(engine)
     await changeStoredRows(store.path, 'update inbox set body = null where id = (select min(id) from inbox)')
     await plantLocation(store.path, CREATED_MS, 'Oslo')

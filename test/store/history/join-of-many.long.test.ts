@@ -40,7 +40,7 @@ const parcels = observations
     ),
   )
 
-/** Makes the same answer to a request for another identifier, and names no other identifier in it. */
+/** Returns the same answer as if `asked` had been requested. The answer names no other identifier. */
 function readAgain({ body, language, askedAtMs }: PollObservation, asked: string): PollObservation {
   const answer = Buffer.from(JSON.stringify({ ...JSON.parse(String(body)), trackingIds: [] }))
   const reading = parseAllAnswer(answer, { asked, language, contentLanguage: null, askedAtMs })
@@ -86,7 +86,7 @@ async function contentsOf(path: string): Promise<readonly (readonly string[])[]>
 const inOrder = (sightings: unknown) => (Array.isArray(sightings) ? sightings.map((one) => JSON.stringify(one)).sort() : sightings)
 
 describe.each(engines)('a join of many on $name', (engine) => {
-  test('1.4: parcels joined at once become what they become one at a time, in any order', async () => {
+  test('1.4: joining parcels at once gives the same as joining them one by one, in any order', async () => {
     const runs = runsOn(engine, 25, 3)
     let shared = 0
     await fc.assert(

@@ -13,7 +13,7 @@ import { engines, withPlace } from '../../support/store/engines.ts'
 import { storedRows } from '../../support/store/stored-rows.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
-/** This push has no location, so it is merged with the first sighting of its second that has one. An earlier such sighting may change that. */
+/** This push has no location, so it is merged with the first sighting of its second that has one. An earlier sighting with a location may change that. */
 const vague = { eventTime: '2026-03-01T10:00:00Z', location: null }
 const inLund = { eventTime: '2026-03-01T10:00:00.100Z', location: 'Lund' }
 const earlier = { eventTime: '2026-03-01T10:00:00.050Z', location: 'Umeå' }
@@ -31,7 +31,7 @@ describe.each(engines)('entries that turn out to be two on $name', (engine) => {
     await push(vague)
     await push(inLund)
     expect((await take()).map(({ body }) => String(body))).toEqual([String(pushBody(vague))])
-    // This push is earlier than Lund, so the one without a location is merged with it now, and Lund is an entry of its own.
+    // This push is earlier than the one from Lund. So the push without a location is now merged with this one, and Lund is a separate entry.
     await push(earlier)
     expect((await reads.findParcel('1001'))?.entries).toHaveLength(2)
     expect((await take()).map(({ body }) => String(body))).toEqual([String(pushBody(inLund))])

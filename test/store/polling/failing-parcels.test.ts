@@ -86,7 +86,7 @@ test('DOMAIN 6.1: thirty parcels that always fail delay none of thirty that are 
   expect((await reads.inspectParcel(failing(0)))?.state.failures).toBeGreaterThan(0)
 })
 
-test('DOMAIN 6.1: parcels that begin to fail delay no others, and open no breaker for long', async () => {
+test('DOMAIN 6.1: parcels that begin to fail do not delay others, or open the breaker for long', async () => {
   let broken = false
   const { writes, second, asked, breaker, pass } = await openFailing((identifier) => broken && identifier.startsWith('AF'))
   const identifiers = Array.from({ length: 60 }, (_, at) => (at < 30 ? failing(at) : healthy(at)))
@@ -132,7 +132,7 @@ test('DOMAIN 6.1: a number that the carrier refuses for a month is not polled an
   expect(asked).toEqual([])
 })
 
-onlyLong(test)('DOMAIN 6.1: a carrier that answers nobody for 40 days makes nothing stale', async () => {
+onlyLong(test)('DOMAIN 6.1: a carrier that answers no call for 40 days makes no parcel stale', async () => {
   let isDown = false
   const { writes, reads, ...poller } = await openFailing(() => isDown)
   await writes.watchMany({ identifiers: [healthy(0), healthy(1)], nowMs: NOON })

@@ -110,7 +110,7 @@ describe.each(engines)('late pushes on $name', (engine) => {
     const inLund = { eventTime: '2026-03-01T10:00:00.100Z', location: 'Lund' }
     await push(inLund)
     expect([bodiesOf(await plain.take()), minutesOf(await backfill.take())]).toEqual([[String(pushBody(inLund))], [0]])
-    // This push is earlier than Lund, so the one without a location is merged with it now, and Lund is an entry of its own.
+    // This push is earlier than the one from Lund. So the push without a location is now merged with this one, and Lund is a separate entry.
     const inUmea = { eventTime: '2026-03-01T10:00:00.050Z', location: 'Umeå' }
     await push(inUmea)
     expect([bodiesOf(await plain.take()), bodiesOf(await backfill.take())]).toEqual([

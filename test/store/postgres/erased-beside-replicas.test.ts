@@ -31,14 +31,14 @@ test('replicas that make the key of tombstones at the same time keep one key', a
   expect((await one.writes.tombstoneKey()).sealed).toBe(kept[0])
 })
 
-test('a push about a parcel that another replica has erased is not kept', async () => {
+test('a push about a parcel that another replica has erased is not stored', async () => {
   const { one, other } = await openReplicas()
   await one.push({ trackingIds: ['GONE0001'], eventTime: at(1) })
   await other.writes.eraseParcels({ identifiers: ['GONE0001'], nowMs: NOON, bury: false, dryRun: false })
   expect((await one.push({ trackingIds: ['GONE0001'], eventTime: at(2) })).outcomes).toEqual([{ kind: 'erased' }])
 })
 
-test('pushes and an erasure of the same parcel at once leave nothing of it', async () => {
+test('pushes of a parcel that is erased at the same time leave nothing of it', async () => {
   const { one, other } = await openReplicas()
   for (let round = 0; round < 5; round++) {
     const id = `GONE100${round}`

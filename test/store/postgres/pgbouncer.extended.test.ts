@@ -46,7 +46,7 @@ testWith('pgbouncer')('a pooler in transaction mode does not change the order of
   }
 })
 
-testWith('pgbouncer')('behind a pooler a transaction leaves nothing on the connection that others use after it', async () => {
+testWith('pgbouncer')('behind a pooler a transaction leaves no settings on the connection for other clients', async () => {
   const { url, record, reads } = await openPooled()
   await record(incomingPush(pushBody(), NOON))
   await reads.readFeed({ after: 0, limit: 50 })

@@ -172,7 +172,7 @@ function filled(fail: () => void): SchemaStep {
   }
 }
 
-test('S14: replicas share a backfill; if one fails another goes on, and later steps wait', async () => {
+test('S14: replicas share a backfill; if one fails, another continues, and later steps wait', async () => {
   const { url } = await createDatabase()
   const pool = openTestPool(url)
   const count = byForm(12_000, 1_000_000)

@@ -234,7 +234,7 @@ test('a replica that stops in a transaction delays the others for a few seconds 
   expect(await query("select name from setting where name = 'fenced'")).toEqual([])
 })
 
-test('an endpoint that any replica names stays, and one that none names is removed', async () => {
+test('an endpoint that any replica names stays, and one that no replica names is removed', async () => {
   const { url, openTable, join } = await open()
   const [one, other] = [openTable(), openTable()]
   const [{ id }, { id: otherId }] = [await join(one, { endpoints: ['a', 'b'] }), await join(other, { endpoints: ['b', 'c"\\'] })]

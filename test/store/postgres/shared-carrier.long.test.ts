@@ -128,7 +128,7 @@ test('6.5: one request gets the token for all replicas, and the token is stored 
   expect([text.includes('token-2'), text.includes(password)]).toEqual([false, false])
 })
 
-test('6.4: credentials that were refused for one replica are not tried by others', async () => {
+test('6.4: credentials that were refused for one replica are not tried by other replicas', async () => {
   const { url, asked } = await openCarrier({ token: (_request, response) => json(response, 401, '{}') })
   const { replicas } = await openReplicas(url, [{}, {}, { password: () => 'another one' }])
   const [first, second, third] = replicas

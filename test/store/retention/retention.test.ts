@@ -86,7 +86,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect((await told()).length).toBe(1)
   })
 
-  test('a batch looks at a bounded number of old deliveries, and finds those that wait', async () => {
+  test('a batch reads a limited number of old deliveries, and finds those that still wait', async () => {
     const { writes, pass, passDays, prune, record, bodyOf, now, last } = await openAgingStore(engine)
     const removed = await addEndpoint(writes, NOON, { enabled: false })
     const parcels = Array.from({ length: 1100 }, (_, at) => incomingPush(bodyOf(`7${String(at).padStart(7, '0')}`), now()))
@@ -216,7 +216,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect(kept.slice(13)).toEqual(kept.slice(13).map(() => kept[13]))
   })
 
-  test('a parcel is removed with what was joined to it, and with the record of the join', async () => {
+  test('a parcel is removed with the parcels that it joined, and with the record of the join', async () => {
     const { path, writes, poll, report, passDays, reads } = await openAgingStore(engine)
     await report('70000001')
     await report('70000002')

@@ -179,7 +179,7 @@ test('the words of an erasure that was rolled back are not searched for', async 
   expect(searched).toEqual([])
 })
 
-test('a relay that ended before it had searched says so until a compaction', async () => {
+test('after a relay has ended before its search, storage is pending until a compaction', async () => {
   const first = newCleaner()
   Object.assign(first.state, { gate: new Promise(() => undefined), patience: Promise.resolve() })
   first.erase(['GONE0001'])

@@ -57,7 +57,7 @@ test('a push to a store of the previous version extends its history, feed and de
   expect(entries[0]).toMatchObject({ consumerDescription: 'After the change' })
   expect([before.events, events.length]).toEqual([[], 1])
   expect(deliveries.slice(4)).toEqual(before.deliveries)
-  // One of its endpoints has answered 410, so its events are held.
+  // One endpoint of this store has answered 410, so its events are held.
   expect(deliveries.slice(0, 4)).toMatchObject([{ state: 'held' }, ...Array.from({ length: 3 }, () => ({ state: 'queued' }))])
 })
 

@@ -4,7 +4,7 @@ import { createResends } from '../../../src/flow/delivery/resends.ts'
 
 type Ports = Parameters<typeof createManageDeliveries>[0]
 
-/** Manages the deliveries of a store, with no dispatcher to wake and everything kept forever unless `ports` says otherwise. */
+/** Creates the commands for deliveries of a store. Unless `ports` says otherwise, they wake no dispatcher, and everything is kept forever. */
 export function manageDeliveriesAt(ports: Pick<Ports, 'write' | 'reads' | 'clock'> & Partial<Ports>, relayId = 'relay'): ManageDeliveries {
   return createManageDeliveries(
     {

@@ -37,7 +37,7 @@ async function deliverAll(writes: WriteSide, nowMs: number): Promise<Map<string,
   }
 }
 
-/** Adds an endpoint. `take` returns what it received since the last call, in order. */
+/** Adds an endpoint. `take` returns what the endpoint has received since the last call, in order. */
 export async function addEndpoint(writes: WriteSide, nowMs: number, change: Partial<EndpointSettings & { readonly from: number }> = {}) {
   const id = await writes.reserveEndpoint(nowMs)
   const { from = null, ...changed } = change

@@ -59,7 +59,7 @@ export function writeConfig(folder: string, carrierUrl: string, sections: Sectio
   return path
 }
 
-/** Overrides members, and those of a listener one by one, so that a test that sets another of its members keeps the free port. */
+/** Overrides members of a section. Those of a listener are overridden one by one, so that a test which sets one of them keeps the free port. */
 function override(section: Sections, by: Sections): Sections {
   const members = Object.entries(by).map(([name, value]) => {
     const inner = section[name]
@@ -96,8 +96,8 @@ export interface RelayProcess {
 }
 
 /**
- * Starts `parcel-relay serve` as shipped, in its own process with `more` added to its environment; resolves when it is ready. `program`: its
- * main file if that lies elsewhere; the relay then runs in the folder of that file.
+ * Starts `parcel-relay serve` as shipped, in its own process with `more` added to its environment. Resolves when it is ready. `program`: the
+ * main file of the relay if it is elsewhere. The relay then runs in the folder of this file.
  */
 export async function spawnRelay(configPath: string, more: NodeJS.ProcessEnv = {}, program?: string): Promise<RelayProcess> {
   const { args, env } = shipped(program)

@@ -24,7 +24,7 @@ export function addressOf(server: string, database: string): string {
 const TAKER = 'taker'
 const ATTEMPTS = 1000
 
-/** Takes every connection of a server, even those of a relay; returns a function that gives them back. */
+/** Takes every connection of a server, even those of a relay. Returns a function that gives them back. */
 export async function takeConnections(url: string): Promise<() => Promise<void>> {
   const taken: pg.Client[] = []
   const takeRest = async () => {
