@@ -11,7 +11,7 @@ import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 /** The delay of the network in milliseconds. It is longer than it takes to send a set. */
 const AWAY_MS = 20
-/** These are for identifiers, parcels and the commit, and for the numbers and rows of new parcels. */
+/** The most round trips for a set: for identifiers, parcels and the commit, and for the numbers and rows of new parcels. */
 const TRIPS_MAX = 10
 
 async function openBehindProxy() {

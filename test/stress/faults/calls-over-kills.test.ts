@@ -56,7 +56,7 @@ test('P12: a relay that is killed repeatedly makes no more calls than the day al
     const before = asked.urls.length
     const statuses: number[] = []
     const asking = askOn(relay, run, statuses)
-    // Once the day's calls are used up, no more calls arrive. Then a refusal is the time for the kill.
+    // Once the day's calls are used up, no more calls arrive. Then kill the relay after it has refused a request.
     await eventually(async () => asked.urls.length > before + 8 || statuses.includes(503))
     await relay.kill()
     await asking

@@ -20,8 +20,8 @@ interface KeptParcel {
 }
 
 /**
- * Creates a consumer of the feed that was written from the documentation. It stores parcels from events, and prints histories from them. It
- * shares only the parsing of numbers with the relay.
+ * Creates a consumer of the feed. Its code was written from the documentation, and shares only the parsing of numbers with the relay. It stores
+ * parcels from events, and prints their histories.
  */
 export function createFeedConsumer() {
   const parcels = new Map<string, KeptParcel>()
@@ -102,7 +102,7 @@ function keptEntry(entry: Readonly<Record<string, unknown>>): [number, KeptEntry
 function printParcel({ history, entries, trackingIds, distributionType, extra }: KeptParcel, languages: readonly string[]): string {
   const statuses = history.map((id) => {
     const entry = entries.get(id)
-    if (entry === undefined) throw new Error(`the feed names entry ${id}, but has never told its contents`)
+    if (entry === undefined) throw new Error(`the feed lists entry ${id}, but has never sent it`)
     return printEntry(entry, languages)
   })
   return `{"statuses":[${statuses.join(',')}],"trackingIds":${JSON.stringify(trackingIds)},"distributionType":${JSON.stringify(distributionType)}${printExtra(extra)}}`

@@ -19,7 +19,7 @@ import { incomingPush } from '../store/write-side.ts'
 
 export const MINUTE_MS = 60_000
 export const CONCURRENCY = 4
-/** How many milliseconds pass between two looks of the poller for due parcels. */
+/** How many milliseconds pass between two searches of the poller for due parcels. */
 export const WAKE_MS = SHORT ? 5 * MINUTE_MS : MINUTE_MS
 type CarrierQuestion = Parameters<Carrier['fetchAll']>[0]
 

@@ -20,7 +20,7 @@ export interface WebhookReceiver extends AsyncDisposable {
   answer(answerOf: (nth: number) => number | ReceiverAnswer): void
 }
 
-/** Starts a webhook endpoint on a free port, as a customer has it. It records what it receives. */
+/** Starts the webhook endpoint of a customer on a free port. It records what it receives. */
 export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   const pushes: ReceivedPush[] = []
   let answerOf: (nth: number) => number | ReceiverAnswer = () => 200

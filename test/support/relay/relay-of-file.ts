@@ -21,7 +21,7 @@ export function relayOfFile(carrierUrl: string, sections: Sections = {}): () => 
     rmSync(folder, { recursive: true, force: true })
   })
   return () => {
-    if (relay === null) throw new Error('the relay only starts before the first test')
+    if (relay === null) throw new Error('the relay is not running yet: it starts before the first test')
     return relay
   }
 }

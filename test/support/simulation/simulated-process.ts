@@ -1,7 +1,7 @@
 import { registerHooks } from 'node:module'
 
 // Preloaded into each process and thread of a relay (`NODE_OPTIONS`). Changes sources as they are loaded, so that the relay needs no code for
-// these tests. Its clock and timers follow simulated time. As its own next version, it has one more migration, and reads a changed carrier format.
+// these tests. Its clock and timers follow simulated time. The relay can also run as its next version, with one more migration and another carrier format.
 
 /** The environment variable that makes a relay the next version of itself. */
 const NEXT_VERSION = 'RELAY_SIMULATED_NEXT_VERSION'

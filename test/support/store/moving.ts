@@ -76,7 +76,7 @@ export interface OpenMove extends AsyncDisposable {
   readonly move: StoreMove
 }
 
-/** Returns the address of a store as a relay writes it into a store that was moved there, but not encrypted. */
+/** Returns the address of a new store as a relay writes it into the old store, but without the encryption. */
 const addressOf = ({ engine, place }: Place) => (engine.name === postgres.name ? place : `sqlite:${place}`)
 
 let moves = 0

@@ -32,7 +32,7 @@ function isRecorded(value: unknown): value is Recorded {
   return typeof value === 'object' && value !== null && 'nowMs' in value && 'answers' in value && Array.isArray(value.answers)
 }
 
-/** Copies the store that the earlier version wrote to a new folder. */
+/** Copies the store of the earlier version into a new folder. */
 export function copyWrittenBefore(): { readonly folder: string; readonly path: string } {
   const folder = temporaryFolder()
   const path = join(folder, 'relay.db')
