@@ -6319,7 +6319,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Its name, such as `operating`.
+                 * @description The name of the page, such as `operating`.
                  * @example operating
                  */
                 page: string;
@@ -6567,4 +6567,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 c48b3f88a908275be60587141fa46d774bb3f3cf99322f1621f9a6153de7eee4
+// Made of docs/openapi.json with the SHA-256 888879499a038a82aab53f2b2b3af3e5cb7b63e5910e53b1f33b8555a4539493

@@ -81,7 +81,7 @@ export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWat
   return async () => {
     const isPoller = ports.isPoller()
     const ofCarrier = lookAtCarrier(isPoller)
-    // Another replica may report on the carrier meanwhile.
+    // Forget what is known of the carrier's troubles, because another replica may report on them meanwhile.
     if (!isPoller) for (const { subject } of ofCarrier) known.delete(subject)
     const findings = [...(isPoller ? ofCarrier : []), ...(await lookAtDisk()), ...lookAtCertificates(ports, options)]
     for (const finding of findings)

@@ -90,7 +90,7 @@ export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints 
       edit(async (tx): Promise<EndpointEdit> => {
         const state = await find(tx, id)
         if (state === undefined) return { kind: 'unknown' }
-        // Refuse, because the next start would add an endpoint again that a config names.
+        // Do not remove an endpoint that a config names, because the next start would add it again.
         if (state.origin !== 'managed' && state.disabled !== 'unnamed') return { kind: 'read_only' }
         await tx.removeEndpoint(id, nowMs)
         audit(tx, order)
@@ -99,7 +99,7 @@ export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints 
   }
 }
 
-/** Runs edits one after the other, because each edit reads the list that it changes. Of many edits at once, most would conflict and give up. */
+/** Runs edits one after the other, because each edit reads the list that it changes. If many ran at once, most would conflict and give up. */
 function inSequence(store: Transactions<EditTx>): <T>(work: (tx: EditTx) => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {

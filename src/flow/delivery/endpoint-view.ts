@@ -7,7 +7,7 @@ import type { ReadSide } from '../read-side.ts'
 
 /** When a failing endpoint is attempted next. Epoch milliseconds. */
 export interface NextProbe {
-  /** The next attempt of a delivery that waits now; null: no delivery waits. */
+  /** When one of the deliveries that wait now is attempted; null: no delivery waits. */
   readonly atMs: number | null
   /** When an event that arrived now would be attempted, if no other delivery of its parcel waits. */
   readonly ofNewMs: number

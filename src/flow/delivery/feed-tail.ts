@@ -133,7 +133,7 @@ function holds(kept: Kept | null, after: number): kept is Kept {
   return kept !== null && after >= kept.from && after <= kept.to
 }
 
-/** Returns the tail with the events that were read; null: some events of the tail were deleted. */
+/** Returns the tail with the events that were read; null: the tail must be dropped, because events of it were deleted. */
 function movedOn(before: Kept, { prunedTo, last, next, items }: FeedSlice): Kept | null {
   if (prunedTo > before.to || last < before.to) return null
   // The kept events may be about the erased parcel.

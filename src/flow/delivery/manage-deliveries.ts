@@ -166,7 +166,7 @@ export interface ReplayAsker {
   readonly left: AbortSignal
   /**
    * When the asker counted the deliveries, epoch milliseconds; default: now. If the order selects by time, deliveries that were queued
-   * later are left out, so the same order given twice replays once.
+   * later are left out, so an order that is given twice replays them only once.
    */
   readonly untilMs?: number
 }

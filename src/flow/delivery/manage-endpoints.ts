@@ -58,7 +58,7 @@ export interface ManageEndpoints extends EndpointLists {
    */
   change(id: string, body: unknown, by: Actor): Promise<KeyedEndpoint>
   /**
-   * Replaces the key: both keys sign for 24 h, then the new one alone. It can also end that overlap now. Throws `bad_request`,
+   * Replaces the key: both keys sign for 24 h, then only the new one. It can also end these 24 h now. Throws `bad_request`,
    * `endpoint_read_only` and, if no key is being replaced, `not_rotating`.
    */
   rotate(id: string, body: unknown, by: Actor): Promise<KeyedEndpoint>

@@ -25,7 +25,7 @@ export interface MissingSummaryPorts {
 
 const RECENT_MS = 24 * 3_600_000
 const STEP = 50
-/** A search looks at up to this many events. It is a small number because each may be of another parcel, which is read as a whole. */
+/** A search looks at up to this many events. The limit is small, because each event may be of another parcel, which is read as a whole. */
 const LOOKED_AT_MAX = 1000
 /** A count is kept for a minute if the search read this many events or more. */
 const LARGE = 200

@@ -51,8 +51,8 @@ export interface DeliveryWrites {
   /** Changes how deliveries are settled and claimed. */
   adjustDelivery(rules: DeliveryRules): Promise<void>
   /**
-   * Makes the stored endpoints of the config file, and the one for operator events, match the config. Pauses endpoints that no replica's
-   * config names. `isStarting` false: this config was in effect before the call.
+   * Makes the stored endpoints match the config: those of the config file, and the endpoint for operator events. Pauses endpoints that no
+   * replica's config names. `isStarting` false: this config was in effect before the call.
    */
   syncEndpoints(configured: readonly ConfiguredEndpoint[], nowMs: number, operatorUrl: string | null, isStarting?: boolean): Promise<void>
   /**

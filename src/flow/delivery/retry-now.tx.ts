@@ -6,8 +6,8 @@ import type { Transactions, WriteTx } from '../write-store.ts'
 type RetryTx = AuditTx & Pick<WriteTx, 'hastenDelivery' | 'listEndpoints' | 'saveHealth' | 'skipDelivery' | 'unskipDelivery'>
 
 /**
- * Creates the verbs by which an operator makes waiting deliveries due now, for example when a receiver was repaired, or gives one up
- * (DOMAIN 7.4).
+ * Creates the verbs with which an operator makes waiting deliveries due now, for example after a receiver was repaired, or gives up a
+ * delivery (DOMAIN 7.4).
  */
 export function createRetryNow(store: Transactions<RetryTx>): Pick<WriteSide, 'retryEndpoint' | 'retryDelivery' | 'skipDelivery'> {
   return {

@@ -46,7 +46,7 @@ export interface FetchOnMissOptions {
   readonly fetchUnknown: boolean
 }
 
-/** The carrier was asked about an identifier, and its answer brought nothing. */
+/** Why a question about an unknown identifier brought no parcel. */
 export interface Refusal {
   readonly error: AppError
   readonly freshness: Freshness

@@ -43,8 +43,8 @@ export interface Recorder {
 /** The verbs of history that write; see `WriteSide`. */
 export interface HistoryWrites {
   /**
-   * Records a batch in one transaction. If this resolves, every observation is durable; if it rejects, none is. An observation that cannot
-   * be recorded is quarantined, and the others are recorded.
+   * Records a batch in one transaction. If this resolves, every observation is durable. If it rejects, no observation was recorded. An
+   * observation that cannot be recorded is quarantined, and the others are recorded.
    */
   record(batch: readonly Incoming[]): Promise<BatchReport>
 }

@@ -162,7 +162,7 @@ function createAnswer(ports: ServePorts, options: ServeOptions, carrier: FetchOn
 /** Something that the carrier could add to a parcel: a first answer, a missing language, or a newer answer. */
 type Lack = 'answer' | 'language' | 'freshness'
 
-/** Returns what a parcel lacks; null: nothing. `language`: the configured language in which to serve; null: none is, so no language is missing. */
+/** Returns what a parcel lacks; null: nothing. `language`: the configured language in which to serve; null: there is none, so none is missing. */
 function lackOf(view: ParcelView, language: string | null, nowMs: number, options: ServeOptions): Lack | null {
   // Ask the carrier now, so that the app need not wait for the scheduled poll.
   if (options.fetchUnknown && hasNoReport(view)) return 'answer'

@@ -25,8 +25,8 @@ export interface IngestWrites {
   /** Reprocesses up to `limit` selected pushes in the same way, the oldest first, with inbox ids above `after` and up to `upTo`. */
   reprocessHeld(request: ReprocessRequest): Promise<ReprocessedBatch>
   /**
-   * Dismisses a quarantined push, which is then never recorded. `done`: it is dismissed. `settled`: it was not in quarantine. `unknown`:
-   * there is no such push.
+   * Dismisses a quarantined push. It stays unrecorded, unless it is reprocessed. `done`: it is dismissed. `settled`: it was not in
+   * quarantine. `unknown`: there is no such push.
    */
   dismissPush(request: Audited & { readonly inboxId: number }): Promise<'done' | 'settled' | 'unknown'>
   /** Dismisses up to `limit` quarantined pushes of a reason, the oldest first, with inbox ids above `after` and up to `upTo`. */

@@ -26,7 +26,8 @@ interface Turn {
 
 /**
  * Claims due polls: the most overdue first if there are enough calls, otherwise the most valuable first. A parcel's stored time is the
- * earliest at which it can be due. Pushes since the last poll may have postponed the poll. The postponed time is computed here, once, and not at every push.
+ * earliest at which its poll can be due. Pushes since the last poll may have postponed it. The postponed time is computed here, once, and
+ * not at every push.
  *
  * @param random from 0 (inclusive) to 1 (exclusive).
  */
@@ -75,8 +76,8 @@ export function createClaimDuePolls(
   }
 
   /**
-   * Returns the parcels that are still due. For the others it saves the later time, or that they are no longer polled. A parcel that was
-   * joined meanwhile is not due.
+   * Returns the parcels that are still due. For all other parcels it saves their later time, or that they are no longer polled. A parcel
+   * that was joined meanwhile is not due.
    */
   async function dueIfPlannedNow(tx: CheckTx, parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>> {
     if (parcelIds.length === 0) return new Set()

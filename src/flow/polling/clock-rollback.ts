@@ -15,9 +15,11 @@ const JUMP_MIN_MS = 30_000
 const BATCH = 500
 
 /**
- * Moves the schedule back when the wall clock is put back. Polls and deliveries are planned in wall time, so they would otherwise come too late. If the clock is put forward, many polls become due at once, but the budget limits them.
+ * Moves the schedule back when the wall clock is put back. Polls and deliveries are planned in wall time, so they would come too late. If
+ * the clock is put forward, many polls become due at once, but the budget limits them.
  *
- * Call it before each pass of the poller. Call it regularly as well, because deliveries depend on the clock too. Calls at the same time share one check.
+ * Call it before each pass of the poller, and regularly, because deliveries depend on the clock too. Calls at the same time share one
+ * check.
  *
  * @param lastSeenMs the last wall-clock time that the relay saw before it was restarted, epoch milliseconds; null: it never ran before.
  */

@@ -44,8 +44,7 @@ export function createNotePollOutcome(
 
     noteLanguageAsked: (asked) =>
       store.transaction(async (tx) => {
-        // Lock the parcel. Otherwise an entry could be added meanwhile, and would count as asked for. Null: it was joined to another
-        // parcel.
+        // Lock the parcel. Otherwise an entry could be added meanwhile, and would count as asked for. Null: it was joined to another.
         if ((await tx.findParcel(asked.parcelId)) === null) return
         const entries = deriveEntries((await tx.loadSightings([asked.parcelId])).get(asked.parcelId) ?? [])
         const missed = entries.filter((entry) => wasMissedBy(asked, entry)).map(({ sequence }) => sequence)

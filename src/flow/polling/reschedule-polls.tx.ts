@@ -23,7 +23,7 @@ export function createReschedulePolls(
   options: Pick<RecordRules, 'cadence'>,
 ): (nowMs: number) => Promise<void> {
   let wasRelied = ports.model().pushHealth !== 'unknown'
-  /** The last visited poll; null: there is nothing to visit. */
+  /** Where to continue; null: there is nothing to visit. */
   let cursor: DueCursor | null = null
 
   async function rescheduleFrom(tx: RescheduleTx, after: DueCursor): Promise<DueCursor | null> {

@@ -9,7 +9,7 @@ export type ShowDocs = (ctx: Context, name: string) => Promise<void>
 
 export interface DocumentRoutePorts {
   readonly showDocs: ShowDocs
-  /** Reads the document of this version of the relay. */
+  /** Reads the API document of this version of the relay. */
   readonly readDocument: () => Promise<Uint8Array>
 }
 
@@ -61,7 +61,7 @@ export const DOCUMENT_ROUTES = [
     summary: 'A page of the manual',
     description: '',
     scope: null,
-    params: { page: { description: 'Its name, such as `operating`.', schema: () => z.string() } },
+    params: { page: { description: 'The name of the page, such as `operating`.', schema: () => z.string() } },
     query: ANY_QUERY,
     body: null,
     answers: () => ({

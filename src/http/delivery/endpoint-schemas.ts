@@ -7,7 +7,7 @@ import { answerStart, failureReason } from './delivery-schemas.ts'
 
 const anyOf = () => z.array(z.string()).nullable()
 
-/** How attempts failed. */
+/** The members that tell how attempts failed. */
 const failedWith = () => ({
   status: wholeNumber().nullable().describe('Null: there was no answer; see `reason`.'),
   reason: failureReason().nullable(),

@@ -212,7 +212,7 @@ async function* verifyTable(state: State, table: CopiedTable, pages: PageSizes, 
   }
 }
 
-/** Compares the suspects again. The ones that still differ stay suspects. */
+/** Compares the suspects again. Rows that no longer differ stop being suspects. */
 async function* compareSuspects(state: State): AsyncGenerator<MoveProgress> {
   const { source, target, suspects } = state
   const total = suspects.size

@@ -274,7 +274,7 @@ const STAGES: Readonly<Record<RetentionStage, Stage>> = {
   },
 }
 
-/** Retires parcels that are older than `history`: the first ones of a page, as many as a batch may. */
+/** Retires the first parcels of a page that are older than `history`, as many as one batch may. */
 async function retire({ tx, pass: { startedAtMs, cursor }, retention }: Look): ReturnType<Stage> {
   const { parcelId: upTo } = givenBefore(await tx.ageMarks(), startedAtMs - retention.historyMs)
   const page = await tx.parcelAges({ after: cursor?.id ?? 0, upTo, limit: PARCELS_LOOKED_AT })

@@ -48,7 +48,7 @@ export class EndpointQueue {
     return this.#waiting.length > 0
   }
 
-  /** Whether no claim waits, no attempt runs, and the results of all ended attempts are being stored. */
+  /** Whether no claim waits, no attempt runs, and all results of ended attempts are stored or are being stored. */
   get isIdle(): boolean {
     return this.#open === 0
   }
@@ -122,8 +122,8 @@ export class EndpointQueue {
   }
 
   /**
-   * Takes back a delivery that was not sent, to wait before all others. Releases it instead if its endpoint is sent nothing now, or if
-   * another delivery goes first. Returns whether it waits.
+   * Takes back a delivery that was not sent, to wait before all others. Releases it instead if its endpoint is sent nothing now, or if it
+   * must not be attempted again. Returns whether it waits.
    */
   putBack(delivery: ClaimedDelivery): boolean {
     const isKept = !this.#isClosed && !this.#overtaken.has(delivery.deliveryId)

@@ -41,7 +41,7 @@ export function createRoundTimes({ clock, wake }: RoundTimesPorts) {
     clear(): void {
       lookAtMs = Number.POSITIVE_INFINITY
     },
-    /** Call it when the first attempt since the last round has ended. It waits a moment, so that one round settles several attempts. */
+    /** Call it when the first attempt since the last round has ended. The next round waits a moment, so that it settles several attempts. */
     beginWait(): void {
       waitUntilMs = clock.monotonic() + WAIT_MS
     },

@@ -83,7 +83,7 @@ export function createSendDelivery(ports: SendDeliveryPorts, { relayId }: SendDe
           onEnd(result)
           return
         }
-        // The receiver may already have the next key and check only one header.
+        // Exchange the signatures of the two keys: the receiver may already have the next key, and check only the usual header.
         onResend()
         post('exchanged', (again) => onEnd(secondOf(result, again, nextKey)))
       })
