@@ -5,12 +5,12 @@ import { findStoreInUse } from './wiring/moving/store-in-use.ts'
 import { untilReachable } from './wiring/moving/until-reachable.ts'
 import type { RunningRelay, StartOptions } from './wiring/running-relay.ts'
 
-/** Requests that are being answered may delay the relay that takes over by this long. */
+/** How long the relay that takes over waits for requests that the relay before it is still answering, in milliseconds. */
 const LAST_REQUESTS_MS = 1000
 
 /**
- * Runs the relay on the store that is in use. When the store is moved, another relay starts in this process and takes over. It is ready
- * before the first one closes its listeners, and listens at the same addresses.
+ * Runs the relay on the store that is in use. When the store is moved, a second relay starts in this process, on the new store, and takes
+ * over. It is ready before the first relay closes its listeners, and listens at the same addresses.
  */
 export async function runRelay(
   config: Config,
@@ -31,7 +31,7 @@ export async function runRelay(
   }
 
   async function handOver(seal: () => Promise<void>): Promise<void> {
-    // A relay that has just taken over may see another move before it is `current`.
+    // A relay that has just taken over may be asked to hand over, before it is `current`.
     await handingOver
     if (isStopping) throw new Error('The relay is stopping. The store has stayed in use, and the move can be begun again.')
     const taking = takeOver(seal)
@@ -46,7 +46,7 @@ export async function runRelay(
   async function takeOver(seal: () => Promise<void>): Promise<PromiseSettledResult<void>> {
     const before = current
     await before.endWriting()
-    // Continue even if this fails, because the next relay opens whichever store is in use.
+    // Continue even if `seal` fails, because the next relay opens whichever store is then in use.
     const [sealed] = await Promise.allSettled([seal()])
     const startNext = async () => await start(await findStoreInUse(settings, log), { stopPredecessor: () => before.stop(LAST_REQUESTS_MS) })
     current = await untilReachable(startNext, { goesOn: () => !isStopping, log })
@@ -81,7 +81,7 @@ export async function runRelay(
   }
 }
 
-/** Looks for a moved store only after a start has failed, so that every other start is faster. */
+/** Finds the store to which the config's store was moved. Called only after a failed start, so that other starts are faster. */
 async function whereMoved(config: Config, log: Log, error: unknown): Promise<Config> {
   const inUse = await findStoreInUse(config, log).catch(() => config)
   if (inUse === config) throw error
@@ -97,7 +97,7 @@ function withTlsOf(before: Config['listen'], after: Config['listen']): Config['l
   return { public: of('public'), internal: of('internal') }
 }
 
-/** Fills in the bound ports if the config lets the system choose them. */
+/** If the config lets the system choose a port (0), fills in the chosen port, so that the next relay listens there too. */
 function listeningLike(config: Config, { publicUrl, internalUrl }: RunningRelay): Config {
   const at = (name: 'public' | 'internal', url: string) => ({
     ...config.listen[name],

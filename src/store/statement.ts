@@ -3,13 +3,13 @@ import type { Tables } from './schema.ts'
 
 export type SqlValue = string | number | Uint8Array | SqlList | null
 
-/** Every engine takes lists of numbers and strings. Only engines with arrays take lists of bytes, and lists with nulls. */
+/** A list as a parameter. Every engine accepts lists of numbers or strings. Only PostgreSQL accepts lists of bytes, and lists with nulls. */
 export type SqlList = readonly (string | number | Uint8Array | null)[]
 
 /** Parameters by name. A list parameter holds any number of values: see `Dialect.oneOf`. */
 export type Params = Readonly<Record<string, SqlValue>>
 
-/** The SQL that differs between engines in the statements they share. */
+/** Those parts of shared statements whose SQL differs between engines. */
 export interface Dialect {
   /** Builds and compiles queries; never runs them. */
   readonly builder: Kysely<Tables>
@@ -25,17 +25,17 @@ export interface Dialect {
   greatest<Value extends number | null>(one: Expression<Value>, other: Expression<number>): RawBuilder<Value>
   /** Concatenates a text column over all rows, separated by commas; null if there are no rows. */
   joined(column: Expression<string>): RawBuilder<string | null>
-  /** Merges two texts with JSON objects of numbers. If both have a name, the result has the sum or the smaller number. */
+  /** Merges two JSON objects of numbers, given as texts. For a name in both, the result has the sum or the smaller number (`how`). */
   summed(one: Expression<string>, other: Expression<string>, how: 'sum' | 'min'): RawBuilder<string>
   /** Bytes as lower-case hexadecimal. */
   hex(column: Expression<Uint8Array>): RawBuilder<string>
   /** Whether bytes contain any of these texts. */
   containsAny(column: Expression<Uint8Array | null>, texts: readonly string[]): RawBuilder<boolean>
-  /** A column in a form in which the planner uses no index. */
+  /** A column in a form for which the planner cannot use an index. */
   unindexed<Value>(column: Expression<Value>): RawBuilder<Value>
   /** The version of the parcel, in a query of `parcel`; 0 on an engine that only one process writes. */
   readonly parcelVersion: RawBuilder<number>
-  /** An integer parameter, for SQL that does not show its type in another way. */
+  /** An integer parameter with its type, for SQL from which PostgreSQL cannot infer the type. */
   integer(value: number | null): RawBuilder<number>
 }
 
@@ -48,7 +48,7 @@ export interface Statement<P, R> {
   readonly types?: (params: P) => R
 }
 
-/** Stands for a parameter's value while a query is built. */
+/** Takes the place of a parameter's value while a query is built. */
 export class Placeholder {
   readonly name: string
   constructor(name: string) {
@@ -69,7 +69,7 @@ export function statement<P extends Params = Record<never, never>>() {
   })
 }
 
-/** Returns a placeholder for every property. Its type is the type of the value, so that the compiler checks the query. */
+/** Makes an object with a placeholder for every property. To the compiler, a placeholder has the type of its value, so the query is checked. */
 function placeholders<P extends Params>(): P {
   return new Proxy({}, { get: (_target, name) => new Placeholder(String(name)) }) as P
 }

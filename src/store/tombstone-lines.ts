@@ -1,7 +1,7 @@
 import type { KeptTombstones, MarkedTombstone } from '../domain/history/erased.ts'
 import { isObject, member } from '../domain/json-body.ts'
 
-/** Writes tombstones as they are kept outside the store: a JSON object a line, first the sealed key. */
+/** Encodes tombstones for a file: one JSON object per line. The first line has the sealed key. */
 export function encodeTombstones({ sealedKey, tombstones }: KeptTombstones): string {
   return `${sealedKey === null ? '' : `${JSON.stringify({ key: sealedKey })}\n`}${encodeTombstoneLines(tombstones)}`
 }
@@ -10,7 +10,7 @@ export function encodeTombstoneLines(tombstones: readonly MarkedTombstone[]): st
   return tombstones.map(encodeLine).join('')
 }
 
-/** Reads such lines, in any order. A line that a crash cut off counts for nothing, because its transaction was not committed. */
+/** Decodes such lines, in any order. It skips a line that a crash has cut off, because the transaction of that line was not committed. */
 export function decodeTombstones(text: string): KeptTombstones {
   const values = text
     .split('\n')

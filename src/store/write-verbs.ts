@@ -43,20 +43,20 @@ import type { Leases } from './polling/leases.ts'
 import { shiftSchedule } from './polling/schedule-shift.ts'
 import { loadSetting, makeSetting, markLanguageAsked, saveSetting, TOMBSTONE_KEY } from './settings.ts'
 
-/** Parcels and identifiers within a transaction. Nobody else changes them between a read and the end of the transaction. */
+/** Parcels and identifiers within a transaction. What the transaction has read, nobody else changes before the transaction ends. */
 export interface Parcels {
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
   saveIdentifiers(identifiers: readonly IdentifierState[]): void
   create(count: number, nowMs: number): Promise<readonly ParcelState[]>
-  /** The parcels that exist; on SQLite in the order given. */
+  /** Finds those of the parcels that exist. SQLite returns them in the order given, PostgreSQL in any order. */
   findMany(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
   saveMany(states: readonly ParcelState[]): void
-  /** Null: the parcel was joined to another and no longer exists. */
+  /** Finds a parcel; null: it no longer exists, for example because it was joined to another. */
   find(parcelId: number): Promise<ParcelState | null>
   save(state: ParcelState): void
-  /** Keeps others from changing parcels and their identifiers until the transaction ends. Returns the parcels that exist. */
+  /** Keeps other transactions from changing these parcels and their identifiers until this one ends. Returns the parcels that exist. */
   hold(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
-  /** Removes parcels that are gone from the cache, with their identifiers. */
+  /** Removes deleted parcels and their identifiers from the cache. */
   forgetGone(parcelIds: readonly number[], identifiers: readonly string[]): void
   /** Clears the cache. Call it after a statement has changed parcels without `save`. */
   forget(): void
@@ -71,9 +71,9 @@ export interface Endpoints {
   note(endpointId: string, health: EndpointState['health']): void
 }
 
-/** The counter that numbers all changes. */
+/** The counter of sequences, the numbers of all changes. */
 export interface Sequence {
-  /** The last number in use. */
+  /** Returns the last sequence in use. */
   last(): Promise<number>
   /** See `sequenceToCome` of a transaction. */
   toCome(): number
@@ -92,8 +92,8 @@ export interface WriteParts {
 }
 
 /**
- * The methods that each engine implements itself. Some record, which loads and applies in sets; others give numbers, or rely on nobody else
- * committing.
+ * The methods that each engine implements itself, because PostgreSQL reads and writes in sets, assigns sequences in its own way, and has
+ * several writers.
  */
 type OfEngine =
   | 'retireParcels'
@@ -110,7 +110,7 @@ type OfEngine =
   | 'queueMissing'
   | 'saveQueuedTo'
 
-/** All methods of a transaction except the engine's own. */
+/** Makes all methods of a transaction except those that each engine implements itself. */
 export function createWriteVerbs(parts: WriteParts): Omit<WriteTx, OfEngine> {
   return {
     ...historyVerbs(parts),
@@ -189,7 +189,7 @@ function endpointVerbs({ session, endpoints }: WriteParts) {
   return {
     listEndpoints: endpoints.list,
     reserveEndpoint: (nowMs) => reserveEndpoint(session, nowMs),
-    // Here one process uses the store alone. An engine with replicas overrides this.
+    // This is for a store that only one process uses. PostgreSQL overrides it.
     endpointsConfigured: async () => ({ names: [], latestAtMs: null }),
     async saveEndpoint(state) {
       endpoints.change()

@@ -2,22 +2,22 @@ import type { Config } from '../config/config.ts'
 import type { AtRestKeys } from '../ops/vault.ts'
 import { keyFileBeside } from '../store/sqlite/key-file.ts'
 
-/** The keys that encrypt secrets in the store, according to the present config. */
+/** The keys that encrypt secrets in the store, as the current config says. */
 export interface AtRest {
   readonly keys: AtRestKeys
   /** The file for the key that the relay makes. It may not exist. */
   readonly keyFilePath: string
-  /** The name of the file with the key; null: the config gives the keys. */
+  /** Returns the name of the file with the key; null: the config names the keys, so no file is needed. */
   readonly keyFile: () => string | null
-  /** The keys under another config. */
+  /** Returns the keys that another config would use. */
   readonly keysOf: (config: Config) => AtRestKeys
   /** Uses the keys of this config from now on. */
   readonly replace: (config: Config) => void
 }
 
 /**
- * Takes the keys from the config, or from a key file beside the store. If a config begins to give keys, the key file still decrypts until
- * everything is encrypted again.
+ * Takes the keys from the config or, if it names none, from a key file beside the store. After a config begins to name keys, the key file is
+ * still used to decrypt, until everything is encrypted with the new keys.
  */
 export function openAtRestKeys(config: Config, storePath: string): AtRest {
   const isFile = config.store.engine === 'sqlite'
@@ -46,7 +46,7 @@ function listed(key: Uint8Array | null): readonly Uint8Array[] {
   return key === null ? [] : [key]
 }
 
-/** Reads the key file; null: there is none, or it is damaged. The keys of the config must work without it. */
+/** Reads the key file; null: it is missing or damaged. That is no error here, because the config names other keys. */
 function readIfPossible(file: Pick<ReturnType<typeof keyFileBeside>, 'read'>): Uint8Array | null {
   try {
     return file.read()

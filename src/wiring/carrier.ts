@@ -17,7 +17,7 @@ export interface CarrierPorts {
   readonly onCall: (spender: CallSpender) => void
 }
 
-/** Opens the carrier's client. `memory`: the facts about the carrier that the last run saved; null: none. */
+/** Opens the carrier's client. Returns it with `memory`: what the last run saved about the carrier; null: nothing was saved. */
 export async function openCarrier(
   config: Config,
   { storage, log, password, vault, onCall }: CarrierPorts,
@@ -45,8 +45,8 @@ export async function openCarrier(
 }
 
 /**
- * Reads the carrier's `caFile` again. If it cannot be used, the relay keeps the previous authority, and the log says why. Returns the
- * problems.
+ * Reads the carrier's `caFile` again. If the file cannot be used, the relay keeps the previous authority, and the log says why. Returns the
+ * problems found.
  */
 export function renewAuthority(
   config: Config,
@@ -62,7 +62,7 @@ export function renewAuthority(
   }
 }
 
-/** The carrier's private authority (PEM), if the config names one. If it cannot be used, throws an error that names the setting. */
+/** Reads the carrier's private authority (PEM), if the config names one. If it cannot be used, throws an error that names the setting. */
 export function authorityOf({ upstream: { caFile } }: Config): string | undefined {
   return caFile === null ? undefined : readCertificates('upstream.caFile', caFile)
 }

@@ -7,14 +7,14 @@ import type { TlsFiles } from './tls-files.ts'
 type ListenerName = 'public' | 'internal'
 
 /**
- * Reads the certificate and the key in these files and uses them from now on, even if they have not changed. Resolves with the time when
- * the certificate expires.
+ * Reads the certificate and the key in these files, and uses them from now on. Resolves with the time when the certificate expires, in epoch
+ * milliseconds.
  */
 export type RenewTls = (files: TlsFiles) => Promise<number>
 
-/** The certificates that the listeners show. */
+/** The certificates that the relay shows: those of its listeners, and those for endpoints. */
 export interface Certificates {
-  /** Notes the certificate of a listener; null: it has none. */
+  /** Notes when the certificate of a listener expires, in epoch milliseconds; null: the listener has no certificate. */
   inUse(listener: ListenerName, untilMs: number | null): void
   /**
    * Reads the files again. If they cannot be used, the relay keeps the previous certificate, and the log says why. Resolves with the
@@ -22,7 +22,7 @@ export interface Certificates {
    */
   renew(config: Config, listeners: Readonly<Record<ListenerName, RenewTls>>): Promise<readonly string[]>
   shown(): readonly ShownCertificate[]
-  /** Sets where to read the client certificates that the relay shows to endpoints. The endpoints are opened after this is created. */
+  /** Sets the function that reads the client certificates. It comes late, because the endpoints are opened after this object is created. */
   takeClients(read: () => readonly ClientCertificate[]): void
   /** The client certificates that the relay shows to endpoints. */
   clients(): readonly ClientCertificate[]
@@ -39,7 +39,7 @@ export function createCertificates({ log }: { readonly log: Log }): Certificates
       const problems: string[] = []
       for (const listener of untilMs.keys()) {
         const { tls } = listen[listener]
-        // Switching TLS off needs a restart.
+        // Until a restart, a listener keeps its TLS even if the config names no certificate any more.
         if (tls === null) continue
         try {
           untilMs.set(listener, await listeners[listener](tls))

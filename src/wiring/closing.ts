@@ -6,7 +6,7 @@ export interface Closing {
   add(close: () => unknown, part?: Part): void
   /** Closes the working parts, the last added first. The serving parts stay open. */
   closeWorking(): Promise<void>
-  /** Closes the rest, one after the other, the last added first. */
+  /** Closes all parts that are still open, one after the other, the last added first. */
   closeAll(): Promise<void>
 }
 

@@ -10,14 +10,14 @@ import type { openPolling } from './polling.ts'
 import type { CommitSignal } from './recording.ts'
 import type { SharedStore } from './storage/opened-storage.ts'
 
-/** How often this replica leaves its lessons for the poller. */
+/** How often this replica sends the poller what it has learnt about the carrier. */
 const LEAVE_EVERY_MS = 1000
-/** How often it loads the model that the poller has saved. */
+/** How often this replica loads the model of the carrier that the poller has saved. */
 const LOAD_EVERY_MS = 10_000
 
 const LOOK_AT_ENDPOINTS_MS_MAX = 60_000
 
-/** How often to look. An endpoint is then removed at most a tenth of `removeAfter` too late. */
+/** Returns how often to look for endpoints to remove, so that the removal is at most a tenth of `removeAfter` late. */
 function lookAtEndpointsEvery(removeAfterMs: number): number {
   return Math.min(LOOK_AT_ENDPOINTS_MS_MAX, removeAfterMs / 10)
 }
@@ -31,18 +31,18 @@ export interface DutiesPorts {
   readonly polling: Pick<ReturnType<typeof openPolling>, 'taken' | 'giveUp'>
   readonly pushes: Pick<PushHealthMonitor, 'look'>
   readonly closing: Closing
-  /** After how long an endpoint that no config names is removed. */
+  /** How long no config may name an endpoint before it is removed, in milliseconds. */
   readonly removeAfterMs: number
-  /** Call when the store is being moved by another replica. */
+  /** Called when another replica moves the store. */
   readonly awaitMove: () => void
-  /** Call when the feed has grown. */
+  /** Called when the feed has new events. */
   readonly tellFollowers: () => void
-  /** Call it when events of the feed may be lost that were already read. */
+  /** Called when the store may have lost events of the feed that are in memory. */
   readonly forgetFeed: () => void
   readonly log: Log
 }
 
-/** Begins to react to commits of this replica. If others share the store, also takes roles and reacts to their commits. */
+/** Begins to react to commits of this replica. If the store is shared, also takes roles and reacts to commits of other replicas. */
 export function beginDuties(ports: DutiesPorts): void {
   const { storage, commitSignal, delivery, closing, log } = ports
   commitSignal.subscribe({

@@ -34,7 +34,7 @@ export interface HistoryPorts {
 
 export type History = ReturnType<typeof openHistory>
 
-/** Assembles the part that answers about parcels: from the store or, if the store has no answer, from the carrier. */
+/** Assembles the part that answers questions about parcels: from the store or, if the store has no answer, from the carrier. */
 export function openHistory(config: Config, { storage, recording, carrier, meter, log }: HistoryPorts) {
   const { clock, reads, write, changes } = storage
   const flights = storage.shared?.flights
@@ -66,13 +66,13 @@ export function openHistory(config: Config, { storage, recording, carrier, meter
 }
 
 /**
- * A verification takes some 30 ms of one processor. Many apps behind one address may start at once, and an honest app must not wait long
- * behind others.
+ * How many logins may wait for the check of their password, which takes some 30 ms of a processor. The limits let many apps behind one
+ * address start at once, but let no app wait long behind others.
  */
 const LOGINS = { waitingMax: 256, waitingPerKeyMax: 64 }
 const LOGINS_RETRY_AFTER_MS = 1000
 
-/** How long a person stays logged in to the portal without using it, and how long at most. */
+/** How long a person who does not use the portal stays logged in, in milliseconds. `maxMs` below limits every session. */
 export const SESSION_IDLE_MS = 60 * 60_000
 const SESSION = { idleMs: SESSION_IDLE_MS, maxMs: 12 * 60 * 60_000 }
 

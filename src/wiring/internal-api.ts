@@ -49,7 +49,7 @@ import { REPLICA } from './replicas.ts'
 import type { openReporting } from './reporting.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** How many followers of the feed are written to in one turn of the event loop, which takes about a millisecond. */
+/** To how many followers of the feed one turn of the event loop writes. That takes about a millisecond. */
 const FOLLOWERS_AT_ONCE = 25
 
 export interface InternalApiPorts {
@@ -68,7 +68,7 @@ export interface InternalApiPorts {
   readonly restores: readonly RestoreRecord[]
   readonly check: Check
   readonly tombstoneKey: TombstoneKeyKeeper
-  /** Null: the config comes from no file. */
+  /** Reloads the config; null: the config does not come from a file. */
   readonly reloadConfig: ReloadConfig | null
   readonly portal: {
     readonly sessions: Authenticate
@@ -224,7 +224,7 @@ async function namesOfLeftStores({ reads, path, shared }: InternalApiPorts['stor
   return [...(shared === null ? storesLeftBeside(path) : []), ...moved.filter(mayHoldData)]
 }
 
-/** The names of the backups. A store on a server has none here. */
+/** Lists the names of the backups. For a store on a server the list is empty. */
 async function namesOfBackups(backups: ManageBackups): Promise<readonly string[]> {
   try {
     return (await backups.list()).backups.map(({ name }) => name)
@@ -244,7 +244,7 @@ function portalSettings({ portal, listen }: Config): PortalSettings {
   }
 }
 
-/** The room on the disk; null: the store is on a server, or the disk was not measured yet. */
+/** Returns the room on the disk; null: the store is on a server, or the disk was not measured yet. */
 function diskRoomOf({ disk, path }: Pick<Storage, 'disk' | 'path'>, freeBytesMin: number): DiskRoom | null {
   const { freeBytes, diskBytes, storeBytes, logBytes } = disk.state()
   return Number.isFinite(freeBytes) ? { freeBytes, freeBytesMin, totalBytes: diskBytes, storeBytes: storeBytes + logBytes, path } : null

@@ -8,10 +8,10 @@ import type { RenewTls } from './certificates.ts'
 import { readTlsPair, type TlsFiles } from './tls-files.ts'
 
 export interface Listening {
-  /** As bound, for example `http://127.0.0.1:8080`. */
+  /** The address with the port that is in use, for example `http://127.0.0.1:8080`. */
   readonly url: string
   readonly port: number
-  /** When its certificate expires, epoch milliseconds; null: it has none. */
+  /** When the listener's certificate expires, in epoch milliseconds; null: it has no certificate. */
   readonly tlsUntilMs: number | null
   readonly renewTls: RenewTls
   stop(timeoutMs: number): Promise<void>
@@ -19,15 +19,15 @@ export interface Listening {
 
 export interface ListenOptions extends Pick<Config['listen']['public'], 'host' | 'port' | 'tls'> {
   readonly limits: Pick<Config['limits'], 'connections' | 'requestsWaiting'>
-  /** How long to wait for an address that another relay is about to free. */
+  /** How long to wait for an address that another relay is about to free, in milliseconds. */
   readonly patienceMs: number
 }
 
 const LOOK_EVERY_MS = 3
-/** How long binding may take. It looks up a host name, perhaps on a server that does not answer. */
+/** How long it may take to begin to listen. The host name may have to be looked up on a server that does not answer. */
 const BIND_MS = 10_000
 
-/** Binds one of the two listeners as configured, with TLS if set. If it cannot, it throws an error that names the setting. */
+/** Opens one of the two listeners as configured, with TLS if that is set. If this fails, throws an error that names the setting. */
 export async function listen(name: 'public' | 'internal', options: ListenOptions, listener: RequestListener): Promise<Listening> {
   const { host, port, tls, limits, patienceMs } = options
   const read = (files: TlsFiles) => readTlsPair(`listen.${name}.tls`, files)
@@ -58,7 +58,7 @@ export async function listen(name: 'public' | 'internal', options: ListenOptions
   }
 }
 
-/** Why an address cannot be listened on, and what to do. */
+/** Describes why the relay cannot listen on an address, and what to do. */
 export function describeRefusal({ host, port }: Pick<ListenOptions, 'host' | 'port'>, cause: unknown): string {
   const code = systemCode(cause)
   if (code === 'EADDRINUSE') return `port ${port} of ${host} is in use by another program: stop that one, or choose another port`

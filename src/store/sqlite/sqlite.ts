@@ -27,19 +27,19 @@ import { openTombstoneFile } from './tombstone-file.ts'
 const BUSY_TIMEOUT_MS = 100
 /** How long the writer waits for a lock, in milliseconds. A move may hold the lock for up to half of this time. */
 const WRITER_BUSY_TIMEOUT_MS = 500
-/** How long an erasure waits for the search of the file, in milliseconds. It answers `pending` then, and the search goes on. */
+/** How long an erasure waits for the search of the file, in milliseconds. After that it answers `pending`, and the search goes on. */
 const SEARCH_PATIENCE_MS = 2000
 /** After a checkpoint SQLite truncates the WAL to this size, in bytes. Without a limit the file would never shrink. */
 const JOURNAL_BYTES_MAX = 128 * 1024 * 1024
-/** At this many pages of the WAL SQLite itself makes a checkpoint at a commit, in case the checkpoint thread could not. */
+/** If the WAL has this many pages, because the checkpoint thread could not work, SQLite itself makes a checkpoint at a commit. */
 const CHECKPOINT_PAGES = 64_000
-/** At every commit SQLite walks all cached pages, so a larger cache slows the writer. The system's page cache serves the rest. */
+/** At every commit SQLite goes through all cached pages, so a larger cache slows the writer. The system's page cache has the other pages. */
 const WRITER_CACHE_KIB = 16 * 1024
 const READER_CACHE_KIB = 64 * 1024
 
 /**
- * Opens the database file for its only writer, and creates or migrates it if necessary. Rejects if another relay uses it, or if it is
- * damaged or missing. The error names the path and the remedy, and nothing has changed.
+ * Opens the database file for its only writer, and creates or migrates it if necessary. If another relay uses it, or if it is damaged or has
+ * been lost, rejects with an error that names the path and the remedy, and changes nothing.
  */
 export async function openSqliteWriter(given: string): Promise<SqliteWriteEngine> {
   const { path, db, lock } = await openOwn(given)
@@ -63,7 +63,7 @@ interface OwnStore {
   readonly lock: StoreLock
 }
 
-/** Opens the file in the same way, but as a plain connection. This also opens a store that a move is filling. */
+/** Opens the database file in the same way, but returns the plain connection. Unlike the writer, it also opens a store that a move is filling. */
 export async function openOwn(given: string): Promise<OwnStore> {
   const path = explained(given, () => followLinks(given))
   try {
@@ -182,12 +182,12 @@ function engineOf(db: Database.Database, { lock, path, tombstones }: OpenParts):
   }
 }
 
-/** How often the store's lock is checked. */
+/** How often the store's lock is checked, in milliseconds. */
 const LOCK_LOOK_MS = 250
 
 /**
- * Locks the file again after it was deleted or replaced. If another relay has locked the new file, this relay must stop writing. The error
- * ends this thread, and with it the process.
+ * Checks regularly whether the lock file was deleted or replaced, and then locks it again. If another relay has locked the new file, this
+ * relay must stop writing. So it throws an error that ends this thread, and with it the process.
  */
 function watchLock(lock: StoreLock): () => void {
   let isLooking = false
@@ -196,7 +196,7 @@ function watchLock(lock: StoreLock): () => void {
     isLooking = true
     const failure: unknown = await lock.renew().catch((error: unknown) => error)
     isLooking = false
-    // Any other failure, such as a full disk, may be over at the next check.
+    // Ignore any other failure, such as a full disk, because it may be over at the next check.
     if (failure instanceof StoreInUse) {
       setImmediate(() => {
         throw failure
@@ -208,7 +208,7 @@ function watchLock(lock: StoreLock): () => void {
   return () => clearInterval(timer)
 }
 
-/** Queues transactions, because a connection runs one at a time. */
+/** Makes a queue for transactions, because a connection can run only one at a time. */
 function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {
@@ -248,7 +248,7 @@ export function openSqliteReader(path: string): ReadEngine {
   }
 }
 
-/** Compiles and prepares each statement once per connection. Either takes five times as long as running it. */
+/** Makes a session that compiles and prepares each statement once. Each of the two takes five times as long as running the statement. */
 function createSession(db: Database.Database): Session {
   const prepared: { readonly run: Database.Statement<unknown[], unknown>; readonly compiled: SqliteStatement }[] = []
   function prepare(statement: Statement<never, unknown>) {

@@ -4,17 +4,17 @@ import { type KeptTombstones, missedTombstones } from '../../domain/history/eras
 import type { TombstoneKeeping } from '../engine.ts'
 import { decodeTombstones, encodeTombstoneLines, encodeTombstones } from '../tombstone-lines.ts'
 
-/** Readable and writable by the relay's user alone. */
+/** Only the relay's user can read and write the file. */
 const FILE_MODE = 0o600
 
-/** The name of the file beside a store that keeps its tombstones. A backup may be older than an erasure, but this file never is. */
+/** Returns the name of the file beside a store that holds its tombstones. A backup may be older than an erasure, but this file never is. */
 export function tombstoneFileOf(storePath: string): string {
   return `${storePath}.tombstones`
 }
 
 /**
- * Opens the file that keeps tombstones beside the store. `stored`: the tombstones in the store. If the file is missing, it is made from
- * them. After a restore the file may have more than the store (`missed`).
+ * Opens the file with the tombstones beside the store. `stored`: the tombstones in the store, from which the file is made if it is missing.
+ * After a restore the file may have tombstones that the store lacks (`missed`).
  */
 export function openTombstoneFile(storePath: string, stored: KeptTombstones): TombstoneKeeping {
   const path = tombstoneFileOf(storePath)
@@ -56,7 +56,7 @@ export function openTombstoneFile(storePath: string, stored: KeptTombstones): To
   }
 }
 
-/** Writes the whole file anew. It is replaced at once, so a crash leaves the old one or the new one. */
+/** Writes a new file, and then renames it over the old one. So after a crash, either the old or the new file is there, complete. */
 export function writeTombstoneFile(path: string, kept: KeptTombstones): void {
   const next = `${path}.new`
   const file = openSync(next, 'w', FILE_MODE)
@@ -74,12 +74,12 @@ function write(file: number, text: string): void {
   fsyncSync(file)
 }
 
-/** Reads a tombstone file; null: there is none. */
+/** Reads a tombstone file; null: the file does not exist. */
 export function readTombstoneFile(path: string): KeptTombstones | null {
   return existsSync(path) ? decodeTombstones(readFileSync(path, 'utf8')) : null
 }
 
-/** Reads a file of tombstones that an operator has named. Throws if it is none. */
+/** Reads a tombstone file that an operator has named. Throws if the file is missing, or is no tombstone file. */
 export function readGivenTombstones(path: string): KeptTombstones & { readonly sealedKey: string } {
   const given = readTombstoneFile(path)
   if (given === null) throw new Error(`${path} does not exist`)

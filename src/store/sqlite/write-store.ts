@@ -24,13 +24,13 @@ import { readFeedEntries } from './feed-row-by-row.ts'
 import { createKnownParcels, type KnownParcels } from './known-parcels.ts'
 import { loadNeeds } from './load-needs.ts'
 
-/** Values that are cached between transactions; null: not read yet, or possibly stale. */
+/** Values that are cached between transactions; null: the value was not read yet, or may be stale. */
 interface Memory {
   sequence: number | null
   inboxId: number | null
   /** Cached because every new entry needs them. */
   endpoints: readonly EndpointState[] | null
-  /** The tombstones of this transaction. */
+  /** The tombstones that the current transaction adds. */
   buried: MarkedTombstone[]
 }
 
@@ -39,7 +39,7 @@ interface Parts extends WriteParts {
   readonly memory: Memory
 }
 
-/** The store on the writing connection. It caches what it wrote. */
+/** Makes the store on the connection that writes. It caches what it has written. */
 export function createSqliteWriteStore(engine: WriteEngine): WriteStore {
   const { session } = engine
   const parts = openParts(engine)
@@ -72,7 +72,7 @@ export function createSqliteWriteStore(engine: WriteEngine): WriteStore {
           memory.sequence = before
           const result = await work(tx)
           if (memory.sequence !== before) await saveSetting(session, SEQUENCE, Buffer.from(String(memory.sequence)))
-          // A tombstone must be on disk before its parcel is gone.
+          // A tombstone must be on disk before the commit that removes its parcel.
           engine.tombstones.append(memory.buried)
           return result
         })
@@ -114,7 +114,7 @@ function openParts({ session }: WriteEngine): Parts {
     sequence: {
       last: async () => memory.sequence ?? 0,
       toCome: () => (memory.sequence ?? 0) + 1,
-      // Nothing to do, because nobody else writes before the transaction ends.
+      // Nothing to do: SQLite has only one writer, so nobody else takes a number.
       nothingSince: () => undefined,
     },
   }
@@ -210,7 +210,7 @@ function erasingVerbs(
     },
     async saveTombstoneKey(sealed) {
       await verbs.saveTombstoneKey(sealed)
-      // The order of the two writes does not matter, because the old and the new text encrypt the same key.
+      // The two writes may come in any order, because the old and the new text encrypt the same key.
       kept.replaceKey(sealed)
     },
     async searchMentions(request) {

@@ -3,7 +3,7 @@ import { serveVerbs } from '../../runtime/threads/thread.ts'
 import { makeBackup } from '../../store/sqlite/backups/make-backup.ts'
 import type { BackupData, BackupVerbs } from './hosted-backup-folder.ts'
 
-/** The thread that checks a copy of the store and moves it to the folder of backups. Checking takes long, and moving may never end. */
+/** The thread that checks a copy of the store and moves it to the folder of backups. The check takes long, and the move may never end. */
 if (parentPort === null) throw new Error('this file runs only as the backup thread')
 // Only `hosted-backup-folder.ts` starts this thread, with this data.
 const { order } = workerData as BackupData

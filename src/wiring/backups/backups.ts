@@ -13,7 +13,7 @@ import { backupFolder } from './hosted-backup-folder.ts'
 
 export interface BackupsPorts {
   readonly storage: Pick<Storage, 'path' | 'write' | 'reads' | 'disk' | 'clock'>
-  /** The file with the key that the relay makes, if it has made one. */
+  /** The path of the file with the key that the relay makes. It may not exist. */
   readonly keyFile: string
   readonly wakeDispatcher: () => void
   readonly closing: Closing
@@ -28,14 +28,14 @@ export interface Backups {
   reload(next: Config): Promise<void>
 }
 
-/** Assembles backups of the store, by order and by the schedule. */
+/** Assembles the part that makes backups of the store: on request and by the schedule. */
 export async function openBackups(config: Config, ports: BackupsPorts): Promise<Backups> {
   const { storage, keyFile, wakeDispatcher, closing, log } = ports
   const { write, reads, disk, clock } = storage
   const isFile = config.store.engine === 'sqlite'
   const copy = `${storage.path}.backup`
   let settings = config
-  // Remove the copy that a kill has left.
+  // If an earlier run was killed, it may have left a copy.
   if (isFile) removeCopy(copy)
   const manage = await openManageBackups({
     write,

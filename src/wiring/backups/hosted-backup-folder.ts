@@ -3,20 +3,20 @@ import type { BackupFolder, BackupMaker, BackupOrder } from '../../flow/admin/ba
 import { hostOnThread } from '../../runtime/threads/thread.ts'
 import { discardCopy, listBackups } from '../../store/sqlite/backups/backup-folder.ts'
 
-/** Start data of the backup thread. */
+/** The data with which the backup thread is started. */
 export interface BackupData {
   readonly order: BackupOrder
 }
 
-/** The verbs of the backup thread. */
+/** The functions of the backup thread that other threads can call. */
 export interface BackupVerbs {
   advance: BackupMaker['advance']
-  /** Removes a backup that is not complete. */
+  /** Ends the backup, and removes it if it is not complete. */
   giveUp(): Promise<void>
 }
 
 const YOUNG_MB = 16
-/** How long the thread may take to clean up. A folder that does not answer must not delay a stop. */
+/** How long the thread may take to clean up, in milliseconds. A folder that does not answer must not delay the stop of the relay. */
 const GIVE_UP_MS = 2000
 
 /** The folder of backups. Each backup gets a thread for the work that may take long or never end. */

@@ -18,7 +18,7 @@ import { readGivenTombstones } from '../../store/sqlite/tombstone-file.ts'
 
 type Proof = Parameters<RestorePorts['proveKeys']>[0]
 
-/** Restores a backup as the store of a config, while no relay runs on it. */
+/** Replaces the store of a config by a backup, while no relay uses the store. */
 export async function restoreStore(
   config: Config,
   {

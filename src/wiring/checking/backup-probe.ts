@@ -6,12 +6,12 @@ import type { Clock } from '../../flow/ports.ts'
 
 type Backups = Awaited<ReturnType<ManageBackups['list']>>
 
-/** Lists backups. A relay that does not run remembers no failed backup. */
+/** Lists backups. `failing` is absent if no relay runs, because only a running relay remembers a failed backup. */
 interface BackupLists {
   readonly list: () => Promise<Pick<Backups, 'backups' | 'unreadable'> & Partial<Pick<Backups, 'failing'>>>
 }
 
-/** Looks how old the newest backup is. */
+/** Makes the probe that checks how old the newest backup is. */
 export function backupProbe({ backup, store }: Config, backups: BackupLists, clock: Pick<Clock, 'now'>): Probe {
   return {
     name: 'backup',

@@ -4,7 +4,7 @@ import type { UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import { reasonOfCode } from '../../domain/system-reason.ts'
 import type { Probe } from '../../flow/admin/check.ts'
 
-/** Logs in at the carrier, which is one call of the budget, and compares the clocks by the answer. `note` is added to the line. */
+/** Makes the probe that logs in at the carrier (one call of the budget) and compares the clocks. `note`: a text to add to its line. */
 export function carrierProbe(carrier: Pick<RemoteCarrier, 'logIn' | 'aheadMs'>, note = ''): Probe {
   return {
     name: 'credentials',
@@ -38,7 +38,7 @@ const REASONS: Readonly<Record<UnavailableReason, string>> = {
 const UNTRUSTED = /^(?:UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/
 
 function describe({ reason, detail }: LoginFailure): Verdict {
-  // The deployment has no fault: others have used up the calls, or wait for the same carrier.
+  // This is no fault of the deployment: other calls have used up the budget, or wait for the same carrier.
   if (reason === 'budget') return skipped(`${REASONS[reason]} (${detail}).`)
   if (UNTRUSTED.test(detail)) return failed(`The carrier's certificate is not trusted: name its authority in upstream.caFile.`)
   return failed(`${REASONS[reason]} (${reasonOfCode(detail)}).`)

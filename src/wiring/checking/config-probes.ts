@@ -6,7 +6,7 @@ import type { Probe } from '../../flow/admin/check.ts'
 import type { Clock } from '../../flow/ports.ts'
 import { readTlsPair } from '../tls-files.ts'
 
-/** Looks at the config and at the files that it names, for everything that a start would refuse. */
+/** Makes the probes that check the config and the files that it names, for everything that a start would refuse. */
 export function configProbes(config: Config, clock: Pick<Clock, 'now'>): readonly Probe[] {
   return [
     { name: 'config', subject: null, look: async () => settingsOf(config) },
@@ -24,7 +24,7 @@ function settingsOf({ conflicts, warnings }: Config): Verdict | readonly CheckLi
   return lines.length > 0 ? lines : ok('It has no mistakes.')
 }
 
-/** Finds a key with two purposes. It would have to be replaced in two places at once. */
+/** Warns if one key has two purposes, because such a key has to be replaced in two places at once. */
 function judgeSharedKeys({ webhook, endpoints, operator }: Config): Verdict {
   const keys = webhook.sharedKeys.map((key) => key.reveal())
   if (new Set(keys).size < keys.length) return warning('The same key is listed twice.')
@@ -72,7 +72,7 @@ function clientCertificatesOf({ endpoints }: Config, clock: Pick<Clock, 'now'>):
   })
 }
 
-/** Null: this system does not tell. Only Linux does. */
+/** Reads how many files this process may open; null: the system is not Linux, and does not tell. */
 function openFilesLimit(): number | null {
   try {
     const [, limit] = /^Max open files\s+(\d+)/m.exec(readNamedFile('limits', '/proc/self/limits').toString()) ?? []
@@ -82,7 +82,7 @@ function openFilesLimit(): number | null {
   }
 }
 
-/** How long data is kept, as text. */
+/** Lists in a text how long each kind of data is kept. */
 export function keptFor({ retention }: Pick<Config, 'retention'>): string {
   const kept = Object.entries(retention).map(([name, ms]) => `${name.replace(/Ms$/, '')} ${formatDuration(ms)}`)
   return kept.join(', ')

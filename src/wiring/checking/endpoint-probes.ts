@@ -10,23 +10,23 @@ export interface EndpointToTry {
   readonly name: string
   readonly url: string
   readonly enabled: boolean
-  /** What the running relay knows to be wrong with it, as a sentence; null: nothing, or no relay was asked. */
+  /** What the running relay knows to be wrong with the endpoint, as a sentence; null: nothing is wrong, or no relay was asked. */
   readonly trouble: string | null
-  /** How to reach it. If a file cannot be used, throws an error that names the setting. */
+  /** Returns how to reach the endpoint. If a file cannot be used, throws an error that names the setting. */
   readonly route: () => Route
 }
 
 /** The endpoints of a relay, and how it connects to them. */
 export interface EndpointConnections {
   readonly list: () => Promise<readonly EndpointToTry[]>
-  /** Null: the connection was made. */
+  /** Connects to an endpoint. Resolves with the reason if that fails; null: the connection was made. */
   readonly make: (to: Destination) => Promise<NoConnection | null>
 }
 
-/** At most this many endpoints are tried. More would take minutes. */
+/** The most endpoints that are tried. More would take minutes. */
 const TRIED_MAX = 200
 
-/** Connects to each endpoint and sends it nothing. */
+/** Makes the probes that connect to each endpoint, without sending anything. */
 export function endpointProbes(endpoints: readonly EndpointToTry[], connect: EndpointConnections['make']): readonly Probe[] {
   const probes = endpoints.slice(0, TRIED_MAX).map(
     (endpoint): Probe => ({

@@ -8,7 +8,7 @@ import { describeFailure } from '../../domain/system-reason.ts'
 import type { Probe } from '../../flow/admin/check.ts'
 
 export interface PushProbeOptions {
-  /** The public listener, as bound. */
+  /** The address of the public listener, with the port that it really has. */
   readonly publicUrl: string
   readonly path: string
   /** The first of `webhook.sharedKeys`. */
@@ -17,7 +17,7 @@ export interface PushProbeOptions {
 
 const TIMEOUT_MS = 10_000
 
-/** Sends a signed push to the relay's own public listener. Its body says that it is only a check, so it is counted and not kept. */
+/** Makes the probe that sends a signed push to the relay itself. The body says that it is only a check, so the push is counted but not stored. */
 export function pushProbe(options: () => PushProbeOptions): Probe {
   return { name: 'push', subject: null, look: async () => await push(options()) }
 }
@@ -25,7 +25,7 @@ export function pushProbe(options: () => PushProbeOptions): Probe {
 async function push({ publicUrl, path, key }: PushProbeOptions): Promise<Verdict> {
   const body = checkPushBody(randomUUID())
   const url = new URL(path, publicUrl)
-  // This address stands for all addresses of the machine, so one cannot connect to it.
+  // A listener on this address listens on all addresses of the machine. Connect to the local one.
   if (url.hostname === '0.0.0.0') url.hostname = '127.0.0.1'
   if (url.hostname === '[::]') url.hostname = '[::1]'
   const status = await post(url, body, signBody(Buffer.from(body), key)).catch((error: unknown) =>
@@ -44,7 +44,7 @@ function post(url: URL, body: string, signature: string): Promise<number> {
   const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), 'x-service-hmac-sha256': signature }
   return new Promise((resolve, reject) => {
     const options = { method: 'POST', headers, timeout: TIMEOUT_MS, agent: false } as const
-    // The certificate names the host that the carrier uses, not the address that this machine uses. Nothing secret is sent.
+    // Do not check the certificate: it names the host that the carrier uses, not the address used here. The push contains nothing secret.
     const request = url.protocol === 'https:' ? tlsRequest(url, { ...options, rejectUnauthorized: false }) : plainRequest(url, options)
     request.on('response', (response) => {
       response.resume()

@@ -26,11 +26,11 @@ export interface RunningCheckPorts {
   readonly backups: Pick<ManageBackups, 'list'>
   /** The config in effect. */
   readonly settings: () => Config
-  /** The public listener, as bound. */
+  /** Returns the address of the public listener, with the port that it really has. */
   readonly publicUrl: () => string
 }
 
-/** The check of a running relay, which uses whatever the relay has open. */
+/** Makes the check of a running relay. It uses the store, the carrier's client and the endpoints that the relay has open. */
 export function openRunningCheck(ports: RunningCheckPorts): Check {
   const { storage, carrier, delivery, settings } = ports
   const probes = async (): Promise<readonly Probe[]> => {
@@ -57,7 +57,7 @@ export function openRunningCheck(ports: RunningCheckPorts): Check {
 }
 
 async function lookAtStore({ readiness, storage }: Pick<RunningCheckPorts, 'readiness' | 'storage'>) {
-  // Otherwise a deleted file of the store is noticed only at the next look.
+  // Check the disk now. Otherwise a deleted file of the store is noticed only at the next regular check.
   await storage.disk.check()
   const { ready, reasons } = await readiness()
   return ready ? ok(`${storage.path} is open, and takes pushes.`) : failed(`${reasons.map(readableReason).join('; ')}.`)

@@ -33,8 +33,8 @@ import { type EndpointToTry, endpointProbes } from './endpoint-probes.ts'
 import { diskProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './store-probes.ts'
 
 /**
- * Checks a deployment when no relay can be asked. It opens the store only for reading and without its lock. `isRunning`: a relay runs but
- * could not be asked, so its addresses are in use.
+ * Checks a deployment when no relay can be asked. It opens the store only to read it. `isRunning`: a relay runs but could not be asked, so
+ * its addresses are in use.
  */
 export async function checkStandalone(config: Config, { isRunning }: { readonly isRunning: boolean }): Promise<readonly CheckLine[]> {
   const guard = createEgressGuard({
@@ -126,13 +126,13 @@ async function listBackups({ backup: { directory } }: Config) {
   try {
     return { backups: await backupFolder.list(resolve(directory)), unreadable: null }
   } catch (error) {
-    // The first backup makes the folder.
+    // The folder does not exist before the first backup.
     if (systemCode(error) === 'ENOENT') return { backups: [], unreadable: null }
     return { backups: [], unreadable: describeFailure(error) }
   }
 }
 
-/** Listens for a moment at the relay's address. */
+/** Checks whether an address of the relay is free, by listening there for a moment. */
 async function tryPort({ listen }: Config, subject: 'public' | 'internal', isRunning: boolean): Promise<Verdict> {
   const { host, port } = listen[subject]
   if (isRunning) return skipped('A relay runs and has it.')

@@ -8,7 +8,7 @@ import { readStorageState } from '../../store/sqlite/clean-storage.ts'
 import { permissionWarnings } from '../../store/sqlite/permissions.ts'
 import { keptFor } from './config-probes.ts'
 
-/** Judges the keys that encrypt secrets in the store. @param lost null: all of them open */
+/** Judges the keys that encrypt secrets in the store. @param lost keys of endpoints that cannot be decrypted; null: all can be decrypted */
 export function judgeAtRestKeys({ secrets, store }: Config, lost: LostKeys | null): Verdict {
   if (lost !== null)
     return failed(
@@ -22,7 +22,7 @@ export function judgeAtRestKeys({ secrets, store }: Config, lost: LostKeys | nul
     : failed('A store on PostgreSQL needs secrets.atRestKeys, the same on all replicas.')
 }
 
-/** Looks whether other users of the machine can read the store. @param path null: the store is on a server */
+/** Makes the probe that checks whether other users of the machine can read the store. @param path null: the store is on a server */
 export function filesProbe(path: string | null): Probe {
   return {
     name: 'files',
@@ -35,12 +35,12 @@ export function filesProbe(path: string | null): Probe {
   }
 }
 
-/** Looks whether data is removed when its time is over. @param last the last pass; null: none is known */
+/** Makes the probe that checks whether old data is removed. @param last reports on the last retention pass; null: none is known */
 export function retentionProbe(config: Config, last: () => Promise<RetentionReport | null>, clock: Pick<Clock, 'now'>): Probe {
   return { name: 'retention', subject: null, look: async () => judgeRetention(await last(), keptFor(config), clock.now()) }
 }
 
-/** Looks whether what was erased may still be in the file of the store. @param path null: the store is on a server */
+/** Makes the probe that checks whether the store's file may still contain erased data. @param path null: the store is on a server */
 export function erasureProbe(path: string | null): Probe {
   return {
     name: 'erasure',
@@ -52,7 +52,7 @@ export function erasureProbe(path: string | null): Probe {
   }
 }
 
-/** Looks at the room on the disk. @param freeBytes infinite: the store is on a server, which watches its disk */
+/** Makes the probe that checks the free space on the disk. @param freeBytes infinite: the store is on a server, which watches its disk */
 export function diskProbe(config: Config, freeBytes: () => Promise<number>): Probe {
   return {
     name: 'disk',

@@ -15,27 +15,27 @@ import type { WriteSide } from '../../flow/write-side.ts'
 import { replicaConfigOf } from '../replicas.ts'
 import { readRoute } from './endpoint-route.ts'
 
-/** The endpoints of the present config, and how to reach them. */
+/** The endpoints of the current config, and how to reach them. */
 export interface ConfiguredEndpoints {
   readonly routeOf: RouteOf
   readonly operatorMessage: OperatorMessageOf
-  /** The secrets of an endpoint that the config defines. */
+  /** Returns the secrets of an endpoint that the config defines; undefined: the config does not define this endpoint. */
   secretsOf(state: Pick<EndpointState, 'origin' | 'endpoint'>): ConfiguredSecrets | undefined
   /** See `EndpointQueriesPorts`. */
   keyOriginOf(state: Pick<EndpointState, 'origin' | 'endpoint'>): SecretOrigin | null
-  /** `portal.trustedHeader` */
+  /** Returns the setting `portal.trustedHeader`. */
   trustedHeader(): string | null
-  /** How many attempts may be under way at an endpoint. */
+  /** Returns how many attempts may be under way at an endpoint. */
   perEndpoint(): number
-  /** The certificates that the relay shows to endpoints of the config, with the time when each expires (epoch milliseconds). */
+  /** Lists the certificates that the relay shows to endpoints of the config, with the time when each expires (epoch milliseconds). */
   clientCertificates(): readonly ClientCertificate[]
   /** Replaces the endpoints by those of another config. If it rejects, nothing has changed. */
   replace(next: Config): Promise<void>
-  /** Resumes endpoints of this config. Other replicas have paused them, because no live replica seemed to name them. */
+  /** Resumes endpoints of this config that another replica has paused, because this replica, which names them, seemed to be dead. */
   restore(): Promise<void>
   /**
-   * Pauses endpoints that no config names any more, and removes them after a while. Call it regularly. It does nothing unless this replica
-   * is the janitor.
+   * If this replica is the janitor, pauses endpoints that no config names any more, and removes them after `delivery.removeAfter`. Call it
+   * regularly.
    */
   removeUnnamed(): Promise<void>
 }
@@ -53,7 +53,7 @@ export interface ConfiguredEndpointsPorts {
   readonly log: Pick<Log, 'warn'>
 }
 
-/** At most this much of the time between two looks counts. The machine may have been suspended for the rest. */
+/** The most time between two calls that counts, in milliseconds. If more time has passed, the machine may have been suspended. */
 const SEEN_MAX_MS = 120_000
 
 const DIRECT: Route = {}
@@ -98,8 +98,8 @@ export async function openConfiguredEndpoints(config: Config, ports: ConfiguredE
       current = next
       routes = new Map([...routes, ...nextRoutes])
       try {
-        // Publish the new at-rest keys at once, because another replica may refuse them. Until the new endpoints are stored, name the
-        // endpoints of both configs, because an endpoint that no config names is paused.
+        // Publish the new at-rest keys first, because another replica may refuse them. Until the new endpoints are stored, publish the
+        // endpoints of both configs, because the janitor pauses an endpoint that no config names.
         await replicas.configure({
           ...known,
           atRestKeys: wanted.atRestKeys,
@@ -114,7 +114,7 @@ export async function openConfiguredEndpoints(config: Config, ports: ConfiguredE
         current = before.current
         former = before.former
         routes = before.routes
-        // If this fails too, the other replicas keep more endpoints than they need. That does no harm.
+        // If this fails too, the other replicas still see the endpoints of both configs. That does no harm.
         await replicas.configure(known).catch(() => undefined)
         throw error
       }
@@ -155,7 +155,7 @@ function revealed(headers: Config['endpoints'][number]['headers']): FixedHeaders
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value.reveal()]))
 }
 
-/** `before`: the config until now. The same config: nothing has changed. */
+/** Tells whether the secrets of an endpoint differ from those in the config before (`before`). */
 function secretsMark({ name, sharedKey, headers }: Config['endpoints'][number], before: Config): ConfiguredSecretsMark {
   const secretsFingerprint = fingerprintSecrets(sharedKey.reveal(), revealed(headers))
   const was = secretsIn(before, 'config', name)
@@ -168,7 +168,7 @@ function settingsOf(endpoint: Config['endpoints'][number]): ConfiguredEndpoint {
   return { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, refusals, headers, from }
 }
 
-/** How to reach the operator's address. Undefined: the config names none. */
+/** Returns how to reach the operator's address; undefined: the config names no operator. */
 export function operatorRoute({ operator }: Pick<Config, 'operator'>): Route | undefined {
   return operator === null ? undefined : { url: operator.url.reveal(), isOperator: true }
 }
@@ -177,7 +177,7 @@ function expiryOf(endpoint: string, cert: string): ClientCertificate {
   return { endpoint, untilMs: Date.parse(new X509Certificate(cert).validTo) }
 }
 
-/** How to reach the endpoints of the config, by name. Throws an error that names the setting if a file cannot be used. */
+/** Reads how to reach each endpoint of the config, by name. If a file cannot be used, throws an error that names the setting. */
 function readRoutes({ endpoints }: Config): ReadonlyMap<string, Route> {
   return new Map(endpoints.map((endpoint) => [endpoint.name, readRoute(endpoint)]))
 }

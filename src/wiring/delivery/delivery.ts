@@ -37,7 +37,7 @@ const KEY_BYTES = 32
 const USER_AGENT = `parcel-relay/${VERSION}`
 
 export interface DeliveryPorts {
-  /** Names the store in messages. */
+  /** The name of the store in messages. */
   readonly path: string
   readonly write: WriteSideOfDelivery
   readonly reads: Pick<
@@ -70,11 +70,11 @@ export interface DeliveryPorts {
   readonly meter: Pick<Meter, 'deliveryAttempted' | 'rebuilt'>
   readonly clock: Clock
   readonly log: Log
-  /** The membership of this relay among the relays that share the store. */
+  /** The roles that this relay has among the relays that share the store. */
   readonly replicas: Membership
   /** See `DispatcherPorts`. */
   readonly threads: NonNullable<DispatcherPorts['threads']> | null
-  /** The ports on which the relay itself listens. No endpoint may have them. */
+  /** Lists the ports on which the relay itself listens. No endpoint on this machine may have one of them. */
   readonly ownPorts: () => readonly number[]
 }
 
@@ -103,7 +103,7 @@ type WriteSideOfDelivery = Pick<
 >
 
 export interface Delivery {
-  /** The certificates that the relay shows to endpoints of the config. */
+  /** Lists the certificates that the relay shows to endpoints of the config. */
   readonly clientCertificates: () => readonly ClientCertificate[]
   /** The relay's id, the same for all replicas on a store. */
   readonly relayId: string
@@ -112,9 +112,9 @@ export interface Delivery {
   readonly manageJobs: ManageJobs
   readonly resends: Resends
   readonly testOperator: TestOperator
-  /** Lists every endpoint with the way to it, and connects as a delivery would without sending anything. */
+  /** Lists every endpoint and how to reach it, and connects to an endpoint as for a delivery, but sends nothing. */
   readonly connections: EndpointConnections
-  /** Starts sending. Before that nothing is sent, because the relay's own ports may not be known yet. */
+  /** Starts sending. Call it when the relay's own ports are known, because nothing may be sent to them. */
   start(): void
   /** Call when there is something new to deliver. */
   wake(): void
@@ -126,7 +126,7 @@ export interface Delivery {
   restore(): Promise<void>
   /** See `ConfiguredEndpoints`. */
   removeUnnamed(): Promise<void>
-  /** Resolves when all work of a role has ended that this replica is giving up. */
+  /** Resolves when all work of a role that this replica is giving up has ended. */
   drained(role: Role): Promise<void>
   /** Ends all running work at once, of every role. Call it when the lease has run out. */
   lapsed(): void
@@ -139,7 +139,7 @@ export interface Delivery {
 
 const SIGNERS_MAX = 1000
 
-/** Assembles sending: endpoints, the guard on their addresses, the sender, and the worker that drives it. */
+/** Assembles what sends to endpoints: their settings, the guard on their addresses, the sender, and the worker that drives the sender. */
 // oxlint-disable-next-line max-lines-per-function -- the order in which the parts are made is clearer in one list
 export async function openDelivery(config: Config, given: DeliveryPorts): Promise<Delivery> {
   const resends = createResends()
@@ -165,7 +165,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   let { retention } = config
   const stopping = new AbortController()
   const { inTurn, janitor } = openJanitor(config, ports, { onQueued: wake, onReordered: reorder, stopping: stopping.signal })
-  /** Call it when endpoints were changed here. */
+  /** Call it when this replica has changed endpoints. */
   const review = () => {
     changed()
     janitor.wake()
@@ -240,7 +240,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   }
 }
 
-/** Starts the janitor, whose work runs one piece at a time with rests between. */
+/** Starts the janitor. Its pieces of work run one at a time, with rests between them. */
 function openJanitor(
   { limits }: Config,
   ports: DeliveryPorts & { readonly yieldToIo: () => Promise<unknown> },
@@ -252,7 +252,7 @@ function openJanitor(
   return { inTurn, janitor: startJanitor({ ...ports, ...signals, onRebuilt: ports.meter.rebuilt, hasRoom, inTurn }) }
 }
 
-/** Warns of filters with values that no event has ever had. */
+/** Logs a warning for each filter with a value that no event has ever had. */
 async function warnAboutFilters({ endpoints }: Config, { reads, log }: Pick<DeliveryPorts, 'reads' | 'log'>): Promise<void> {
   const warningsAbout = createFilterWarnings(reads)
   for (const { name, filters } of endpoints) {

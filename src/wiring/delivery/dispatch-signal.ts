@@ -1,8 +1,8 @@
-/** Parts that are made before the dispatcher use this to wake it. */
+/** Wakes the dispatcher. Parts that are created before the dispatcher can use this. */
 export interface DispatchSignal {
   /** Call when there is something to deliver. */
   wake(): void
-  /** Connects the dispatcher. No earlier signal is lost, because the dispatcher looks at everything when it starts. */
+  /** Connects the dispatcher. Earlier calls of `wake` are not needed, because the dispatcher looks at everything when it starts. */
   connect(dispatcher: Pick<DispatchSignal, 'wake'>): void
 }
 

@@ -2,7 +2,7 @@ import { createDispatcher, type DispatcherOptions, type DispatcherPorts } from '
 import { createWakeupTimer } from '../../runtime/wakeup-timer.ts'
 import { startWorker } from '../../runtime/worker.ts'
 
-/** The dispatcher and its worker. */
+/** The dispatcher and the worker that runs its rounds. */
 export interface Dispatching {
   /** Starts sending. */
   start(): void
@@ -10,14 +10,14 @@ export interface Dispatching {
   wake(): void
   /** Call when the order of a parcel's waiting deliveries may have changed. */
   reorder(): void
-  /** Like `reorder`, and resolves when the next round has ended. */
+  /** Does the same as `reorder`, and resolves when the next round has ended. */
   reordered(): Promise<void>
-  /** Call when endpoints were changed here. */
+  /** Call when this replica has changed endpoints. */
   changed(): void
   /** See `Dispatcher`. */
   drained(endpointId: string): Promise<void>
   lapsed(): void
-  /** Begins no new attempts. `interrupt` ends the running ones, and their results are then stored. */
+  /** Stops sending: begins no new attempts, ends the running ones by `interrupt`, and stores their results. */
   stop(interrupt: () => Promise<void>): Promise<void>
 }
 

@@ -5,7 +5,7 @@ import { readTlsPair } from '../tls-files.ts'
 
 type ConfiguredRoute = Pick<Config['endpoints'][number], 'name' | 'proxy' | 'caFile' | 'clientCert'>
 
-/** How to reach an endpoint of the config. Throws an error that names the setting if a file cannot be used. */
+/** Reads how to reach an endpoint of the config. If a file cannot be used, throws an error that names the setting. */
 export function readRoute({ name, proxy, caFile, clientCert }: ConfiguredRoute): Route {
   const setting = `endpoints: "${name}"`
   return {

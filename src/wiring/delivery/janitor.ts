@@ -7,7 +7,7 @@ import type { WriteSide } from '../../flow/write-side.ts'
 import { startRepeating } from '../../runtime/repeating.ts'
 import { startRetryingWorker } from '../retrying-worker.ts'
 
-/** One transaction queues this many events of the feed. They are few, so that pushes wait no longer than for a batch of pushes. */
+/** How many events of the feed one transaction queues. With more, pushes would have to wait longer for it than for a batch of pushes. */
 const CATCH_UP_EVENTS = 100
 
 export interface JanitorPorts {
@@ -16,15 +16,15 @@ export interface JanitorPorts {
   readonly clock: Clock
   readonly log: Log
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
-  /** Call when deliveries were queued. */
+  /** Called when deliveries were queued. */
   readonly onQueued: () => void
-  /** Call when the order of waiting deliveries may have changed. */
+  /** Called when the order of waiting deliveries may have changed. */
   readonly onReordered: () => void
   /** Called with the report of each batch of reprocessed pushes. */
   readonly onReprocessed: (report: BatchReport) => void
-  /** Receives what a stretch of a rebuild has found. */
+  /** Called with what each batch of a rebuild has found. */
   readonly onRebuilt: (news: RebuildNews) => void
-  /** Call when the feed has events of parcels that were retired or corrected. */
+  /** Called when the feed has new events of parcels that were retired or corrected. */
   readonly onRetired: () => void
   /** Whether the disk has room for long work. Such work takes some room before it frees any. */
   readonly hasRoom: () => boolean
@@ -33,7 +33,7 @@ export interface JanitorPorts {
 /** How often the janitor looks whether a retention pass is due. */
 const LOOK_AT_RETENTION_MS = 60_000
 
-/** While this replica is the janitor, does the long work of delivery, the inbox and retention, a batch at a time. */
+/** Starts the janitor. While this replica has that role, it does the long work of delivery, the inbox and retention, a batch at a time. */
 export function startJanitor(ports: JanitorPorts) {
   const { write, replicas, clock, log, inTurn, onQueued, onReordered, onReprocessed, onRebuilt, onRetired, hasRoom } = ports
   const holds = () => replicas.holds('janitor')

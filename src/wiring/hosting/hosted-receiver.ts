@@ -6,7 +6,7 @@ import type { RingBuffer } from '../../runtime/threads/ring-buffer.ts'
 import { type Hosted, hostOnThread } from '../../runtime/threads/thread.ts'
 import { type Receiver, type ReceiverNews, type ReceiveSettings, type ReceiveSide, receiveSettingsOf } from './receive-side.ts'
 
-/** Start data of the receiver's thread. */
+/** The data with which the receiver's thread is started. */
 export interface ReceiverData {
   readonly settings: ReceiveSettings
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
@@ -26,7 +26,7 @@ export interface HostedReceiver extends Receiver, Pick<Hosted<unknown>, 'died'> 
   readonly verbs: Omit<ReceiverOnThread, 'news'>
 }
 
-/** The young heap is large enough that a push in flight does not survive a scavenge. A larger one makes nothing faster. */
+/** The size of the thread's young heap. It is so large that the garbage collector rarely copies the data of a push in flight. */
 const YOUNG_MB = 24
 
 /** Hosts receiving on a separate thread, so that a flood of pushes does not delay answers to apps. */

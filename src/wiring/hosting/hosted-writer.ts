@@ -10,11 +10,11 @@ import { queueOnWriter, type RingVerbs } from '../../runtime/threads/ring-record
 import { type Hosted, hostOnThread } from '../../runtime/threads/thread.ts'
 import { type WriteSideOptions, writeRulesOf } from '../write-side.ts'
 
-/** Start data of the writer's thread. */
+/** The data with which the writer's thread is started. */
 export interface WriterData {
   readonly options: WriteSideOptions
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
-  /** The maximum of observations in one transaction. */
+  /** The most observations in one transaction. */
   readonly batchMax: number
   /** Carries observations from the main thread. */
   readonly ring: RingBuffer
@@ -24,7 +24,7 @@ export interface WriterData {
   readonly changes: ChangeTable
 }
 
-/** The write side as its thread offers it. */
+/** The functions of the writer's thread that other threads can call. */
 export interface WriterOnThread extends Omit<WriteSide, 'record' | 'dispatchRound'>, RingVerbs {
   dispatchRound(round: DispatchRound): Promise<SentReport>
 }
@@ -35,9 +35,9 @@ export interface HostedWriter extends Pick<Hosted<unknown>, 'died' | 'drainRepli
   readonly queue: CommitQueue
 }
 
-/** A polled observation comes as a message and takes only an empty entry in the ring, so the ring can be small. */
+/** The ring can be small: a polled observation is sent as a message, and takes only an empty entry in the ring. */
 const RING_BYTES = 64 * 1024
-/** The thread's objects live for one message. A larger young heap would only take memory. */
+/** The size of the thread's young heap. The objects live for one message only, so a larger heap would only take memory. */
 const YOUNG_MB = 16
 
 /** Hosts SQLite's only writer on a thread, so that no sync to disk blocks an event loop that answers requests. */

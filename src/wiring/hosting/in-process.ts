@@ -17,8 +17,8 @@ import { assembleWriteSide, openModel, writeRulesOf } from '../write-side.ts'
 import { openReceiveSide, type Receiver, receiveSettingsOf } from './receive-side.ts'
 
 /**
- * While one batch waits for the server, others are decided and sent. More than this would not help, because all replicas together commit one
- * batch at a time: the batches would only be smaller, and each costs a set of statements.
+ * How many batches are under way at once. While one waits for the server, others are computed and sent. More would not help, because all
+ * replicas together commit one batch at a time: the batches would only be smaller, and each costs a set of statements.
  */
 const BATCHES_AT_ONCE = 3
 
@@ -26,7 +26,7 @@ interface HostedInProcess extends Omit<Storage, 'path' | 'disk' | 'endWriting' |
   readonly shared: SharedStore
 }
 
-/** Hosts writing and receiving on this thread, for a store on a server. There the server's process does the long work. */
+/** Hosts writing and receiving on this thread, for a store on a server. No other thread is needed, because the server does the long work. */
 export async function hostInProcess(config: Config, url: string, log: Log): Promise<HostedInProcess> {
   const changes = createChangeTable()
   const changed = (parcelIds: readonly number[]) => tellChanged(changes, parcelIds)

@@ -39,15 +39,15 @@ export interface ReceiveSidePorts {
 /** The pushes and commits since the last report. */
 export interface ReceiverNews {
   readonly pushes: readonly PushCount[]
-  /** Commits in order. A failed commit is its error. */
+  /** Commits, in order. For a failed commit, its error. */
   readonly commits: readonly (CommitStats | Error)[]
-  /** Refused pushes that were examined. */
+  /** Refused pushes with the causes that an examination has found. */
   readonly refusals: readonly Refusal[]
-  /** Addresses of pushes whose signature did not match, the latest first, a few of many. */
+  /** Some of the addresses that sent pushes whose signature did not match, the latest first. */
   readonly refusedSenders: readonly string[]
   /** Why pushes were quarantined; each reason once. */
   readonly reasons: readonly string[]
-  /** How many pushes could not be stored for the first time, and how many of those have come again and were taken. */
+  /** `first`: how many pushes could not be stored when they first came. `again`: how many of them have come again and were stored. */
   readonly comebacks: { readonly first: number; readonly again: number }
 }
 
@@ -57,33 +57,33 @@ interface PushCount {
   readonly count: number
 }
 
-/** Everything that receives pushes. It does not depend on the thread that hosts it. */
+/** Everything that receives pushes. It can run on any thread. */
 export interface ReceiveSide {
-  /** Starts taking pushes. Waits up to `patienceMs` for another process to free the address. Resolves with the bound address. */
+  /** Starts to accept pushes. Waits up to `patienceMs` for another relay to free the address. Resolves with the address in use. */
   listen(patienceMs: number): Promise<Omit<Listening, 'stop' | 'renewTls'>>
   replaceKeys(keys: SigningKeys): Promise<void>
   /** See `Listening`. */
   renewTls: RenewTls
   /** Resolves when there is something to report. The host then calls it again. */
   news(): Promise<ReceiverNews>
-  /** How many pushes wait for their commit. Before it answers, `news` reports everything that happened before the call. */
+  /** Counts the pushes that wait for their commit. Resolves only after `news` has reported everything that happened before the call. */
   waiting(): Promise<number>
-  /** The senders of pushes whose signature did not match, the latest first: a sample since the start. */
+  /** Lists senders of pushes whose signature did not match, the latest first. They are a sample since the start of the relay. */
   refusedSenders(): Promise<readonly RefusedSender[]>
-  /** What was posted to wrong paths since the start. */
+  /** Lists the wrong paths to which something was posted since the start of the relay. */
   misdirected(): Promise<readonly MisdirectedPath[]>
-  /** Resolves when everything that was taken is on disk. */
+  /** Resolves when every accepted push is on disk. */
   drained(): Promise<void>
-  /** Takes nothing new. Resolves when everything in flight is on disk and answered, or the time is over. */
+  /** Accepts nothing new. Resolves when everything in flight is on disk and answered, or after `timeoutMs`. */
   stop(timeoutMs: number): Promise<void>
 }
 
-/** The receive side, as its host offers it to the rest of the relay. */
+/** The receive side with its host, as the rest of the relay uses it. */
 export interface Receiver {
   readonly verbs: Omit<ReceiveSide, 'news'>
   /** Shows the receive side whether there is trouble with the disk. */
   readonly diskSign: DiskSign
-  /** Starts to pass on the reports, and the log lines of a thread if there is one. Call it once. */
+  /** Starts to pass on the reports and, if the receive side has a thread, the thread's log lines. Call it once. */
   forwardNews(tell: (news: ReceiverNews) => void, log: Log): void
 }
 
@@ -100,7 +100,7 @@ function verifierOf({ push }: SigningKeys): Verifier {
   return createVerifier(push.map(({ key }) => key))
 }
 
-/** The maximum of senders that a report names. Anybody can be a sender, so there may be millions. */
+/** The most senders that a report names. Anybody can be a sender, so there may be millions. */
 const SENDERS_MAX = 5
 
 /** Collects counts, commits and refusals until the host asks for them. */
@@ -137,7 +137,7 @@ function collectNews(clock: Pick<Clock, 'monotonic'>) {
   }
   const addCommit = (commit: CommitStats | Error) => {
     commits.push(commit)
-    // Report these at once, because deliveries wait for their commit, and `/readyz` for a failure.
+    // Report at once a commit that queued deliveries, so that they are sent, and a failed commit, so that `/readyz` shows it.
     report.changed(commit instanceof Error || commit.queued || commit.joined)
   }
   const addRefusal = (refusal: Refusal) => {

@@ -11,7 +11,7 @@ import { openReceiveSide } from './receive-side.ts'
 if (parentPort === null) throw new Error('this file runs only as the receiver thread')
 // Only `hosted-receiver.ts` starts this thread, with this data.
 const { settings, logLevel, writer, logPort, diskSign } = workerData as ReceiverData
-/** Larger bodies are sent by message, because an entry must fit into half of the ring. */
+/** Larger bodies are sent as messages, because an entry must fit into half of the ring. */
 const RING_BODY_BYTES_MAX = 256 * 1024
 const { verbs, drainReplies, close } = await callThere<RingVerbs>(writer.port)
 const side = openReceiveSide(settings, {

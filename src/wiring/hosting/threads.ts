@@ -5,7 +5,7 @@ import { createRingBuffer } from '../../runtime/threads/ring-buffer.ts'
 import { type HostedReceiver, hostReceiver } from './hosted-receiver.ts'
 import { type HostedWriter, hostWriter } from './hosted-writer.ts'
 
-/** The relay's other threads, while they are starting. */
+/** The threads of the relay beside the main thread. Each promise resolves when the thread has started. */
 export interface Threads {
   readonly writer: Promise<HostedWriter>
   readonly receiver: Promise<HostedReceiver>
@@ -13,7 +13,7 @@ export interface Threads {
   readonly changes: ChangeTable
 }
 
-/** Room for the pushes that arrive during a few commits. More pushes wait. */
+/** The ring has room for the pushes that arrive during a few commits. Further pushes wait. */
 const RING_BYTES = 4 * 1024 * 1024
 
 /** Starts the receiver's and the writer's thread with a channel between them, so that no push passes through the main thread. */
@@ -23,7 +23,7 @@ export function startThreads(config: Config, sqlitePath: string): Threads {
   const { port1, port2 } = new MessageChannel()
   const writer = hostWriter(config, sqlitePath, { receiver: { ring, port: port1 }, changes })
   const receiver = hostReceiver(config, { ring, port: port2 })
-  // If one fails before anybody awaits its promise, that must not count as an unhandled rejection.
+  // A thread may fail before anybody awaits its promise. That must not count as an unhandled rejection, which would end the process.
   for (const thread of [writer, receiver]) thread.catch(() => undefined)
   return { writer, receiver, changes }
 }

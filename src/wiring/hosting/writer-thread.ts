@@ -18,7 +18,7 @@ const { options, logLevel, batchMax, ring, receiver, changes } = workerData as W
 const tell = (parcelIds: readonly number[]) => tellChanged(changes, parcelIds)
 const verbs = await openWriteSide(options, systemClock, createLog({ level: logLevel }), tell)
 const sendReport = createReportSender()
-/** `everyMs`: somewhat longer than a commit takes. `many`: how many pushes arrive in that time at full load. */
+/** Leaves some time between commits. `everyMs`: somewhat longer than a commit takes. `many`: how many pushes arrive in that time at full load. */
 const throttle = createCommitThrottle({ everyMs: 1.6, many: 12 }, systemClock.monotonic)
 const serveRing = createRingService({
   async record(batch: readonly Incoming[]) {

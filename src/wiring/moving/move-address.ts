@@ -2,7 +2,7 @@ import type { Config } from '../../config/config.ts'
 import { createVault } from '../../ops/vault.ts'
 import { readAddress, type StoreAddress, writeAddress } from '../storage/store-address.ts'
 
-/** Names the purpose of the encryption. For the key of an endpoint, it is the id of the endpoint. */
+/** What the encryption is for. The text can be decrypted only for the same purpose. */
 const PURPOSE = 'moved-store'
 
 function vaultOf(config: Config) {
@@ -12,15 +12,15 @@ function vaultOf(config: Config) {
 }
 
 /**
- * Encodes the address of the new store, which the old store keeps. The address of a database is encrypted, because it contains a password.
- * Null: the config names no key.
+ * Encodes the address of the new store, for the old store to keep. The address of a database is encrypted, because it contains a password.
+ * Null: the config names no key to encrypt with.
  */
 export async function encodeMoveAddress(config: Config, to: StoreAddress): Promise<string | null> {
   if (to.engine === 'sqlite') return writeAddress(to)
   return (await vaultOf(config)?.seal(writeAddress(to), PURPOSE)) ?? null
 }
 
-/** Decodes an address that `encodeMoveAddress` has encoded; null: no key in the config opens it. */
+/** Decodes an address that `encodeMoveAddress` has encoded; null: no key in the config can decrypt it. */
 export async function decodeMoveAddress(config: Config, address: string): Promise<StoreAddress | null> {
   const text = address.startsWith('sqlite:') ? address : await vaultOf(config)?.open(address, PURPOSE)
   return typeof text === 'string' ? readAddress(text) : null

@@ -29,7 +29,7 @@ const verbs: MoverVerbs = {
   async openTarget() {
     const found = await movesOf(to).openTarget(to.address, { ...side, peer: movesOf(from).nameOf(from.address) })
     await found.claim().catch(async (error: unknown) => {
-      // Another process may be waiting for the lock of the store.
+      // Close the store, because another process may be waiting for its lock.
       await found.close()
       throw error
     })

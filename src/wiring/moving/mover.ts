@@ -3,38 +3,38 @@ import type { Mover } from '../../flow/admin/moving/manage-moves.ts'
 import { hostOnThread } from '../../runtime/threads/thread.ts'
 import { movesOf, type StoreAddress } from '../storage/store-address.ts'
 
-/** Start data of the mover's thread. */
+/** The data with which the mover's thread is started. */
 export interface MoverData {
   readonly from: StoreAddress
   readonly to: StoreAddress
   readonly moveId: string
   readonly atMs: number
-  /** The address of the new store, which the old store keeps for relays that still open the old one. */
+  /** The encoded address of the new store. The old store keeps it, for relays whose config still names the old store. */
   readonly address: string
   readonly replicaId: number
 }
 
-/** The verbs of the mover's thread. */
+/** The functions of the mover's thread that other threads can call. */
 export interface MoverVerbs extends Omit<Mover, 'to'> {
   openSource(): Promise<void>
-  /** Takes the new store, if it is empty. */
+  /** Opens the new store and reserves it for this move. Rejects if the store is not empty. */
   openTarget(): Promise<void>
 }
 
 const RETRY_AFTER_MS = 5000
-/** The young heap has room for pages of some megabytes. They live for one batch. */
+/** The size of the thread's young heap. It has room for a batch of rows, which may take some megabytes. */
 const YOUNG_MB = 32
 
 export interface MoverPorts {
   /** Throws if the store may not be moved. */
   readonly check: () => Promise<void>
-  /** Aborted when nobody waits any more for the stores to open. */
+  /** Aborted when nobody waits for the stores to open any more. */
   readonly signal: AbortSignal
 }
 
 /**
- * Hosts a move on a separate thread. It opens the old store first, because a store that takes no writes cannot be moved. Throws
- * `not_movable` if the new store cannot be taken, and `storage_unavailable` if the old one cannot be moved now.
+ * Hosts a move on a separate thread. It opens the old store first, because a store to which it cannot write cannot be moved. Throws
+ * `not_movable` if the new store cannot be used, and `storage_unavailable` if the old store cannot be moved now.
  */
 export async function hostMover(data: MoverData, { check, signal }: MoverPorts): Promise<Mover> {
   // Use the extension of this file: sources run as `.ts` in development and as `.js` from `dist`.

@@ -42,11 +42,11 @@ function readTarget(text: string): StoreAddress {
   throw new AppError('not_movable', `The new store ${problem}.`)
 }
 
-/** Assembles moves of the store. */
+/** Assembles the part that moves the store. */
 export function openMoves(config: Config, { storage, endpointKeys, keyFile, settings, handOver, log, closing }: MovesPorts): Moves {
   const { reads, write, replicas } = storage
 
-  /** Refuses a move after which the keys of endpoints could not be opened. They are copied in encrypted form. */
+  /** Throws if the new store could not decrypt the keys of endpoints, which a move copies in encrypted form. */
   async function refuseLostKeys(toDatabase: boolean): Promise<void> {
     const hasTombstoneKey = (await write.tombstoneKey()).sealed !== null
     const isSealing = hasTombstoneKey || (await reads.listEndpoints()).some(({ keys }) => keys !== null)
@@ -102,12 +102,12 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, sett
   }
 }
 
-/** A replica that has stopped writing for another's move waits this long while the server cannot be reached. */
+/** How long the server may be out of reach while this replica waits for the end of a move by another, in milliseconds. */
 const AWAY_MS_MAX = 10_000
 
 /**
- * Resolves when a move by another replica has ended. Rejects if the server could not be reached for so long that the switch must have been
- * given up.
+ * Resolves when a move by another replica has ended. Rejects if the server cannot be reached for `AWAY_MS_MAX`. By then the other replica
+ * must have given up the switch.
  */
 async function untilMoved(from: StoreAddress, log: Log): Promise<void> {
   for (;;) {
