@@ -8,24 +8,24 @@ import { createEgressGuard } from '../outbound/egress-guard.ts'
 import { createSender, type Sender } from '../outbound/sender.ts'
 import { type Destination, type NoConnection, tryConnection } from '../outbound/try-connection.ts'
 
-/** The guard on endpoints' addresses, and the connections to them. */
+/** Connections to endpoints, and the guard that checks the addresses of endpoints. */
 export interface Outbound {
-  /** Checks every attempt against the latest config. */
+  /** Sends attempts. The guard checks each of them by the latest config. */
   readonly sender: DeliverySender
-  /** Why a URL is refused; null: it is allowed. */
+  /** Returns why a URL is not allowed for an endpoint; null: it is allowed. */
   refuseUrl(url: string): string | null
-  /** Connects as a delivery would, but sends nothing. Null: the connection was made. */
+  /** Connects as for a delivery, but sends nothing. Resolves with the reason if that fails; null: the connection was made. */
   tryConnection(to: Destination): Promise<NoConnection | null>
-  /** Applies another config. Connections that were made under the previous one end after their present attempt. */
+  /** Applies another config. Connections that were made under the previous config end after their current attempt. */
   replace(next: Config): void
-  /** Interrupts the running attempts. Later ones may start. */
+  /** Interrupts the running attempts. New attempts may begin. */
   interrupt(): void
-  /** Interrupts the running attempts, and allows no more. */
+  /** Interrupts the running attempts, and allows no new ones. */
   close(): Promise<void>
 }
 
 export interface OutboundPorts {
-  /** The ports on which the relay itself listens. No endpoint may have them. */
+  /** Lists the ports on which the relay itself listens. No endpoint on this machine may have one of them. */
   readonly ownPorts: () => readonly number[]
   readonly clock: Clock
   readonly replicas: Pick<Membership, 'signal'>
@@ -82,7 +82,7 @@ export function openOutbound(config: Config, { ownPorts, clock, replicas }: Outb
   }
 }
 
-/** The host of the operator's address. It may be on this machine, because the config names it. */
+/** Returns the host of the operator's address. It is allowed even in a private network, because the config names it. */
 function hostOf(operator: Config['operator']): readonly string[] {
   if (operator === null) return []
   const url = new URL(operator.url.reveal())

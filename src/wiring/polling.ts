@@ -14,7 +14,7 @@ import type { Closing } from './closing.ts'
 import type { History } from './history.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** How often the counts of calls to the carrier are saved. They are also saved every few calls. */
+/** How often the counts of calls to the carrier are saved, in milliseconds. They are also saved after every few calls. */
 const KEEP_MEMORY_MS = 30_000
 
 export interface PollingPorts {
@@ -23,19 +23,19 @@ export interface PollingPorts {
   readonly carrier: RemoteCarrier
   readonly memory: CarrierMemory | null
   readonly pushes: PushHealthMonitor
-  /** Call when there is something to deliver. */
+  /** Called when there may be something to deliver. */
   readonly wakeDispatcher: () => void
   readonly log: Log
   readonly closing: Closing
 }
 
-/** Assembles the poller, which sleeps until it is woken, and the part that moves its schedule when the clock is set. */
+/** Assembles the poller, which sleeps until it is woken, and the part that shifts its schedule when the clock was set back. */
 export function openPolling(config: Config, ports: PollingPorts) {
   const { storage, carrier, log, closing } = ports
   const { clock, disk, replicas, shared } = storage
   const underWay = createPollsUnderWay()
   const pass = openPass(config, ports, underWay)
-  // A pass that fails because this replica has lost the role is no error.
+  // If a pass fails because this replica has lost the role of the poller, that is no error.
   const failures = createFailureLog({ log, clock })
   const poller = startWorker(pass.pass, (error) => {
     const message = 'a pass of the poller failed; the poller continues when it is next woken'
@@ -54,7 +54,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
   return {
     underWay,
     poller,
-    /** Begins to poll. It logs in at once, which shows within seconds whether the carrier accepts the password. */
+    /** Begins to poll. It logs in at once, so that operators see within seconds whether the carrier accepts the password. */
     begin(): void {
       carrier.logIn().catch((err: unknown) => log.debug({ err }, 'the login at the start failed; the next question logs in'))
       poller.wake()
@@ -69,7 +69,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
       await poller.rests()
       await shared?.model.handOver()
     },
-    /** Wakes the poller when a failing carrier has rested. The schedule of polls may wake it rarely. */
+    /** Wakes the poller when the pause after failures of the carrier is over. The schedule of polls may wake it much later. */
     async lookAtRest(): Promise<void> {
       const { state, restMs } = carrier.state().breaker
       if (state === 'open' && restMs <= 0 && replicas.holds('poller')) poller.wake()
@@ -84,7 +84,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
   }
 }
 
-/** Assembles one pass of the poller. */
+/** Assembles the passes of the poller. */
 function openPass(config: Config, ports: PollingPorts, underWay: PollsUnderWay) {
   const { storage, history, carrier, memory, pushes, wakeDispatcher, log } = ports
   const { clock, write, disk, replicas } = storage
@@ -105,7 +105,7 @@ function openPass(config: Config, ports: PollingPorts, underWay: PollsUnderWay) 
   )
   const onShifted = () => {
     wakeDispatcher()
-    // Saved waits are relative to the old clock.
+    // Save the waits again, because the saved ones are times of the old clock.
     void carrier.keep()
   }
   const passPorts = { write, clock, poll, isPoller, storeTrouble: disk.trouble, model, lookAtPushes: pushes.update, onShifted, log }

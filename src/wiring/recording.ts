@@ -7,7 +7,7 @@ import { systemClock } from '../runtime/system-clock.ts'
 import type { Closing } from './closing.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** Whether a commit holds pushes or polls. */
+/** What a commit contains. */
 export type Source = 'pushes' | 'polls'
 
 export interface CommitListener {
@@ -35,7 +35,7 @@ function createCommitSignal(): CommitSignal {
   }
 }
 
-/** Records the observations of polls, which this thread makes. Pushes are recorded from the receiver's thread. */
+/** Assembles the recording of polls, which run on this thread. The receiver's thread records pushes. */
 export function openRecording(config: Config, { queue, disk }: Pick<Storage, 'queue' | 'disk'>, closing: Closing) {
   const commitSignal = createCommitSignal()
   const groupCommit = createGroupCommit(

@@ -5,7 +5,7 @@ import { startRepeating } from '../runtime/repeating.ts'
 import type { Closing } from './closing.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** A kill loses the counts of at most this time. */
+/** How often the counts are saved, in milliseconds. If the relay is killed, it loses the counts since then. */
 const SAVE_MS = 10_000
 
 /** Begins to remember which pushes were refused. */

@@ -37,21 +37,21 @@ export interface ReloadPorts {
   readonly internalServer: Pick<Listening, 'tlsUntilMs' | 'renewTls'>
   readonly write: Pick<WriteSide, 'recordOperatorEvent' | 'adjustRetention' | 'adjustErasure' | 'tombstoneKey'>
   readonly clock: Pick<Clock, 'now'>
-  /** Call it when an operator event was queued. */
+  /** Called when an operator event was queued. */
   readonly wakeDispatcher: () => void
   readonly log: Log
   /** Called with the new config when it is in effect. */
   readonly applied: (config: Config) => void
 }
 
-/** The operator event lists at most this many problems of a config file. */
+/** The most problems of a config file that the operator event lists. */
 const PROBLEMS_TOLD = 20
-/** How many endpoints a message names. */
+/** The most endpoints that a message names. */
 const NAMED_MAX = 10
 
 const SIGNAL: Actor = { kind: 'signal', name: 'SIGHUP', address: null }
 
-/** Creates the verbs of `RunningRelay` that reload the config. */
+/** Makes the methods of `RunningRelay` that reload the config. */
 export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRelay, 'reload' | 'reloadFailed'> {
   const { delivery, authenticate, sessions, certificates, receiver, publicServer, internalServer, applied } = ports
   let current = config
@@ -63,7 +63,7 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
   certificates.takeClients(delivery.clientCertificates)
   return {
     async reload(next, by = SIGNAL) {
-      // Replace the apps first: a removed app must lose its access without waiting for the store.
+      // Replace the apps first, so that a removed app loses its access at once, even if the store is slow.
       replaceApps(next)
       try {
         await refuseLosingKeys(next, ports)
@@ -101,7 +101,7 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
   }
 }
 
-/** Throws if the at-rest keys of this config could not open keys of endpoints that can be opened now. */
+/** Throws if the at-rest keys of a new config could not decrypt something that the current ones can: keys of endpoints or of tombstones. */
 async function refuseLosingKeys(next: Config, { atRest, reads, write }: ReloadPorts): Promise<void> {
   const [before, after] = [createVault(atRest.keys), createVault(atRest.keysOf(next))]
   const { sealed: tombstoneKey } = await write.tombstoneKey()
@@ -124,7 +124,7 @@ async function refuseLosingKeys(next: Config, { atRest, reads, write }: ReloadPo
   )
 }
 
-/** Reports a reload to operators. A failure is only logged, because the reload has happened anyway. */
+/** Reports a reload to operators. If this fails, the failure is only logged, because the reload has already happened. */
 async function tellReloaded({ write, clock, wakeDispatcher, log }: ReloadPorts, reloaded: Reloaded, by: Actor): Promise<void> {
   const nowMs = clock.now()
   const action: OperatorAction = {

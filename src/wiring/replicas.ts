@@ -19,13 +19,13 @@ import type { LostCommits } from '../store/postgres/admin/lost-commits.ts'
 import { openReplicaTable } from '../store/postgres/admin/replica-table.ts'
 import type { ServerWatch } from '../store/postgres/server-watch.ts'
 
-/** A replica is declared dead if it was not seen for this long. */
+/** A replica that was not seen for this long is declared dead, in milliseconds. */
 const TTL_MS = 5000
 const RENEW_EVERY_MS = 1000
-/** How often this replica looks for commits of the others. */
+/** How often this replica looks for commits of other replicas, in milliseconds. */
 const LOOK_EVERY_MS = 100
 const TIDY_EVERY_MS = 60_000
-/** How long the server may take to answer. A later answer would come too late to keep the lease. */
+/** How long the server may take to answer, in milliseconds. The lease must be renewed in time even if some answers are missing. */
 const ANSWER_TIMEOUT_MS = 1500
 
 /** The membership of this relay among the relays that share its store. */
@@ -33,7 +33,7 @@ export interface Replicas extends Membership {
   /** Begins to take roles, and to call the listener when replicas have changed something. */
   begin(duties: Duties, listener: ReplicaChangeListener): void
   /**
-   * Whether the other replicas take this one for alive. Until it has left or its lease has run out, the store cannot be moved without it.
+   * Whether this replica has a lease, so that the others count it as alive. While it has one, nobody can move the store without it.
    */
   isLive(): boolean
   leave(): Promise<void>
@@ -41,10 +41,10 @@ export interface Replicas extends Membership {
 
 const PROCESS = { host: hostname(), pid: process.pid }
 
-/** This relay, as the others and operators see it. */
+/** The name and version by which other replicas and operators know this relay. */
 export const REPLICA = { name: nameReplica(PROCESS), version: VERSION }
 
-/** The facts about the config that other replicas learn. */
+/** Extracts the facts about a config that other replicas need. */
 export function replicaConfigOf({
   listen: _listen,
   log: _log,
@@ -68,13 +68,13 @@ export interface Joined {
   readonly lessons: LessonTable
 }
 
-/** The parts that the lease and the store of a replica share to watch the server. */
+/** The parts by which the lease and the store of a replica watch the server together. */
 export interface SharedWithStore {
   readonly watch: ServerWatch
   readonly lostCommits: LostCommits
 }
 
-/** Joins the replicas on a database. From then on the lease is renewed. */
+/** Joins the replicas on a database, and begins to renew the lease. */
 export async function openReplicas(url: string, shared: SharedWithStore, config: Config, log: Log): Promise<Joined> {
   const table = openReplicaTable(url, { answerTimeoutMs: ANSWER_TIMEOUT_MS, ...shared })
   let clock: ServerClock | null = null
@@ -103,14 +103,14 @@ export async function openReplicas(url: string, shared: SharedWithStore, config:
       begin(duties, listener) {
         membership.start(duties)
         looking.push(startRepeating(createReplicaChanges({ table, membership, listener }), LOOK_EVERY_MS))
-        // The store keeps facts about dead replicas for a while, and no counter shows when they lapse.
+        // Facts about dead replicas in the store become invalid after a while. No counter shows that, so look at them regularly.
         looking.push(startRepeating(async () => listener.replicasChanged(), TIDY_EVERY_MS))
       },
       isLive: () => !hasLeft && membership.isValid(),
       async leave() {
         hasLeft = true
         for (const one of [renewing, lapsing, ...looking]) one.stop()
-        // If this fails, the others declare the replica dead after a while.
+        // If this fails, the other replicas declare this one dead after a while.
         await membership.leave().catch((err: unknown) => log.debug({ err }, 'the replica could not leave; the others declare it dead'))
         await table.close()
       },

@@ -81,18 +81,18 @@ export function openReporting(ports: ReportingPorts) {
   })
   reportCommits(commitSignal, { readiness, meter, failures })
   const pushLog = createPushLog(digest)
-  /** How many pushes could not be stored since the start. */
+  /** How many pushes could not be stored since the start of the relay. */
   let notStored = 0
   const warnOfExpired = createExpiredPushWarning({ log, monotonic: clock.monotonic })
   return {
-    /** Counts what the store holds. */
+    /** Counts the rows of the store, by kind. */
     counts,
     metrics,
     meter,
     readiness,
-    /** The pushes that were refused in the last day. */
+    /** Lists the pushes that were refused in the last day. */
     refused: ports.refused.list,
-    /** How many pushes were answered with 503 since the start because they could not be stored. */
+    /** Counts the pushes since the start that were answered with 503, because they could not be stored. */
     async notStored(): Promise<number> {
       await receiver.verbs.waiting()
       return notStored

@@ -3,19 +3,19 @@ import type { Clock, Log } from '../flow/ports.ts'
 import { createWakeupTimer } from '../runtime/wakeup-timer.ts'
 import { startWorker } from '../runtime/worker.ts'
 
-/** How long a worker rests after a failed pass. */
+/** How long a worker rests after a failed pass, in milliseconds. */
 const REST_MS = 1000
 
 export interface RetryingWorkerOptions {
   readonly log: Log
   readonly clock: Clock
-  /** Logged when a pass fails. */
+  /** The message to log when a pass fails. */
   readonly failure: string
-  /** Whether this replica still has the role of the worker. A pass that fails because it does not is no error. */
+  /** Whether this replica still has the role of the worker. If it has lost the role, the failure of a pass is no error. */
   readonly holds: () => boolean
 }
 
-/** A worker that tries again by itself after a failed pass. */
+/** Starts a worker that tries again by itself after a failed pass. */
 export function startRetryingWorker(pass: () => Promise<'busy' | 'idle'>, { log, clock, failure, holds }: RetryingWorkerOptions) {
   const failures = createFailureLog({ log, clock })
   const worker = startWorker(pass, (error) => {

@@ -6,23 +6,23 @@ import type { Threads } from './hosting/threads.ts'
 
 /** A relay that was started. */
 export interface RunningRelay {
-  /** Addresses as bound, for example `http://127.0.0.1:8080`. */
+  /** The addresses with the ports that are in use, for example `http://127.0.0.1:8080`. */
   readonly publicUrl: string
   readonly internalUrl: string
-  /** Names the store in use. */
+  /** The name of the store in messages. */
   readonly store: string
   /** Resolves with the reason if the relay cannot go on: a thread has ended, or no relay has taken over after a move. */
   readonly died: Promise<unknown>
   /**
    * Applies a reloaded config: its apps, webhook keys, carrier password, endpoints, delivery, operator and backups. Also reads the files of
-   * certificates again. Everything else needs a restart. If it rejects, nothing has changed. If a certificate cannot be used, the relay
-   * keeps the previous one. `by`: who ordered it; absent: a signal did.
+   * certificates again. If a certificate cannot be used, the relay keeps the previous one. All other settings need a restart. If it rejects,
+   * the relay keeps its settings. `by`: who has ordered the reload; absent: a signal.
    */
   reload(config: Config, by?: Actor): Promise<Reloaded>
   /** Tells operators that a config could not be reloaded, and why. */
   reloadFailed(problems: readonly string[]): Promise<void>
   /**
-   * Finishes everything in flight. Then the relay polls, sends and stores nothing any more. It still answers requests, but answers pushes
+   * Finishes everything in flight. After that the relay does not poll, send or store anything. It still answers requests, but answers pushes
    * with 503. Call `stop` afterwards.
    */
   endWriting(): Promise<void>
@@ -30,14 +30,14 @@ export interface RunningRelay {
   stop(timeoutMs?: number): Promise<void>
 }
 
-/** How a relay starts next to another one. */
+/** Options of a start. A relay that takes over from another one in this process needs them. */
 export interface StartOptions {
   /** Threads that are already starting. */
   readonly threads?: Threads | undefined
-  /** Ends another relay, which frees its addresses. Called when everything else is ready. */
+  /** Stops the relay that this one replaces, which frees its addresses. Called when everything but the listeners is ready. */
   readonly stopPredecessor?: () => Promise<void>
-  /** Absent: the store cannot be moved. */
+  /** Lets another relay take over after a move; absent: the store cannot be moved. */
   readonly handOver?: NonNullable<ManageMovesPorts['handOver']>
-  /** Absent: the config comes from no file, so it cannot be reloaded. */
+  /** Reads the config file again; absent: the config does not come from a file, so it cannot be reloaded. */
   readonly reloadConfig?: ReloadConfig | undefined
 }

@@ -12,7 +12,7 @@ import type { Closing } from './closing.ts'
 import { SESSION_IDLE_MS } from './history.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** Within this time a replica notices that another one has ended all tokens. */
+/** How long it may take until a replica notices that another one has made all tokens invalid, in milliseconds. */
 const LOOK_AT_TOKEN_KEYS_MS = 10_000
 
 export interface SecretsPorts {
@@ -25,7 +25,7 @@ export interface SecretsPorts {
   readonly log: Pick<Log, 'debug'>
 }
 
-/** Assembles the part by which operators replace the relay's own keys. */
+/** Assembles the part with which operators replace the relay's own keys. */
 export function openSecrets(config: Config, { storage, vault, atRest, keyring, tombstoneKey, closing, log }: SecretsPorts): ManageSecrets {
   const { reads, write, clock, replicas } = storage
   if (config.store.engine === 'postgres') {

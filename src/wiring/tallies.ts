@@ -5,10 +5,10 @@ import { startRepeating } from '../runtime/repeating.ts'
 import type { Closing } from './closing.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** A kill loses the counts of at most this time. */
+/** How often the counts are written, in milliseconds. If the relay is killed, it loses the counts since then. */
 const FLUSH_MS = 10_000
 
-/** Begins to count by the hour. */
+/** Begins to count events by the hour. */
 export function openTallies({ write, disk, clock }: Pick<Storage, 'write' | 'disk' | 'clock'>, closing: Closing, log: Log): Tallies {
   const tallies = createTallies({ write, process: randomUUID(), clock, freeBytes: () => disk.state().freeBytes })
   const flushing = startRepeating(

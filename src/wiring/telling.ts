@@ -8,18 +8,18 @@ import type { Closing } from './closing.ts'
 import { REPLICA } from './replicas.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** How often the relay looks whether a trouble has begun or ended. Without a change the look costs nothing. */
+/** How often the relay checks whether a trouble has begun or ended, in milliseconds. Without a change the check costs nothing. */
 const LOOK_MS = 1000
-/** How often the relay looks for ended jobs and quarantined pushes, to notify operators of them. */
+/** How often the relay looks for ended jobs and quarantined pushes, in milliseconds, to notify operators of them. */
 const TELL_MS = 5000
 
 export interface TellingPorts {
   readonly storage: Pick<Storage, 'write' | 'clock' | 'disk' | 'replicas'>
   readonly carrier: Pick<RemoteCarrier, 'state'>
   readonly certificates: Pick<Certificates, 'shown'>
-  /** How many pushes could not be stored since the start. */
+  /** Counts the pushes that could not be stored since the start of the relay. */
   readonly notStored: () => Promise<number>
-  /** Call when an operator event may have been queued. */
+  /** Called when an operator event may have been queued. */
   readonly wakeDispatcher: () => void
   readonly closing: Closing
   readonly log: Log
@@ -47,7 +47,7 @@ export function startTelling({ limits }: Pick<Config, 'limits'>, ports: TellingP
   const tell = async () => {
     if (!replicas.holds('janitor')) return
     const restores = hasToldRestores ? 0 : await write.tellRestores({ nowMs: clock.now() })
-    // Look only once, because no store is restored while a relay uses it.
+    // Look for restores only once, because no store is restored while a relay uses it.
     hasToldRestores = true
     if (restores + (await write.tellOperators({ nowMs: clock.now() })) > 0) wakeDispatcher()
   }

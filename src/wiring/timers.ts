@@ -9,14 +9,14 @@ import { startSchedule } from '../runtime/schedule.ts'
 import type { Closing } from './closing.ts'
 import type { openPolling } from './polling.ts'
 
-/** How often the free disk space is measured. It must notice a nearly full disk in time, and resume within seconds. */
+/** How often the free disk space is measured. The relay must stop before the disk is full, and resume within seconds once it has room. */
 const DISK_LOOK_MS = 500
 const DIGEST_LOOK_MS = 5000
-/** Access ends within a second after its token has expired. */
+/** How often expired tokens and sessions are looked for, so that access ends within a second after they expire. */
 const ACCESS_LOOK_MS = 250
-/** How often the schedule is checked against the clock. It is also checked when the poller wakes. */
+/** How often the relay checks whether the clock was set back, so that it must shift the schedule. It also does so when the poller wakes. */
 const CLOCK_LOOK_MS = 5000
-/** How often a failing carrier may be probed. It may also be probed when the poller wakes. */
+/** How often the relay checks whether it may ask a failing carrier again. It also does so when the poller wakes. */
 const REST_LOOK_MS = 1000
 
 export interface TimersPorts {
@@ -26,13 +26,13 @@ export interface TimersPorts {
   readonly reporting: { readonly pushesTaken: () => Promise<void> }
   readonly carrier: Pick<RemoteCarrier, 'logOutage'>
   readonly authenticate: Pick<Authenticate, 'endExpired'>
-  /** The sessions of people. */
+  /** The sessions of people in the portal. */
   readonly sessions: Pick<Authenticate, 'endExpired'>
   readonly polling: Pick<ReturnType<typeof openPolling>, 'lookAtClock' | 'lookAtRest' | 'poller'>
   readonly closing: Closing
 }
 
-/** Starts everything that runs by the clock. */
+/** Starts everything that runs at regular intervals or by a schedule. */
 export function startTimers(config: Config, ports: TimersPorts): void {
   const { clock, disk, digest, reporting, carrier, authenticate, sessions, polling, closing } = ports
   const lookAtDisk = async () => {

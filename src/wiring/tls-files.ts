@@ -10,16 +10,16 @@ export interface TlsFiles {
 export interface TlsPair {
   readonly cert: Buffer
   readonly key: Buffer
-  /** When the certificate expires, epoch milliseconds. */
+  /** When the certificate expires, in epoch milliseconds. */
   readonly untilMs: number
 }
 
-/** Reads the two files of a listener. If one cannot be used, or they do not belong together, throws an error that names the setting. */
+/** Reads a certificate and its key. If a file cannot be used, or the two do not belong together, throws an error that names the setting. */
 export function readTlsPair(setting: string, { certFile, keyFile }: TlsFiles): TlsPair {
   const [cert, key] = [readNamedFile(`${setting}.certFile`, certFile), readNamedFile(`${setting}.keyFile`, keyFile)]
   const certificate = parsed(`${setting}.certFile: ${certFile} contains no valid certificate`, () => new X509Certificate(cert))
   const privateKey = parsed(`${setting}.keyFile: ${keyFile} contains no private key that can be read`, () => createPrivateKey(key))
-  // While a new pair is being written, one file may still belong to the old pair.
+  // While somebody writes a new pair, one file may be new and the other still old.
   if (!certificate.checkPrivateKey(privateKey))
     throw new Error(`${setting}: the key in ${keyFile} does not fit the certificate in ${certFile}`)
   return { cert, key, untilMs: Date.parse(certificate.validTo) }

@@ -47,11 +47,11 @@ export interface WriteSideOptions {
   readonly engine?: Engine
   readonly record: RecordRules
   readonly deliver: DispatchRoundOptions
-  /** By default, nothing is removed by its age. */
+  /** How long data is kept; absent: nothing is removed because of its age. */
   readonly retention?: Retention
 }
 
-/** The rules in the config that the write side needs. */
+/** Extracts the rules that the write side needs from a config. */
 export function writeRulesOf(config: Config): Pick<WriteSideOptions, 'record' | 'deliver' | 'retention'> {
   const { cadence, finished, missedPushGraceMs } = config.poll
   return {
@@ -74,7 +74,7 @@ export interface WriteSideParts {
   /** When the store was last restored from a backup, epoch milliseconds; null or absent: never. */
   readonly restoredAtMs?: number | null
   readonly model: CarrierModelKeeper
-  /** Called after a commit that changed parcels without an observation. Changes by observations are in `BatchReport`. */
+  /** Called after a commit that changed parcels without an observation. A `BatchReport` tells which parcels observations have changed. */
   readonly changed?: (parcelIds: readonly number[]) => void
 }
 
@@ -99,7 +99,7 @@ export async function openModel(store: OpenWriteStore, { clock, log }: Pick<Writ
   return { store, clock, log, checkpoint, restoredAtMs, model: createCarrierModelKeeper(clock, checkpoint.from) }
 }
 
-/** Assembles everything that writes to an open store. Closes the store at the end. */
+/** Assembles everything that writes to an open store. `close` also closes the store. */
 export function assembleWriteSide(parts: OpenParts, options: Omit<WriteSideOptions, 'sqlitePath' | 'engine'>): WriteSide {
   const { store } = parts
   const writes = createWriteSide(parts, options)
@@ -112,7 +112,7 @@ export function assembleWriteSide(parts: OpenParts, options: Omit<WriteSideOptio
   }
 }
 
-/** Everything that writes. It does not depend on the thread that hosts it. `close` leaves the store open. */
+/** Makes everything that writes. It can run on any thread. `close` leaves the store open. */
 export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOptions, 'sqlitePath' | 'engine'>): WriteSide {
   const { store, clock, log, checkpoint, model, changed = () => undefined } = parts
   let tombstoneKey: Uint8Array | null = null
@@ -160,7 +160,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     ...createDispatchRound(store, deliverRules, clock),
     ...adjusting,
     async record(batch) {
-      // Note the answer before its parcels are scheduled, because any answer ends a silence of the carrier.
+      // Note the answer before parcels are scheduled by the model: any answer shows that the carrier is not silent any more.
       if (batch.some(({ kind }) => kind === 'poll')) model.answered(clock.now())
       const report = await record(batch)
       noteArrivals(model, batch, report)
@@ -186,7 +186,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
   }
 }
 
-/** The rules at each look, and the verbs that change them. */
+/** Makes rules whose values can change while the relay runs, and the methods that change them. */
 function adjustableRules(
   { record, deliver, retention = KEPT_FOREVER }: Pick<WriteSideOptions, 'record' | 'deliver' | 'retention'>,
   restoredAtMs: number | null,
@@ -236,8 +236,8 @@ function adjustableRules(
 }
 
 /**
- * Notes what the observations of a batch show about pushes. A duplicate does not show that the push channel works. A push shows it even if a
- * poll found its entry first.
+ * Notes what the observations of a batch show about the push channel. A recorded push shows that the channel works, even if a poll has found
+ * its entry before. A duplicate of a push does not show that.
  */
 function noteArrivals(
   model: Pick<CarrierModelKeeper, 'pushed' | 'misread' | 'polled'>,
@@ -256,7 +256,7 @@ function noteArrivals(
   if (polled.length > 0) model.polled(Math.max(...polled))
 }
 
-/** Random bytes that are made once for a store. */
+/** Loads a secret of random bytes. It is made once for a store. */
 async function secretOf(store: WriteStore, name: string, bytes: number): Promise<Uint8Array> {
   return await store.transaction(async (tx) => (await tx.loadSetting(name)) ?? (await tx.makeSetting(name, randomBytes(bytes))))
 }

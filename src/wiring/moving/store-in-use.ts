@@ -4,12 +4,12 @@ import { addressOf, movesOf, settingOf } from '../storage/store-address.ts'
 import { decodeMoveAddress } from './move-address.ts'
 import { tryStoreFile } from './try-store-file.ts'
 
-/** A store may have been moved this often without a change of the config. */
+/** The most moves to follow from the store in the config to the one in use. */
 export const MOVES_MAX = 100
 
 /**
- * Returns the config with the store that is in use. If the store in the config was moved, the result names the new store, so that a restart
- * needs no operator. Rejects if the new store cannot be found or opened.
+ * Returns the config with the store that is in use. If the store in the config was moved, the result names the new store. So an operator need
+ * not change the config before a restart. Rejects if the new store cannot be found or opened.
  */
 export async function findStoreInUse(config: Config, log: Pick<Log, 'warn'>): Promise<Config> {
   let inUse = config
@@ -22,7 +22,7 @@ export async function findStoreInUse(config: Config, log: Pick<Log, 'warn'>): Pr
     if (to === null)
       throw new Error(`store: ${store} was moved to ${mark.peer}. No key in secrets.atRestKeys opens its address: name it in \`store\`.`)
     await tryStoreFile(to)
-    // A move that was killed right after its switch has not released the new store.
+    // If the move was killed right after its switch, it has not released the new store.
     await movesOf(to).release(to.address, mark.moveId)
     log.warn(
       { store, movedTo: mark.peer, movedAt: new Date(mark.atMs).toISOString() },

@@ -3,8 +3,8 @@ import { STORE_SUFFIXES } from '../../store/sqlite/permissions.ts'
 import type { StoreAddress } from '../storage/store-address.ts'
 
 /**
- * Rejects if the file of a store does not open in time, with a message that names the file. Connections to a server have their own
- * time-out.
+ * Rejects if the file of a store does not open in time, with a message that names the file. Does nothing for a store on a server, because
+ * connections have a time-out.
  */
 export async function tryStoreFile({ engine, address }: StoreAddress, signal?: AbortSignal): Promise<void> {
   if (engine !== 'sqlite') return

@@ -6,20 +6,20 @@ import { addressOf, movesOf } from '../storage/store-address.ts'
 import { decodeMoveAddress } from './move-address.ts'
 import { MOVES_MAX } from './store-in-use.ts'
 
-/** The result of undoing a move. `store`: the name of the new store, which was in use before. */
+/** The result of undoing a move. `store`: the name of the store to which the config's store was moved. */
 export type UndoneMove =
   | { readonly kind: 'not_moved' }
   | { readonly kind: 'in_use'; readonly store: string; readonly usedBy: string }
-  /** `unverified`: why nobody knows whether a relay works on that store; null: no relay does. */
+  /** `unverified`: why nobody knows whether a relay uses that store; null: no relay uses it. */
   | { readonly kind: 'undone'; readonly atMs: number; readonly store: string; readonly unverified: string | null }
 
-/** The store that has replaced a moved one. `hold` null: the store could not be reached. */
+/** The store that has replaced a moved store. `hold` null: the store could not be reached. */
 type Successor = { readonly name: string } & ({ readonly hold: StoreHold } | { readonly hold: null; readonly unverified: string })
 
 /**
- * Goes back to the store that the config names, with its data at the time of the move. Refuses if a relay works on the new store: the
- * events that it has acknowledged would be lost when it starts again. A new store that is gone or out of reach is no obstacle, because then
- * the old store is needed.
+ * Goes back to the store that the config names, with its data at the time of the move. Changes nothing if a relay uses the new store, because
+ * the events that it has acknowledged would be lost. A new store that is gone or out of reach is no obstacle, because then the old store is
+ * needed.
  */
 export async function undoMove(config: Config): Promise<UndoneMove> {
   const { engine, address } = addressOf(config)
@@ -38,7 +38,7 @@ export async function undoMove(config: Config): Promise<UndoneMove> {
   }
 }
 
-/** Finds the store at the end of a chain of moves, and holds it. */
+/** Finds the store at the end of a chain of moves, and keeps relays from starting on it if it is a file. */
 async function holdSuccessor(config: Config, moved: MoveMark): Promise<Successor> {
   let name = moved.peer
   try {

@@ -7,7 +7,7 @@ import { isServerAway } from '../../store/postgres/postgres-failure.ts'
 const REST_MS = 250
 
 export interface UntilReachable {
-  /** Whether the work is still wanted. If not, the next failure is final. */
+  /** Whether to go on after a failure. */
   readonly goesOn: () => boolean
   readonly log: Pick<Log, 'error' | 'warn' | 'info' | 'debug'>
 }

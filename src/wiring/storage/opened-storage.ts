@@ -11,15 +11,15 @@ import type { ChangeTable } from '../../runtime/threads/change-table.ts'
 import type { Receiver } from '../hosting/receive-side.ts'
 import type { Replicas } from '../replicas.ts'
 
-/** The store, with everything that writes to it and receives pushes for it. */
+/** The open store, with everything that writes to it and receives pushes for it. */
 export interface Storage {
-  /** The clock of everything that is stored or compared: the server's, if the store is on one. */
+  /** The clock for every time that is stored or compared with a stored one. If the store is on a server, it is the server's clock. */
   readonly clock: Clock
-  /** The membership of this relay among the relays that share the store. */
+  /** The roles that this relay has among the relays that share the store. */
   readonly replicas: Membership
   /** Shows answer caches which parcels have changed. */
   readonly changes: ChangeTable
-  /** Takes observations of this thread. */
+  /** The queue for observations that this thread wants to record. */
   readonly queue: CommitQueue
   readonly receiver: Receiver
   /** The threads that write and receive; null: this thread does both. */
@@ -29,16 +29,16 @@ export interface Storage {
   readonly reads: ReadSide
   readonly disk: DiskWatch
   readonly write: Omit<WriteSide, 'record'>
-  /** Refuses all writes from now on. Resolves when everything that was taken before is stored, and nothing writes any more. */
+  /** Refuses all writes from now on. Resolves when everything that was accepted before is stored, and nothing writes any more. */
   readonly endWriting: () => Promise<void>
-  /** The state that this relay shares with others; null: nobody else can use the store. */
+  /** What this relay shares with other relays on the store; null: the store is a file, which only one relay can use. */
   readonly shared: SharedStore | null
 }
 
 export interface StorageThreads {
-  /** Handles replies of the writer that have arrived. */
+  /** Handles the replies of the writer's thread that have arrived. */
   readonly drainReplies: () => void
-  /** Resolves with the reason if one of them ends by itself. */
+  /** Resolves with the reason if one of the threads ends by itself. */
   readonly died: Promise<unknown>
 }
 
@@ -49,6 +49,6 @@ export interface SharedStore {
   /** The carrier model that all replicas share. */
   readonly model: Omit<SharedModel, 'keeper' | 'checkpoint'>
   readonly replicas: Pick<Replicas, 'begin'>
-  /** Removes what a killed move has left in the store, unless somebody continues that move. */
+  /** Removes what a killed move has left in the store, unless a live replica continues that move. */
   readonly clearMoves: () => Promise<void>
 }

@@ -19,8 +19,7 @@ import type { Storage } from './opened-storage.ts'
 const REPORT_EVERY_MS = 10_000
 const LOG_BYTES_WARN = 256 * 1024 * 1024
 
-/** Opens the store. SQLite gets threads for writing and receiving, and a watch on its disk. A PostgreSQL
- * server does both itself. */
+/** Opens the store. SQLite needs threads for writing and receiving, and a watch on its disk. A PostgreSQL server needs neither. */
 export async function openStorage(config: Config, log: Log, closing: Closing, threads?: Threads): Promise<Storage> {
   const { store } = config
   const opening =
@@ -34,8 +33,8 @@ export async function openStorage(config: Config, log: Log, closing: Closing, th
 }
 
 /**
- * Logs that the store is still being opened. Once its file has opened there is no deadline, because recovery and migration may take any
- * time.
+ * Waits until the store is open, and logs regularly that it is still being opened. There is no deadline here, because recovery and migration
+ * may take any time.
  */
 async function reportWaiting<T>(opening: Promise<T>, report: () => void): Promise<T> {
   const timer = setInterval(report, REPORT_EVERY_MS)
@@ -102,7 +101,7 @@ function once(work: () => Promise<void>): () => Promise<void> {
   }
 }
 
-/** Used for a store on a server, which watches its own disk. */
+/** The watch for a store on a server, which looks after its own disk. It never sees trouble. */
 const NO_DISK: DiskWatch = {
   check: async () => undefined,
   state: () => UNMEASURED,
@@ -111,7 +110,7 @@ const NO_DISK: DiskWatch = {
 
 async function openPostgresStorage(config: Config, url: string, log: Log, closing: Closing): Promise<Storage> {
   const hosted = await hostInProcess(config, url, log)
-  // Clear away a killed move of this relay at once. The janitor clears the moves of other replicas when their leases have run out.
+  // If this relay was killed during a move, remove what is left of the move. The janitor does so for other replicas, after their leases lapse.
   await hosted.shared
     .clearMoves()
     .catch((err: unknown) => log.warn({ err }, 'could not remove the remains of a move that was killed; the relay tries again'))
@@ -129,7 +128,7 @@ async function openPostgresStorage(config: Config, url: string, log: Log, closin
   }
 }
 
-/** Writes to the store at the start, because a store that opens may still refuse writes. */
+/** Waits for the first write to the store. A store that opens may still refuse writes, so a failure names the store and the remedy. */
 export async function firstWrite<T>(storePath: string, written: Promise<T>): Promise<T> {
   return await written.catch((cause: unknown) => {
     if (!(cause instanceof Error && cause.message.includes('SQLITE_'))) throw cause

@@ -16,18 +16,18 @@ export function addressOf({ store }: Pick<Config, 'store'>): StoreAddress {
   return store.engine === 'sqlite' ? { engine: store.engine, address: store.path } : { engine: store.engine, address: store.url.reveal() }
 }
 
-/** The setting `store` for an address. */
+/** Makes the setting `store` for an address. */
 export function settingOf({ engine, address }: StoreAddress): Config['store'] {
   return engine === 'sqlite' ? { engine, path: address } : { engine, url: createSecret(address) }
 }
 
-/** Parses an address in the form of the setting `store`; null: it is not one. */
+/** Parses an address in the form of the setting `store`; null: the text has another form. */
 export function readAddress(text: string): StoreAddress | null {
   if (isPostgresUrl(text)) return { engine: 'postgres', address: text }
   return /^sqlite:\S.*$/.test(text) ? { engine: 'sqlite', address: resolve(text.slice('sqlite:'.length)) } : null
 }
 
-/** Writes an address for `readAddress`. The path does not depend on the working directory. */
+/** Formats an address for `readAddress`. A path becomes absolute, so that it does not depend on the working directory. */
 export function writeAddress({ engine, address }: StoreAddress): string {
   return engine === 'sqlite' ? `sqlite:${resolve(address)}` : address
 }
