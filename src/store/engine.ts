@@ -31,7 +31,7 @@ export interface WriteEngine {
   isStorageFailure(error: unknown): boolean
   /** Remembers the words that the transaction erases, so that `clean` can search the files for them. Call it inside the transaction. */
   noteErased(words: ErasedWords): void
-  /** Removes what was erased from the database's files, as far as possible. Returns whether anything is left. */
+  /** Overwrites erased data in the files of the database, as far as possible. Returns whether anything is left of the data. */
   clean(): Promise<StorageState>
   /** Keeps tombstones in a file beside the database. */
   readonly tombstones: TombstoneKeeping

@@ -25,7 +25,7 @@ const RENEW_EVERY_MS = 1000
 /** How often this replica looks for commits of other replicas, in milliseconds. */
 const LOOK_EVERY_MS = 100
 const TIDY_EVERY_MS = 60_000
-/** How long the server may take to answer, in milliseconds. The lease must be renewed in time even if some answers are missing. */
+/** How long the server may take to answer, in milliseconds. After that, there is still time to ask again before the lease lapses. */
 const ANSWER_TIMEOUT_MS = 1500
 
 /** The membership of this relay among the relays that share its store. */

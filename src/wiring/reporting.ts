@@ -85,7 +85,7 @@ export function openReporting(ports: ReportingPorts) {
   let notStored = 0
   const warnOfExpired = createExpiredPushWarning({ log, monotonic: clock.monotonic })
   return {
-    /** Counts the rows of the store, by kind. */
+    /** Counts what the store contains, such as parcels and quarantined pushes. */
     counts,
     metrics,
     meter,

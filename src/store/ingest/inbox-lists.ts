@@ -33,8 +33,8 @@ const newestBefore = statement<{ before: number }>()((db, p) =>
 )
 
 /**
- * Finds the lowest id of a push that came at a time or later. Ids rise in the order of arrival, so a binary search finds it. An index of
- * times would have to be updated at every push.
+ * Finds the lowest id of a push that came at a time or later. Ids rise (nearly) in the order of arrival, so it uses a binary search. An index
+ * of times would have to be updated at every push.
  */
 const firstFrom = statement<{ atMs: number }>()((db, p, { integer }) => {
   const middle = sql`(low + high) / 2`

@@ -13,8 +13,8 @@ const shift = statement<{ afterParcelId: number; lastId: number; byMs: number; s
   db
     .updateTable('parcel')
     .set((row) => ({
-      // The next poll stays if the last one was after the clock was set back. A last poll by the old clock may have such a time too, but that
-      // does no harm: then too, the next poll comes within one interval.
+      // Keep the time of the next poll if the last poll was after the clock was set back. A poll before that may have a time in the same span.
+      // That does no harm, because then the next poll comes within one interval too.
       next_poll_at_ms: row
         .case()
         .when(row.between('checked_at_ms', p.sinceMs, p.nowMs))

@@ -4,7 +4,7 @@ import { rawStatement } from './raw-statement.ts'
 
 /**
  * The counter of sequences is one row. A transaction that takes numbers locks the row until its commit. So numbers rise in the order of
- * commits, and below a number that a reader has seen, no new number appears later. To keep the lock short, the transaction waits for no
+ * commits, and after a reader has seen a number, no lower number appears. To keep the lock short, the transaction waits for no
  * answer of the server while it has the lock (see `transaction-end`). `version` counts changes of endpoints. `base` is the number before
  * the first one that the transaction takes.
  */

@@ -25,8 +25,8 @@ const READERS = 6
 export interface PostgresEngine extends Engine {
   openWriteStore(address: string, options?: PostgresWriteOptions, watch?: ServerWatch): Promise<OpenWriteStore>
   /**
-   * `isLive`: whether this relay holds a lease, as every replica must. No store is moved away from a relay with a lease. While the relay has
-   * no lease, each read first checks that the store was not moved. Absent: no read checks that.
+   * `isLive`: whether this relay holds a lease. While it does, nobody else can move the store. While it does not, each read first checks
+   * that the store was not moved. Absent: no read checks that.
    */
   openReadStore(address: string, watch?: ServerWatch, isLive?: () => boolean): ReadSide
 }

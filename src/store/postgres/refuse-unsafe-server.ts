@@ -3,7 +3,7 @@ import { openingFailure } from './postgres-failure.ts'
 
 const VERSION_MIN = 15
 
-/** The settings that a server reports. Null: it does not have the setting, as some databases that are compatible with PostgreSQL. */
+/** The settings that a server reports. Null: it lacks the setting, because it is another, compatible database. */
 interface ServerFacts {
   readonly version: string
   readonly version_number: number

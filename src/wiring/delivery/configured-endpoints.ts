@@ -155,7 +155,7 @@ function revealed(headers: Config['endpoints'][number]['headers']): FixedHeaders
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value.reveal()]))
 }
 
-/** Tells whether the secrets of an endpoint differ from those in the config before (`before`). */
+/** Fingerprints the secrets of an endpoint, and tells whether they differ from those in the previous config (`before`). */
 function secretsMark({ name, sharedKey, headers }: Config['endpoints'][number], before: Config): ConfiguredSecretsMark {
   const secretsFingerprint = fingerprintSecrets(sharedKey.reveal(), revealed(headers))
   const was = secretsIn(before, 'config', name)

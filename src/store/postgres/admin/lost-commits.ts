@@ -15,7 +15,7 @@ export interface ReplicaStanding extends Standing {
 
 /**
  * The id of the server's timeline (PostgreSQL's word for a branch of its history). A server begins a new timeline when it is promoted, or
- * restored to a point in time. Null: the server does not tell, as some databases that are compatible with PostgreSQL.
+ * restored to a point in time. Null: the server cannot tell. (It may be another database that is compatible with PostgreSQL.)
  */
 export type Timeline = string | null
 

@@ -16,7 +16,7 @@ import { rawStatement } from '../raw-statement.ts'
 
 /** How long a front is used, in milliseconds. A delivery that becomes due before the front may have to wait that long. */
 const FRONT_LASTS_MS = 2000
-/** The front lies this many milliseconds before the first due delivery, because a transaction that queues one may take so long to commit. */
+/** The front lies this many milliseconds before the first due delivery, because the transaction that queues one may take that long. */
 const LATE_MS = 3000
 
 /** The positions in the index where the due deliveries of an endpoint begin. */
@@ -85,7 +85,7 @@ async function readFront(session: Session, { endpointId, round, nowMs }: NextReq
   }
 }
 
-/** Reads the deliveries that were asked for, untried or retried in one statement, each group in the order of the index. */
+/** Reads three groups of deliveries in one statement, each in the order of the index: those asked for, untried ones, and retried ones. */
 const nextFromFront = statement<NextLook & { untriedFromMs: number; retriedFromMs: number }>()((db, p, dialect) => {
   const asked = waitingBesides(db, p, dialect, 'is due').where('round', '=', ASKED_FOR).orderBy('next_attempt_at_ms')
   const untried = waitingBesides(db, p, dialect, 'is due')

@@ -19,7 +19,7 @@ interface StoredRow extends Pick<BudgetRow, 'days' | 'slots'> {
   readonly server_ms: number
 }
 
-/** Locks the row before it reads the clock, so that no time passes between the reading and the lock. */
+/** Locks the row before it reads the clock. A time that was read first would be outdated after a wait for the lock. */
 const lockRow = (serverMs: RawBuilder<number>) =>
   rawStatement()(
     () => sql<StoredRow>`

@@ -9,7 +9,7 @@ const REST = 4
 const PAGES = { min: 16, max: 512 }
 /** How often the copy is synced to disk. The writer waits for the last sync, and earlier syncs leave little for it to do. */
 const SYNC_EVERY_MS = 100
-/** During a rest the driver keeps asking how many pages to copy. Each answer (none) is delayed by this long. A longer delay would delay pushes. */
+/** During a rest the driver keeps asking how many pages to copy. The answer 0 is delayed by this long. A longer delay would hold up pushes. */
 const NAP_MS = 0.2
 const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 
@@ -71,7 +71,7 @@ export function copyFiles(file: string): readonly string[] {
   return ['', '-journal', '-wal', '-shm'].map((suffix) => `${file}${suffix}`)
 }
 
-/** Makes a function that returns how many pages the next step copies, so that it takes about `STEP_MS`, as the last step shows. 0: rest. */
+/** Makes a function that returns how many pages the next step copies; 0: rest. It aims at steps of `STEP_MS`, judging by the last step. */
 function createPace(monotonic: () => number): () => number {
   let pages = PAGES.min
   let begunMs: number | null = null

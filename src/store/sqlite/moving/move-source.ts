@@ -120,7 +120,7 @@ function readCarrier(text: string | null): CarrierMemory | null {
   try {
     const memory: unknown = JSON.parse(text ?? 'null')
     const isMemory = typeof memory === 'object' && memory !== null && 'days' in memory && Array.isArray(memory.days)
-    // Only the poller writes this value, so its shape is certain.
+    // Only the carrier's client writes this value, so its shape is certain.
     return isMemory ? (memory as unknown as CarrierMemory) : null
   } catch {
     return null
