@@ -20,8 +20,8 @@ export interface PostgresOptions {
 /** Writes to the database, with as many transactions at a time as there are connections. */
 export interface PostgresWriter {
   /**
-   * Resolves when the transaction is durable. Rejects when nothing was changed, or when the connection was lost at the commit. After
-   * such a loss nobody knows whether anything was changed. After a conflict with another transaction, this one begins again, so `work` may run several times.
+   * Resolves when the transaction is durable. Rejects when nothing was changed, or when the connection was lost at the commit, so that
+   * nobody knows whether anything was changed. After a conflict with another transaction, this one begins again. Then `work` runs again.
    */
   transaction<T>(work: (session: PostgresSession) => Promise<T>): Promise<T>
 }
