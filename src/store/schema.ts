@@ -143,7 +143,7 @@ interface SightingTable {
   readonly learnt_at_ms: number | null
   /** The subscribers to which the sighting was sent, as `encodeAudience` stores them. */
   readonly audience: number
-  /** JSON: unknown members as a list of name and JSON text; null: none. */
+  /** JSON: unknown members as a list of name and JSON text; null: the entry has no unknown members. */
   readonly extra: string | null
 }
 
@@ -228,7 +228,7 @@ interface EndpointTable {
   readonly disabled: string | null
   /** Null: the endpoint is enabled, or was disabled before this column existed. */
   readonly disabled_at_ms: number | null
-  /** The operator who disabled the endpoint; null: no operator did, or it is not known who. */
+  /** The operator who disabled the endpoint; null: no operator did, or the operator is not known. */
   readonly disabled_by: string | null
   readonly succeeded_at_ms: number | null
   readonly failing_since_ms: number | null
@@ -297,7 +297,7 @@ interface FailureTable {
   readonly digest: string
   readonly status: number | null
   readonly reason: string | null
-  /** The start of the last answer; null: it was empty. */
+  /** The start of the last answer; null: the answer was empty. */
   readonly answer: Uint8Array | null
   readonly count: number
   readonly first_at_ms: number

@@ -56,7 +56,7 @@ export function insertParcel(session: Session, state: ParcelState): void {
   session.enqueueWrite(insertAllColumns, encodeParcel(state))
 }
 
-/** Returns the highest parcel id ever assigned; 0 if there is none. */
+/** Returns the highest parcel id ever assigned; 0: no id was assigned. */
 export async function lastParcelId(session: Session): Promise<number> {
   const [row] = await session.all(lastGiven, {})
   return row?.seq ?? 0

@@ -3,7 +3,7 @@ import type { MoveMark, MoveSide } from './move-mark.ts'
 
 /** Tells which relay uses a store. If the store is a file, no other relay can begin to use it before `release`. */
 export interface StoreHold {
-  /** The relay that works on the store, for messages; null: none does. */
+  /** The relay that uses the store, for messages; null: no relay uses it. */
   readonly usedBy: string | null
   release(): void
 }
@@ -17,7 +17,7 @@ export interface StoreMoves {
   /** Reads the mark of a move; null: the store has no mark, or does not exist. */
   readMark(address: string): Promise<MoveMark | null>
   /**
-   * Removes what a killed move has left in the store that it copied, unless somebody continues the move. Only a relay that uses the store
+   * Removes what a killed move has left in the store that it copied, unless a relay continues the move. Only a relay that uses the store
    * may call this.
    */
   clear(address: string, nowMs: number): Promise<void>

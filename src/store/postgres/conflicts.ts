@@ -7,7 +7,7 @@ import { StorageFailure, systemCode } from '../../domain/errors.ts'
  */
 const CONFLICTS = ['40001', '40P01', '23505', '22012']
 
-/** Whether another transaction made this one fail. Then this one may begin again, and sees the changes of the other. */
+/** Whether another transaction made this one fail. If this one begins again, it sees the changes of the other. */
 export function isConflict(error: unknown): boolean {
   return CONFLICTS.includes(systemCode(error) ?? '')
 }

@@ -21,7 +21,7 @@ export interface PostgresOptions {
 export interface PostgresWriter {
   /**
    * Resolves when the transaction is durable. Rejects when nothing was changed, or when the connection was lost at the commit, so that
-   * nobody knows whether anything was changed. After a conflict with another transaction, this one begins again. Then `work` runs again.
+   * nobody knows whether anything was changed. After a conflict with another transaction, this one begins again, so `work` runs again.
    */
   transaction<T>(work: (session: PostgresSession) => Promise<T>): Promise<T>
 }

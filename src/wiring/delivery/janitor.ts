@@ -30,7 +30,7 @@ export interface JanitorPorts {
   readonly hasRoom: () => boolean
 }
 
-/** How often the janitor looks whether a retention pass is due. */
+/** How often the janitor checks whether a retention pass is due, in milliseconds. */
 const LOOK_AT_RETENTION_MS = 60_000
 
 /** Starts the janitor. While this replica has that role, it does the long work of delivery, the inbox and retention, a batch at a time. */

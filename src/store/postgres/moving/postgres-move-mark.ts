@@ -63,7 +63,7 @@ export async function countReplicas({ query }: MoveClient): Promise<number> {
   return rows[0]?.n ?? 0
 }
 
-/** Whether this move still goes on. Another replica ends the move if this one seems to be gone. */
+/** Whether the move has not ended. Another replica ends the move if the replica that runs it seems to be gone. */
 export async function isMine({ query }: MoveClient, { moveId }: MoveSide, lock = ''): Promise<boolean> {
   const { rowCount } = await query(`select 1 from ${MARK_TABLE} where move_id = $1 and state in ('copying', 'pausing') ${lock}`, [moveId])
   return rowCount === 1

@@ -37,7 +37,7 @@ export async function openSqliteMoveTarget(address: string, side: MoveSide): Pro
     ...createStoredTables(db),
     async claim() {
       db.transaction(() => {
-        // Another move may have ended while this one waited for the lock.
+        // Check again, because another move may have ended while this one waited for the lock.
         refuseOther(db, path)
         for (const { name } of MOVED_TABLES) db.exec(`delete from ${name}`)
         writeMark(db, { ...side, state: 'receiving' })
