@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Check the version before importing anything: an older Node would fail in the middle of an import and not say why.
+// Check the version before importing anything, because an older Node fails in the middle of an import and does not say why.
 const NEEDED = [24, 18] as const
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 

@@ -1,11 +1,11 @@
 import { promises, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-// This file is at the top of `src`, and of the compiled `dist`. So one relative path leads to these files from both.
+// Keep this file at the top of `src`. It is then also at the top of the compiled `dist`, so the same relative paths work from both folders.
 
 const PORTAL_ASSETS = ['portal.css', 'portal.js', 'icon.svg']
 
-/** A file to which the portal's pages refer; null: there is none of that name. */
+/** Reads a file that the portal's pages load, such as the style sheet. Null: there is no file of this name. */
 export function readPortalAsset(name: string): Buffer | null {
   return PORTAL_ASSETS.includes(name) ? readFileSync(new URL(`./http/portal/assets/${name}`, import.meta.url)) : null
 }

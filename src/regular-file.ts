@@ -1,8 +1,8 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs'
 
 /**
- * The error for a path that does not lead to a regular file. Opening such a file may block forever: a named pipe waits until its other end
- * is opened.
+ * The error for a path that does not lead to a regular file. Opening other kinds of file may block forever. For example, a named pipe waits
+ * until a program opens its other end.
  */
 class NotRegular extends Error {
   override readonly name = 'NotRegular'
@@ -14,16 +14,16 @@ class NotRegular extends Error {
   }
 }
 
-/** Throws `NotRegular` if there is something at `path` that is not a regular file. Opens nothing. */
+/** Throws `NotRegular` if something other than a regular file is at `path`. Opens nothing. */
 export function refuseIrregular(path: string): void {
   const found = statSync(path, { throwIfNoEntry: false })
   if (found !== undefined) refuseKind(path, found)
 }
 
-/** Opens a regular file for reading. The caller closes it. Throws `NotRegular`, or the error of the system. */
+/** Opens a regular file for reading, and returns its descriptor, which the caller closes. Throws `NotRegular` or a system error. */
 export function openRegular(path: string): number {
   refuseKind(path, statSync(path))
-  // Open without waiting, because something else may have replaced the regular file meanwhile.
+  // Open without blocking and check again, because a named pipe may have replaced the file since the first check.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
     refuseKind(path, fstatSync(file))
@@ -48,7 +48,7 @@ function refuseKind(path: string, found: Stats): void {
   if (!found.isFile()) throw new NotRegular(path, codeOf(found))
 }
 
-/** A code for the log. The system has one only for folders, so the others are made up in the same form. */
+/** Returns an error code for the log. The system has a code only for folders, so the other codes are our own. */
 function codeOf(found: Stats): string {
   if (found.isDirectory()) return 'EISDIR'
   if (found.isFIFO()) return 'NOT_A_FILE_BUT_A_NAMED_PIPE'

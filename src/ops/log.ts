@@ -6,14 +6,14 @@ import type { Log } from '../flow/ports.ts'
 
 export interface LogOptions {
   readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent'
-  /** Where the lines go; standard output by default. */
+  /** Where the lines go. Default: standard output. */
   readonly destination?: DestinationStream
 }
 
 /**
- * Writes JSON lines, with the level as text and the time as ISO 8601. Copies only allowed fields: an error keeps its type, message, stack,
- * code and cause (libraries attach requests and configs to errors), and bytes become their number. Masks members named like a secret at any
- * depth, because pino's own redaction works only on paths of fixed depth.
+ * Creates a log of JSON lines, with the level as text and the time as ISO 8601. Of an error it writes only the type, message, stack, code and
+ * cause, because libraries attach requests and configs to errors. Of bytes it writes only their number. It masks every member that is named
+ * like a secret, at any depth: pino's own redaction works only on paths of fixed depth.
  */
 export function createLog({ level, destination = standardOutput() }: LogOptions): Log {
   const logger = pino(
@@ -32,7 +32,7 @@ export function createLog({ level, destination = standardOutput() }: LogOptions)
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
 }
 
-/** A line from another thread: plain data, without secrets. */
+/** A log line as plain data, to send it from one thread to another. It contains no secrets. */
 export interface LogLine {
   readonly level: keyof Log
   readonly fields: object
@@ -41,7 +41,7 @@ export interface LogLine {
 
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 
-/** A log whose lines another thread writes. */
+/** Creates a log that passes its lines to `send`, so that another thread writes them. `least`: the lowest level that is passed on. */
 export function createForwardedLog(least: keyof Log, send: (line: LogLine) => void): Log {
   const write = (level: keyof Log) =>
     LEVELS.indexOf(level) < LEVELS.indexOf(least)
@@ -50,16 +50,16 @@ export function createForwardedLog(least: keyof Log, send: (line: LogLine) => vo
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
 }
 
-/** Joins the messages of a copied error and its causes. Pino does so only for real errors. */
+/** Adds the messages of its causes to the message of a copied error, as pino does for instances of `Error`. */
 function joinCauses(copy: unknown): unknown {
   if (typeof copy !== 'object' || copy === null || !('type' in copy && 'message' in copy)) return copy
-  // A copy without a stack must not show the stack of the error made here.
+  // Start with an empty stack. Otherwise a copy without a stack would show the stack of the error that is created here.
   const error = Object.assign(new Error(), { stack: '' }, copy)
   const joined = pino.stdSerializers.err(error)
   return Object.assign(joined, { type: copy.type, stack: joined.stack === '' ? undefined : joined.stack.trimStart() })
 }
 
-/** If standard output breaks (EPIPE, a full disk), lines are lost, but the process goes on. */
+/** Opens standard output. If writing fails (EPIPE, a full disk), lines are lost, but the process goes on. */
 function standardOutput(): DestinationStream {
   const stream = pino.destination({ fd: 1, sync: true, maxLength: 1_048_576 })
   stream.on('error', () => {})
@@ -72,14 +72,14 @@ const TEXT_MAX = 4_000
 const SECRET_NAME = /(?:password|passwordhash|passwd|token|authorization|sharedkey|atrestkey|secret|xservicehmacsha256|cookie)s?$/
 const RESERVED = new Set(['level', 'time', 'msg'])
 
-/** Copies the fields, and renames a field that would overwrite one of pino's. An error instead of fields becomes the field `error`. */
+/** Copies the fields without secrets. A field that would overwrite one of pino's gets a `_`. A bare error becomes the field `error`. */
 function safeFields(fields: object): object {
   const safe = fields instanceof Error ? { error: safeError(fields, 0, new Set()) } : safeValue(fields, 0, new Set())
   if (typeof safe !== 'object' || safe === null || Array.isArray(safe)) return { fields: safe }
   return Object.fromEntries(Object.entries(safe).map(([name, value]) => [RESERVED.has(name) ? `${name}_` : name, value]))
 }
 
-/** `above` holds the objects that contain this one, to stop at cycles. */
+/** Copies a value without secrets. `above`: the objects that contain the value, by which cycles are found. */
 function safeValue(value: unknown, depth: number, above: ReadonlySet<object>): unknown {
   if (typeof value === 'string') return safeText(value)
   if (typeof value === 'bigint') return String(value)
@@ -101,7 +101,7 @@ function safeValue(value: unknown, depth: number, above: ReadonlySet<object>): u
 
 const HEADER_NAME = /^[\w-]+$/
 
-/** In a list of raw headers, the item before a value is its name. A setting such as `upstream.password` is not the name of a header. */
+/** Copies a list. It may be raw headers, where a name precedes each value, so the item after the name of a secret header is masked. */
 function safeItems(items: readonly unknown[], depth: number, within: ReadonlySet<object>): readonly unknown[] {
   return items.slice(0, MEMBERS_MAX).map((item, index) => {
     const before = items[index - 1]
@@ -127,7 +127,7 @@ function safeError(error: Error, depth: number, above: ReadonlySet<object>): obj
     message: safeText(String(error.message)),
     ...(typeof stack === 'string' ? { stack: safeText(stack) } : {}),
     ...(typeof code === 'string' || typeof code === 'number' ? { code, ...reasonBeside(code) } : {}),
-    // A cause can be any value. Except for errors, only text is safe to log.
+    // A cause can be any value. Only errors and texts are safe to log.
     ...(cause instanceof Error
       ? { cause: safeValue(cause, depth + 1, within) }
       : typeof cause === 'string'
@@ -136,21 +136,21 @@ function safeError(error: Error, depth: number, above: ReadonlySet<object>): obj
   }
 }
 
-/** The meaning of a code in words, if it is a code of the system. */
+/** Returns the field `reason`: what a code of the operating system means, in words. Empty for other codes. */
 function reasonBeside(code: string | number): { readonly reason?: string } {
   const reason = typeof code === 'string' ? knownReason(code) : null
   return reason === null ? {} : { reason }
 }
 
 /**
- * Whether an error is clear without its stack: it was expected, or the store, the disk or the network is in trouble. Only a bug needs its
- * position in the code.
+ * Whether an error needs no stack: it was expected, or comes from the store, the disk or the network. Only a bug needs its position in the
+ * code.
  */
 function isExpected(error: Error): boolean {
   return error instanceof AppError || isStorageFailure(error) || SYSTEM_TROUBLE.has(systemCode(error) ?? '')
 }
 
-/** System codes for a disk or a network in trouble. */
+/** Error codes of the operating system for trouble with the disk or the network. */
 const SYSTEM_TROUBLE: ReadonlySet<string> = new Set([
   'ENOSPC',
   'EDQUOT',
@@ -170,7 +170,7 @@ function isSecretName(name: string): boolean {
   return SECRET_NAME.test(name.toLowerCase().replace(/[^a-z0-9]/g, ''))
 }
 
-/** A getter may throw; the log may not. */
+/** Reads a member. A getter may throw, but logging must not. */
 function memberOf(value: object, name: string): unknown {
   try {
     return Reflect.get(value, name)
@@ -179,7 +179,7 @@ function memberOf(value: object, name: string): unknown {
   }
 }
 
-/** Text can hold credentials too: in URLs and in quoted headers. */
+/** Masks credentials in text, such as in URLs and in quoted headers, and cuts long text off. */
 function safeText(text: string): string {
   const safe = text
     .slice(0, TEXT_MAX * 2)

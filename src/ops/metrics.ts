@@ -23,36 +23,36 @@ export interface Gauges {
   readonly logBytes: number
 }
 
-/** At most this many endpoints have their own label; the others share one. */
+/** At most `max` endpoints have a label of their own. All further endpoints share the label `others`, so that the metrics stay few. */
 export const ENDPOINT_LABELS = { max: 200, others: 'others' } as const
 
 export interface Metrics {
   readonly meter: Meter
-  /** The Prometheus text format. */
+  /** Returns all metrics in the Prometheus text format. */
   render(): Promise<{ readonly contentType: string; readonly body: string }>
 }
 
-/** The values that are read at each scrape. */
+/** The functions that read values at each scrape. */
 export interface MetricsPorts {
   readonly gauges: () => Promise<Gauges>
   readonly endpoints: () => Promise<readonly EndpointGauge[]>
-  /** The certificates that the listeners show, with the time when each expires (epoch milliseconds). */
+  /** Returns the certificate of each listener, with the time when it expires (epoch milliseconds). */
   readonly certificates: () => readonly { readonly listener: string; readonly untilMs: number }[]
-  /** The certificates that the relay shows to endpoints, with the time when each expires (epoch milliseconds). */
+  /** Returns the client certificates that the relay shows to endpoints, with the time when each expires (epoch milliseconds). */
   readonly clientCertificates: () => readonly { readonly endpoint: string; readonly untilMs: number }[]
-  /** Encrypted secrets in the store, by whether the first at-rest key has encrypted them. */
+  /** Counts the encrypted secrets in the store. `upToDate`: encrypted with the first at-rest key. `outdated`: with another key. */
   readonly secrets: () => Promise<{ readonly upToDate: number; readonly outdated: number }>
-  /** The restores of the store. */
+  /** Returns a record for each time that the store was restored from a backup. */
   readonly restores: () => readonly RestoreRecord[]
-  /** The state of the backups, and how many have failed since the relay was started. */
+  /** Returns the state of the backups, and how many backups have failed since the relay was started. */
   readonly backups: () => { readonly state: BackupState; readonly failures: number; readonly nowMs: number }
-  /** The stored state of retention. */
+  /** Returns the stored state of retention. */
   readonly retention: () => Promise<RetentionState>
-  /** The replicas that share the store, and the id of this one, which is among them. */
+  /** Returns all replicas that share the store, and the id of this replica. */
   readonly replicas: () => Promise<{ readonly all: readonly Pick<Replica, 'id' | 'roles'>[]; readonly id: number }>
 }
 
-/** The metrics of one relay. Event loop delay and memory come from the library. */
+/** Creates the metrics of one replica. The library adds its own, such as the event loop delay and memory. */
 export function createMetrics(
   version: string,
   { gauges, endpoints, replicas, certificates, clientCertificates, secrets, backups, restores, retention }: MetricsPorts,
@@ -63,7 +63,7 @@ export function createMetrics(
   new Gauge({ name: 'relay_build_info', help: '1; the version is a label.', labelNames: ['version'], registers }).set({ version }, 1)
   const { received, explained, erased, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, rebuilt, served } =
     createCounters(registers)
-  // Looking up a label costs as much as an answer from the cache, so each child is looked up once.
+  // For one label, the library's lookup costs as much time as an answer from the cache. So look each label up once and remember the counter.
   const servedBy = remembered((result) => served.labels(result))
   const nameOf = boundedNames()
   const attemptedWith = remembered((endpoint, outcome) => attempted.labels(endpoint, outcome))
@@ -224,7 +224,7 @@ function createEndpointGauges(registry: Registry, read: () => Promise<readonly E
     '1 while the endpoint is disabled: by an operator, by its 410 or by 120 h of failures; for `others`, the number of such endpoints.',
   )
   return async () => {
-    // `relay_store_readable` reports a store that cannot be read.
+    // If the store cannot be read, the last values stay: `relay_store_readable` reports the failure.
     const endpoints = await read().catch(() => null)
     if (endpoints === null) return
     for (const one of [waiting, oldest, dead, failing, disabled]) one.reset()
@@ -278,7 +278,7 @@ function createClientCertificateGauge(registry: Registry, read: MetricsPorts['cl
     registers: [registry],
   })
   return () => {
-    // A reload may have removed one.
+    // Remove the old labels first, because a reload may have removed a certificate.
     gauge.reset()
     for (const { endpoint, untilMs } of read()) gauge.set({ endpoint }, untilMs / 1000)
   }
@@ -292,7 +292,7 @@ function createSecretsGauge(registry: Registry, read: MetricsPorts['secrets']): 
     registers: [registry],
   })
   return async () => {
-    // While the store cannot be read, the last values stay: `relay_store_readable` shows it.
+    // If the store cannot be read, the last values stay: `relay_store_readable` reports the failure.
     const counts = await read().catch(() => null)
     if (counts === null) return
     gauge.set({ key: 'first' }, counts.upToDate)
@@ -300,7 +300,7 @@ function createSecretsGauge(registry: Registry, read: MetricsPorts['secrets']): 
   }
 }
 
-/** A store is restored only while no relay runs, so these never change. */
+/** Sets the metrics about restores once. They never change, because a store is restored only while no relay runs. */
 function setRestoreGauges(registry: Registry, restores: readonly RestoreRecord[]): void {
   const registers = [registry]
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers })
@@ -311,7 +311,6 @@ function setRestoreGauges(registry: Registry, restores: readonly RestoreRecord[]
   ).set(restores.reduce((sum, { delivered }) => sum + (delivered ?? 0), 0))
 }
 
-/** Without a backup there is no age and no size. An alarm on an absent age reports that. */
 function createRetentionGauges(registry: Registry, read: MetricsPorts['retention']): () => Promise<void> {
   const registers = [registry]
   const byKind = (name: string, help: string) => new Gauge({ name, help, labelNames: ['kind'], registers })
@@ -322,7 +321,7 @@ function createRetentionGauges(registry: Registry, read: MetricsPorts['retention
   const removed = byKind('relay_retention_removed', 'What the last pass removed.')
   const at = new Gauge({ name: 'relay_retention_pass_timestamp_seconds', help: 'When the last pass ended; absent: none has.', registers })
   return async () => {
-    // While the store cannot be read, the last values stay: `relay_store_readable` shows it.
+    // If the store cannot be read, the last values stay: `relay_store_readable` reports the failure.
     const state = await read().catch(() => null)
     if (state === null) return
     const { last } = state
@@ -336,6 +335,7 @@ function createRetentionGauges(registry: Registry, read: MetricsPorts['retention
   }
 }
 
+/** Without a backup, the metrics for its age and size are absent. An alarm can report that the age is absent. */
 function createBackupGauges(registry: Registry, read: MetricsPorts['backups']): () => void {
   const registers = [registry]
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers })

@@ -4,17 +4,17 @@ import type { Vault } from '../flow/delivery/vault.ts'
 
 const ALGORITHM = { alg: 'dir', enc: 'A256GCM' } as const
 
-/** The keys for encryption. Ask for them whenever you need one, because they may be replaced while the relay runs. */
+/** The keys that encrypt secrets in the store. Call these functions each time, because the keys may be replaced while the relay runs. */
 export interface AtRestKeys {
-  /** The keys, 32 bytes each. The first encrypts, all decrypt. Empty: none exists yet. */
+  /** Returns the keys, 32 bytes each. The first one encrypts, and all may decrypt. Empty: no key exists yet. */
   list(): readonly Uint8Array[]
-  /** The key to encrypt with; makes one if none exists. */
+  /** Returns the key to encrypt with. Makes a key if none exists. */
   first(): Uint8Array
 }
 
 /**
- * Encrypts endpoint keys as compact JWE. `kid` names the encrypting key, so that the key can be replaced while old rows stay readable. The
- * endpoint's id is authenticated too, so a key copied to the row of another endpoint cannot be decrypted.
+ * Creates a vault that encrypts endpoint keys as compact JWE. The header `kid` names the encrypting key, so that old rows stay readable after
+ * that key is replaced. The header `endpoint` is authenticated too, so a key that was copied to the row of another endpoint is refused.
  */
 export function createVault(keys: AtRestKeys): Vault {
   return {
@@ -47,7 +47,7 @@ export function createVault(keys: AtRestKeys): Vault {
   }
 }
 
-/** The name of the key that encrypted it; null: it is damaged. */
+/** Returns the name of the key that has encrypted a secret. Null: the secret is damaged. */
 function keyNameIn(sealed: string): string | null {
   try {
     return decodeProtectedHeader(sealed).kid ?? null
@@ -56,7 +56,7 @@ function keyNameIn(sealed: string): string | null {
   }
 }
 
-/** A `kid` for a key. Keys are random, so the hash reveals nothing about them. */
+/** Returns the `kid` of a key: a part of its hash. Keys are random, so the hash reveals nothing about the key. */
 export function nameKey(key: Uint8Array): string {
   return createHash('sha256').update(key).digest('base64url').slice(0, 11)
 }

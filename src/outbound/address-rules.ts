@@ -2,19 +2,19 @@ import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import ipaddr from 'ipaddr.js'
 
-/** Why the relay may not send to an address. */
+/** Why the relay may not send to an IP address. */
 export type AddressRefusal = 'loopback' | 'link_local' | 'metadata' | 'special' | 'own_port' | 'not_listed' | 'not_an_address'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
-/** A network: an address, and how many of its leading bits count. */
+/** A network: an address, and how many of its leading bits all addresses of the network share. */
 export type Network = readonly [Address, number]
 
 const network = (cidr: string): Network => ipaddr.parseCIDR(cidr)
 
-/** The metadata services of clouds, which give out credentials. Most are link-local. These are not. */
+/** Metadata services of clouds, which give out credentials. Most have link-local addresses, which are refused anyway. These do not. */
 const METADATA = ['100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32', 'fd00:ec2::/32', 'fd20:ce::/32'].map(network)
 
-/** An address that embeds another address must be refused too. The library counts this network of such addresses as ordinary. */
+/** IPv6 addresses that embed an IPv4 address. They must be refused too, but the library has no range of its own for this network. */
 const IPV4_COMPATIBLE = network('::/96')
 const SPECIAL: ReadonlySet<string> = new Set([
   'unspecified',
@@ -29,10 +29,10 @@ const SPECIAL: ReadonlySet<string> = new Set([
   'amt',
 ])
 
-/** Parses an address, or a network in CIDR form; `null`: it is neither. An IPv4 address that is written as IPv6 becomes IPv4. */
+/** Parses an address, or a network in CIDR form. Null: the text is neither. An IPv4 address that is written as IPv6 becomes IPv4. */
 export function parseNetwork(text: string): Network | null {
   const [written = '', bits] = text.split('/')
-  // The library would also accept `10.1` and `012.0.0.1`.
+  // Check with `isIP` first, because the library also accepts `10.1` and `012.0.0.1`.
   if (isIP(written) !== 0 && bits !== undefined && ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text)
   const address = parseAddress(text)
   return address === null ? null : [address, address.kind() === 'ipv4' ? 32 : 128]
@@ -44,7 +44,7 @@ export type Allowed =
   | { readonly kind: 'origin'; readonly address: string; readonly port: number }
   | { readonly kind: 'host'; readonly name: string }
 
-/** Parses an entry: a network, an address, `address:port` (IPv6 in brackets), or otherwise a host name, in lower case. */
+/** Parses an entry: a network, an address, or `address:port` (IPv6 in brackets). Any other text becomes a host name, in lower case. */
 export function parseAllowed(text: string): Allowed {
   const network = parseNetwork(text)
   if (network !== null) return { kind: 'network', network }
@@ -58,8 +58,8 @@ function parseAddress(text: string): Address | null {
 }
 
 /**
- * Why the relay may not send to an address, if these networks are listed; `null`: it may. Link-local, metadata and special addresses are
- * never allowed.
+ * Says why the relay may not send to an address. Null: it may, because one of the listed networks contains the address. Link-local, metadata
+ * and special addresses are always refused.
  */
 export function refuseAddress(text: string, listed: readonly Network[]): AddressRefusal | null {
   const address = parseAddress(text)
@@ -72,24 +72,24 @@ export function refuseAddress(text: string, listed: readonly Network[]): Address
   return listed.some((one) => isIn(address, one)) ? null : 'not_listed'
 }
 
-/** Why listing a network has no effect: none of its addresses is ever allowed. `null`: it has an effect. */
+/** Says why it is useless to list a network: the reason why all of its addresses are always refused. Null: some can be allowed. */
 export function refuseNetwork(listed: Network): AddressRefusal | null {
   const [address, bits] = listed
   const kind = address.kind() === 'ipv4' ? ipaddr.IPv4 : ipaddr.IPv6
   const cidr = `${address.toString()}/${bits}`
   const [first, last] = [kind.networkAddressFromCIDR(cidr), kind.broadcastAddressFromCIDR(cidr)]
-  // A network whose last address is in another range also contains ordinary addresses.
+  // If the first and the last address are of different ranges, the network also contains ordinary addresses.
   return first.range() === last.range() ? refuseAddress(first.toString(), [listed]) : null
 }
 
-/** Whether a network lists loopback addresses on purpose. A wider network only happens to contain them. */
+/** Whether somebody listed this network to allow loopback. A wider network, such as 0.0.0.0/0, contains loopback only by chance. */
 function isLoopback([address, bits]: Network): boolean {
   return address.range() === 'loopback' && bits >= 8
 }
 
 /**
- * Whether a listed network includes an address. Somebody who lists 127.0.0.0/8 means this machine, so that includes `::1`, to which
- * `localhost` may resolve.
+ * Whether a listed loopback network includes a loopback address. Somebody who lists 127.0.0.0/8 means this machine. So that network includes
+ * `::1` too, to which `localhost` may resolve.
  */
 function covers(listed: Network, address: Address): boolean {
   return isIn(address, listed) || (listed[0].kind() === 'ipv4' && listed[1] === 8 && address.kind() === 'ipv6')
@@ -99,7 +99,7 @@ function isIn(address: Address, [base, bits]: Network): boolean {
   return address.kind() === base.kind() && address.match(base, bits)
 }
 
-/** Whether an address is one of this machine's own. */
+/** Whether an address belongs to this machine. */
 export function isOwnAddress(text: string): boolean {
   const address = parseAddress(text)
   if (address === null) return false

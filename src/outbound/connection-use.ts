@@ -4,7 +4,7 @@ import { isConnectionLost } from './send-failure.ts'
 
 /** How a client has used its current connection. */
 export interface ConnectionUse {
-  /** Null until the first connection is made. */
+  /** Null: no connection has been made yet. */
   socket: Socket | null
   /** How many requests have begun on this connection. */
   requests: number
@@ -16,7 +16,7 @@ export interface ConnectionUser extends Dispatcher.DispatchHandler {
   onClient(use: ConnectionUse): void
 }
 
-/** A pool that tells its handlers which connection they use, and whether it is new. The library does not say. */
+/** Creates a pool that tells each handler which connection its request uses, and whether an earlier request has used that connection. */
 export function createTrackedPool(origin: string | URL, options: Pool.Options): Pool {
   return new Pool(origin, { ...options, factory: createTrackedClient })
 }
@@ -47,14 +47,17 @@ function isConnectionUser(handler: Dispatcher.DispatchHandler): handler is Conne
   return 'onClient' in handler
 }
 
-/** Decides whether a failed request may be repeated. It may if it was lost with a connection that an earlier request had used. */
+/**
+ * Decides whether a failed request may be repeated. It may if an earlier request had used its connection, and the other side closed the
+ * connection without a byte of an answer: the other side most likely never saw the request.
+ */
 export interface ReuseCheck {
   belongsTo(client: ConnectionUse): void
-  /** Call it when the request starts. */
+  /** Notes the connection of the request. Call it when the request starts. */
   begin(): void
-  /** The IP address at the other end of the request's connection; undefined: it has none. */
+  /** Returns the IP address at the other end of the request's connection. Undefined: the request has no connection. */
   address(): string | undefined
-  /** False after a byte of an answer, and after a time-out, because then the other side may be working on the request. */
+  /** False after a byte of an answer or a time-out, because the other side may then be working on the request. */
   mayRepeat(error: unknown): boolean
 }
 
@@ -73,7 +76,7 @@ export function createReuseCheck(): ReuseCheck {
       socket = use.socket
       isReused = use.requests > 0
       bytesBefore = socket?.bytesRead ?? 0
-      // A socket forgets its address when it is closed.
+      // Read the address now, because a closed socket no longer has it.
       address = socket?.remoteAddress
       use.requests += 1
     },

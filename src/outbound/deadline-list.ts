@@ -1,7 +1,7 @@
 import type { StartTimer } from './deadline.ts'
 
 export interface DeadlineEntry {
-  /** Called when the entry's time is over, or when all entries are ended. */
+  /** Called when the entry's time is over, or when the owner ends all entries. */
   readonly end: () => void
   readonly untilMs: number
   previous: DeadlineEntry | null
@@ -10,19 +10,19 @@ export interface DeadlineEntry {
 
 export interface DeadlineList {
   add(end: () => void, nowMs: number): DeadlineEntry
-  /** Call it once for each entry, whatever has ended it. */
+  /** Removes an entry. Call it once for each entry, even if its time was over. */
   remove(one: DeadlineEntry): void
-  /** All entries, in the order in which they began. */
+  /** Returns all entries, in the order in which they began. */
   all(): readonly DeadlineEntry[]
   /** Sets a function that is called when the list becomes empty, or at once if it is empty. */
   onEmpty(run: () => void): void
 }
 
 /**
- * Ends posts that take too long. All entries have the same limit, so they are due in the order in which they began. One timer for the first
- * is enough, though thousands begin per second.
+ * Ends posts that take too long. All posts have the same limit, so their deadlines come in the order in which they began. So one timer for
+ * the first post is enough.
  *
- * The entries are a linked list, because at this rate a set or a map would keep many removed entries in memory.
+ * The entries are a linked list. Thousands of posts may begin per second, and at this rate a set or a map keeps many removed entries in memory.
  */
 export function createDeadlineList(timeoutMs: number, startTimer: StartTimer): DeadlineList {
   let first: DeadlineEntry | null = null
@@ -56,7 +56,7 @@ export function createDeadlineList(timeoutMs: number, startTimer: StartTimer): D
       else previous.next = next
       if (next === null) last = previous
       else next.previous = previous
-      // A removed entry must not keep later ones alive.
+      // Clear the links, so that a removed entry that is still referenced does not keep its neighbours in memory.
       one.previous = null
       one.next = null
       if (first !== null) return

@@ -1,4 +1,4 @@
-/** Starts a timer and returns a function that cancels it. Injected, so that tests control time. */
+/** Starts a timer and returns a function that cancels it. A parameter where it is used, so that tests can control the time. */
 export type StartTimer = (delayMs: number, run: () => void) => () => void
 
 export const startRealTimer: StartTimer = (delayMs, run) => {
@@ -9,11 +9,11 @@ export const startRealTimer: StartTimer = (delayMs, run) => {
 /** A time limit for a whole call: connecting, headers, body and retries. */
 export interface Deadline {
   readonly signal: AbortSignal
-  /** Starts the time. Later calls change nothing. */
+  /** Starts the clock. Only the first call has an effect. */
   start(): void
-  /** Ends the call now, as if its time were over. */
+  /** Aborts the call now, as if its time were over. */
   abort(): void
-  /** Call it when the call is over. It removes the timer and the listener. */
+  /** Removes the timer and the listener. Call it when the call is over. */
   end(): void
 }
 
@@ -37,8 +37,8 @@ export function createDeadline(timeoutMs: number, startTimer: StartTimer, outer?
 }
 
 /**
- * Waits for work that several callers share. When the signal is aborted, this caller gets `whenAborted`, and the work continues for the
- * others.
+ * Waits for work that several callers share. If the signal is aborted, this caller gets `whenAborted`, and the work continues for the other
+ * callers.
  */
 export function orWhenAborted<Value>(work: Promise<Value>, signal: AbortSignal, whenAborted: Value): Promise<Value> {
   if (signal.aborted) return Promise.resolve(whenAborted)

@@ -2,7 +2,7 @@ import { lookup as systemLookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { type AddressRefusal, isOwnAddress, type Network, parseAllowed, refuseAddress } from './address-rules.ts'
 
-/** Why the relay may not send to a URL: because of how it is written, or of where it leads. */
+/** Why the relay may not send to a URL: the URL is badly written, or leads to an address that is not allowed. */
 export type EgressRefusal = 'malformed' | 'scheme' | 'userinfo' | 'port' | 'host_form' | AddressRefusal
 
 /** Whether the relay may send to a URL. */
@@ -17,33 +17,33 @@ export type HostVerdict =
   | { readonly ok: true; readonly addresses: readonly string[] }
   | { readonly ok: false; readonly reason: EgressRefusal }
 
-/** Resolves all addresses of a host name. Rejects if there are none. */
+/** Resolves a host name to all of its addresses. Rejects if it has none. */
 export type Lookup = (hostname: string) => Promise<readonly string[]>
 
 export interface EgressOptions {
   /** `delivery.allowNetworks`: networks, addresses, host names, and `address:port`, which also allows a port of the relay itself. */
   readonly allowNetworks: readonly string[]
-  /** The ports on which the relay itself listens. Empty before it listens. */
+  /** Returns the ports on which the relay itself listens. Empty: it does not listen yet. */
   readonly ownPorts: () => readonly number[]
   readonly lookup?: Lookup
 }
 
-/** How many verdicts are cached. Every attempt needs one, and parsing a URL costs as much processor time as posting to it. */
+/** How many verdicts are cached. Each delivery attempt needs one, and parsing the URL takes as much processor time as the post itself. */
 const REMEMBERED = 1000
 
 /** Decides where the relay may send. Only listed addresses are allowed. */
 export interface EgressGuard {
   /**
-   * Checks how a URL is written and, if its host is an address, where it leads. Resolves no names. Used when saving, and before every
-   * attempt.
+   * Checks how a URL is written and, if its host is an address, whether that address is allowed. Resolves no names. Used when an endpoint is
+   * saved, and before every delivery attempt.
    */
   checkUrl(text: string): UrlVerdict
   /**
-   * Like `checkUrl`, for a URL that is requested through a proxy. The proxy resolves names, but names of this machine are refused like its
-   * addresses.
+   * Like `checkUrl`, for a URL that is requested through a proxy. The proxy resolves the name, so no address can be checked. But names such as
+   * `localhost` are treated like 127.0.0.1.
    */
   checkProxiedUrl(text: string): UrlVerdict
-  /** Resolves a host now. Every one of its addresses must be allowed. Rejects if the name cannot be resolved. */
+  /** Resolves a host. Refuses it if any of its addresses is not allowed. Rejects if the name cannot be resolved. */
   checkHost(hostname: string, port: number): Promise<HostVerdict>
 }
 
@@ -52,7 +52,7 @@ const resolveAll: Lookup = async (hostname) => {
   return answers.map(({ address }) => address)
 }
 
-/** Resolves hosts and refuses none. Used for hosts that the config names. */
+/** Resolves hosts and refuses none. Used for hosts that the config names, such as the carrier. */
 export const ANY_HOST: Pick<EgressGuard, 'checkHost'> = {
   async checkHost(hostname) {
     return { ok: true, addresses: isIP(hostname) === 0 ? await resolveAll(hostname) : [hostname] }
@@ -66,7 +66,7 @@ export function createEgressGuard({ allowNetworks, ownPorts, lookup = resolveAll
   function refuse(address: string, port: number, hostname: string): EgressRefusal | null {
     const name = hostname.toLowerCase().replace(/\.$/, '')
     const isListedPort = origins.has(`${address}:${port}`)
-    // A listed name may lead anywhere that is not forbidden. It may lead to this machine only if it is a name such as `localhost`.
+    // A listed name may lead to any address that is not always refused. It may lead to loopback only if it is a name such as `localhost`.
     const covered: readonly AddressRefusal[] = [
       ...(isListedPort || hosts.has(name) ? (['not_listed'] as const) : []),
       ...(isListedPort || (hosts.has(name) && isLocalName(name)) ? (['loopback'] as const) : []),
@@ -101,7 +101,7 @@ export function createEgressGuard({ allowNetworks, ownPorts, lookup = resolveAll
   }
 }
 
-/** Caches verdicts by text. Apart from the text they depend only on the relay's own ports, so a change of these empties the cache. */
+/** Caches verdicts by URL. A verdict depends only on the URL and on the relay's own ports, so a change of the ports empties the cache. */
 function remembering(check: (text: string) => UrlVerdict, ownPorts: () => readonly number[]): (text: string) => UrlVerdict {
   const verdicts = new Map<string, UrlVerdict>()
   let portsThen: readonly number[] = []
@@ -119,8 +119,8 @@ function remembering(check: (text: string) => UrlVerdict, ownPorts: () => readon
 }
 
 /**
- * Parses a URL that is written in full and has only one meaning. The platform's parser alone accepts too much: it repairs `http:host`,
- * backslashes and tabs, and turns `2130706433`, `0x7f.1`, `%31` and circled digits into addresses that nobody would see in the text.
+ * Parses a URL, and refuses one that a reader could misunderstand. Node's parser accepts too much: it repairs `http:host`, backslashes and
+ * tabs, and turns `2130706433`, `0x7f.1`, `%31` and circled digits into addresses that a reader would not expect.
  */
 function readUrl(text: string): ReadUrl {
   const refused = (reason: EgressRefusal): ReadUrl => ({ ok: false, reason })
@@ -136,7 +136,7 @@ function readUrl(text: string): ReadUrl {
   return { ok: true, url }
 }
 
-/** The host name without the brackets around an IPv6 address. */
+/** Returns the host name, without the brackets around an IPv6 address. */
 function bareHostname(url: URL): string {
   return url.hostname.replace(/^\[(.*)\]$/, '$1')
 }
@@ -163,8 +163,8 @@ function readAllowed(allowNetworks: readonly string[]) {
 }
 
 /**
- * Shares lookups of one name that run at the same time. The platform resolves few names at once, so a name that is never answered must not
- * block the others.
+ * Shares one lookup among all callers that resolve the same name at the same time. Node runs only few lookups at once, so many lookups of a
+ * name whose server does not answer would block all other names.
  */
 function sharingLookups(lookup: Lookup): Lookup {
   const running = new Map<string, Promise<readonly string[]>>()

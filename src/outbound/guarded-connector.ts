@@ -21,13 +21,13 @@ export interface ConnectorOptions extends TlsIdentity {
   readonly startTimer?: StartTimer
 }
 
-/** After this much idle time the system checks that the other side of a connection is still there. */
+/** After this idle time, TCP checks that the other side of a connection is still there. */
 const KEEP_ALIVE_MS = 60_000
 
 /**
- * Opens connections only to addresses that were just checked. It does not resolve again, so a name that changes after the check gains
- * nothing. It also checks hosts that are given as addresses, which the platform's `lookup` hook does not see. Several addresses are tried a
- * quarter of a second apart, and the first that answers wins.
+ * Creates a connector that opens connections only to addresses that it has just checked. It does not resolve the name again, so an attacker
+ * gains nothing by changing the name's address after the check. It also checks hosts that are given as addresses, which Node's `lookup` hook
+ * would miss. It tries several addresses a quarter of a second apart, and uses the first that answers.
  */
 export function createGuardedConnector(
   guard: Pick<EgressGuard, 'checkHost'>,
@@ -36,7 +36,7 @@ export function createGuardedConnector(
   const secure = buildConnector({
     timeout: timeoutMs,
     allowH2: false,
-    // Set this here, because an environment variable could turn the check off.
+    // Set it explicitly, because the environment variable `NODE_TLS_REJECT_UNAUTHORIZED` could turn the check off.
     rejectUnauthorized: true,
     secureContext: createTlsContext({ ca, client }),
   })
@@ -54,7 +54,7 @@ export function createGuardedConnector(
         else onFailed(error)
       }
       if (protocol === 'https:') {
-        // The certificate must name the host, not the address.
+        // The certificate must be for the host name of the URL, not for the address.
         const servername = options.servername || (address === hostname ? undefined : hostname)
         secure({ ...options, hostname: address, httpSocket: beneath, ...(servername === undefined ? {} : { servername }) }, onEnd)
       } else whenConnected(beneath, timeoutMs, startTimer, onEnd)
@@ -94,15 +94,15 @@ function whenConnected(socket: Socket, timeoutMs: number, startTimer: StartTimer
 }
 
 /**
- * Resets the connection, instead of closing it, when a post on it is aborted. After a close the system could go on for minutes to send
- * bytes that were already written. The endpoint could then get them after a newer post of another replica. `beneath`: the TCP connection
- * under TLS, if any.
+ * Makes the socket reset its connection, instead of closing it, when a post is aborted. After a close, the operating system could go on for
+ * minutes to send bytes that were already written. The endpoint could then get them after a newer post of another replica. `beneath`: the TCP
+ * socket, which is below `socket` if that is a TLS socket.
  */
 function resetWhenAborted(socket: Socket, beneath: Socket): Socket {
   const destroy = socket.destroy.bind(socket)
   socket.destroy = (error) => {
     if (socket.destroyed || !isAbort(error)) return destroy(error)
-    // A reset destroys the socket without an error, but the client needs the error that it has passed.
+    // The reset destroys the socket without an error. Pass `error` on instead, because the client waits for it.
     socket.destroy = () => destroy(error)
     beneath.resetAndDestroy()
     return destroy(error)
@@ -110,5 +110,5 @@ function resetWhenAborted(socket: Socket, beneath: Socket): Socket {
   return socket
 }
 
-/** Whether this is the client's error for the connection of an aborted request. An idle connection ends with another error. */
+/** Whether undici destroys the connection because a request was aborted. It closes an idle connection with another error. */
 const isAbort = (error: Error | undefined): boolean => error instanceof errors.InformationalError && error.message === 'aborted'

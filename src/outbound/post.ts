@@ -4,9 +4,9 @@ import { parseRetryAfter } from '../domain/retry-after.ts'
 import { type ConnectionUser, createReuseCheck } from './connection-use.ts'
 import type { SendFailure } from './send-failure.ts'
 
-/** An answer of up to this length is read to its end, so that its connection can be used again. A longer one ends with its connection. */
+/** An answer up to this length is read to its end, so that its connection can be used again. A longer answer ends the connection. */
 const ANSWER_BYTES_MAX = 65_536
-/** The maximum of provisional (1xx) answers to one request. */
+/** The most provisional (1xx) answers to one request. */
 const PROVISIONAL_MAX = 100
 
 /** The content of a post, and where it goes. */
@@ -22,9 +22,9 @@ export interface PostTarget {
 /** The functions that a post calls. */
 export interface PostHandlers {
   readonly now: () => number
-  /** Why the post may no longer be sent; null: it may. Called when the post has a connection. */
+  /** Says why the post may no longer be sent. Null: it may. Called when the post has a connection. */
   readonly refusal: () => SendFailure | null
-  /** Opens a pool for a repeat of this post alone. The post destroys it when it ends. */
+  /** Opens a pool only to repeat this post. The post destroys the pool when it ends. */
   readonly openFresh: () => Dispatcher
   /** Turns the error that ended a request into the reason why there was no answer. */
   readonly failureOf: (error: unknown) => SendFailure
@@ -32,19 +32,18 @@ export interface PostHandlers {
   readonly onEnd: (outcome: AttemptOutcome, answerStart: Uint8Array, address: string | undefined) => void
 }
 
-/** Ends a post and its connection now. If a status was received, it counts. Otherwise `why` is the outcome. */
+/** Ends a post and its connection now. If a status was received, the status is the outcome. Otherwise `why` is the outcome. */
 export type EndPost = (why: SendFailure) => void
 
 export const EMPTY_BODY = new Uint8Array()
 const TOO_LONG: SendFailure = { reason: 'bad_response', detail: 'TOO_LONG' }
 
 /**
- * Makes one post on a connection of the dispatcher. It follows no redirect, decompresses nothing, and keeps only the first bytes of the
- * answer. It does without the client's `request`, which makes a stream, a signal and their listeners each time. That would cost more than
- * the rest of a delivery.
+ * Makes one post through the dispatcher. It follows no redirect, decompresses nothing, and keeps only the first bytes of the answer. It does
+ * not use undici's `request`, because the stream, the signal and the listeners that `request` makes cost more than the rest of a delivery.
  *
  * An endpoint may close an idle connection just when a post is written to it. If an earlier request had used the connection and no byte of
- * an answer came, the endpoint has most likely not seen the post. So it is repeated once, at once and on a new connection.
+ * an answer came, the endpoint has most likely not seen the post. In that case the post is repeated once, at once, on a new connection.
  */
 export function startPost(
   dispatcher: Dispatcher,
@@ -116,18 +115,18 @@ export function startPost(
   return end
 }
 
-/** The status decides. Whatever happens to the body afterwards does not change the outcome. */
+/** Returns the outcome for a status. Only the status decides: if the body breaks off later, the outcome stays. */
 function outcomeOf(status: number, retryAfter: string | string[] | undefined, nowMs: number): AttemptOutcome {
   if (status >= 200 && status <= 299) return { kind: 'accepted', status }
   return { kind: 'rejected', status, retryAfterMs: parseRetryAfter(typeof retryAfter === 'string' ? retryAfter : null, nowMs) }
 }
 
-/** The address that an error of the system names, such as the one that refused the connection. */
+/** Returns the address in an error of the operating system, such as the address that refused the connection. */
 function addressIn(error: unknown): string | undefined {
   return error instanceof Error && 'address' in error && typeof error.address === 'string' ? error.address : undefined
 }
 
-/** The outcome of an attempt without an answer. */
+/** Makes the outcome of an attempt that got no answer. */
 export function failedOutcome(failure: SendFailure): AttemptOutcome {
   return { kind: 'failed', ...failure }
 }

@@ -1,21 +1,21 @@
 import { type Dispatcher, Pool, ProxyAgent } from 'undici'
 import { createTlsContext, type TlsIdentity } from './tls-context.ts'
 
-/** The authority is trusted for the target and for the proxy; only the target is shown the client certificate. */
+/** The certificate authority `ca` is trusted for the target and for the proxy. Only the target gets the client certificate. */
 export interface ProxiedOptions extends TlsIdentity {
   /** The URL of the proxy, with user and password if it needs them. */
   readonly proxy: string
   /** The time limit for connecting, and for the proxy's answer to the request for a tunnel. */
   readonly timeoutMs: number
-  /** The maximum of connections per origin; absent: the caller limits them. */
+  /** The most connections per origin. Absent: no limit here, because the caller limits them. */
   readonly connections?: number
-  /** Makes the pools of the targets; absent: the client makes its default pools. */
+  /** Makes the pool of connections to a target. Absent: undici makes its default pools. */
   readonly createPool?: (origin: string | URL, options: Pool.Options) => Dispatcher
 }
 
-/** Sends through an HTTP proxy: https through a tunnel that the proxy cannot read, http as requests to the proxy. */
+/** Creates a dispatcher that sends through an HTTP proxy: https through a tunnel that the proxy cannot read, http as requests to the proxy. */
 export function createProxiedAgent({ proxy, ca, client, timeoutMs, connections, createPool }: ProxiedOptions): Dispatcher {
-  // Explicit, because an environment variable could turn the check off.
+  // Set it explicitly, because the environment variable `NODE_TLS_REJECT_UNAUTHORIZED` could turn the check off.
   const checked = { rejectUnauthorized: true, timeout: timeoutMs }
   const proxyTls = { ...checked, secureContext: createTlsContext({ ca }) }
   return new ProxyAgent({
@@ -27,7 +27,7 @@ export function createProxiedAgent({ proxy, ca, client, timeoutMs, connections, 
     proxyTls,
     ...(connections === undefined ? {} : { connections }),
     ...(createPool === undefined ? {} : { factory: createPool }),
-    // Without this limit the client would wait for a proxy that never answers, long after all callers have left.
+    // Limit the wait for the proxy's answer. Without this limit undici would wait for a silent proxy long after the callers gave up.
     clientFactory: (origin, options) => new Pool(origin, { ...options, headersTimeout: timeoutMs }),
   })
 }

@@ -23,15 +23,15 @@ const BY_CODE: ReadonlyMap<string, FailureReason> = new Map([
   ['ETIMEDOUT', 'timeout'],
   ['UND_ERR_CONNECT_TIMEOUT', 'timeout'],
 ])
-/** The platform's codes for errors of certificates and TLS handshakes. */
+/** Node's error codes for certificates and TLS handshakes. */
 const TLS_CODE = /^(?:ERR_TLS_|ERR_SSL_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/
 
-/** The client's codes for a proxy that opened no tunnel, refused our credentials, or could not be reached. */
+/** Undici's error codes for a proxy that opened no tunnel, refused our credentials, or could not be reached. */
 const BY_PROXY: ReadonlySet<string> = new Set(['UND_ERR_ABORTED', 'UND_ERR_PRX_TLS', 'UND_ERR_PRX_CONN', 'UND_ERR_INVALID_ARG'])
 
 /**
- * Why a request through a proxy got no answer. The relay looks up the name of the proxy alone and connects to nothing else, so if that fails,
- * the proxy is the reason.
+ * Says why a request through a proxy got no answer. The relay looks up only the proxy's name and connects only to the proxy, so a failure of
+ * either means that the proxy was not reached.
  */
 export function proxiedFailureOf(error: unknown): SendFailure {
   const failure = failureOf(error)
@@ -39,7 +39,7 @@ export function proxiedFailureOf(error: unknown): SendFailure {
   return isOfProxy ? { ...failure, reason: 'proxy' } : failure
 }
 
-/** Why a request got no answer, from the error that ended it before its deadline. */
+/** Says why a request got no answer. `error`: the error that ended the request before its deadline. */
 export function failureOf(error: unknown): SendFailure {
   if (error instanceof EgressRefused) return { reason: 'forbidden', detail: error.reason }
   if (error instanceof errors.HTTPParserError) return { reason: 'bad_response', detail: 'NO_HTTP' }

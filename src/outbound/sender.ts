@@ -14,17 +14,17 @@ import { failureOf, proxiedFailureOf, type SendFailure } from './send-failure.ts
 
 export interface SenderOptions {
   readonly guard: EgressGuard
-  /** The time limit for the whole exchange: resolving, connecting, sending, the answer and its body. */
+  /** The time limit for a whole post: resolving, connecting, sending, the answer and its body. */
   readonly timeoutMs: number
   readonly clock: Clock
   readonly startTimer?: StartTimer
-  /** Whether posts may be sent now. If not, they end as `interrupted`. Default: they may. */
+  /** Whether posts may be sent now. If they may not, they end as `interrupted`. Default: always true. */
   readonly mayPost?: () => boolean
 }
 
 /**
- * Posts to endpoints. `close` ends the posts in flight; later posts fail as `interrupted`. `retire` waits for the posts in flight, then
- * closes; a post without a connection becomes `withdrawn` when it gets one.
+ * Posts to endpoints. `close` ends the running posts; later posts fail as `interrupted`. `retire` waits for the running posts, then closes. A
+ * running post that has no connection yet ends as `withdrawn` when it gets one.
  */
 export interface Sender extends DeliverySender {
   close(): Promise<void>
@@ -64,7 +64,7 @@ export function createSender({ guard, timeoutMs, clock, startTimer = startRealTi
       { origin: verdict.origin, path: verdict.path, headers, body },
       {
         now: clock.now,
-        // While the post connects, another replica may take over, or the endpoint or the config may change. So ask again then.
+        // Ask again once the post has a connection: meanwhile another replica may have taken over, or the endpoint or the config changed.
         refusal: () => (mayPost() ? (isRetired || !mayLeave() ? WITHDRAWN : null) : LAPSED),
         openFresh: () => pools.openFresh(route, verdict.origin),
         failureOf: isProxied ? proxiedFailureOf : failureOf,
@@ -99,9 +99,8 @@ const DIRECT: Route = {}
 const always = () => true
 
 /**
- * Keeps one pool of connections for each route and origin while it is used. A pool for each delivery would leak. The caller limits
- * concurrency. The client's own agent does the same but costs more: it builds a key for each request, and forwards every event of its
- * pools.
+ * Keeps one pool of connections for each route and origin until the pool is unused. The caller limits the concurrency. Undici's `Agent` does
+ * the same but costs more: it builds a key for each request, and forwards every event of its pools.
  */
 function createPools(guard: EgressGuard, timeoutMs: number) {
   const pools = new Map<string, Dispatcher>()
@@ -109,7 +108,7 @@ function createPools(guard: EgressGuard, timeoutMs: number) {
   function open(origin: string, { proxy, ...identity }: Route): Dispatcher {
     if (proxy !== undefined) return createProxiedAgent({ proxy, ...identity, timeoutMs, createPool: createTrackedPool })
     const connect = createGuardedConnector(guard, { timeoutMs, ...identity })
-    // The deadline limits the whole exchange, so idle timeouts are off.
+    // The timeouts of the headers and the body are off, because the deadline limits the whole post.
     return createTrackedPool(origin, { connect, allowH2: false, headersTimeout: 0, bodyTimeout: 0 })
   }
 
@@ -136,7 +135,7 @@ function createPools(guard: EgressGuard, timeoutMs: number) {
       closeUnused(name, made)
       return made
     },
-    /** A pool for one post, which destroys it at its end. */
+    /** Opens a pool for one post, which destroys the pool when it ends. */
     openFresh: (route: Route, origin: string) => open(origin, route),
     async destroy(): Promise<void> {
       const all = [...pools.values()]

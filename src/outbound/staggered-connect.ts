@@ -1,20 +1,20 @@
 import type { StartTimer } from './deadline.ts'
 
-/** An address gets this head start before the next is tried too, in milliseconds (RFC 8305, "Connection Attempt Delay"). */
+/** After this time without an answer, the next address is tried too, in milliseconds (RFC 8305, "Connection Attempt Delay"). */
 export const STAGGER_MS = 250
-/** The maximum of addresses that are tried per host. */
+/** The most addresses that are tried for a host. */
 const ADDRESSES_MAX = 10
 
-/** Starts one attempt to connect. `giveUp` ends it; afterwards it calls nothing. */
+/** Starts one attempt to connect. `giveUp` ends the attempt, and no callback is called afterwards. */
 export type StartAttempt<Connection> = (
   address: string,
   callbacks: { readonly onConnected: (connection: Connection) => void; readonly onFailed: (error: Error) => void },
 ) => { giveUp(): void }
 
 /**
- * Connects to the address of a host that answers first (RFC 8305). Each address gets a head start of `STAGGER_MS` over the next one. So an
- * address that drops packets costs a quarter of a second, and not the whole time limit. When one fails, the next starts at once. When one
- * connects, the others are given up. If all fail, the error is that of the last address.
+ * Connects to that address of a host which answers first (RFC 8305). Each address gets a head start of `STAGGER_MS` over the next address. So
+ * an address that drops packets costs a quarter of a second, and not the whole time limit. When an attempt fails, the next starts at once.
+ * When an attempt succeeds, the others are given up. If all fail, the callback gets the error of the last address.
  */
 export function connectStaggered<Connection>(
   addresses: readonly string[],
@@ -58,7 +58,7 @@ export function connectStaggered<Connection>(
   startNext()
 }
 
-/** Alternates IPv6 and IPv4, beginning with the family that the resolver puts first. One family may have no route at all. */
+/** Sorts addresses so that IPv6 and IPv4 alternate, because one of them may have no route. The resolver's first address stays first. */
 function alternateFamilies(addresses: readonly string[]): string[] {
   const isV6 = (address: string): boolean => address.includes(':')
   const first = addresses.filter((address) => isV6(address) === isV6(addresses[0] ?? ''))

@@ -1,13 +1,13 @@
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 import type { ClientCertificate } from '../domain/delivery/post-request.ts'
 
-/** The authority (PEM) that connections trust in addition to the public ones, and the certificate that they show on request. */
+/** `ca`: a certificate authority (PEM) to trust in addition to the public ones. `client`: the certificate to show if a server asks for one. */
 export interface TlsIdentity {
   readonly ca?: string | undefined
   readonly client?: ClientCertificate | undefined
 }
 
-/** The TLS context. Created once for many connections, because a context per connection takes memory that the collector does not see. */
+/** Creates a TLS context. Use it for many connections: each context takes native memory, which the garbage collector does not count. */
 export function createTlsContext({ ca, client }: TlsIdentity): SecureContext {
   return createSecureContext({
     ...(ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] }),

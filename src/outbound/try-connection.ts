@@ -11,7 +11,7 @@ export interface NoConnection {
   readonly detail: string
 }
 
-/** Where to connect, and how deliveries get there. */
+/** A URL to connect to. `route`: the proxy and the TLS settings that deliveries to it use. */
 export interface Destination {
   readonly url: string
   readonly route: Route
@@ -23,8 +23,8 @@ export interface TryConnectionOptions {
 }
 
 /**
- * Connects as a delivery would, with TLS if the URL says so, and sends nothing. With a proxy it connects to the proxy. Null: the connection
- * was made, and is closed again.
+ * Connects in the same way as a delivery, with TLS if the URL is https, but sends no request. If the route has a proxy, connects to the proxy
+ * only. Returns null if the connection was made. It is then closed again.
  */
 export async function tryConnection({ url, route }: Destination, { guard, timeoutMs }: TryConnectionOptions): Promise<NoConnection | null> {
   const { proxy, ca, client } = route

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { AnswerCache, CachedAnswer } from '../flow/history/ports.ts'
 import { type ChangeTable, hasChanged, markOf } from './threads/change-table.ts'
 
-/** The memory that an answer takes in addition to its body: key, tag, mark and the cache's bookkeeping. */
+/** The estimated memory of a cached answer without its body: its key, its other members, and the cache's bookkeeping. */
 const OVERHEAD_BYTES = 512
 
 interface Kept {
@@ -11,8 +11,8 @@ interface Kept {
 }
 
 /**
- * Keeps encoded answers, at most `bytesMax` bytes; 0 keeps none. A stale answer stays until it is looked up, and is then ignored. The cache
- * does not see changes by other relays on the same store, so the caller compares versions before it serves an answer.
+ * Creates a cache of encoded answers, of at most `bytesMax` bytes; 0: no cache. `get` ignores an answer whose parcel has changed since. It
+ * does not see changes by other replicas, so the caller must compare versions before it serves an answer.
  */
 export function createAnswerCache({ bytesMax, changes }: { readonly bytesMax: number; readonly changes: ChangeTable }): AnswerCache {
   const mark = () => markOf(changes)

@@ -1,19 +1,19 @@
 import pLimit from 'p-limit'
 import type { BatchReport, Incoming } from '../domain/history/recording.ts'
 
-/** A queue of observations. They are committed in batches, in this process or on the writer's thread. */
+/** A queue of observations, which are committed in batches: in the current thread, or on the writer's thread. */
 export interface CommitQueue {
   /** Appends an observation. False: there is no room until the next commit. */
   put(incoming: Incoming): boolean
-  /** Whether a commit was requested and has not begun. It will include an observation that is put now. */
+  /** Whether a commit was requested and has not begun yet. Such a commit will include an observation that is put now. */
   isAwaited(): boolean
-  /** When its turn comes, records the queued observations as one batch of limited size. Rejects only if recording is no longer possible. */
+  /** Waits for earlier commits, then records queued observations as one batch. Rejects only if recording is no longer possible. */
   commit(): Promise<Committed>
   /** Handles replies that have already arrived. Absent if there is no thread. */
   readonly drainReplies?: () => void
 }
 
-/** The result of a commit for its senders. Caches learn of changed parcels before the senders do, from `ChangeTable`. */
+/** The result of a commit for the senders of its observations. It lacks the changed parcels, which caches find in `ChangeTable`. */
 export type CommitReport = Omit<BatchReport, 'touchedParcels'>
 
 export type Committed =
@@ -23,8 +23,8 @@ export type Committed =
   | { readonly taken: number; readonly error: unknown }
 
 /**
- * A queue whose batches are recorded in this thread, at most `atOnce()` at a time. Commits resolve in the order of their requests, because
- * the caller matches each result with the observations that it put first.
+ * Creates a queue whose batches are recorded in this thread, at most `atOnce()` at a time. Commits resolve in the order in which they were
+ * requested, because the caller assigns each result to the oldest observations that it has put.
  */
 export function queueInProcess(
   record: (batch: readonly Incoming[]) => Promise<CommitReport>,
@@ -40,7 +40,7 @@ export function queueInProcess(
     awaited -= 1
     const batch = waiting.slice(0, batchMax)
     waiting = waiting.slice(batchMax)
-    // The commit before this one may have begun late, and have taken the observations of this one too.
+    // The batch is empty if the previous commit began late, so that it has taken these observations too.
     if (batch.length === 0) return { taken: 0, report: { outcomes: [], durationMs: 0 } }
     try {
       return { taken: batch.length, report: await record(batch) }

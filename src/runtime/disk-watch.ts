@@ -6,11 +6,11 @@ export interface DiskState {
   readonly freeBytes: number
   readonly diskBytes: number
   readonly storeBytes: number
-  /** Size of the write-ahead log. */
+  /** The size of the write-ahead log. */
   readonly logBytes: number
-  /** Whether the store's lock file was replaced since the last look; absent: no. */
+  /** Whether the store's lock file was deleted or replaced since the last look. Absent: no. */
   readonly isRelocked?: boolean
-  /** A file of the store that was deleted or replaced while open; null: there is none. */
+  /** A file of the store that was deleted or replaced while the relay had it open. Null: every file is there. */
   readonly lost: { readonly name: string; readonly fate: 'gone' | 'replaced' } | null
 }
 
@@ -20,7 +20,7 @@ export interface DiskState {
  */
 export type DiskTrouble = 'short' | 'lost' | 'moving'
 
-/** The present trouble, in memory that the threads share. It comes from the last look at the disk, and from moves of the store. */
+/** The current trouble with the disk or a move, in memory that all threads share. */
 export type DiskSign = Int32Array
 
 const MOVING = 1
@@ -31,7 +31,7 @@ export function createDiskSign(): DiskSign {
   return new Int32Array(new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT))
 }
 
-/** Makes the relay refuse pushes and all other writes from now on, because another store replaces this one. */
+/** Makes all threads refuse pushes and other writes from now on, because the relay is switching to another store. */
 export function showMoving(sign: DiskSign): void {
   Atomics.store(sign, MOVING, 1)
 }
@@ -43,29 +43,29 @@ export function troubleOn(sign: DiskSign): DiskTrouble | null {
 
 export interface DiskWatchPorts {
   readonly measure: () => Promise<DiskState>
-  /** Set at each look. The other threads read it. */
+  /** Set at each look at the disk. The other threads read it. */
   readonly sign: DiskSign
   readonly log: Pick<Log, 'error' | 'warn' | 'info'>
 }
 
 export interface DiskWatchOptions {
-  /** With less free space pushes are refused. A disk that is full would fail in worse ways. */
+  /** With less free space than this, pushes are refused, because a disk that is entirely full fails in worse ways. */
   readonly freeBytesMin: number
-  /** A write-ahead log above this size is reported. Some program, such as a forgotten query, holds a long read transaction. */
+  /** A write-ahead log above this size is reported: another program, such as a forgotten query, holds a long read transaction. */
   readonly logBytesWarn: number
 }
 
 export interface DiskWatch {
-  /** Measures now. Never throws. */
+  /** Looks at the disk now. Never throws. */
   check(): Promise<void>
   state(): DiskState
   trouble(): DiskTrouble | null
 }
 
-/** The state before the first look, and of every store on a server. */
+/** The state before the first look at the disk. A store on PostgreSQL always has this state. */
 export const UNMEASURED: DiskState = { freeBytes: Number.POSITIVE_INFINITY, diskBytes: 0, storeBytes: 0, logBytes: 0, lost: null }
 
-/** Watches whether the disk has room and the store has its files. */
+/** Creates a watch that checks whether the disk has room and whether the store's files are in place. */
 export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBytesMin, logBytesWarn }: DiskWatchOptions): DiskWatch {
   let state: DiskState = UNMEASURED
   let measurable = true
@@ -100,7 +100,7 @@ export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBy
         Atomics.store(sign, 0, SIGNS.indexOf(troubleOf(state)))
         logChanges(before)
       } catch (error) {
-        // Keep the last measurement. If the disk is in trouble, a write will fail and show it.
+        // Keep the last measurement. If the disk itself has failed, a write will report it.
         if (measurable) log.warn({ err: error }, 'cannot measure the free disk space')
         measurable = false
       }
@@ -124,7 +124,7 @@ function refusalOf(trouble: DiskTrouble): AppError {
   })
 }
 
-/** Returns a function that throws `storage_unavailable` while pushes are refused because of the disk or a move. */
+/** Returns a function that throws `storage_unavailable` while there is any trouble. */
 export function admitOutsideTrouble(disk: Pick<DiskWatch, 'trouble'>): () => void {
   return () => {
     const trouble = disk.trouble()
@@ -132,7 +132,7 @@ export function admitOutsideTrouble(disk: Pick<DiskWatch, 'trouble'>): () => voi
   }
 }
 
-/** Accepts observations only while the disk has room and the store has its files. */
+/** Makes a recorder refuse observations while there is any trouble. */
 export function refuseInTrouble(recorder: Recorder, disk: Pick<DiskWatch, 'trouble'>): Recorder {
   return {
     ...recorder,
@@ -145,7 +145,7 @@ export function refuseInTrouble(recorder: Recorder, disk: Pick<DiskWatch, 'troub
 
 type Verbs<V> = { readonly [Name in keyof V]: (...args: never[]) => Promise<unknown> }
 
-/** Refuses all calls while a file of the store is lost, because their writes would vanish, and while the store is moving. */
+/** Makes all calls of `verbs` reject while a file of the store is lost or the store is moving. Otherwise their writes would vanish. */
 export function refuseWhenLost<V extends Verbs<V>>(verbs: V, disk: Pick<DiskWatch, 'trouble'>): V {
   return new Proxy(verbs, {
     get(target, name) {

@@ -1,6 +1,6 @@
 /**
- * Runs pieces of work one after the other, and rests after each for as long as it took. So they use at most half of the resource that they
- * share.
+ * Runs pieces of work one after the other. After each piece it rests for as long as the piece took, at most a second. So background work
+ * leaves about half of the disk or the processor to other work.
  */
 export function createDutyCycle(
   monotonic: () => number,

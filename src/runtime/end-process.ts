@@ -1,13 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { endThreads } from './threads/thread.ts'
 
-/** How long threads and file operations may take to end before the process is killed. */
+/** How long the process waits for threads and file operations to end. Then it kills itself. */
 const GRACE_MS = 1000
 const LOOK_EVERY_MS = 20
 
 /**
- * Ends this process even if a thread hangs. Node's own exit waits for each thread, but a thread in a system call that never returns cannot
- * be ended. Then the process kills itself, so it ends with a signal instead of the code.
+ * Ends this process even if a thread hangs. `process.exit` waits for every thread, and would wait forever for a thread in a system call that
+ * never returns. If there is one, the process kills itself: it then ends with a signal and not with `code`.
  */
 export async function endProcess(code: number): Promise<never> {
   const late = pause(GRACE_MS, false, { ref: true })

@@ -1,14 +1,14 @@
 export interface FairQueueOptions {
-  /** How many jobs may wait: in all, and per key. */
+  /** How many jobs may wait for all keys together. */
   readonly waitingMax: number
   readonly waitingPerKeyMax: number
-  /** Makes the error for refused work. */
+  /** Makes the error with which a refused job rejects. */
   readonly refuse: () => Error
 }
 
-/** Runs jobs of many keys, one at a time. The keys take turns. */
+/** Runs jobs one at a time. Each job has a key, and the keys take turns, so that a key with many jobs delays only itself. */
 export interface FairQueue {
-  /** Rejects if too many jobs wait, or if nobody wants the work any more when its turn comes. */
+  /** Runs `work` when its turn comes. Rejects if too many jobs wait, or if `isWanted` returns false at that moment. */
   run<Result>(key: string, work: () => Promise<Result>, isWanted: () => boolean): Promise<Result>
 }
 
@@ -19,8 +19,8 @@ interface Job {
 }
 
 /**
- * Each turn takes one job of the key that was served longest ago, so a key with many jobs delays only itself. If the queue is full and a
- * key with fewer jobs brings one, the key with the most jobs loses its latest.
+ * Each turn runs one job of the key that was served longest ago. If the queue is full, a new job of a key with few jobs displaces the latest
+ * job of the key with the most jobs.
  */
 export function createFairQueue({ waitingMax, waitingPerKeyMax, refuse }: FairQueueOptions): FairQueue {
   /** The waiting jobs by key. The key whose turn is next comes first. */

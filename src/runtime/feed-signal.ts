@@ -1,18 +1,18 @@
 import type { FeedSignal } from '../flow/delivery/ports.ts'
 
-/** The minimum time between two wake-ups. Under load each wake-up then finds several events. */
+/** The minimum time between two wake-ups. Because of it, each wake-up finds several events under load. */
 const REST_MS = 50
-/** Each follower adds this to the minimum, so that the number of answers per second stays limited. */
+/** With many followers, the minimum time is this much for each of them, so that the number of answers per second stays limited. */
 const REST_MS_PER_FOLLOWER = 0.2
 
 export interface FeedSignalSource extends FeedSignal {
-  /** Call after a commit. */
+  /** Wakes the followers. Call it after each commit. */
   tell(): void
-  /** Ends all waits, present and later. */
+  /** Ends all waits. Later waits end at once. */
   close(): void
 }
 
-/** Wakes the followers of the feed. After a quiet time it does so at once, otherwise when the minimum time has passed. */
+/** Creates the signal that wakes followers of the feed: at once or, if the last wake-up was just before, after the minimum time. */
 export function createFeedSignal(): FeedSignalSource {
   let wakeUps = 0
   let closed = false

@@ -7,20 +7,20 @@ export interface GroupCommitPorts {
   readonly queue: CommitQueue
   /** Called after each commit, before its senders get their answers. */
   readonly onCommitted: (report: CommitReport) => void
-  /** Called once for consecutive failures with the same message. */
+  /** Called when commits fail, once for each series of failures with the same message. */
   readonly onFailed: (error: unknown) => void
-  /** Monotonic milliseconds. */
+  /** A monotonic clock, in milliseconds. */
   readonly monotonic: () => number
-  /** Runs work after a delay, without keeping the process alive. */
+  /** Runs work after a delay in milliseconds, without keeping the process alive. */
   readonly later?: (work: () => void, ms: number) => void
 }
 
 export interface GroupCommitOptions {
-  /** How many observations may be in the queue, from which they cannot be taken back. */
+  /** How many observations may be in `queue`. Once in the queue, an observation will be recorded, even if its sender was refused. */
   readonly recorderMax: number
-  /** How many observations may wait. More are refused at once, so that memory and waiting times stay limited. */
+  /** How many observations may wait in all. Further ones are refused at once, so that memory and waiting times stay limited. */
   readonly waitingMax: number
-  /** How long an observation may wait for its turn. If the disk is slower, it is better to ask the sender to try again. */
+  /** How long an observation may wait, in milliseconds. Then its sender is asked to try again, because the disk is too slow. */
   readonly patienceMs: number
 }
 
@@ -49,14 +49,14 @@ const WAITING_BATCHES = 64
 /** How long an observation may wait until its commit begins. */
 const PATIENCE_MS = 10_000
 
-/** The limits derived from `limits.batch`. */
+/** Derives the limits from `limits.batch`. */
 export function boundsOf(batchMax: number): GroupCommitOptions {
   return { recorderMax: batchMax * RECORDER_BATCHES, waitingMax: batchMax * WAITING_BATCHES, patienceMs: PATIENCE_MS }
 }
 
 /**
- * Group commit: the observations that arrive during one commit form the next batch. So one sync to disk serves many observations, and an
- * idle relay commits each at once. No timer is needed: while anything waits, a commit has been requested.
+ * Creates a recorder with group commit: observations that arrive during one commit form the next batch. So one sync to disk serves many
+ * observations, and an idle relay commits each at once. No timer is needed, because a commit is requested as soon as an observation arrives.
  */
 export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitOptions): Recorder {
   const { queue } = ports
@@ -71,7 +71,7 @@ export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitO
     isBusy: () => pending() > 0,
     submit(refused) {
       const sinceMs = ports.monotonic()
-      // Nothing is overwritten, because a batch is tried again only while nothing waits (`isBusy`).
+      // This overwrites nothing: a batch is tried again only while nothing waits (`isBusy`).
       lines.waiting = refused.map((incoming) => ({ incoming, sinceMs, resolve: ignore, reject: ignore }))
       advance()
     },
@@ -88,7 +88,7 @@ export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitO
     const senders = lines.put.slice(0, committed.taken)
     lines.put = lines.put.slice(committed.taken)
     refuseStale(lines, ports.monotonic() - options.patienceMs)
-    // Request the next commit first, because answering the senders of this one takes time.
+    // Request the next commit first, so that it runs while the senders of this commit get their answers.
     advance()
     if ('report' in committed) succeed(senders, committed.report)
     else fail(senders, committed.error)
@@ -141,7 +141,7 @@ function moveTo(queue: CommitQueue, { waiting, put }: Lines, max: number): numbe
   return moved
 }
 
-/** Refuses observations that have waited since before `beforeMs`. The ones that are already in the queue are recorded all the same. */
+/** Refuses observations that arrived before `beforeMs`. Those that are already in the queue are recorded nevertheless. */
 function refuseStale(lines: Lines, beforeMs: number): void {
   const isStale = ({ sinceMs }: Waiting) => sinceMs < beforeMs
   if (!lines.put.some(isStale) && !lines.waiting.some(isStale)) return
@@ -150,7 +150,7 @@ function refuseStale(lines: Lines, beforeMs: number): void {
   lines.waiting = lines.waiting.filter((waiting) => !isStale(waiting))
 }
 
-/** Reports consecutive failures with the same message once. */
+/** Creates a report of failures that calls `report` once for each series of failures with the same message. */
 function createFailureReport(report: (error: unknown) => void) {
   let last: string | null = null
   return {
@@ -174,8 +174,8 @@ interface RetryPorts {
 }
 
 /**
- * Tries the last failed batch again. While the relay is not ready its senders may stay away, and then nothing else would show that the
- * store works again. If they send the same pushes later, those are duplicates.
+ * Records the last failed batch again after a while. Otherwise the relay might never notice that the store works again: while it is not ready,
+ * it may get no pushes. If the senders repeat these pushes later, the repeats are duplicates.
  */
 function createRetry(later: (work: () => void, ms: number) => void, ports: RetryPorts) {
   let refused: readonly Incoming[] = []

@@ -1,13 +1,13 @@
 import { setFlagsFromString } from 'node:v8'
 
 /**
- * V8 heap flags for this thread and the threads that it starts later (docs/decisions/0013-new-objects-are-young.md).
+ * Sets V8 heap flags for this thread and the threads that it starts later (docs/decisions/0013-new-objects-are-young.md).
  *
- * No pretenuring: V8 decides in the first seconds which code makes long-lived objects. If early requests have to wait, it decides wrongly.
- * Then it puts short-lived objects into the old generation as long as the process lives.
+ * The first flag turns off pretenuring. V8 decides in the first seconds which code makes long-lived objects. If early requests have to wait,
+ * V8 decides wrongly, and then puts short-lived objects into the old generation as long as the process lives.
  *
- * The old generation is collected when it has grown by a fifth, not when it has doubled. Otherwise a hundred megabytes of garbage could
- * stay after a flood of connections.
+ * The second flag has the old generation collected when it has grown by a fifth. By default it may double, so that a hundred megabytes of
+ * garbage could stay after a flood of connections.
  */
 export function setHeapFlags(): void {
   setFlagsFromString('--no-allocation-site-pretenuring')

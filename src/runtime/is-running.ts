@@ -1,6 +1,6 @@
 import { systemCode } from '../domain/errors.ts'
 
-/** Whether a process of this machine runs, also one of another user. */
+/** Whether a process runs on this machine. The process may belong to another user. */
 export function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0)

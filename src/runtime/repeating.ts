@@ -1,4 +1,4 @@
-/** Repeats work until stopped, each time `everyMs` after the last run has ended. The work must not fail. */
+/** Repeats `work` until stopped. Waits `everyMs` between the end of one run and the start of the next. `work` must not reject. */
 export function startRepeating(work: () => Promise<void>, everyMs: number): { readonly stop: () => void } {
   let timer: NodeJS.Timeout | undefined
   let stopped = false

@@ -1,22 +1,22 @@
 import cron from 'node-cron'
 
 const SECOND_MS = 1000
-/** If a tick was late or the clock was set forward, up to this many seconds are checked afterwards. */
+/** If a tick is late or the clock was set forward, at most this many of the skipped seconds are checked. */
 const LATE_SECONDS_MAX = 60
 
 /**
- * Wakes a worker by a cron expression, in a time zone. It checks each second whether the second matches. A computed next time would be
- * wrong if the clock is set back, and slow to find if it is set forward by years.
+ * Calls `wake` at each time that matches a cron expression, in a time zone. It checks every second. It computes no next time, because that
+ * would be wrong once the clock is set back, and slow to find if the clock is set forward by years.
  */
 export function startSchedule(expression: string, wake: () => void, now: () => number, zone = 'UTC'): { stop(): Promise<void> } {
-  // The task is never started. It only matches the expression.
+  // The task is never started. It is only asked whether a second matches the expression.
   const task = cron.createTask(expression, () => undefined, { timezone: zone })
   let seenSecond = secondOf(now())
   let timer: NodeJS.Timeout | undefined
 
   function look(): void {
     const second = secondOf(now())
-    // A timer may fire slightly early. Then there is no new second to check.
+    // A timer may fire slightly early. Then no second is new, and the loop does nothing.
     const from = second < seenSecond ? second - 1 : Math.max(seenSecond, second - LATE_SECONDS_MAX)
     seenSecond = second
     for (let one = from + 1; one <= second; one++) {

@@ -7,9 +7,9 @@ export interface ServerClock extends Clock {
 }
 
 /**
- * The clock of a server that several relays share. Their own clocks may differ, and may be set while they run. Between samples it runs like
- * the monotonic clock. A sample gives an upper and a lower limit for the server's time, and the clock changes only if it is outside of
- * these limits.
+ * Creates a clock that shows the time of the database server, because the clocks of replicas may differ, and may be set while they run. Between
+ * samples it advances with the monotonic clock. Each sample gives an upper and a lower limit for the server's time. The clock is corrected only
+ * if it is outside of these limits.
  */
 export function createServerClock(monotonic: () => number, first: TimeSample): ServerClock {
   let aheadMs = first.serverMs - (first.askedMs + first.heardMs) / 2
@@ -17,7 +17,7 @@ export function createServerClock(monotonic: () => number, first: TimeSample): S
     now: () => Math.floor(monotonic() + aheadMs),
     monotonic,
     adjust({ serverMs, askedMs, heardMs }) {
-      // The server rounds down to whole milliseconds.
+      // Add 1, because the server rounds down to whole milliseconds.
       aheadMs = Math.min(serverMs + 1 - askedMs, Math.max(serverMs - heardMs, aheadMs))
     },
   }

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 
-/** A file to open for a test. */
+/** A file whose opening is tried. */
 export interface Trial {
   /** The name of the file in error messages, such as the setting that names it. */
   readonly what: string
@@ -12,27 +12,27 @@ export interface TryOpeningOptions {
   readonly deadlineMs: number
   /** Aborted when nobody waits for the answer any more. */
   readonly signal?: AbortSignal
-  /** The program that opens the files, which are its arguments; absent: a shell. */
+  /** The program that opens the files, with its first arguments. The paths of the files follow. Absent: a shell. */
   readonly command?: readonly string[]
 }
 
-/** Returns files to open together. It is called when all earlier groups have opened, because their contents may name these files. */
+/** Returns files to open together. Called once all earlier groups have opened, because their contents may name these files. */
 export type TrialGroup = () => readonly Trial[]
 
-/** How long a file may take to open when the relay starts, or before a move. */
+/** How long a file may take to open, when the relay starts or before a move of the store. */
 export const OPENING_MS = 10_000
 /** How long the program may take to start, even on a busy machine. */
 const BEGINNING_MS = 30_000
 
 /**
- * For each file, prints its number and then, if it is a regular file, opens it. This is a shell script, because a shell starts in a few
- * milliseconds.
+ * Prints the number of each file and then, if it is a regular file, opens it. The last number printed is the file that hangs. It is a shell
+ * script, because a shell starts in a few milliseconds.
  */
 const OPEN_EACH = 'n=0; for file do echo $n; if [ -f "$file" ]; then true < "$file"; fi; n=$((n + 1)); done 2>/dev/null'
 
 /**
  * Opens files in a separate process, and kills that process if it does not end in time. A file on a network disk whose server is gone may
- * never open. In this process such a file would hold a thread forever, and neither the thread nor the process could be ended.
+ * never open. If this process opened such a file, the call would block a thread forever, and the process could not exit.
  *
  * Rejects only if a file did not open in time, with an error that names it. Ignores files that are missing or not readable, because the
  * code that needs them gives a better report.
@@ -63,7 +63,7 @@ async function openEach(
     clearTimeout(timer)
     timer = setTimeout(late, deadlineMs)
   })
-  // If the machine lacks the program, go on: the files may still open.
+  // If the program is missing, skip the test: the files may open all the same.
   child.once('error', () => resolve())
   child.once('exit', () => resolve())
   const abort = () => reject(new Error('the relay is stopping'))
@@ -74,7 +74,7 @@ async function openEach(
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', abort)
-    // A process that hangs in a system call cannot be killed, so do not wait for it.
+    // Do not wait for the end of the program: a process that hangs in a system call cannot be killed.
     child.kill('SIGKILL')
     child.stdout.destroy()
     child.unref()

@@ -1,15 +1,15 @@
 /**
- * Shows which parcels have changed, in memory that the threads share. The writer marks them, and a cache sees the marks without a message.
- * The table is a plain value, so it can be passed to a thread.
+ * Shows which parcels have changed, in memory that the threads share. The writer notes each change, and caches see it without a message. The
+ * table is plain data, so it can be passed to another thread.
  */
 export interface ChangeTable {
   /** The number of changes so far. */
   readonly count: BigInt64Array
-  /** The number of the last change in each slot. Every parcel has a slot. */
+  /** The number of the last change in each slot. Each parcel belongs to one slot. */
   readonly last: BigInt64Array
 }
 
-/** A power of two. Several parcels share a slot, and a change of one counts for all of them. */
+/** The number of slots, a power of two. Several parcels share a slot, and a change of one parcel counts as a change of all of them. */
 const SLOTS = 256 * 1024
 
 export function createChangeTable(): ChangeTable {
@@ -17,24 +17,24 @@ export function createChangeTable(): ChangeTable {
   return { count: shared(1), last: shared(SLOTS) }
 }
 
-/** The number of the last change. Take it before reading the store. */
+/** Returns the number of the last change, a mark for `hasChanged`. Call it before reading the parcel from the store. */
 export function markOf({ count }: ChangeTable): bigint {
   return Atomics.load(count, 0)
 }
 
-/** Whether the parcel may have changed since `sinceMark`. It never misses a change, but may report one of another parcel. */
+/** Whether the parcel may have changed since `sinceMark`. It misses no change, but may report the change of another parcel. */
 export function hasChanged({ last }: ChangeTable, parcelId: number, sinceMark: bigint): boolean {
   return Atomics.load(last, slotOf(parcelId)) > sinceMark
 }
 
-/** Call after the commit of the changes, before the senders are answered. */
+/** Notes that parcels have changed. Call it after the commit of the changes, before the senders are answered. */
 export function tellChanged({ count, last }: ChangeTable, parcelIds: readonly number[]): void {
   if (parcelIds.length === 0) return
   const change = Atomics.add(count, 0, 1n) + 1n
   for (const parcelId of parcelIds) {
     const slot = slotOf(parcelId)
     let known = Atomics.load(last, slot)
-    // Another thread may write at the same time. The later change must stay.
+    // Another thread may write at the same time. Never replace the number of a later change.
     while (known < change) {
       const found = Atomics.compareExchange(last, slot, known, change)
       if (found === known) break

@@ -1,24 +1,25 @@
-/** Nothing ever changes this. Waiting for it with a time-out is a pause that is more precise than the event loop's milliseconds. */
+/** No thread ever notifies this. A wait for it with a time-out is a pause, more precise than a timer of the event loop. */
 const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 
 /**
- * How long the throttle counts as busy after a busy moment. Under full load every commit is such a moment, and commits are a few
+ * How long `isBusy` stays true after many observations were waiting. Under full load, many wait at every commit, and commits are only a few
  * milliseconds apart.
  */
 const BUSY_MS = 20
 
 export interface CommitThrottle {
-  /** Call it before each commit. It blocks the thread until the commit may begin, unless many observations wait. */
+  /** Blocks the thread until the next commit may begin, unless many observations wait. Call it before each commit. */
   keep(waiting: number): void
-  /** Call when the commit begins, with the size of its batch. */
+  /** Notes that a commit begins. `size`: the number of observations in its batch. */
   begins(size: number): void
   /** Whether many observations were waiting a moment ago. */
   isBusy(): boolean
 }
 
 /**
- * Spaces commits while few observations wait. A commit costs as much as recording several observations, and a pause leaves the processor to
- * other threads. If many observations wait, or if the last commit had only one, the next commit begins at once.
+ * Creates a throttle that keeps commits `everyMs` apart while few observations wait. A commit costs as much as recording several observations,
+ * so fewer and larger commits leave more processor time to other threads. If `many` or more observations wait, or if the last commit had at
+ * most one, the next commit begins at once.
  */
 export function createCommitThrottle(
   { everyMs, many }: { readonly everyMs: number; readonly many: number },

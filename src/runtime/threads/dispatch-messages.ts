@@ -1,14 +1,14 @@
 import type { DispatchRound, DispatchRoundReport } from '../../domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 
-/** A report as threads send it. `endpoints` null: the same as in the last report, except for their health. */
+/** A report as one thread sends it to another. `endpoints` null: they have not changed since the last report, except for their health. */
 export interface SentReport extends Omit<DispatchRoundReport, 'endpoints'> {
   readonly endpoints: readonly EndpointState[] | null
 }
 
 /**
- * Leaves the endpoints out of a report unless they have changed. So the cost of a report does not depend on their number. The dispatcher
- * also keeps the same objects, and recognises by them what it has prepared for each endpoint. Make one for each thread.
+ * Leaves the endpoints out of a report if they have not changed, so that a report costs the same for few endpoints and for many. The receiver
+ * then also gets the same endpoint objects again, so it can reuse what it has prepared for them. Make one sender for each thread.
  */
 export function createReportSender(): (report: DispatchRoundReport) => SentReport {
   let sent: readonly EndpointState[] | null = null
@@ -28,7 +28,7 @@ export function createReportReceiver(): (report: SentReport) => DispatchRoundRep
   }
 }
 
-/** Copies the answers in a round. They are views, and a message would carry the whole buffer behind each. */
+/** Copies the answers in a round. They are views of larger buffers, and a message to a thread would copy the whole buffer of each. */
 export function withoutViews({ settled, ...round }: DispatchRound): DispatchRound {
   return {
     ...round,
@@ -41,6 +41,6 @@ export function withoutViews({ settled, ...round }: DispatchRound): DispatchRoun
 
 function isSame(state: EndpointState, known: EndpointState | undefined): boolean {
   if (known === undefined || state.endpoint !== known.endpoint || state.keys !== known.keys) return false
-  // `probing` is the only part of an endpoint's health that decides what is sent.
+  // Ignore the rest of the health: only `probing` decides what is sent.
   return state.disabled === known.disabled && (state.health.probing === null) === (known.health.probing === null)
 }

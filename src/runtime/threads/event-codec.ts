@@ -3,40 +3,41 @@ import type { QuarantineReason } from '../../domain/history/observation.ts'
 import type { ParsedEvent } from '../../domain/ingest/inbox.ts'
 
 /**
- * A parsed event on its way to another thread. Most events repeat a content, so a content is sent once, and then only its number:
+ * A parsed event, encoded for another thread. Most events have the same content as an earlier one, so each content is sent in full once, and
+ * afterwards only its number:
  *
- *   the first with some content    text: '2026-03-01T10:00:00.000Z\n1001\n{"status":...}'    content: -2, which means: call this content 0
- *   the next with the same         text: '2026-03-01T10:05:00.000Z\n1002\n'                  content: 0
- *   one with a very long content   text: '2026-03-01T10:06:00.000Z\n1003\n{"status":...}'    content: -1 (`NOT_KEPT`)
+ *   the first event with a content    text: '2026-03-01T10:00:00.000Z\n1001\n{"status":...}'    content: -2: remember it as number 0
+ *   the next with the same content    text: '2026-03-01T10:05:00.000Z\n1002\n'                  content: 0
+ *   an event with a long content      text: '2026-03-01T10:06:00.000Z\n1003\n{"status":...}'    content: -1 (`NOT_KEPT`)
  */
 export interface EncodedPush {
   /**
-   * One line with the instant and, if there are any, the number of dropped texts. One line with the ids. Then the content, if its number is
-   * not known. If the body is no event: an empty line, then the reason.
+   * First line: the instant and, if texts were dropped, their number. Second line: the ids. Then the content, unless its number stands for
+   * it. If the body is not an event: an empty line, then the reason.
    */
   readonly text: string
   /**
-   * 0 or more: the number of a content that was sent before. `NOT_KEPT`: the content gets no number. Lower: its new number, see `numberOf`.
+   * 0 or more: the number of a content that was sent before. `NOT_KEPT`: the content gets no number. Below that: a new number, see `numberOf`.
    */
   readonly content: number
 }
 
-/** How many contents have a number. Both sides count alike. When all numbers are in use, the oldest is used again. */
+/** How many contents have a number. Encoder and decoder count in the same way. When all numbers are in use, the oldest is used again. */
 const NUMBERS = 4096
 /** Longer contents are sent in full each time. */
 const CONTENT_CHARS_MAX = 2048
 const NOT_KEPT = -1
 
-/** Turns a new number into its mark, or back: 0 is -2, 1 is -3, and so on. */
+/** Converts a new number to the value of `content` that announces it, and back: 0 is -2, 1 is -3, and so on. */
 const numberOf = (mark: number): number => -2 - mark
 
 export interface EventEncoder {
   encode(reading: ParsedEvent): EncodedPush
-  /** Call it when the last encoded event was sent. Otherwise the other side does not know the content of that event. */
+  /** Gives the content of the last encoded event its number. Call it once that event was sent, so that the other side knows the content. */
   sent(): void
 }
 
-/** Line feeds and spaces can separate the parts: instants and identifiers contain neither, and the content is JSON on one line. */
+/** Creates an encoder. Line feeds and spaces separate the parts: instants and ids contain neither, and the content is JSON on one line. */
 export function createEventEncoder(): EventEncoder {
   const numbers = new Map<string, number>()
   const contents: string[] = []
@@ -74,7 +75,7 @@ interface KnownContent {
   readonly decoded: Content
 }
 
-/** Decodes the events of one encoder, in the same order. `atMs`: the time of the event's instant, epoch milliseconds. */
+/** Creates a decoder for the events of one encoder, in the same order. `atMs`: the event's instant, in epoch milliseconds. */
 export function createEventDecoder(): (encoded: EncodedPush, atMs: number) => ParsedEvent {
   const known: KnownContent[] = []
   const read = (json: string, content: number): KnownContent => {
@@ -84,7 +85,7 @@ export function createEventDecoder(): (encoded: EncodedPush, atMs: number) => Pa
   }
   return ({ text, content: number }, atMs) => {
     const idsFrom = text.indexOf('\n') + 1
-    // The encoder wrote this text, so the reason is a valid one.
+    // The cast is safe, because the encoder wrote the reason.
     if (idsFrom === 1) return { ok: false, reason: text.slice(idsFrom) as QuarantineReason }
     const idsEnd = text.indexOf('\n', idsFrom)
     const trackingIds = text.slice(idsFrom, idsEnd).split(' ')

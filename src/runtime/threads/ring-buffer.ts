@@ -2,8 +2,8 @@ import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import { createEventDecoder, createEventEncoder } from './event-codec.ts'
 
 /**
- * A ring buffer for one producer and one consumer. It hands pushes to the writer's thread in shared memory, without messages. It is a plain
- * value, so it can be passed to a thread.
+ * A ring buffer for one producer and one consumer. It passes pushes to the writer's thread in shared memory, without messages. It is plain
+ * data, so it can be passed to another thread.
  */
 export interface RingBuffer {
   /** The entries one after the other, each a whole number of 8-byte words: head, body, content encoding, and the encoded event. */
@@ -12,11 +12,11 @@ export interface RingBuffer {
   readonly state: Int32Array
 }
 
-/** In the field of a body's length: the observation of this entry comes by message. */
+/** Instead of the length of a body: the observation of this entry comes by message. */
 const BY_MESSAGE = -1
-/** In the field of a body's length: the next entry is at the start of the memory. */
+/** Instead of the length of a body: the next entry is at the start of the memory. */
 const TURN = -2
-/** In the field of a content encoding's length: there is none. */
+/** Instead of the length of a content encoding: there is no content encoding. */
 const NONE = -1
 
 const TAKEN_TO = 0
@@ -34,7 +34,7 @@ const KEY_INDEX = 3
 /** Positions in the head, in 64-bit numbers. */
 const RECEIVED_AT = 2
 const EVENT_AT = 3
-/** A position in 32-bit numbers, after the 64-bit ones. */
+/** A position in the head, in 32-bit numbers, after the 64-bit fields. */
 const CONTENT = 8
 const HEAD_BYTES = 5 * WORD
 
@@ -48,9 +48,9 @@ export function createRingBuffer(bytes: number): RingBuffer {
 export interface RingProducer {
   /** False: there is no room now. */
   put(push: IncomingPush): boolean
-  /** Puts an entry without content for an observation that comes by message, so that its turn is kept. False: there is no room now. */
+  /** Puts an empty entry for an observation that comes by message, so that the order is kept. False: there is no room now. */
   putByMessage(): boolean
-  /** The number of reads so far; wraps at 32 bits. */
+  /** Returns how often the consumer has read. The number wraps at 32 bits. */
   reads(): number
 }
 
@@ -59,8 +59,8 @@ export function openProducer({ memory, state }: RingBuffer): RingProducer {
   const encoder = createEventEncoder()
 
   /**
-   * Where an entry of this size may begin; null: there is no room now. The buffer is never filled completely, because a full one would look
-   * empty.
+   * Returns the position for an entry of `wanted` bytes. Null: there is no room now. The buffer is never filled completely, because the two
+   * positions would then be equal, as in an empty buffer.
    */
   function room(wanted: number): number | null {
     const from = Atomics.load(state, TAKEN_TO)
@@ -112,15 +112,15 @@ export function openProducer({ memory, state }: RingBuffer): RingProducer {
 }
 
 export interface RingConsumer<Other> {
-  /** The number of entries that were put and not taken yet. */
+  /** Returns how many entries were put and not taken yet. */
   count(): number
   /** Takes at most `most` entries, in order. Their bytes are copies. */
   take(most: number): (IncomingPush | Other)[]
 }
 
 /**
- * The consumer's side. `nextMessage` returns the next observation that came by message; undefined: it has not arrived, so reading stops
- * there.
+ * Opens the consumer's side. `nextMessage` returns the next observation that came by message. Undefined: it has not arrived yet, so `take`
+ * stops before its entry.
  */
 export function openConsumer<Other>({ memory, state }: RingBuffer, nextMessage: () => Other | undefined): RingConsumer<Other> {
   const { bytes, numbers, times } = viewOf(memory)
@@ -150,7 +150,7 @@ export function openConsumer<Other>({ memory, state }: RingBuffer, nextMessage: 
   return {
     count: () => (Atomics.load(state, PUTS) - takenSoFar) | 0,
     take(most) {
-      // Count before reading. If the producer sees no new read after it has put an entry, the next read will find the entry.
+      // Count this read before reading. If the producer puts an entry and then sees the old count, the next read is sure to find the entry.
       Atomics.add(state, READS, 1)
       const to = Atomics.load(state, PUT_TO)
       const taken: (IncomingPush | Other)[] = []

@@ -5,34 +5,34 @@ import { openConsumer, openProducer, type RingBuffer, type RingConsumer } from '
 import { asError } from './thread.ts'
 
 /**
- * The calls that the writer's thread serves for another thread. Observations come through a ring buffer, and their outcomes go back as
- * messages.
+ * The calls that the writer's thread serves for another thread. Observations come through a ring buffer. The outcomes are the results of
+ * `commit`, so they go back as messages.
  */
 export interface RingVerbs {
-  /** Records the observations in the ring when its turn comes. */
+  /** Records observations from the ring as one batch. */
   commit(): Promise<Committed>
-  /** Delivers an observation whose entry in the ring is empty. */
+  /** Passes an observation that is too large for the ring. Its entry in the ring is empty. */
   bring(incoming: Incoming): Promise<void>
 }
 
 export interface WriterQueueOptions {
-  /** Larger bodies are sent by message, because an entry must fit into half of the ring. */
+  /** Pushes with larger bodies are sent by message, because an entry must fit into half of the ring. */
   readonly bodyBytesMax: number
   readonly drainReplies?: () => void
 }
 
-/** A queue whose observations the writer's thread records. */
+/** Creates a queue whose observations the writer's thread records. */
 export function queueOnWriter(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax, drainReplies }: WriterQueueOptions): CommitQueue {
   const producer = openProducer(ring)
-  // Each commit begins with one read. When the producer counts this many reads, the last requested commit has begun. The number wraps at 32
-  // bits.
+  // The number of commits requested so far. Each commit begins with one read of the ring, so when the number of reads is equal, all requested
+  // commits have begun. Both numbers wrap at 32 bits.
   let readsAwaited = 0
   return {
     ...(drainReplies === undefined ? {} : { drainReplies }),
     put(incoming) {
       if (incoming.kind === 'push' && incoming.body.byteLength <= bodyBytesMax) return producer.put(incoming)
       if (!producer.putByMessage()) return false
-      // If the thread is gone, the commit fails too, and reports it.
+      // Ignore this failure: if the thread is gone, the commit fails too, and that is reported.
       verbs.bring(incoming).catch(() => {})
       return true
     },
@@ -42,7 +42,7 @@ export function queueOnWriter(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax
       try {
         return await verbs.commit()
       } catch (error) {
-        // The thread is gone, so the requested commits may never begin. Stop waiting for them.
+        // The writer's thread is gone, so the requested commits will never begin. Stop waiting for them.
         readsAwaited = producer.reads()
         throw error
       }
@@ -53,11 +53,11 @@ export function queueOnWriter(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax
 export interface RingServicePorts {
   readonly record: (batch: readonly Incoming[]) => Promise<CommitReport>
   readonly throttle: Pick<CommitThrottle, 'keep' | 'begins'>
-  /** The maximum of observations in one transaction. */
+  /** The most observations in one transaction. */
   readonly batchMax: number
 }
 
-/** The writer's side, which serves each ring. The throttle counts the observations that wait in all rings. */
+/** Creates the writer's side, a function that serves one ring. The throttle counts the observations that wait in all rings. */
 export function createRingService({ record, throttle, batchMax }: RingServicePorts): (ring: RingBuffer) => RingVerbs {
   const consumers: RingConsumer<Incoming>[] = []
   const waiting = () => consumers.reduce((sum, consumer) => sum + consumer.count(), 0)
