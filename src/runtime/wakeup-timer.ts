@@ -1,13 +1,13 @@
 export interface WakeupTimer {
-  /** Fires at a wall-clock time (epoch milliseconds), or at once if it has passed. If an earlier time is set already, that one stays. */
+  /** Sets the time to ring: epoch milliseconds, at once if in the past. If an earlier time is already set, that time stays. */
   set(atMs: number): void
   cancel(): void
 }
 
-/** A longer wait is divided into waits of this length. So if somebody sets the clock, the timer rings at most a minute late. */
+/** The longest wait before the clock is read again. So if somebody sets the clock forward, the timer rings at most a minute late. */
 const TIMER_MS_MAX = 60_000
 
-/** One timer for the earliest of many times. */
+/** Creates a timer that calls `ring` at the earliest of the times that were set. */
 export function createWakeupTimer(ring: () => void, now: () => number): WakeupTimer {
   let setForMs: number | null = null
   let timer: NodeJS.Timeout | null = null

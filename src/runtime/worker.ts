@@ -1,16 +1,16 @@
-/** The result of a pass. `busy`: begin another one at once. `idle`: wait until the worker is woken. */
+/** The result of a pass. `busy`: begin another pass at once. `idle`: wait until the worker is woken. */
 export type PassResult = 'busy' | 'idle'
 
 export interface Worker {
-  /** Starts a pass, or another after the current one. */
+  /** Starts a pass. If one is running, another pass follows it. */
   wake(): void
-  /** Resolves when the worker has nothing to do: at once, or after the current passes. */
+  /** Resolves when no pass is running and none follows. */
   rests(): Promise<void>
-  /** Resolves when the current pass has ended; no other starts. */
+  /** Starts no further pass. Resolves when the running pass has ended. */
   stop(): Promise<void>
 }
 
-/** Runs passes, once it is woken, until one is idle. A failed pass counts as idle. */
+/** Creates a worker that runs passes when it is woken, until a pass returns `idle` or fails. */
 export function startWorker(pass: () => Promise<PassResult>, onFailure: (error: unknown) => void): Worker {
   let woken = false
   let stopped = false

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** A route's answer; `json` is the body as text. */
+/** The answer of a route. `json`: the body as text. */
 export interface Answer {
   readonly status: number
   readonly json: string
@@ -10,11 +10,11 @@ export interface Answer {
 /** A parsed call. */
 export interface Call {
   readonly method: string
-  /** As sent, without the query. */
+  /** The path as sent, without the query. */
   readonly path: string
   readonly query: URLSearchParams
   readonly authorization: string | undefined
-  /** The body as JSON; `undefined` if it is not JSON or too large. */
+  /** Reads the body and parses it as JSON. Undefined: it is not JSON, or too large. */
   readonly body: () => Promise<unknown>
 }
 
@@ -58,12 +58,12 @@ export function answerOf(status: number, value: unknown, headers: Readonly<Recor
   return { status, json: JSON.stringify(value), headers }
 }
 
-/** An error in a shape that this sandbox invents, because the specification shows none. */
+/** Makes an error answer. Its shape is the sandbox's own, because the carrier's specification shows none. */
 export function errorAnswer(status: number, message: string, headers: Readonly<Record<string, string>> = {}): Answer {
   return answerOf(status, { message }, headers)
 }
 
-/** The member of a JSON object, if it is one and has it. */
+/** Returns a member of a JSON object. Undefined: the value is not an object, or lacks the member. */
 export function memberOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined
 }

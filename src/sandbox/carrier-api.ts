@@ -13,20 +13,20 @@ export interface CarrierApiOptions {
   readonly password: string
   readonly seed: number
   readonly faults: () => Faults
-  /** Aborted when the sandbox stops, which ends the waits before answers. */
+  /** Aborted when the sandbox stops. This ends the delays of answers. */
   readonly stopping: AbortSignal
 }
 
 const statusPath = /^\/v1\/status\/([^/]+)\/(latest|all)$/
 
-/** The name under which a call is counted. */
+/** Returns the name under which a call to this path is counted. Null: it is not a path of the carrier's API. */
 export function carrierPathOf(path: string): string | null {
   if (path === '/auth/token') return path
   const kind = statusPath.exec(path)?.[2]
   return kind === undefined ? null : `/v1/status/{number}/${kind}`
 }
 
-/** The language of a call: the first by default, `null` for one without texts. */
+/** Returns the language that a call asks for. Default: the first. Null: the carrier has no texts in that language. */
 function languageOf(query: URLSearchParams): Language | null {
   const asked = query.get('language')
   if (asked === null) return languages[0]
@@ -42,7 +42,7 @@ function decoded(text: string): string | null {
   }
 }
 
-/** The carrier's API as specified, with faults. `null` for an unknown path. */
+/** Creates the carrier's API as specified, with injected faults. Null: the path is not one of the API. */
 export function createCarrierApi(options: CarrierApiOptions): (call: Call) => Promise<Answer | null> {
   const { world, tokens, username, password, faults, stopping } = options
   const random = randomFor(options.seed, 'pull faults')

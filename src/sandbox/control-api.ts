@@ -4,7 +4,7 @@ import { parseParcelOrder, parsePushOrder, parseScanOrder } from './runtime-scan
 
 type Route = (sandbox: Sandbox, call: Call) => unknown
 
-/** Every route of the control API and its purpose, for the routing and for `--help`. */
+/** The routes of the control API. `about`: the purpose of a route, which `--help` prints. */
 export const controlRoutes: readonly { readonly route: string; readonly about: string; readonly run: Route }[] = [
   { route: 'GET /sandbox/world', about: 'all parcels in their current state, their pushes, and the tally of hard cases', run: world },
   {
@@ -75,7 +75,7 @@ async function objectBody(call: Call): Promise<object> {
   return body
 }
 
-/** The control API, for tests and demos; it needs no token. `null` for any other path. */
+/** Answers a call to the control API, which tests and demos use without a token. Null: the path is not one of the control API. */
 export async function controlAnswer(sandbox: Sandbox, call: Call): Promise<Answer | null> {
   if (!call.path.startsWith('/sandbox/')) return null
   const found = controlRoutes.find(({ route }) => route === `${call.method} ${call.path}`)

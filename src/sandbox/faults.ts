@@ -1,30 +1,30 @@
-/** The faults to inject; 0 or false: none. Fractions are from 0 to 1, of events (pushes), answers (pulls) or entries (language gaps). */
+/** The faults to inject. 0 or false turns a fault off. Fractions are from 0 to 1. */
 export interface Faults {
   /** Fraction of events that are never pushed. */
   readonly loss: number
   /** Fraction of events that are pushed twice. */
   readonly duplicates: number
   /**
-   * Events are collected in windows of this many and shuffled within a window. Below 2, they are sent in the order in which they happen.
+   * This many events are collected, then shuffled, then sent. Below 2, events are sent in the order in which they happen.
    */
   readonly reorder: number
-  /** Delay of each push. */
+  /** The delay of each push. */
   readonly delayMs: number
-  /** Send no pushes. */
+  /** Whether no pushes are sent. */
   readonly silence: boolean
-  /** Fraction of status calls answered 401 although their token is good. */
+  /** Fraction of status calls that are answered with 401, even if their token is good. */
   readonly unauthorized: number
-  /** Fraction of status calls answered 429. */
+  /** Fraction of status calls that are answered with 429. */
   readonly rateLimited: number
   /** The `Retry-After` of these 429 answers. */
   readonly retryAfterSeconds: number
-  /** Fraction of status calls answered 500, 502 or 503. */
+  /** Fraction of status calls that are answered with 500, 502 or 503. */
   readonly serverErrors: number
-  /** Delay of every answer of the carrier's API. */
+  /** The delay of every answer of the carrier's API. */
   readonly latencyMs: number
-  /** Lifetime of a token; also applies to tokens already issued. */
+  /** The lifetime of a token. A change also applies to tokens that were issued before it. */
   readonly tokenLifetimeMs: number
-  /** Fraction of entries whose texts exist in one language only, in pushes and pulls alike. */
+  /** Fraction of entries that have texts in one language only, in pushes and pulls alike. */
   readonly languageGaps: number
 }
 

@@ -15,7 +15,7 @@ export interface Sandbox {
   readonly url: string
   readonly world: {
     parcels(): readonly SandboxParcel[]
-    /** Finds a parcel by any identifier, including the ones that the pull API does not know. */
+    /** Finds a parcel by any of its identifiers, even by one that the pull API does not know. */
     parcel(identifier: string): SandboxParcel | null
     readonly tally: Tally
   }
@@ -24,15 +24,15 @@ export interface Sandbox {
   setFaults(change: Partial<Faults>): Faults
   setWebhookUrls(urls: readonly string[]): void
   revokeTokens(): void
-  /** Pushes any body, also one that is not an event, signed with the shared key or another one. Resolves with the receivers' answers. */
+  /** Pushes any body, even one that is not an event. Resolves with the receivers' answers. */
   push(order: PushOrder): Promise<readonly PushAttempt[]>
-  /** The simulated time, epoch milliseconds. */
+  /** Returns the simulated time, in epoch milliseconds. */
   now(): number
   finished(): boolean
   resume(): void
-  /** Advances the clock by simulated milliseconds; resolves when the pushes are out. */
+  /** Advances the clock by simulated milliseconds. Resolves when no push is waiting. */
   advance(byMs: number): Promise<void>
-  /** Advances the clock to the last event; resolves when the pushes are out. */
+  /** Advances the clock to the last event. Resolves when no push is waiting. */
   finish(): Promise<void>
   /** Resolves when no push is waiting. */
   settle(): Promise<void>

@@ -3,8 +3,8 @@ import { between, drawFor, pick, type Random, randomFor } from './random.ts'
 import { places, unknownWords, type Word, words } from './vocabulary.ts'
 
 /**
- * Adds one hard case to a parcel. In any combination of cases an entry in a pull still matches its push: equal status, detailed status and
- * second; locations equal or one empty; milliseconds equal or one whole.
+ * Adds one hard case to a parcel. However cases are combined, an entry in a pull still matches its push: they have the same status, detailed
+ * status and second. Their locations are equal, or one is empty. Their milliseconds are equal, or one time is a whole second.
  */
 type Harden = (plan: ParcelPlan, random: Random, seed: number, index: number) => ParcelPlan
 
@@ -16,7 +16,7 @@ function withScans(plan: ParcelPlan, word: Word, change: (scan: Scan, nth: numbe
   return { ...plan, scans: plan.scans.flatMap((scan, nth) => (isOf(word)(scan) ? change(scan, nth) : [scan])) }
 }
 
-// Draw by instant, not by scan, so that equal entries stay equal.
+// The random number depends on the instant and not on the scan, so that equal entries stay equal.
 const wholeSecondPulls: Harden = (plan, _random, seed) => ({
   ...plan,
   scans: plan.scans.map((scan) => {
@@ -113,7 +113,7 @@ const unknownFields: Harden = (plan) => ({
 })
 
 const hardenings = {
-  // These come before the cases that add scans, so that they also apply to the added scans.
+  // The first four cases add scans. They come first, so that the later cases also apply to the added scans.
   equalInstants,
   twoPlaces,
   equalEntries,
@@ -138,10 +138,10 @@ export function isHardCase(name: string): name is HardCase {
 
 export const hardCases: readonly HardCase[] = Object.keys(hardenings).filter(isHardCase)
 
-/** The fraction of parcels with each hard case. */
+/** The fraction of parcels that get each hard case, from 0 to 1. */
 export type Mix = Readonly<Record<HardCase, number>>
 
-/** A value for each hard case. */
+/** Makes a record with a value for each hard case. */
 export function eachHardCase(of: (name: HardCase) => number): Readonly<Record<HardCase, number>> {
   return {
     equalInstants: of('equalInstants'),
@@ -169,7 +169,7 @@ export interface WorldOptions {
   readonly anchorMs: number
 }
 
-/** Plans all parcels. Hard cases are drawn without replacement, so that a fraction gives an exact number of parcels. */
+/** Plans all parcels. A fraction gives an exact number of parcels with a hard case, because no parcel is drawn twice for it. */
 export function planWorld({ seed, parcels, mix, anchorMs }: WorldOptions): readonly ParcelPlan[] {
   let plans = Array.from({ length: parcels }, (_, index) => plainParcel(seed, index, anchorMs - spanMs))
   for (const name of hardCases) {

@@ -10,7 +10,7 @@ export interface HttpServer {
   stop(): Promise<void>
 }
 
-/** The same as in the relay. With Node's 5 s, a client on a busy machine would send on connections that are just being closed. */
+/** As in the relay. With Node's default of 5 s, a client on a busy machine sometimes sends on a connection that is just being closed. */
 const KEEP_ALIVE_MS = 72_000
 
 /** Serves `answer` and counts calls of the carrier's own paths. */

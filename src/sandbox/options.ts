@@ -17,22 +17,22 @@ export interface SandboxOptions {
   /** Whether the clock stands still until `resume`. */
   readonly paused?: boolean
   /**
-   * Parcels start now and run in real time, `speed` times faster than planned. Entries then have real times. Tests of rules about an
-   * entry's age need them (closing checks, missed pushes). The clock itself runs at speed 1.
+   * Whether parcels start now and run in real time, but `speed` times faster than planned. The clock then runs at speed 1, so that entries have
+   * real times. Tests of rules about the age of an entry need this, such as tests of missed pushes.
    */
   readonly live?: boolean
-  /** The fraction of parcels with each hard case; `mix` overrides it by name. */
+  /** The fraction of parcels that get each hard case. `mix` overrides the fraction of single cases. */
   readonly hard?: number
   readonly mix?: Partial<Mix>
   readonly faults?: Partial<Faults>
-  /** Retries of a push that was not answered with 2xx. */
+  /** How often a push that was not answered with 2xx is tried again. */
   readonly retries?: number
   readonly retryDelayMs?: number
   readonly pushTimeoutMs?: number
   readonly tokenForm?: TokenForm
-  /** The latest time of a planned scan; parcels start 56 hours earlier (with `live`, at this time). Default: now. */
+  /** The latest time of a planned scan. Parcels start 56 hours before it or, with `live`, at this time. Default: now. */
   readonly anchorMs?: number
-  /** The real time, epoch milliseconds. */
+  /** Returns the real time, in epoch milliseconds. */
   readonly now?: () => number
 }
 
@@ -54,13 +54,13 @@ export const sandboxDefaults = {
   tokenForm: 'opaque',
 } as const
 
-/** The complete options of a sandbox. */
+/** The options of a sandbox, with all defaults filled in. */
 export interface Settings extends Required<Omit<SandboxOptions, 'hard' | 'mix' | 'faults'>> {
   readonly mix: Mix
   readonly faults: Faults
 }
 
-/** Throws a RangeError that says what to write. */
+/** Checks the addresses for pushes. Throws a RangeError that names a wrong one. */
 export function webhookUrlsOf(urls: readonly string[]): readonly string[] {
   for (const url of urls) {
     if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) throw new RangeError(`not an http address: ${url}`)

@@ -1,13 +1,13 @@
 import { between, drawFor, pick, type Random, randomFor } from './random.ts'
 import { distributionTypes, places, type Texts, type Word, words } from './vocabulary.ts'
 
-/** A member of a JSON object with its value as JSON text, so that large numbers and odd nesting survive as written. */
+/** A member of a JSON object. Its value is JSON text, so that large numbers and deep nesting stay as written. */
 export type Member = readonly [name: string, json: string]
 
-/** How the pull API writes the time of an entry; pushes always include milliseconds. */
+/** How the pull API writes the time of an entry: with milliseconds, without, or with `.000`. Pushes always have the milliseconds. */
 export type PullTime = 'milliseconds' | 'seconds' | 'zeros'
 
-/** A planned entry of a parcel, with the differences between its push and its pulls. */
+/** A planned entry of a parcel. Its push and its entry in pulls may differ. */
 export interface Scan {
   readonly id: string
   readonly status: string
@@ -15,12 +15,12 @@ export interface Scan {
   readonly displayToConsumer: boolean
   readonly texts: Texts
   readonly atMs: number
-  /** When the carrier publishes it: from this time on the pull API lists it, and its push goes out. */
+  /** When the carrier publishes the entry: its push is sent at this time, and the pull API lists the entry from then on. */
   readonly publishedAtMs: number
   readonly pushLocation: string | null
   readonly pullLocation: string
   readonly pullTime: PullTime
-  /** The carrier's own order among entries of one instant. */
+  /** The carrier sorts entries of the same instant by this number. */
   readonly tie: number
   readonly extra: readonly Member[]
 }
@@ -33,16 +33,16 @@ export interface Amendment {
   readonly texts: Texts
 }
 
-/** The complete plan of a parcel, made in advance. */
+/** Everything that will happen to a parcel, planned in advance. */
 export interface ParcelPlan {
   readonly trackingNumber: string
-  /** The tracking ids it has from the start. */
+  /** The tracking ids that the parcel has from the start. */
   readonly trackingIds: readonly string[]
   readonly laterTrackingId: { readonly id: string; readonly atMs: number; readonly first: boolean } | null
   readonly distributionType: string
-  /** Whether the pull API finds it by tracking number only. */
+  /** Whether the pull API finds the parcel only by its tracking number. */
   readonly numberOnly: boolean
-  /** Whether its pushes are written with line breaks and indentation. */
+  /** Whether the JSON of its pushes has line breaks and indentation. */
   readonly spacedBodies: boolean
   /** Oldest first. */
   readonly scans: readonly Scan[]
@@ -52,7 +52,7 @@ export interface ParcelPlan {
 
 export const hourMs = 3_600_000
 
-/** The longest time a parcel may take; the clock starts this long before the latest planned scan. */
+/** The longest time that a parcel may take. The clock starts this long before the latest planned scan. */
 export const spanMs = 56 * hourMs
 
 type Stage = readonly [word: Word, afterHours: readonly [from: number, to: number], odds: number]
@@ -68,7 +68,7 @@ const stages: readonly Stage[] = [
   [words.delivered, [1, 5], 1],
 ]
 
-/** A scan without differences between push and pull. */
+/** Makes a scan whose push and pull do not differ. */
 export function plainScan(id: string, word: Word, atMs: number, location: string, random: Random): Scan {
   const { status, detailedStatus, displayToConsumer, texts } = word
   return {
@@ -93,7 +93,7 @@ function plainScans(trackingNumber: string, startMs: number, random: Random): re
   for (const [word, [from, to], odds] of stages) {
     if (random() >= odds) continue
     atMs += between(random, from * hourMs, to * hourMs)
-    // Avoid whole seconds, which would make a push look like a truncated pull.
+    // Avoid whole seconds: a push with one looks like a pull without milliseconds.
     if (atMs % 1000 === 0) atMs += 1
     const location = word === words.created ? '' : pick(random, places)
     scans.push(plainScan(`${trackingNumber}/${scans.length + 1}`, word, atMs, location, random))
@@ -107,12 +107,12 @@ function trackingNumberOf(seed: number, index: number): string {
   return `${letter('first')}${letter('second')}${100_000_000 + ((index * 7919 + offset) % 900_000_000)}SE`
 }
 
-/** A tracking id that no other parcel has. */
+/** Makes a tracking id that no other parcel has. */
 export function trackingIdOf(seed: number, index: number, nth: number): string {
   return `37${String(Math.abs(seed) % 1000).padStart(3, '0')}${String(index * 10 + nth).padStart(13, '0')}`
 }
 
-/** The default members of a plan, for a parcel without hard cases. */
+/** The members of the plan of a parcel without hard cases. */
 export const uneventful = {
   laterTrackingId: null,
   distributionType: distributionTypes[0],
@@ -123,7 +123,7 @@ export const uneventful = {
   extra: [],
 }
 
-/** A parcel without hard cases, determined by seed, index and start. */
+/** Plans a parcel without hard cases. The seed, the index and the start determine the plan. */
 export function plainParcel(seed: number, index: number, startMs: number): ParcelPlan {
   const random = randomFor(seed, 'parcel', index)
   const trackingNumber = trackingNumberOf(seed, index)

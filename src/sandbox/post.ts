@@ -6,7 +6,7 @@ type PostResult = { readonly status: number; readonly error: null } | { readonly
 export interface Poster {
   /** Never throws and never follows a redirect. */
   post(url: string, body: string, headers: Readonly<Record<string, string>>): Promise<PostResult>
-  /** Aborts requests under way and closes every connection. */
+  /** Aborts running requests and closes every connection. */
   stop(): void
 }
 

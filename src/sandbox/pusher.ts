@@ -8,14 +8,14 @@ import type { PushEvent } from './world.ts'
 /** The result of one attempt to send a push to one receiver. */
 export interface PushAttempt {
   readonly url: string
-  /** The receiver's status; `null` if there was no answer, and then `error` says why. */
+  /** The status of the receiver's answer. Null: no answer came, and `error` says why. */
   readonly status: number | null
   readonly error: string | null
 }
 
 /**
- * An event and what happened to its push. A `silenced` push (during a silence) and a `lost` push are never sent. A `waiting` push is in a
- * window, a delay or a queue. A `sent` push has reached every receiver or was given up.
+ * An event and what happened to its push. A push is `silenced` if it falls into a silence, or `lost`: it is then never sent. A `waiting` push
+ * is still to be sent. A `sent` push has reached every receiver or was given up.
  */
 export interface PushRecord {
   /** Numbered from 1, oldest first. */
@@ -23,19 +23,19 @@ export interface PushRecord {
   readonly trackingNumber: string
   readonly body: string
   readonly fate: 'silenced' | 'lost' | 'waiting' | 'sent'
-  /** 2 if it was duplicated. */
+  /** How often the push is sent: 2 if it is duplicated, 0 if it is never sent. */
   readonly copies: number
-  /** Whether a later event of the same parcel went out before it. */
+  /** Whether a later event of the same parcel was sent before this event. */
   readonly reordered: boolean
   readonly attempts: readonly PushAttempt[]
 }
 
 export interface PusherOptions {
-  /** The current addresses for pushes. */
+  /** Returns the current addresses of the receivers. */
   readonly urls: () => readonly string[]
   readonly sharedKey: string
   readonly seed: number
-  /** Retries of a push that was not answered with 2xx. */
+  /** How often a push that was not answered with 2xx is tried again. */
   readonly retries: number
   readonly retryDelayMs: number
   readonly timeoutMs: number
@@ -44,9 +44,9 @@ export interface PusherOptions {
 
 export interface Pusher {
   publish(event: PushEvent): void
-  /** Posts a body to every receiver, once, signed with this key. The sandbox keeps no record of it, because it is not an event. */
+  /** Posts a body once to every receiver, signed with this key. Adds nothing to `records`, because the body is not an event of a parcel. */
   post(body: string, sharedKey: string): Promise<readonly PushAttempt[]>
-  /** Sends what the window still holds; resolves when nothing is waiting. */
+  /** Sends the events that are still being collected for a shuffle. Resolves when no push is waiting. */
   settle(): Promise<void>
   records(): readonly PushRecord[]
   stop(): Promise<void>
@@ -76,8 +76,8 @@ function recordOf(event: PushEvent, sequence: number, silent: boolean, faults: F
 }
 
 /**
- * Events pass through the window (where they may be shuffled), the delay, and the queue of their parcel. So a receiver gets the pushes of a
- * parcel one at a time, in the order in which they left the window. Parcels do not wait for each other.
+ * Creates a pusher. Each event passes through three stages: a window, where events are collected and may be shuffled; a delay; and the queue
+ * of its parcel. So a receiver gets the pushes of a parcel one at a time, in the order in which they left the window and the delay.
  */
 export function createPusher(options: PusherOptions): Pusher {
   const { urls, seed, faults } = options
@@ -138,7 +138,7 @@ export function createPusher(options: PusherOptions): Pusher {
       waiting += record.copies
       held = [...held, ...Array.from({ length: record.copies }, (_, nth) => ({ record, first: nth === 0 }))]
       if (held.length >= now.reorder) release()
-      // A window that never fills up must still release its events.
+      // The window may never fill up, so a timer releases its events.
       else windowTimer ??= setTimeout(release, windowMsMax)
     },
     post: (body, sharedKey) =>
@@ -164,7 +164,7 @@ interface DeliverOptions extends Pick<PusherOptions, 'sharedKey' | 'retries' | '
   readonly stopping: AbortSignal
 }
 
-/** Tries until the receiver answers with 2xx, the attempts are used up, or the sandbox stops. */
+/** Sends a push until the receiver answers with 2xx, the attempts are used up, or the sandbox stops. */
 async function deliver(
   record: Growing,
   url: string,

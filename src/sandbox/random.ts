@@ -1,4 +1,4 @@
-/** A well-mixed 32-bit number from a seed and names. The names keep random decisions independent of each other. */
+/** Hashes a seed and names to a 32-bit number. With different names, random decisions are independent of each other. */
 function mix(seed: number, names: readonly (string | number)[]): number {
   let hash = Math.imul(seed | 0, 0x9e3779b1) ^ 0x811c9dc5
   for (const letter of names.join('\u0001')) hash = Math.imul(hash ^ (letter.codePointAt(0) ?? 0), 0x01000193)
@@ -9,7 +9,7 @@ function mix(seed: number, names: readonly (string | number)[]): number {
 
 export type Random = () => number
 
-/** A stream of numbers in [0, 1): the same for the same seed and names. */
+/** Creates a generator of numbers in [0, 1). The same seed and names give the same numbers. */
 export function randomFor(seed: number, ...names: readonly (string | number)[]): Random {
   let state = mix(seed, names)
   return () => {
@@ -20,7 +20,7 @@ export function randomFor(seed: number, ...names: readonly (string | number)[]):
   }
 }
 
-/** A number in [0, 1) determined by the seed and these names alone. */
+/** Returns a number in [0, 1) that only the seed and these names determine. */
 export function drawFor(seed: number, ...names: readonly (string | number)[]): number {
   return randomFor(seed, ...names)()
 }

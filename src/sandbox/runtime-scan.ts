@@ -3,12 +3,12 @@ import { type ParcelPlan, plainScan, type Scan, uneventful } from './parcel-plan
 import { drawFor, randomFor } from './random.ts'
 import { type LanguageTexts, type Texts, type Word, words } from './vocabulary.ts'
 
-/** A scan requested by a test; everything but the status is optional. */
+/** A scan that a test requests. */
 export interface ScanOrder {
   readonly status: string
   /** Default: the status. */
   readonly detailedStatus?: string
-  /** Default: now; an earlier time makes a backdated scan. */
+  /** Epoch milliseconds. Default: now. An earlier time makes a backdated scan. */
   readonly atMs?: number
   readonly location?: string
   readonly displayToConsumer?: boolean
@@ -16,17 +16,17 @@ export interface ScanOrder {
   readonly note?: string
 }
 
-/** A parcel requested by a test, without entries. */
+/** A parcel that a test requests. It has no entries at first. */
 export interface ParcelOrder {
   readonly trackingNumber: string
   readonly trackingIds: readonly string[]
   readonly numberOnly?: boolean
 }
 
-/** A push requested by a test. Its body can be anything, also something that is not an event. */
+/** A push that a test requests. Its body may be any text, even one that is not an event. */
 export interface PushOrder {
   readonly body: string
-  /** Default: the key agreed with the receivers. */
+  /** The key that signs the push. Default: the sandbox's `sharedKey`. */
   readonly sharedKey?: string
 }
 
@@ -54,11 +54,11 @@ function knownWord(order: ScanOrder): Word {
   return { status: order.status, detailedStatus, displayToConsumer: true, texts }
 }
 
-/** Makes the requested scan, the nth of this sandbox. */
+/** Makes the requested scan. `nth`: its number among the scans that were requested of this sandbox. */
 export function orderedScan(order: ScanOrder, trackingNumber: string, nth: number, seed: number, nowMs: number): Scan {
   const id = `${trackingNumber}/ordered-${nth}`
   const scan = plainScan(id, wordFor(order), order.atMs ?? nowMs, order.location ?? '', randomFor(seed, id))
-  // Among equal instants, the latest request comes first.
+  // Of several scans with the same instant, the one that was requested last is listed first.
   const placed = { ...scan, publishedAtMs: nowMs, tie: -nth - drawFor(seed, id) }
   return order.displayToConsumer === undefined ? placed : { ...placed, displayToConsumer: order.displayToConsumer }
 }

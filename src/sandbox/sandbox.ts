@@ -31,7 +31,7 @@ interface Parts {
   readonly take: (step: Step) => void
 }
 
-/** The planned parcels, their start and end, and the speed of the clock. */
+/** Plans the parcels, and returns the start and the end of the simulated time and the speed of its clock. */
 function planLives(settings: Settings) {
   const { anchorMs, speed, live } = settings
   const startMs = anchorMs - spanMs

@@ -5,15 +5,15 @@ export interface Squeeze {
   readonly fromMs: number
   /** The time that replaces it. */
   readonly toMs: number
-  /** Later times follow this many times faster. */
+  /** Later times follow this many times faster: the plan's distance from `fromMs` is divided by it. */
   readonly factor: number
 }
 
-/** Moves and speeds up a parcel's plan. Order and equality of instants are kept. */
+/** Moves a parcel's plan in time and speeds it up. Instants keep their order, and equal instants stay equal. */
 export function squeezed(plan: ParcelPlan, { fromMs, toMs, factor }: Squeeze): ParcelPlan {
   const moved = (ms: number): number => {
     const atMs = toMs + Math.round((ms - fromMs) / factor)
-    // Avoid whole seconds, which would make a push look like a truncated pull.
+    // Avoid whole seconds: a push with one looks like a pull without milliseconds.
     return atMs % 1000 === 0 ? atMs + 1 : atMs
   }
   const { scans, amendments, laterTrackingId } = plan

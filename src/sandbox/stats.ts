@@ -2,33 +2,33 @@ import type { PushAttempt, PushRecord } from './pusher.ts'
 import type { Tally } from './tally.ts'
 
 export interface PushStats {
-  /** Events of parcels. Each is silenced, lost or sent. */
+  /** All events of parcels so far. */
   readonly events: number
   readonly silenced: number
   readonly lost: number
   readonly duplicated: number
   readonly reordered: number
-  /** Events that are in a window, a delay or a queue. */
+  /** Events whose push is still to be sent. */
   readonly waiting: number
-  /** Requests made, retries included. */
+  /** Requests to receivers, including retries. */
   readonly sent: number
-  /** Pushes that were answered 2xx. */
+  /** Pushes that a receiver answered with 2xx. */
   readonly accepted: number
   readonly failed: number
-  /** Pushes that no receiver answered with 2xx, and that are not retried any more. */
+  /** Pushes that no receiver answered with 2xx, and that are no longer retried. */
   readonly givenUp: number
-  /** Requests by the receiver's status, or by the error if there was none. */
+  /** The number of requests by the status of their answer or, without an answer, by their error. */
   readonly answers: Readonly<Record<string, number>>
 }
 
-/** Calls of the carrier's API: path to status to number. */
+/** The number of calls of the carrier's API, by path and then by status. */
 type CallStats = Readonly<Record<string, Readonly<Record<string, number>>>>
 
 export interface SandboxStats {
   readonly calls: CallStats
   readonly tokensIssued: number
   readonly pushes: PushStats
-  /** The number of each hard case once all events have happened. */
+  /** How often each hard case will have occurred once all events have happened. */
   readonly tally: Tally
   readonly time: { readonly simulated: string; readonly finished: boolean; readonly speed: number }
 }

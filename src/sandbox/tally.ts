@@ -15,7 +15,7 @@ const several = (counts: ReadonlyMap<string, number>): number => [...counts.valu
 const wordOf = (scan: Scan): string => JSON.stringify([scan.atMs, scan.status, scan.detailedStatus])
 const identityOf = (scan: Scan): string => JSON.stringify([wordOf(scan), scan.pullLocation, scan.pushLocation])
 
-/** Keeps one scan, the last one, for each value of `keyOf`. */
+/** Keeps only the last scan for each value of `keyOf`. */
 function distinct(scans: readonly Scan[], keyOf: (scan: Scan) => string): readonly Scan[] {
   return [...new Map(scans.map((scan) => [keyOf(scan), scan])).values()]
 }
@@ -52,8 +52,8 @@ function tallyParcel(plan: ParcelPlan): Tally {
 }
 
 /**
- * Counts the hard cases in the entries that the carrier will publish, which may differ from the requested ones. The last four members count
- * parcels; the others count entries, instants or groups of equal entries.
+ * Counts the hard cases in the planned entries. The counts may differ from the requested fractions, because one case can cause another. The
+ * last four members count parcels. The others count entries, instants or groups of equal entries.
  */
 export function tallyWorld(plans: readonly ParcelPlan[]): Tally {
   const tallies = plans.map(tallyParcel)

@@ -7,18 +7,18 @@ export interface TimelineOptions<Step> {
   readonly endMs: number
   /** Simulated seconds per real second; 0: the clock moves only when advanced. */
   readonly speed: number
-  /** A monotonic real clock, in milliseconds. */
+  /** Reads a real, monotonic clock, in milliseconds. */
   readonly monotonicMs: () => number
   readonly onStep: (step: Step) => void
 }
 
-/** The carrier's simulated clock: runs from `startMs` to `endMs` and takes each step at its time. */
+/** The carrier's simulated clock. It runs from `startMs` to `endMs`, and calls `onStep` with each step at the step's time. */
 export interface Timeline {
   now(): number
   finished(): boolean
-  /** Advances by simulated milliseconds and takes the steps on the way. */
+  /** Advances the clock by simulated milliseconds, and takes the steps that fall into this time. */
   advance(byMs: number): void
-  /** Advances to the end. */
+  /** Advances the clock to its end. */
   finish(): void
   start(): void
   stop(): void

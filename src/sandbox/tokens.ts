@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto'
 
-/** `jwt` tokens contain their expiry (`exp`); `opaque` ones do not. */
+/** The form of tokens: a JWT, which names its expiry in `exp`, or random text. */
 export type TokenForm = 'opaque' | 'jwt'
 
 export interface Tokens {
@@ -19,7 +19,7 @@ function jwt(key: Buffer, issuedMs: number, lifetimeMs: number, id: number): str
   return `${head}.${claims}.${createHmac('sha256', key).update(`${head}.${claims}`).digest('base64url')}`
 }
 
-/** A token is valid if it is stored here and within the lifetime, whatever its own `exp` says. */
+/** Creates the issuer of tokens. A token is good if it was issued here and is younger than the lifetime, whatever its `exp` says. */
 export function createTokens(form: TokenForm, lifetimeMs: () => number, now: () => number): Tokens {
   const key = randomBytes(32)
   const issuedAtMs = new Map<string, number>()

@@ -7,7 +7,7 @@ export interface LanguageTexts {
   readonly detailed: string
 }
 
-/** The carrier has no texts in a language that is missing here. */
+/** Texts by language. If a language is missing, the carrier has no texts in it. */
 export type Texts = Readonly<Partial<Record<Language, LanguageTexts>>>
 
 export interface Word {
@@ -28,7 +28,7 @@ function word(
   return { status, detailedStatus, displayToConsumer, texts }
 }
 
-/** The words that the specification shows. */
+/** The statuses that the carrier's specification shows, with their detailed status and texts. */
 export const words = {
   created: word(
     'Created',
@@ -70,7 +70,7 @@ export const words = {
   ),
 } as const
 
-/** Words that the specification does not show: its vocabulary is open. */
+/** Statuses that the specification does not show. The carrier may use such statuses too. */
 export const unknownWords: readonly [Word, ...Word[]] = [
   word(
     'CustomsReleased',

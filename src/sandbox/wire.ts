@@ -2,14 +2,14 @@ import { createHmac } from 'node:crypto'
 import type { Member, PullTime, Scan } from './parcel-plan.ts'
 import { type Language, languages, type Texts } from './vocabulary.ts'
 
-/** The members about the parcel itself in the bodies of pushes and pulls, in the shapes of the specification. */
+/** The data about the parcel itself, which the body of each push and pull contains. */
 export interface Labels {
   readonly trackingIds: readonly string[]
   readonly distributionType: string
   readonly extra: readonly Member[]
 }
 
-/** A published entry with its current texts. */
+/** A published entry with its current texts, which an amendment may have changed. */
 export interface PublishedEntry {
   readonly scan: Scan
   readonly texts: Texts
@@ -51,13 +51,13 @@ function newestFirst(a: PublishedEntry, b: PublishedEntry): number {
   return b.scan.atMs - a.scan.atMs || a.scan.tie - b.scan.tie || (a.scan.id < b.scan.id ? -1 : 1)
 }
 
-/** The body of `all`. `null` stands for a language without texts. */
+/** Makes the body of an `all` answer. `language` null: the carrier has no texts in the language that was asked for. */
 export function allAnswer(labels: Labels, entries: readonly PublishedEntry[], language: Language | null): string {
   const statuses = entries.toSorted(newestFirst).map((entry) => pullEntry(entry, language))
   return objectOf([['statuses', `[${statuses.join(',')}]`], ...labelMembers(labels)])
 }
 
-/** The body of `latest`; `null` when nothing has happened yet. */
+/** Makes the body of a `latest` answer. Null: nothing has happened yet. */
 export function latestAnswer(labels: Labels, entries: readonly PublishedEntry[], language: Language | null): string | null {
   const [newest] = entries.toSorted(newestFirst)
   return newest === undefined ? null : objectOf([['status', pullEntry(newest, language)], ...labelMembers(labels)])
@@ -68,7 +68,7 @@ function localized(texts: Texts, textOf: (language: Language) => string | undefi
   return JSON.stringify(spoken.map((languageCode) => ({ value: textOf(languageCode) ?? '', languageCode })))
 }
 
-/** The body of a push. */
+/** Makes the body of a push. `spaced`: whether it has line breaks and indentation. */
 export function pushBody(labels: Labels, { scan, texts }: PublishedEntry, spaced: boolean): string {
   const members: readonly Member[] = [
     ['status', JSON.stringify(scan.status)],
@@ -85,7 +85,7 @@ export function pushBody(labels: Labels, { scan, texts }: PublishedEntry, spaced
   return spaced ? spacedObjectOf(members) : objectOf(members)
 }
 
-/** The value of `x-service-hmac-sha256`. */
+/** Signs a body. Returns the value of the header `x-service-hmac-sha256`. */
 export function signatureOf(body: string, sharedKey: string): string {
   return createHmac('sha256', Buffer.from(sharedKey, 'utf8')).update(Buffer.from(body, 'utf8')).digest('base64')
 }

@@ -12,7 +12,7 @@ export type Step =
 /** An event as the carrier would push it. */
 export interface PushEvent {
   readonly trackingNumber: string
-  /** Identifies the entry. With the seed, it decides which faults the push meets. */
+  /** The id of the entry. This id and the seed decide whether the push is lost or duplicated. */
   readonly scanId: string
   readonly body: string
 }
@@ -22,18 +22,18 @@ export interface ParcelNow {
   readonly trackingIds: readonly string[]
   readonly numberOnly: boolean
   readonly entries: number
-  /** The number of entries once all its events have happened. */
+  /** The number of entries that the parcel will have once all its events have happened. */
   readonly entriesPlanned: number
-  /** The current body of `all`, per language. */
+  /** The current body of the `all` answer in each language. */
   readonly answers: Readonly<Record<Language, string>>
 }
 
 export interface World {
-  /** Takes a step; returns the event to push, if any. */
+  /** Takes a step. Returns the event to push. Null: the step causes no push. */
   apply(step: Step): PushEvent | null
-  /** Adds an unplanned parcel. Throws a RangeError if one of its identifiers is taken. */
+  /** Adds a parcel while the sandbox runs. Throws a RangeError if another parcel has one of its identifiers. */
   add(plan: ParcelPlan): void
-  /** The tracking number of the parcel that the pull API finds by an identifier. */
+  /** Returns the tracking number of the parcel that the pull API finds by an identifier. Null: it finds none. */
   find(identifier: string): string | null
   all(trackingNumber: string, language: Language | null): string | null
   latest(trackingNumber: string, language: Language | null): string | null
@@ -46,7 +46,7 @@ interface ParcelState {
   readonly entries: readonly PublishedEntry[]
 }
 
-/** All steps of a parcel, in no particular order. */
+/** Returns all steps of a parcel, in no particular order. */
 export function stepsOf({ trackingNumber, scans, amendments, laterTrackingId }: ParcelPlan): readonly Step[] {
   return [
     ...scans.map((scan): Step => ({ kind: 'publish', atMs: scan.publishedAtMs, trackingNumber, scan })),

@@ -13,7 +13,7 @@ import type { ParcelState } from '../domain/history/parcel-state.ts'
 import type { RawMembers } from '../domain/json-body.ts'
 import type { Tables } from './schema.ts'
 
-/** Encodes unknown members. Nearly every sighting has none, and stores null. */
+/** Encodes the unknown members of a sighting. Null: it has none, as nearly every sighting. */
 export function encodeExtra(extra: RawMembers): string | null {
   return extra.length === 0 ? null : JSON.stringify(extra)
 }
@@ -23,7 +23,7 @@ export function decodeExtra(json: string | null): RawMembers {
   return json === null ? [] : (JSON.parse(json) as RawMembers)
 }
 
-/** The members without a column, because no query looks for them. */
+/** The members of an answer that have no column, because no query filters by them. They are stored together as JSON. */
 type AnswerHead = Omit<KeptAnswer, 'language' | 'digest' | 'askedAtMs' | 'entryCount' | 'flawed'>
 
 export function encodeAnswerHead(head: AnswerHead): string {
@@ -97,7 +97,7 @@ export function encodeFeedKind(kind: FeedKind): number {
 const COMPOSED = 0
 const COMPOSED_BACKFILL = -1
 
-/** A push is stored as its inbox id, which is always above 0. */
+/** Encodes where the bytes of an event are. A push is stored as its inbox id, which is always above 0. Null: the event has no bytes to send. */
 export function encodePayloadRef(ref: PayloadRef | null): number | null {
   if (ref === null) return null
   if (ref.kind === 'push') return ref.inboxId
@@ -112,7 +112,10 @@ export function decodePayloadRef(ref: number): PayloadRef {
 const NOBODY = 0
 const ALL = 1
 
-/** Backfill is stored as its negated sequence, `rest` as its sequence plus 1. The two common cases, 0 and 1, take no space in a SQLite row. */
+/**
+ * Encodes an audience. `backfill` is stored as its negated sequence, `rest` as its sequence plus 1. The most frequent audiences are 0 and 1,
+ * which take no space in a SQLite row.
+ */
 export function encodeAudience(audience: Audience): number {
   if (audience.kind === 'backfill') return -audience.at
   if (audience.kind === 'rest') return audience.at + 1
@@ -125,13 +128,13 @@ export function decodeAudience(audience: number): Audience {
   return audience < 0 ? { kind: 'backfill', at: -audience } : { kind: 'rest', at: audience - 1 }
 }
 
-/** Reads the audit record of a join: the identifiers of the parcel that was joined to another. */
+/** Reads from the audit record of a join the identifiers of the parcel that was joined to another. */
 export function decodeJoined(detail: string): readonly string[] {
   // Only `joinParcels` writes this, so its shape is certain.
   return (JSON.parse(detail) as { identifiers: readonly string[] }).identifiers
 }
 
-/** Reads the audit record of a join: the id of the parcel that was joined to another. Null: an erasure has removed it. */
+/** Reads from the audit record of a join the id of the parcel that was joined to another. Null: an erasure has removed the id. */
 export function decodeJoinOrigin(detail: string): number | null {
   // Only `joinParcels` and an erasure write this, so its shape is certain.
   return (JSON.parse(detail) as { from?: { parcelId: number } }).from?.parcelId ?? null
@@ -164,7 +167,7 @@ export function encodeEndpointSettings({ endpoint, secretsFingerprint }: Pick<En
 }
 
 function decodeSettings(text: string): StoredSettings {
-  // Earlier versions had no fixed headers. `encodeEndpointSettings` wrote the rest.
+  // Rows of earlier versions have no fixed headers. `encodeEndpointSettings` wrote the rest, so its shape is certain.
   return { headers: [], ...(JSON.parse(text) as Omit<StoredSettings, 'headers'>) }
 }
 
@@ -240,7 +243,7 @@ function decodeProbing({ probe_at_ms: atMs, ...row }: Selectable<Tables['endpoin
 }
 
 function decodeSealedKeys(text: string): SealedKeys {
-  // Earlier versions had no next key: a new key became the current one at once.
+  // Rows of earlier versions have no next key, because a new key became the current one at once.
   const { next = null, ...keys } = JSON.parse(text) as Omit<SealedKeys, 'next'> & Partial<SealedKeys>
   return { ...keys, next }
 }
@@ -249,7 +252,7 @@ export function encodeSealedKeys(keys: EndpointState['keys']): string | null {
   return keys === null ? null : JSON.stringify(keys)
 }
 
-/** The number under which each state of a delivery is stored, so only append to this list. */
+/** The number as which each state of a delivery is stored. Never change a number. */
 export const DELIVERY_STATE = { behind: 0, due: 1, delivered: 2, dead: 3, cancelled: 4 } as const
 
 export function decodeJob(row: Selectable<Tables['job']>): Job {

@@ -14,7 +14,7 @@ interface Reply {
   readonly id: number
   readonly value?: unknown
   readonly error?: Error
-  /** The error's code. A copy that is sent to another thread has none. */
+  /** The error's code. It is sent separately, because a copy of an error in a message has no code. */
   readonly code?: string | null
 }
 
@@ -25,18 +25,18 @@ interface Pending {
 
 export interface Hosted<V> {
   readonly verbs: V
-  /** Resolves with the reason when the thread ends. */
+  /** Resolves with the reason once the thread has ended. */
   readonly died: Promise<unknown>
   /**
-   * Handles replies that have already arrived. They would also come as events, but only after all other work in this turn of the event
-   * loop, and the thread might be idle meanwhile. Without a reply the call costs little.
+   * Handles replies that have already arrived. Otherwise they come as events, after all other work in this turn of the event loop, and the
+   * thread may be idle until then. If there is no reply, the call costs little.
    */
   readonly drainReplies: () => void
-  /** Ends the thread without waiting for its work. Calls that wait for a reply are rejected. */
+  /** Ends the thread without waiting for its work. Calls without a reply reject. */
   readonly end: () => Promise<unknown>
 }
 
-/** The channel for replies, and a shared count of them that can be read without receiving. */
+/** The channel for replies. `answered`: a shared count of the replies, which shows whether one has arrived without receiving it. */
 interface Line {
   readonly port: MessagePort
   readonly answered: Int32Array
@@ -47,25 +47,25 @@ export interface ThreadOptions {
   readonly name: string
   /** The thread's `workerData`. */
   readonly data: unknown
-  /** The message ports in the data. They are transferred to the thread. */
+  /** The message ports in `data`. They are transferred to the thread. */
   readonly ends?: readonly MessagePort[]
   /**
-   * The maximum size of the young generation, in MB. It can be small for a thread whose objects live only for one message. If the process
-   * was started with `--max-semi-space-size`, as in the image, every thread gets three times that value instead.
+   * The largest young generation of V8's heap, in MB. It can be small for a thread whose objects live only for one message. If the process was
+   * started with `--max-semi-space-size`, as in the container image, every thread gets three times the value of that flag instead.
    */
   readonly youngMb: number
 }
 
 const threads = new Set<Worker>()
 
-/** Ends every hosted thread, and resolves when all have ended. It never resolves if a thread hangs in a system call. */
+/** Ends every hosted thread, and resolves when all have ended. Never resolves if a thread hangs in a system call. */
 export async function endThreads(): Promise<void> {
   await Promise.all([...threads].map((thread) => thread.terminate()))
 }
 
 /**
- * Hosts functions, the verbs, on a new thread. `file` is a module that calls `serveVerbs<V>`. Resolves when the thread is ready and has
- * named its verbs. Each call is a message. Replies come in the order in which the thread finishes.
+ * Starts a thread that serves functions, called verbs. `file` is a module that calls `serveVerbs<V>`. Resolves when the thread has sent the
+ * names of its verbs. Each call is sent as a message. Replies come in the order in which the calls finish.
  */
 export async function hostOnThread<V extends Verbs<V>>(file: URL, { name, data, ends = [], youngMb }: ThreadOptions): Promise<Hosted<V>> {
   const worker = new Worker(file, {
@@ -88,11 +88,11 @@ export async function hostOnThread<V extends Verbs<V>>(file: URL, { name, data, 
 }
 
 export interface CalledThere<V> extends Pick<Hosted<V>, 'verbs' | 'drainReplies'> {
-  /** Ends the connection. Calls that wait get no reply. */
+  /** Closes the connection. Calls without a reply never settle. */
   close(): void
 }
 
-/** Calls verbs that a running thread serves at the other end of a channel. */
+/** Connects to the verbs that a running thread serves at the other end of a channel. */
 export async function callThere<V extends Verbs<V>>(port: MessagePort): Promise<CalledThere<V>> {
   const gone = new Promise<Error>((resolve) => port.once('close', () => resolve(new Error('the thread on the other end is gone'))))
   const names = await Promise.race([namesFrom(port), gone.then<never>((error) => Promise.reject(error))])
@@ -113,7 +113,7 @@ function namesFrom(end: Worker | MessagePort): Promise<readonly string[]> {
   return new Promise((resolve) => end.once('message', resolve))
 }
 
-/** The caller's end. `fail` rejects all calls that wait for a reply. */
+/** Opens the caller's end. `fail` rejects all calls without a reply. */
 function openCalls<V extends Verbs<V>>(there: Worker | MessagePort, names: readonly string[]) {
   const pending = new Map<number, Pending>()
   let calls = 0
@@ -137,7 +137,7 @@ function openCalls<V extends Verbs<V>>(there: Worker | MessagePort, names: reado
     }
   }
   const fail = (error: unknown) => {
-    // The last replies may still be in the channel.
+    // Handle the last replies first, which may still be in the channel.
     drainReplies()
     for (const { reject } of pending.values()) reject(error)
     pending.clear()
@@ -153,14 +153,15 @@ function openCalls<V extends Verbs<V>>(there: Worker | MessagePort, names: reado
   return { verbs, drainReplies, fail, close: () => port1.close() }
 }
 
-/** The buffers in an argument. They are transferred, not copied, so the caller must not use them again. */
+/** Returns the buffers in an argument. They are transferred, not copied, so the caller must not use them again. */
 function buffersOf(value: unknown): readonly ArrayBuffer[] {
   return typeof value === 'object' && value !== null ? Object.values(value).filter((member) => member instanceof ArrayBuffer) : []
 }
 
 /**
- * The thread's end. A verb named `close` ends the thread after its reply. Each call begins at the end of a turn of the event loop.
- * Otherwise a busy channel would starve the others, because Node empties one channel before it looks at the next.
+ * Serves verbs on the thread's end of the channel. A verb named `close` closes both channels after its reply, so that the thread can end. Each
+ * call begins at the end of a turn of the event loop. Otherwise a busy channel could block the other channels, because Node empties one
+ * channel before it looks at the next.
  */
 export function serveVerbs<V extends Verbs<V>>(port: MessagePort, verbs: V): void {
   const byName = new Map<string, (...args: never[]) => Promise<unknown>>(Object.entries(verbs))
@@ -184,7 +185,7 @@ export function serveVerbs<V extends Verbs<V>>(port: MessagePort, verbs: V): voi
   port.postMessage([...byName.keys()])
 }
 
-/** Makes an error ready for sending. Its code also goes into the message, because the copy of an error has no code. */
+/** Makes an error for a message to another thread. Puts the code into the error's message, because the copy has no code. */
 export function asError(error: unknown): Error {
   if (!(error instanceof Error)) return new Error(String(error))
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : ''

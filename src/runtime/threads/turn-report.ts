@@ -1,19 +1,19 @@
-/** Collects what happens on a thread until another thread asks for it. */
+/** Collects changes on one thread until another thread asks for a report of them. */
 export interface TurnReport<Report> {
-  /** Call it when something has happened. `isAwaited`: another thread waits for it, so the report is not held back. */
+  /** Notes that something has changed. `isAwaited`: another thread waits for this change, so the report must not be delayed. */
   changed(isAwaited: boolean): void
-  /** Resolves with a report as soon as something has happened since the last one. Only one caller may wait at a time. */
+  /** Resolves with the next report, once something has changed since the last report. Only one caller may wait at a time. */
   next(): Promise<Report>
-  /** Reports at once if something has happened and a caller waits. */
+  /** Reports at once if something has changed and a caller waits. */
   flush(): void
 }
 
-/** Changes that nobody waits for are reported only this often, because every report wakes another thread. */
+/** How long changes that nobody waits for are collected before a report, because every report wakes another thread. */
 const INTERVAL_MS = 20
 
 /**
- * At the end of the turn of the event loop, reports a change that somebody waits for, together with all other changes. `gather` returns
- * what has happened since its last call.
+ * Creates a report. A change that another thread waits for is reported at the end of the turn of the event loop, together with all other
+ * changes. `gather` returns all changes since its last call.
  */
 export function createTurnReport<Report>(gather: () => Report): TurnReport<Report> {
   let asked: ((report: Report) => void) | null = null

@@ -72,7 +72,7 @@ export async function saveJob(session: Session, job: UnendedJob, nowMs: number):
   await session.run(update, { id: jobId, state, place: encodeJobCursor(cursor), done, failure, nowMs, endedAtMs })
 }
 
-/** Cancels a job unless it has ended. Returns it; null if there is no such job. */
+/** Cancels a job unless it has ended. Returns the job. Null: there is no such job. */
 export async function cancelJob(session: Session, id: number, nowMs: number): Promise<Job | null> {
   await session.run(cancel, { id, nowMs })
   return await findJob(session, id)
@@ -92,7 +92,7 @@ export async function listJobs(
   return rows.map(decodeJob)
 }
 
-/** Lists ended jobs of which operators were not notified yet, the oldest first, and marks them as notified. */
+/** Lists ended jobs, oldest first, about which operators were not notified yet. Marks them as notified. */
 export async function takeEndedJobs(session: Session): Promise<readonly Job[]> {
   const rows = await session.all(markReported, {})
   return rows.map(decodeJob).toSorted((a, b) => a.jobId - b.jobId)

@@ -68,7 +68,7 @@ export async function listActions(session: Session, { before, limit }: ActionQue
   }))
 }
 
-/** Deletes up to `limit` actions from before a time. Returns how many. */
+/** Deletes up to `limit` actions that are older than `beforeMs`. Returns how many it deleted. */
 export async function pruneActions(session: Session, beforeMs: number, limit: number): Promise<number> {
   const rows = await session.all(old, { beforeMs, limit })
   const last = rows.at(-1)

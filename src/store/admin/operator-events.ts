@@ -50,7 +50,7 @@ export async function listOperatorEvents(session: Session, query: OperatorEventQ
   return rows.map((row) => ({ id: row.id, atMs: row.at_ms, event: row.event, detail: decodeDetail(row.detail) }))
 }
 
-/** Deletes up to `limit` events from before a time. Returns how many. */
+/** Deletes up to `limit` events that are older than `beforeMs`. Returns how many it deleted. */
 export async function pruneOperatorEvents(session: Session, beforeMs: number, limit: number): Promise<number> {
   const rows = await session.all(old, { beforeMs, limit })
   const last = rows.at(-1)
@@ -58,7 +58,7 @@ export async function pruneOperatorEvents(session: Session, beforeMs: number, li
   return rows.length
 }
 
-/** Reads the details of an event or an action, as they were stored. */
+/** Parses the stored details of an event or an action. */
 export function decodeDetail(text: string): Readonly<Record<string, unknown>> {
   const detail: unknown = JSON.parse(text)
   return typeof detail === 'object' && detail !== null ? { ...detail } : {}

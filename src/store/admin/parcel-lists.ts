@@ -14,11 +14,11 @@ import { viewParcel } from '../history/parcel-view.ts'
 import { findIdentifier, findParcels, loadIdentifiersOf, loadParcel } from '../history/parcels.ts'
 import { statement } from '../statement.ts'
 
-/** A page scans at most this many rows, so that a filter that matches few parcels does not delay other reads. */
+/** A page scans at most this many rows. Without the limit, a filter that matches few parcels would delay other reads. */
 const LOOKED_AT_MAX = 2000
-/** The order in which stopped parcels are listed. */
+/** Stopped parcels are listed in this order of their reasons. */
 const REASONS: readonly NonNullable<ParcelState['stopped']>[] = ['delivered', 'stale', 'unknown', 'unwatched']
-/** Sorts after every character of an identifier. */
+/** A character that sorts after every character of an identifier. */
 const AFTER_ALL = '~'
 
 const byNext = statement<{ atMs: number; parcelId: number; limit: number }>()((db, p) =>
@@ -52,13 +52,13 @@ const byIdentifier = statement<{ from: string; after: string; to: string; limit:
     .limit(p.limit),
 )
 
-/** A scanned row, and the cursor after it. */
+/** A scanned row, and the cursor with which a page continues after it. */
 interface Looked {
   readonly state: ParcelState
   readonly cursor: ParcelCursor
 }
 
-/** Lists a page of parcels in one of three orders. Each order has its own index. */
+/** Lists a page of parcels: by identifier if `prefix` is given, by id if `stopped` is given, otherwise by their next check. */
 export async function listParcels(session: Session, query: ParcelQuery): Promise<ParcelPage> {
   const parcels: ListedParcel[] = []
   let next = query.after
@@ -111,7 +111,7 @@ async function lookByIdentifier(session: Session, prefix: string, after: string,
   }
   return nullIfNone(
     rows.map(({ value, parcel_id: parcelId }) => {
-      // A parcel with several matching identifiers is listed only at the first of them, even if the others come on later pages.
+      // A parcel with several matching identifiers is listed only once, at the first of them.
       const state = firstOf.get(parcelId) === value ? stateOf.get(parcelId) : undefined
       return { state: state ?? NOBODY, cursor: { by: 'identifier', value } }
     }),
@@ -134,7 +134,7 @@ function matches(state: ParcelState, { status, stopped, prefix, isUnknown = fals
   return prefix === null || stopped === null || (state.stopped === stopped && state.nextPollAtMs === null)
 }
 
-/** Stands for a parcel that is listed at another of its identifiers. */
+/** Replaces a parcel that is listed at another of its identifiers. `matches` leaves it out. */
 const NOBODY: ParcelState = {
   parcelId: 0,
   watchedAtMs: null,
@@ -150,7 +150,7 @@ const NOBODY: ParcelState = {
   full: false,
 }
 
-/** Loads everything the store holds about one parcel. */
+/** Loads all that the store knows about one parcel. Null: no parcel has this identifier. */
 export async function inspectParcel(session: Session, contents: Contents, identifier: string): Promise<InspectedParcel | null> {
   const found = await findIdentifier(session, identifier)
   if (found === null) return null

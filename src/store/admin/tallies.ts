@@ -5,7 +5,7 @@ import { decodeDetail } from './operator-events.ts'
 
 type Added = { readonly span: string; readonly kind: string; readonly fromMs: number; readonly counts: string }
 
-/** Stores counts. If the hour or day has a count already, `how` says whether the sum or the smaller number is stored. */
+/** Stores counts. `how`: whether an hour or day that has a count already gets the sum of both counts, or the smaller one. */
 const save = (how: 'sum' | 'min') =>
   statement<Added>()((db, p, { summed }) =>
     db
@@ -20,8 +20,8 @@ const save = (how: 'sum' | 'min') =>
 const add = save('sum')
 const lower = save('min')
 /**
- * Stores the number of a flush as a tally of its hour, so that it is deleted with the others. The row is locked before the numbers are
- * compared, so this waits for a transaction that stores the same flush.
+ * Stores the number of a flush as a tally of its hour, so that it is deleted with the tallies of that hour. The statement locks the row before
+ * it compares the numbers, so it waits for another transaction that stores the same flush.
  */
 const note = statement<Omit<Added, 'span'>>()((db, p) =>
   db
@@ -61,7 +61,7 @@ const remove = statement<{ span: string; kind: string; fromMs: number }>()((db, 
   db.deleteFrom('tally').where('span', '=', p.span).where('kind', '=', p.kind).where('from_ms', '=', p.fromMs),
 )
 
-/** Stores the number of a process's last flush. False: it is stored already. Its transaction was committed, but the answer was lost. */
+/** Stores the number of a process's last flush. False: it was already stored, by a transaction whose answer was lost after its commit. */
 export async function noteFlush(session: Session, { by, number, additions }: TallyFlush): Promise<boolean> {
   const fromMs = Math.max(0, ...additions.map((addition) => addition.fromMs))
   return (await session.all(note, { kind: `flush:${by}`, fromMs, counts: JSON.stringify({ number }) })).length > 0
@@ -77,7 +77,7 @@ export function addTallies(session: Session, additions: readonly TallyAddition[]
     session.enqueueWrite(row.kind === 'disk' ? lower : add, { ...row, counts: JSON.stringify(counts) })
 }
 
-/** The tallies of a kind, from one time until before another, the oldest first. */
+/** Lists the tallies of a kind from `fromMs` until before `toMs`, oldest first. */
 export async function listTallies(
   session: Session,
   query: { readonly span: TallySpan; readonly kind: string; readonly fromMs: number; readonly toMs: number },
@@ -90,13 +90,13 @@ function numbersOf(counts: Readonly<Record<string, unknown>>): Readonly<Record<s
   return Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, Number(count)]))
 }
 
-/** Finds the hour or day with counts that has exactly `newer` newer ones, and returns its beginning; null: there are fewer. */
+/** Skips the `newer` newest hours or days that have counts, and returns the beginning of the next one. Null: there is none. */
 export async function findCounted(session: Session, span: TallySpan, newer: number): Promise<number | null> {
   const [row] = await session.all(counted, { span, newer })
   return row?.from_ms ?? null
 }
 
-/** Deletes up to `limit` tallies of hours or days from before a time. Returns how many. */
+/** Deletes up to `limit` tallies of hours or days that begin before `beforeMs`. Returns how many it deleted. */
 export async function pruneTallies(session: Session, span: TallySpan, beforeMs: number, limit: number): Promise<number> {
   const rows = await session.all(old, { span, beforeMs, limit })
   for (const { kind, from_ms: fromMs } of rows) session.enqueueWrite(remove, { span, kind, fromMs })

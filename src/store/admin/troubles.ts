@@ -19,21 +19,21 @@ const upsert = statement<{ subject: string; sinceMs: number; count: number }>()(
     .onConflict((conflict) => conflict.column('subject').doUpdateSet({ since_ms: p.sinceMs, count: p.count })),
 )
 
-/** Stores that a trouble has begun. False: that is stored already. */
+/** Stores that a trouble has begun. False: it was already stored. */
 export async function beginTrouble(session: Session, subject: string, nowMs: number): Promise<boolean> {
   return (await session.run(insert, { subject, nowMs })).rows === 1
 }
 
-/** Ends a trouble. Returns when it began, epoch milliseconds; null: there is no such trouble. */
+/** Ends a trouble. Returns when it began, in epoch milliseconds. Null: there is no such trouble. */
 export async function endTrouble(session: Session, subject: string): Promise<number | null> {
   const [row] = await session.all(remove, { subject })
   return row?.since_ms ?? null
 }
 
-/** Sorts after every character of a subject. */
+/** A character that sorts after every character of a subject. */
 const AFTER_ALL = '\uffff'
 
-/** The troubles whose subjects begin with this prefix. */
+/** Lists the troubles whose subjects begin with a prefix. */
 export async function listTroubles(session: Session, prefix: string): Promise<readonly Trouble[]> {
   const rows = await session.all(among, { from: prefix, to: `${prefix}${AFTER_ALL}` })
   return rows.map(({ subject, since_ms: sinceMs, count }) => ({ subject, sinceMs, count }))
@@ -51,12 +51,12 @@ const removeCounts = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) 
   db.deleteFrom('quarantine_count').where('id', 'in', oneOf(p.ids)).returningAll(),
 )
 
-/** Stores that pushes were quarantined, until operators are notified. */
+/** Stores that pushes were quarantined. The record stays until operators are notified. */
 export function countQuarantine(session: Session, reason: string, count: number, nowMs: number): void {
   session.enqueueWrite(insertCount, { nowMs, reason, count })
 }
 
-/** Removes and returns up to `limit` of these records, the oldest first. */
+/** Removes and returns up to `limit` records of `countQuarantine`, oldest first. */
 export async function takeQuarantineCounts(
   session: Session,
   limit: number,
@@ -71,8 +71,8 @@ const removeOld = statement<{ beforeMs: number; from: string; to: string }>()((d
 )
 
 /**
- * Deletes troubles about certificates that began before a time, because those certificates have expired since. Any other trouble ends when
- * it is over.
+ * Deletes troubles about certificates that began before a time, because these certificates have expired by now. Troubles of other kinds need
+ * no such end: `endTrouble` removes each once it is over.
  */
 export async function pruneTroubles(session: Session, beforeMs: number): Promise<void> {
   await session.run(removeOld, { beforeMs, from: CERTIFICATE_SUBJECTS, to: `${CERTIFICATE_SUBJECTS}${AFTER_ALL}` })

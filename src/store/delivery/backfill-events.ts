@@ -10,10 +10,10 @@ import { survivorOf } from './survivors.ts'
 
 type Range = { endpointId: number; after: number; upTo: number }
 
-/** The condition of the index of these events. The planner uses the index only if the query repeats the condition as it is. */
+/** Selects events that were told as backfill. The partial index of these events has exactly this condition, or it would not be used. */
 const IS_BACKFILL = sql<boolean>`feed.payload_ref = -1`
 
-/** `queued_as`: the endpoint's delivery of the event; null: it has none. The limit bounds what is looked at, not what is found. */
+/** `queued_as`: the endpoint's delivery of the event. Null: it has none. `limit`: how many events are looked at, with or without a delivery. */
 const all = statement<Range & { limit: number }>()((db, p) =>
   db
     .selectFrom((of) =>
@@ -40,7 +40,7 @@ const all = statement<Range & { limit: number }>()((db, p) =>
         .as('queued_as'),
     ),
 )
-/** A parcel's sightings name the backfill in which they were told (`encodeAudience`), so the feed is not searched. */
+/** Finds the events of one parcel without a search of the feed: its sightings contain their sequences (`encodeAudience`). */
 const ofParcel = statement<Range & { parcelId: number }>()((db, p, { integer }) =>
   db
     .selectFrom('feed')
@@ -80,7 +80,7 @@ export interface BackfillRow {
 /** No endpoint has this id. */
 const NO_ENDPOINT = 0
 
-/** Finds such events, without those of which the endpoint has a delivery, in their order. `next`: where to continue; null: that is all. */
+/** Finds backfill events of which the endpoint has no delivery, by sequence. `next`: the sequence to continue after. Null: there are no more. */
 export async function findBackfill(
   session: Session,
   { endpointId, parcelId, after, upTo, limit }: BackfillQuery,
@@ -92,7 +92,7 @@ export async function findBackfill(
   return { rows: found.filter((row) => row.queued_as === null), next: last?.sequence ?? null }
 }
 
-/** Reads these events with the present content of their parcels. Nobody else may commit meanwhile, or the session must not see it. */
+/** Reads backfill events with the current content of their parcels. The session must not see commits that others make meanwhile. */
 export async function readBackfill(session: Session, contents: Contents, query: BackfillQuery): Promise<BackfillEvents> {
   const { rows, next } = await findBackfill(session, query)
   const holders = [...new Set(rows.map(({ holder }) => holder))]

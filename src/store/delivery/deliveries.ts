@@ -10,7 +10,7 @@ const insertComposed = statement<{ sequence: number; body: Uint8Array }>()((db, 
     .onConflict((conflict) => conflict.column('sequence').doNothing()),
 )
 
-/** Saves the bytes of an event that no push has reported, unless they are saved already. */
+/** Saves the bytes of an event that the relay has composed itself, unless they are already saved. */
 export function enqueueComposed(session: Session, sequence: number, body: Uint8Array): void {
   session.enqueueWrite(insertComposed, { sequence, body })
 }
@@ -24,7 +24,7 @@ const lastOfParcel = statement<{ endpointId: number; parcelId: number }>()((db, 
     .orderBy('sequence', 'desc')
     .limit(1),
 )
-/** Uses the partial index of deliveries that have not ended. */
+/** Finds the first delivery of a parcel that has not ended. The condition on the state lets it use a partial index. */
 const firstWaiting = statement<{ endpointId: number; parcelId: number }>()((db, p) =>
   db
     .selectFrom('delivery')
@@ -36,7 +36,7 @@ const firstWaiting = statement<{ endpointId: number; parcelId: number }>()((db, 
     .limit(1),
 )
 
-/** Like `firstWaiting`, for several parcels. It uses one look-up in the index for each parcel. */
+/** Like `firstWaiting`, for several parcels, with one look-up in the index for each parcel. */
 const firstsWaiting = statement<{ endpointId: number; parcelIds: readonly number[] }>()((db, p, { rowsOf }) =>
   db
     .selectFrom('delivery')
@@ -89,7 +89,10 @@ const queued = statement<{ endpointId: number; parcelId: number; sequence: numbe
     .where('sequence', '=', p.sequence),
 )
 
-/** Looks up by id. A plan made while little waited would read the index of all due deliveries instead. */
+/**
+ * Holds deliveries back. `unindexed` makes the planner find them by id. Otherwise it might read all due deliveries by their index, if few were
+ * due when the plan was made.
+ */
 const hold = statement<{ ids: readonly number[] }>()((db, p, { oneOf, unindexed }) =>
   db
     .updateTable('delivery')
@@ -97,10 +100,7 @@ const hold = statement<{ ids: readonly number[] }>()((db, p, { oneOf, unindexed 
     .where('id', 'in', oneOf(p.ids))
     .where((row) => row(unindexed(row.ref('state')), '=', DELIVERY_STATE.due)),
 )
-/**
- * Makes deliveries due from the time at which they were queued. A delivery that has failed keeps its retry time, which the receiver may
- * have asked for (Retry-After).
- */
+/** Makes deliveries due since the time at which they were queued. A delivery that has failed keeps the time of its retry (Retry-After). */
 const release = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, { least, oneOf }) =>
   db
     .updateTable('delivery')
@@ -117,7 +117,7 @@ const release = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, {
     .where('state', '=', DELIVERY_STATE.behind),
 )
 
-/** Queues a delivery: due at once, or behind an earlier delivery of its parcel that has not ended (DOMAIN 7.3). */
+/** Queues a delivery. It is due at once, or waits behind an earlier delivery of its parcel that has not ended (DOMAIN 7.3). */
 export async function queueDelivery(session: Session, delivery: QueuedDelivery): Promise<void> {
   const { endpointId, parcelId, sequence, inboxId, toldIn, nowMs } = delivery
   const queue = { endpointId: Number(endpointId), parcelId }
@@ -134,9 +134,7 @@ const claimed = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.selectFrom('delivery').select(['id', 'parcel_id', 'state', 'reason']).where('id', 'in', oneOf(p.ids)),
 )
 
-/**
- * See `DeliveryTx.findOvertaken`. Reads the rows again, because a join may have moved the deliveries to other parcels since their claim.
- */
+/** See `DeliveryTx.findOvertaken`. Reads the rows again, because a join may have moved claimed deliveries to another parcel. */
 export async function findOvertaken(session: Session, deliveryIds: readonly number[]): Promise<readonly number[]> {
   if (deliveryIds.length === 0) return []
   const rows = await session.all(claimed, { ids: deliveryIds })
@@ -145,7 +143,7 @@ export async function findOvertaken(session: Session, deliveryIds: readonly numb
   const isAlone = (parcelId: number) => counts.get(parcelId) === 1
   const isFirst = (row: { state: number; reason: string | null }) => row.state === DELIVERY_STATE.due && row.reason === null
   const overtaken = rows.filter((row) => !isFirst(row) || !isAlone(row.parcel_id)).map(({ id }) => id)
-  // The other deliveries are gone, because their parcels were erased.
+  // Deliveries without a row are gone, because their parcels were erased.
   const found = new Set(rows.map(({ id }) => id))
   return [...overtaken, ...deliveryIds.filter((id) => !found.has(id))]
 }
@@ -154,7 +152,7 @@ const standing = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.selectFrom('delivery').select('id').where('id', 'in', oneOf(p.ids)),
 )
 
-/** The deliveries that are no longer stored. */
+/** Returns the deliveries that are no longer stored. */
 export async function findGone(session: Session, deliveryIds: readonly number[]): Promise<readonly number[]> {
   if (deliveryIds.length === 0) return []
   const found = new Set((await session.all(standing, { ids: deliveryIds })).map(({ id }) => id))
@@ -191,7 +189,7 @@ const cancelSome = statement<{ endpointId: number; removedAtMs: number; limit: n
     ),
 )
 
-/** Marks a batch of waiting deliveries of removed endpoints as cancelled. `isDone`: no removed endpoint has waiting deliveries any more. */
+/** Cancels a batch of waiting deliveries of removed endpoints. `isDone`: no removed endpoint has waiting deliveries. */
 export async function cancelRemoved(session: Session, limit: number): Promise<{ readonly isDone: boolean }> {
   const [removed] = await session.all(unsettledRemoved, {})
   if (removed === undefined) return { isDone: true }
@@ -212,7 +210,7 @@ const moveAll = statement<{ endpointId: number; parcelId: number; ids: readonly 
   db.updateTable('delivery').set({ parcel_id: p.parcelId }).where('endpoint_id', '=', p.endpointId).where('parcel_id', 'in', oneOf(p.ids)),
 )
 
-/** Moves deliveries to the surviving parcel of a join. Afterwards only the one with the lowest sequence is due. */
+/** Moves the deliveries of joined parcels to the parcel that holds their history now. Then only the one with the lowest sequence is due. */
 export async function moveDeliveries(
   session: Session,
   endpointId: string,
@@ -236,13 +234,13 @@ interface Queues {
   readonly parcelIds: readonly number[]
 }
 
-/** The first deliveries of parcels that have not ended. Only these can be sent. */
+/** Finds the first delivery of each parcel that has not ended. Only these can be sent. */
 export async function findFirsts(session: Session, queues: Queues): Promise<readonly number[]> {
   const rows = await session.all(firstsWaiting, { ...queues })
   return rows.map(({ id }) => id)
 }
 
-/** Makes the first waiting deliveries due, and holds back the ones that were first before. Call it when the order has changed. */
+/** Makes the first waiting deliveries due, and holds back those in `before` that are no longer first. Call it when the order has changed. */
 export async function reorderDeliveries(session: Session, queues: Queues, before: readonly number[], nowMs: number): Promise<void> {
   const firsts = await findFirsts(session, queues)
   const still = new Set(firsts)

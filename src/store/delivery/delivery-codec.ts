@@ -27,14 +27,14 @@ export function decodeDelivery(row: DeliveryRow): ListedDelivery {
   }
 }
 
-/** Removing an endpoint cancels its waiting deliveries at once, but their rows are updated later, in batches. */
+/** Whether a delivery counts as cancelled because its endpoint was removed, although its row says that it waits. Rows are updated later. */
 function isCancelledUnwritten(row: DeliveryRow): boolean {
   return row.removed_at_ms !== null && row.state < DELIVERY_STATE.delivered
 }
 
 /**
- * A delivery that was last attempted in an earlier round became due when its endpoint was woken. A waiting delivery with a reason will be
- * skipped, so it has no next attempt. A failing endpoint gets nothing before its next probe.
+ * Returns when a delivery will be attempted next. Null: not before something else happens. A due delivery with a reason will be skipped. A
+ * failing endpoint gets nothing before its next probe. Waking an endpoint starts a new round: what was attempted before is due at once.
  */
 function nextAttemptAtMs(row: DeliveryRow): number | null {
   if (row.state !== DELIVERY_STATE.due || row.reason !== null || row.removed_at_ms !== null || row.disabled !== null) return null
@@ -65,8 +65,8 @@ export function decodeAttempt(row: Selectable<Tables['attempt']>): AttemptRecord
 }
 
 /**
- * The accepted attempt that is stored in the delivery's own row. It is always the newest: a replay moves it to the table `attempt` before
- * it makes further attempts.
+ * Returns the accepted attempt from the delivery's own row. Null: the row has none. It is always the newest attempt, because a replay first
+ * moves it to the table `attempt`.
  */
 export function acceptedAttempt(row: DeliveryRow): AttemptRecord | null {
   const { accepted_at_ms: atMs, accepted_duration_ms: durationMs, accepted_status: status, accepted_address: address } = row

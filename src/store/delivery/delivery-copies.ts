@@ -10,10 +10,7 @@ const eventsOf = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
     .where('id', 'in', oneOf(p.ids))
     .orderBy('sequence'),
 )
-/**
- * Looks up by parcel, because a parcel has few deliveries. If the look-up used the sequences too, it would try every parcel with every
- * sequence.
- */
+/** Looks up by parcel, because a parcel has few deliveries. By parcel and sequence, it would look up every parcel with every sequence. */
 const sameEvents = statement<{ endpointId: number; parcelIds: readonly number[]; sequences: readonly number[] }>()((db, p, dialect) =>
   db
     .selectFrom('delivery')
@@ -56,7 +53,7 @@ const insertBehind = statement<{
     .onConflict((conflict) => conflict.doNothing()),
 )
 
-/** An event to deliver to another endpoint too. */
+/** An event whose delivery is copied to another endpoint. */
 export interface Copy {
   readonly parcelId: number
   readonly sequence: number
@@ -64,8 +61,8 @@ export interface Copy {
 }
 
 /**
- * The events of some deliveries, in their order, with the parcels that hold them now. A join does not move the deliveries of removed
- * endpoints, so their rows may name a parcel that no longer exists.
+ * Returns the events of deliveries, by sequence, with the parcels that hold them now. These may differ from the parcels in the rows, because a
+ * join does not move the deliveries of removed endpoints.
  */
 export async function findCopies(session: Session, deliveries: readonly { readonly id: number }[]): Promise<readonly Copy[]> {
   const rows = await session.all(eventsOf, { ids: deliveries.map(({ id }) => id) })
@@ -73,8 +70,8 @@ export async function findCopies(session: Session, deliveries: readonly { readon
 }
 
 /**
- * Finds the events of which the endpoint has an ended delivery, and the ones of which it has none. The rest have a waiting delivery. An
- * ended delivery that was queued after `untilMs` counts as waiting, because the same replay has queued it.
+ * Sorts events by the endpoint's delivery of them. `endedIds`: its ended deliveries. `missing`: events of which it has none. Events with a
+ * waiting delivery are left out. So are ended deliveries that were queued after `untilMs`, because the same replay has queued them.
  */
 export async function findSame(
   session: Session,
@@ -94,7 +91,7 @@ export async function findSame(
   }
 }
 
-/** The sequences of the events of which the endpoint has a delivery, whatever its state. */
+/** Returns the sequences of those events of which the endpoint has a delivery, in any state. */
 export async function findQueued(
   session: Session,
   { endpointId, events }: { readonly endpointId: string; readonly events: readonly Pick<Copy, 'parcelId' | 'sequence'>[] },
@@ -106,7 +103,7 @@ export async function findQueued(
   return new Set(rows.map(({ sequence }) => sequence))
 }
 
-/** Inserts deliveries in state `behind`, all at once. Returns how many were inserted. */
+/** Inserts a delivery in the state `behind` for each event that has none. Returns how many it inserted. */
 export async function insertCopies(
   session: Session,
   copies: readonly Copy[],

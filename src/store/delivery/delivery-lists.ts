@@ -50,7 +50,7 @@ const wanted = (db: Kysely<Tables>, p: Wanted, { integer }: Dialect) =>
 const page = statement<Wanted & { readonly before: number; readonly from: number }>()((db, p, dialect) =>
   wanted(db, p, dialect).where('delivery.id', '<', p.before).where('delivery.id', '>=', p.from).orderBy('delivery.id', 'desc'),
 )
-// Uses the index by endpoint and parcel, because one parcel has few deliveries.
+// A statement of its own for one parcel, because the index by endpoint and parcel finds its few deliveries quickly.
 const pageOfParcel = statement<
   Wanted & { readonly fromMs: number; readonly toMs: number; readonly before: number; readonly parcelId: number }
 >()((db, p, dialect) =>
@@ -65,7 +65,7 @@ const pageOfParcel = statement<
 
 type Span = { readonly fromMs: number; readonly toMs: number; readonly beforeMs: number; readonly beforeId: number }
 
-/** Several deliveries may have the same time, so the cursor is a time and an id. */
+/** The condition for the rows after the cursor. The cursor is a time and an id, because several deliveries may have the same time. */
 const isBefore = (p: Span) => sql<boolean>`(delivery.queued_at_ms, delivery.id) < (${p.beforeMs}, ${p.beforeId})`
 const pageByTime = statement<Wanted & Span & { readonly endMs: number; readonly endId: number }>()((db, p, dialect) =>
   wanted(db, p, dialect)
@@ -89,13 +89,13 @@ const endByTime = statement<Span>()((db, p) =>
     .offset(LOOKED_AT_MAX - 1),
 )
 
-/** A null value matches everything. */
+/** Makes the condition that a column has a value. If the value is null in SQL, every row matches. */
 function isAny(column: RawBuilder<unknown>, value: RawBuilder<number>): RawBuilder<boolean> {
   return sql<boolean>`(${value} is null or ${column} = ${value})`
 }
 
 const { behind, due } = DELIVERY_STATE
-/** How each state of a query is stored in the table. */
+/** The rows of each state: `a` to `b` is the range of the stored state. `held`, `tried`: see `wanted`; null: either. */
 const STATES: Readonly<Record<NonNullable<DeliveryQuery['state']>, { a: number; b: number; held: number | null; tried: number | null }>> = {
   queued: { a: behind, b: due, held: 0, tried: 0 },
   retrying: { a: behind, b: due, held: 0, tried: 1 },
@@ -108,7 +108,7 @@ const ANY_STATE = { a: behind, b: DELIVERY_STATE.cancelled, held: null, tried: n
 
 const WHENEVER: QueuedSpan = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER }
 
-/** Lists deliveries, newest first. It finds them by parcel if one is given, otherwise by time if a span is given, otherwise by id. */
+/** Lists deliveries, newest first. Searches by the parcel if it is given, otherwise by time if a span is given, otherwise by id. */
 export async function listDeliveries(session: Session, query: DeliveryQuery): Promise<DeliveryPage> {
   const { parcelId, queued, limit } = query
   const state = query.state === null ? ANY_STATE : STATES[query.state]
@@ -122,7 +122,7 @@ export async function listDeliveries(session: Session, query: DeliveryQuery): Pr
 }
 
 async function listById(session: Session, asked: Wanted, cursor: DeliveryCursor | null): Promise<DeliveryPage> {
-  // Begin at the newest delivery before the cursor. A restore leaves a gap of up to 10^9 ids, too many to search stretch by stretch.
+  // Begin at the newest delivery before the cursor, because a restore leaves a gap of up to 10^9 ids, too large to scan page by page.
   const [last] = await session.all(newestBefore, { before: cursor?.id ?? Number.MAX_SAFE_INTEGER })
   if (last === undefined) return { deliveries: [], next: null }
   const before = last.id + 1
@@ -135,7 +135,7 @@ async function listById(session: Session, asked: Wanted, cursor: DeliveryCursor 
 async function listByTime(session: Session, asked: Wanted, queued: QueuedSpan, query: DeliveryQuery): Promise<DeliveryPage> {
   const { before, state, endpointId } = query
   const span = { ...queued, beforeMs: before?.queuedAtMs ?? Number.MAX_SAFE_INTEGER, beforeId: before?.id ?? 0 }
-  // Without other conditions, read only the rows that the page shows.
+  // Without further conditions every row matches, so the page needs no limit for the scan.
   const [end] = state === null && endpointId === null ? [] : await session.all(endByTime, span)
   const rows = await session.all(pageByTime, { ...asked, ...span, endMs: end?.queued_at_ms ?? 0, endId: end?.id ?? 0 })
   return { deliveries: await withDetails(session, rows), next: rows.length < asked.limit ? cursorOf(end) : cursorOf(rows.at(-1)) }
@@ -158,7 +158,7 @@ const attemptsOf = statement<{ id: number }>()((db, p) =>
   db.selectFrom('attempt').selectAll().where('delivery_id', '=', p.id).orderBy('id', 'desc').limit(1000),
 )
 
-/** Loads a delivery with its attempts, newest first; null if there is no such delivery. */
+/** Loads a delivery with its attempts, newest first. Null: there is no such delivery. */
 export async function findDelivery(session: Session, id: number): Promise<Awaited<ReturnType<ReadSide['findDelivery']>>> {
   const [row] = await session.all(one, { id })
   if (row === undefined) return null

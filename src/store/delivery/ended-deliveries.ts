@@ -6,7 +6,7 @@ import { statement } from '../statement.ts'
 
 type Range = { endpointId: number; state: number; from: number; to: number; afterId: number; limit: number }
 
-/** The second condition on the state repeats the condition of the partial index. Otherwise the planner would not use the index. */
+/** The second condition on the state looks superfluous, but is the condition of the partial index. Without it the index would not be used. */
 const bySequence = statement<Range>()((db, p) =>
   db
     .selectFrom('delivery')
@@ -48,7 +48,7 @@ const ofParcel = statement<Omit<Range, 'state'> & { parcelId: number; a: number;
     .orderBy('sequence')
     .limit(p.limit),
 )
-/** Waiting deliveries of a removed endpoint count as ended even before their rows are updated. */
+/** Waiting deliveries of a removed endpoint count as ended, even before their rows are updated. */
 const one = statement<{ id: number; endpointId: number; a: number; b: number; c: number }>()((db, p) =>
   db
     .selectFrom('delivery')
@@ -77,7 +77,7 @@ interface EndedQuery {
   readonly selection: DeliverySelection
   readonly after: ReplayCursor | null
   readonly limit: number
-  /** If the query selects by time, deliveries that were queued later are left out. */
+  /** If the query selects by time, deliveries that were queued after this time are left out (epoch milliseconds). */
   readonly untilMs: number
 }
 
@@ -89,8 +89,8 @@ interface Row {
 }
 
 /**
- * Finds the selected ended deliveries in the order of their sequences, or of time if the query selects by time. It reads only rows in the
- * range, however large the table is.
+ * Finds the selected ended deliveries, sorted by sequence or, if the query selects by time, by the time of queuing. Reads only rows in the
+ * selected range, even in a large table.
  */
 export async function findEnded(
   session: Session,
@@ -105,8 +105,8 @@ export async function findEnded(
 }
 
 /**
- * Counts the selected deliveries, up to a limit, and their parcels, and finds when the oldest of them was queued. Deliveries that waited
- * for a removed endpoint count too, even before their rows are updated.
+ * Counts the selected deliveries, up to a limit, and their parcels, and finds when the oldest of these deliveries was queued. Also counts
+ * deliveries that waited for a removed endpoint, even before their rows are updated.
  */
 export async function countReplayable(
   session: Session,
@@ -121,7 +121,7 @@ export async function countReplayable(
   return { count: rows.length, parcels: new Set(rows.map((row) => row.parcel_id)).size, oldestAtMs }
 }
 
-/** The selected deliveries among cancelled ones whose rows are not updated yet. If there are `limit` such rows, returns all of them. */
+/** Returns selected deliveries of a removed endpoint whose rows do not say yet that they are cancelled. Skips the selection at `limit` rows. */
 async function waitingOf(session: Session, selection: DeliverySelection, limit: number) {
   const rows = await session.all(waitingOfRemoved, { endpointId: Number(selection.endpointId), limit })
   if (rows.length === limit) return rows
@@ -136,7 +136,7 @@ async function waitingOf(session: Session, selection: DeliverySelection, limit: 
   )
 }
 
-/** Whether the query selects by the time of queuing. Then deliveries that were queued after the order to replay are left out. */
+/** Whether the query selects by the time of queuing. Such a replay leaves out deliveries that were queued after it was requested. */
 export function isByTime({ fromMs, sequence, parcelId, deliveryId }: DeliverySelection): boolean {
   return fromMs > 0 && sequence === null && parcelId === null && deliveryId === null
 }

@@ -5,7 +5,7 @@ import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
-/** Rows per count. Each count reads only an index and blocks other reads for one or two milliseconds. */
+/** How many rows one statement counts. It reads only an index, and blocks other reads for one or two milliseconds. */
 const COUNTED_AT_ONCE = 20_000
 const LAST_OF_STRETCH = COUNTED_AT_ONCE - 1
 

@@ -8,7 +8,7 @@ import { forgetFailures } from './failures.ts'
 
 const standing = statement()((db) => db.selectFrom('endpoint').selectAll().where('removed_at_ms', 'is', null).orderBy('id'))
 
-/** Parameters of the health columns. A type, because an interface is not assignable to `Params`. */
+/** The parameters for the health columns. This is a type, because an interface is not assignable to `Params`. */
 type HealthColumns = {
   readonly succeededAtMs: number | null
   readonly failingSinceMs: number | null
@@ -76,7 +76,7 @@ const updateEndpoint = statement<EndpointColumns & { id: number }>()((db, p) =>
     .where('id', '=', p.id),
 )
 
-/** Inserts the row as removed until the endpoint is saved, so that a crash in between leaves nothing visible. */
+/** Inserts a row that counts as removed until the endpoint is saved. So if the process crashes before that, no endpoint shows up. */
 const insertReserved = statement<{ nowMs: number }>()((db, p) =>
   db.insertInto('endpoint').values({ name: '', origin: 'managed', settings: '{}', removed_at_ms: p.nowMs }).returning('id'),
 )
@@ -93,7 +93,7 @@ export async function reserveEndpoint(session: Session, nowMs: number): Promise<
   return idOf(await session.all(insertReserved, { nowMs }))
 }
 
-/** The columns of an endpoint. They also serve to compare two of its states. */
+/** Encodes an endpoint as columns. They also serve to find out whether two states of an endpoint differ. */
 export function encodeEndpoint(state: EndpointState): EndpointColumns {
   const { endpoint, origin, disabled, disabledSince, health, keys, queuedTo, firstSequence, backfilled } = state
   return {
@@ -113,7 +113,7 @@ export function encodeEndpoint(state: EndpointState): EndpointColumns {
   }
 }
 
-/** Saves an endpoint and returns its id. It waits for the database only for a new endpoint, which has no id yet. */
+/** Saves an endpoint and returns its id. Waits for the database only if the endpoint is new, because it then has no id yet. */
 export async function saveEndpoint(session: Session, state: EndpointState): Promise<Endpoint['id']> {
   const { endpoint } = state
   const columns = encodeEndpoint(state)

@@ -63,7 +63,7 @@ const forgetOldest = statement<{ endpointId: number }>()((db, p) =>
 )
 const forgetAll = statement<{ endpointId: number }>()((db, p) => db.deleteFrom('failure').where('endpoint_id', '=', p.endpointId))
 
-/** Adds failures to the groups of their endpoints. */
+/** Adds failures to the groups of equal failures of their endpoints. */
 export function noteFailures(session: Session, failures: readonly FailureNote[], nowMs: number): void {
   for (const { endpointId, answerStart, ...failure } of failures) {
     const answer = answerStart.byteLength === 0 ? null : answerStart
@@ -88,7 +88,7 @@ const ofEndpoint = statement<{ endpointId: number; sinceMs: number; limit: numbe
     .limit(p.limit),
 )
 
-/** The groups of an endpoint with a failure since `sinceMs`, the latest first. */
+/** Lists the groups of an endpoint that have a failure since `sinceMs`, latest first. */
 export async function listFailures(
   session: Session,
   { endpointId, sinceMs }: { readonly endpointId: string; readonly sinceMs: number },
@@ -110,7 +110,7 @@ const lastOfAll = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
     ),
 )
 
-/** For each of these endpoints the group with the latest failure, by endpoint id. */
+/** Returns, by endpoint id, the group with the latest failure of each endpoint. */
 export async function lastFailures(session: Session, endpointIds: readonly string[]): Promise<ReadonlyMap<string, FailureGroup>> {
   if (endpointIds.length === 0) return new Map()
   const rows = await session.all(lastOfAll, { ids: endpointIds.map(Number) })

@@ -4,16 +4,16 @@ import type { FeedParcel } from '../../domain/delivery/feed-event.ts'
 import { decodeAudience, decodePayloadRef } from '../codec.ts'
 import type { Tables } from '../schema.ts'
 
-/** An event of the feed, with its parcel. */
+/** An event of the feed with its parcel. */
 export interface FeedRow {
   readonly row: Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'payload_ref' | 'earlier_audience'>
-  /** The parcel that holds its history now; null: it was erased. */
+  /** The parcel that holds the event's history now. Null: it was erased. */
   readonly parcel: FeedParcel | null
   /** Whether the bytes of the event's push are still kept. */
   readonly hasBody: boolean
 }
 
-/** The events to send to endpoints. An event whose parcel or entry was erased since is left out. */
+/** Makes the events to send to endpoints. Leaves out an event whose parcel or entry has been erased. */
 export function feedEntriesOf(rows: readonly FeedRow[]): readonly FeedEntry[] {
   return rows.flatMap(({ row, parcel, hasBody }) => {
     const entry = parcel?.entries.find(({ members }) => members.some(({ sequence }) => sequence === row.entry))

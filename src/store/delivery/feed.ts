@@ -5,7 +5,7 @@ import type { Session } from '../engine.ts'
 import { loadNumber } from '../settings.ts'
 import { statement } from '../statement.ts'
 
-/** The setting with the sequence up to which the feed was pruned. */
+/** The name of the stored setting with the sequence up to which the feed was pruned. */
 export const PRUNED_TO = 'feed-pruned-to'
 
 const insertEvent = statement<ReturnType<typeof feedRow>>()((db, p) =>
@@ -23,7 +23,7 @@ export function appendFeed(session: Session, event: FeedEvent): void {
   session.enqueueWrite(insertEvent, feedRow(event))
 }
 
-/** An event of the feed as it is stored. */
+/** Encodes an event of the feed as a row. */
 export function feedRow({ sequence, kind, parcelId, entry, payloadRef }: FeedEvent) {
   return {
     sequence,
@@ -35,7 +35,7 @@ export function feedRow({ sequence, kind, parcelId, entry, payloadRef }: FeedEve
   }
 }
 
-/** Returns the sequence up to which the feed was pruned. */
+/** Returns the sequence up to which the events of the feed were deleted. */
 export async function prunedTo(session: Session): Promise<number> {
   return await loadNumber(session, PRUNED_TO)
 }

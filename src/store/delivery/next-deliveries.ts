@@ -5,9 +5,9 @@ import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
 import { type Dialect, statement } from '../statement.ts'
 
-/** The round of a delivery that an operator asked to send next. It sorts before all others. */
+/** The round of a delivery that an operator asked to send next. It sorts before all other rounds. */
 export const ASKED_FOR = -1
-/** The round of a delivery not attempted since it was queued. */
+/** The round of a delivery that has not been attempted since it was queued. */
 export const UNTRIED = 0
 const FIRST_ROUND = 1
 /** The highest number that the column can hold on every engine. */
@@ -17,8 +17,8 @@ type Look = { endpointId: number; limit: number; nowMs: number }
 export type NextLook = Look & { underWay: readonly number[]; round: number }
 
 /**
- * Reads the bodies by subqueries, and only for due deliveries, because most rows that this reads are not due yet. A row with a reason was
- * skipped, and is ended elsewhere.
+ * Selects waiting deliveries that may be sent. `by its time`: most of these are not due yet, so their bodies are read only if they are due.
+ * A row with a reason is left out: it was skipped, and `endSkipped` ends it.
  */
 function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
   const body = (of: ExpressionBuilder<Tables, 'delivery'>) =>
@@ -41,8 +41,8 @@ function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
 }
 
 /**
- * The waiting deliveries of parcels that have none under way. The parcels of claimed deliveries are read again, because a join may have
- * moved a delivery to another parcel.
+ * Selects waiting deliveries of parcels that have no delivery under way. Reads the parcels of the deliveries under way again, because a join
+ * may have moved a delivery to another parcel.
  */
 export function waitingBesides(db: Kysely<Tables>, p: NextLook, { oneOf }: Dialect, isDue: 'is due' | 'by its time') {
   return waiting(db, p, isDue).where('parcel_id', 'not in', (of) =>
@@ -50,11 +50,11 @@ export function waitingBesides(db: Kysely<Tables>, p: NextLook, { oneOf }: Diale
   )
 }
 
-/** The deliveries that were not attempted since they were queued, or that an operator asked for. */
+/** Selects deliveries that have not been attempted since they were queued, or that an operator asked to send. */
 const nextUntried = statement<NextLook>()((db, p, dialect) =>
   waitingBesides(db, p, dialect, 'is due').where('round', '<=', UNTRIED).orderBy('round').orderBy('next_attempt_at_ms'),
 )
-/** The deliveries that were last attempted before the endpoint was woken. */
+/** Selects deliveries that were last attempted before the endpoint was woken. */
 export const nextWoken = statement<NextLook>()((db, p, dialect) =>
   waitingBesides(db, p, dialect, 'is due')
     .where('round', '>', UNTRIED)
@@ -62,12 +62,12 @@ export const nextWoken = statement<NextLook>()((db, p, dialect) =>
     .orderBy('round')
     .orderBy('next_attempt_at_ms'),
 )
-/** The deliveries that were attempted since the endpoint was woken. */
+/** Selects deliveries that have been attempted since the endpoint was woken. */
 const nextRetried = statement<NextLook>()((db, p, dialect) =>
   waitingBesides(db, p, dialect, 'by its time').where('round', '=', p.round).orderBy('next_attempt_at_ms'),
 )
 
-/** The deliveries that may be sent next, in three groups by when they were last attempted. */
+/** The deliveries that may be sent next, in three groups by the time of their last attempt. */
 export interface NextFound extends Pick<NextDeliveries, 'lookAgainAtMs'> {
   readonly untried: readonly NextRow[]
   readonly woken: readonly NextRow[]
@@ -100,7 +100,7 @@ export async function findNextDeliveries(
     ...retried.map((row) => decodeNext(row, endpointId, row.next_attempt_at_ms)),
   ]
   if (woken.length > 0 || retried.length > 0) rest.sort((one, other) => one.dueAtMs - other.dueAtMs)
-  // A delivery that an operator asked for goes first, even if others were due before it.
+  // A delivery that an operator asked to send goes first, even if others have been due for longer.
   const deliveries = [...untried.filter(isAsked).map(untriedNext), ...rest].slice(0, limit)
   return { deliveries, lookAgainAtMs }
 }
@@ -115,7 +115,7 @@ const nextOfAll = statement<Look & ProbeLookup>()((db, p, { oneOf }) =>
     .orderBy('next_attempt_at_ms'),
 )
 
-/** See `DeliveryTx.findProbe`. A parcel has at most one due delivery, so this skips at most one row for each excluded parcel. */
+/** See `DeliveryTx.findProbe`. A parcel has at most one due delivery, so the search skips at most one row for each excluded parcel. */
 export async function findProbe(
   session: Session,
   { endpointId, exceptParcelIds, beforeRound, nowMs }: ProbeRequest,
@@ -126,7 +126,7 @@ export async function findProbe(
   return row === undefined ? null : decodeNext(row, endpointId, nowMs)
 }
 
-/** The same without the body, for a look that claims nothing. */
+/** Like `nextOfAll`, but without the body, for `hasProbe`, which only asks whether there is a delivery. */
 const anyOfAll = statement<{ endpointId: number } & ProbeLookup>()((db, p, { oneOf }) =>
   db
     .selectFrom('delivery')
@@ -178,7 +178,7 @@ const parcelsWaiting = statement<{ endpointId: number; limit: number }>()((db, p
     .limit(p.limit),
 )
 
-/** A parcel has at most one due delivery. So if there is one row more than there are parcels, one row belongs to another parcel. */
+/** Whether a delivery of another parcel is due. A parcel has at most one due delivery, so it is enough to read one row more than parcels. */
 export async function waitsForOthers(session: Session, endpointId: string, parcelIds: readonly number[]): Promise<boolean> {
   const known = new Set(parcelIds)
   const rows = await session.all(parcelsWaiting, { endpointId: Number(endpointId), limit: known.size + 1 })

@@ -9,7 +9,7 @@ import { statement } from '../statement.ts'
 import { prunedTo } from './feed.ts'
 import { survivorOf } from './survivors.ts'
 
-/** The events after a sequence, each with the parcel that holds its history now. */
+/** Selects the events after a sequence, each with the parcel that holds its history now. */
 export const eventsAfter = statement<{ after: number; limit: number }>()((db, p) =>
   db
     .selectFrom('feed')
@@ -29,8 +29,8 @@ interface FeedRequest {
 }
 
 /**
- * Reads the events after a sequence, with the present content of all their parcels at once. The caller adds the last sequence, because
- * engines store it differently.
+ * Reads the events after a sequence, with the current content of all their parcels. The caller adds the last sequence of the feed, because
+ * each engine stores it in its own way.
  */
 export async function readFeed(session: Session, contents: Contents, request: FeedRequest): Promise<Omit<FeedSlice, 'last'>> {
   const rows = await session.all(eventsAfter, request)
@@ -49,7 +49,7 @@ export async function readFeed(session: Session, contents: Contents, request: Fe
       continue
     }
     const parcel = parcels.get(row.holder) ?? null
-    // The parcel was erased since, so leave out its events.
+    // Leave out the event, because its parcel has been erased.
     if (parcel === null) continue
     const entry = kind === 'join' ? undefined : parcel.entries.find(({ members }) => members.some((kept) => kept.sequence === row.entry))
     const joined = kind === 'join' ? { parcelId: row.entry, identifiers: identifiers.get(row.sequence) ?? [] } : null

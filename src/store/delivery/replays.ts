@@ -20,7 +20,7 @@ const keepAccepted = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) 
         .$narrowType<{ accepted_at_ms: number; accepted_duration_ms: number }>(),
     ),
 )
-/** Leaves out deliveries that another request has queued again meanwhile. */
+/** Queues ended deliveries again. The condition on the state leaves out deliveries that another request has queued again meanwhile. */
 const requeue = statement<{ ids: readonly number[]; queuedAtMs: number; nowMs: number }>()((db, p, { oneOf }) =>
   db
     .updateTable('delivery')
@@ -44,12 +44,12 @@ const requeue = statement<{ ids: readonly number[]; queuedAtMs: number; nowMs: n
 )
 
 /**
- * Queues ended deliveries again, or queues their events for another endpoint. Each takes its turn by sequence among its parcel's waiting
- * deliveries.
+ * Queues ended deliveries again, or queues their events for another endpoint. Each delivery takes its place by sequence among the waiting
+ * deliveries of its parcel.
  *
- * `lock` is for engines with several writers: it locks the waiting deliveries of these parcels. Other writers may still have queued some
- * before it took effect. On such an engine each wait here is a round trip with the locks held, so the number of waits does not grow with
- * the deliveries.
+ * `lock` locks the waiting deliveries of parcels, on an engine with several writers. Other writers may queue deliveries until the lock takes
+ * effect. On such an engine each `await` is a round trip with the locks held. So the number of round trips does not grow with the number of
+ * deliveries.
  */
 export async function replayDeliveries(
   session: Session,
@@ -69,7 +69,7 @@ export async function replayDeliveries(
       ? { endedIds: ended.map(({ id }) => id), missing: [] }
       : findSame(session, { endpointId, untilMs: isByTime(selection) ? untilMs : Number.MAX_SAFE_INTEGER }, copies),
   ])
-  // Give them a time after `untilMs`, so that this replay does not find them again when they have ended.
+  // The time of queuing is after `untilMs`, so that this replay does not select the deliveries again once they have ended.
   const times = { queuedAtMs: Math.max(nowMs, untilMs + 1), nowMs }
   session.enqueueWrite(keepAccepted, { ids: endedIds })
   const [requeued, inserted] = await Promise.all([
@@ -81,7 +81,7 @@ export async function replayDeliveries(
 }
 
 /**
- * See `DeliveryTx.queueMissing`. `lock`: see `replayDeliveries`. An event that another transaction has queued meanwhile is left out.
+ * See `DeliveryTx.queueMissing`. `lock`: see `replayDeliveries`. Leaves out an event that another transaction has queued meanwhile.
  */
 export async function queueMissing(
   session: Session,

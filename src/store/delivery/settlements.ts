@@ -24,8 +24,8 @@ const insertAttempt = statement<{
   }),
 )
 /**
- * Only the newest attempts are kept, because a delivery can be retried for years. If the delivery was erased during the attempt, none is
- * kept.
+ * How many attempts of a delivery are kept. Older ones are deleted, because a delivery can be retried for years. If the delivery was erased
+ * during an attempt, all of its attempts are deleted.
  */
 const ATTEMPTS_KEPT = 50
 const forgetAttempts = statement<{ deliveryId: number }>()((db, p) =>
@@ -49,7 +49,7 @@ const forgetAttempts = statement<{ deliveryId: number }>()((db, p) =>
       ]),
     ),
 )
-/** This and the next two statements never change a delivery that has ended. In that case the result came too late. */
+/** Like the next two statements, this one never changes a delivery that has ended, because its result then came too late. */
 const retry = statement<{
   id: number
   attempts: number
@@ -70,7 +70,7 @@ const retry = statement<{
     .where('id', '=', p.id)
     .where('state', 'in', UNENDED),
 )
-/** If the delivery was skipped during its attempt, that stays the reason why it is dead. */
+/** Ends a delivery as dead. If it was skipped during its last attempt, the reason `skipped` stays. */
 const giveUp = statement<{ id: number; attempts: number; reason: string; nowMs: number }>()((db, p) =>
   db
     .updateTable('delivery')
@@ -83,7 +83,7 @@ const giveUp = statement<{ id: number; attempts: number; reason: string; nowMs: 
     .where('id', '=', p.id)
     .where('state', 'in', UNENDED),
 )
-/** If the answer has a body, the attempt is stored as a separate row, and is null here. */
+/** Ends a delivery as accepted. If the answer has a body, the attempt has a row of its own, and its parameters here are null. */
 const accept = statement<{
   id: number
   attempts: number
@@ -110,11 +110,11 @@ const accept = statement<{
 )
 
 /**
- * Makes the first waiting delivery of a parcel due, after a delivery of the parcel has ended. The parcel is read from the row, because a
- * join may have changed it.
+ * Makes the first waiting delivery of a parcel due, after the delivery `id` of the parcel has ended. Reads the parcel from the ended row,
+ * because a join may have moved the delivery to another parcel.
  *
- * The delivery is due from the time at which it was queued. So older deliveries go first, and neighbouring rows are written together. A
- * delivery that has failed keeps its retry time.
+ * The delivery is due since the time at which it was queued. So older deliveries go first, and neighbouring rows are written together. A
+ * delivery that has failed keeps the time of its retry.
  */
 const releaseFirst = statement<{ id: number; nowMs: number }>()((db, p, { least }) =>
   db
@@ -151,18 +151,18 @@ const cancelAll = statement<{ ids: readonly number[]; nowMs: number }>()((db, p,
     .where('state', 'in', UNENDED),
 )
 
-/** Cancels deliveries that have waited past `retention.held`. The caller then lets the next deliveries of their parcels go. */
+/** Cancels deliveries that have waited longer than `retention.held`. The caller must make the next deliveries of their parcels due. */
 export function cancelWaiting(session: Session, ids: readonly number[], nowMs: number): void {
   session.enqueueWrite(cancelAll, { ids, nowMs })
 }
 
-/** Like `cancelWaiting`, and makes the next deliveries of their parcels due, one after the other. */
+/** Like `cancelWaiting`, but also makes the next deliveries of their parcels due, one after the other. */
 export function cancelEach(session: Session, ids: readonly number[], nowMs: number): void {
   cancelWaiting(session, ids, nowMs)
   for (const id of ids) session.enqueueWrite(releaseFirst, { id, nowMs })
 }
 
-/** See `DeliveryTx.saveSettlements`. Held deliveries stay in state `due`, because the disabled endpoint is what holds them. */
+/** See `DeliveryTx.saveSettlements`. A held delivery stays in the state `due`. It is not sent, because its endpoint is disabled. */
 export function saveSettlements(session: Session, settled: readonly Settled[], skipped: readonly ClaimRef[], nowMs: number): void {
   for (const one of settled) {
     const { deliveryId: id, attempts, result, atMs } = one
@@ -182,12 +182,12 @@ export function hasEnded({ settlement }: Settled): boolean {
   return settlement.state !== 'retrying' && settlement.state !== 'held'
 }
 
-/** Whether a delivery was accepted with an empty answer. Then its attempt is stored in the delivery's own row. */
+/** Whether a delivery was accepted with an empty answer. Such an attempt is stored in the delivery's own row. */
 export function isPlainlyAccepted(one: Settled): one is Settled & { readonly result: Extract<Settled['result'], { kind: 'accepted' }> } {
   return one.result.kind === 'accepted' && one.result.answerStart.byteLength === 0
 }
 
-/** Saves an attempt and the resulting state. If the delivery has ended, the caller then releases the next one. */
+/** Saves an attempt and the resulting state. If the delivery has ended, the caller must make the parcel's next delivery due. */
 export function saveAttempted(session: Session, one: Settled, nowMs: number): void {
   const { deliveryId: id, attempts, spared, round, firstFailedAtMs, settlement } = one
   saveAttempt(session, one)

@@ -4,8 +4,8 @@ import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
 /**
- * Marks a delivery that is to be skipped. The mark is in the column `reason`, which waiting deliveries do not use for anything else. It is
- * stored because another replica may be making the attempt, and because the relay may be killed before the attempt ends.
+ * The value of the column `reason` that marks a waiting delivery to be skipped. Waiting deliveries use this column for nothing else. The mark
+ * is stored because another replica may be sending the delivery, and because the relay may be killed before the attempt ends.
  */
 const SKIPPED = 'skipped'
 export const UNENDED = [DELIVERY_STATE.behind, DELIVERY_STATE.due]
@@ -36,7 +36,7 @@ export function unskipDelivery(session: Session, id: number): void {
   session.enqueueWrite(unmark, { id })
 }
 
-/** The first condition repeats the condition of the partial index. Otherwise the planner would not use the index. */
+/** The first condition on the state looks superfluous, but is the condition of the partial index. Without it the index would not be used. */
 const marked = statement()((db) =>
   db
     .selectFrom('delivery')
@@ -56,7 +56,7 @@ export function decodeSkipped(row: { readonly id: number; readonly endpoint_id: 
   return { deliveryId: row.id, endpointId: String(row.endpoint_id) }
 }
 
-/** Leaves out deliveries that have ended since they were found, or whose mark was removed. */
+/** Ends marked deliveries. Its conditions leave out deliveries that have ended since they were found, or whose mark was removed. */
 export const endSkipped = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, { oneOf }) =>
   db
     .updateTable('delivery')

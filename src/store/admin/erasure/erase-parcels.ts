@@ -8,7 +8,7 @@ import { statement } from '../../statement.ts'
 
 type OfParcels = { readonly ids: readonly number[] }
 
-/** Looks into an index once for each endpoint and parcel. Removed endpoints have deliveries too. */
+/** Joins all endpoints, even removed ones, so that each pair of endpoint and parcel takes one look-up in an index. */
 const deliveriesOf = statement<OfParcels>()((db, p, { rowsOf }) =>
   db
     .selectFrom('endpoint')
@@ -28,7 +28,7 @@ const deliveriesOf = statement<OfParcels>()((db, p, { rowsOf }) =>
 )
 const removeDeliveries = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('delivery').where('id', 'in', oneOf(p.ids)))
 const removeAttempts = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('attempt').where('delivery_id', 'in', oneOf(p.ids)))
-/** The events composed from polls, whose bodies stay while the feed names them, even when their deliveries have gone. */
+/** Finds events that the relay has composed from polls. Their bodies are stored as long as the feed, even if their deliveries are gone. */
 const composedOf = statement<OfParcels>()((db, p, { oneOf }) =>
   db
     .selectFrom('sighting')
@@ -39,9 +39,7 @@ const composedOf = statement<OfParcels>()((db, p, { oneOf }) =>
     .where('feed.payload_ref', '<=', sql.lit(0)),
 )
 const removeComposed = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('composed_event').where('sequence', 'in', oneOf(p.ids)))
-/**
- * Removes failures about the parcels. A group of failures stores only its last delivery, so a group whose answer names a parcel goes too.
- */
+/** Removes failures of these deliveries. A group of failures stores only its last delivery, so also removes groups whose answer names a parcel. */
 const removeFailures = statement<{ endpointIds: readonly number[]; deliveryIds: readonly number[]; names: readonly string[] }>()(
   (db, p, { oneOf, containsAny }) =>
     db
@@ -69,25 +67,25 @@ const scrubJoins = statement<{ sequences: readonly number[] }>()((db, p, { oneOf
     .where('sequence', 'in', oneOf(p.sequences)),
 )
 
-/** The removed rows. */
+/** The result of an erasure in the tables that belong to parcels. */
 export interface ErasedRows {
   readonly counts: Omit<ErasedCounts, 'mentions'>
-  /** The endpoints that were sent something about the parcels. */
+  /** The endpoints that may have received events of the parcels. */
   readonly endpoints: readonly NamedEndpoint[]
-  /** The identifiers. They are deleted. */
+  /** The identifiers of the parcels, which are deleted too. */
   readonly names: readonly { readonly value: string; readonly parcelId: number }[]
-  /** The contents that the parcels used. The engine then removes the contents that no other parcel uses, with `removeContents`. */
+  /** The ids of the contents that the parcels used. The engine must remove those that no other parcel uses, with `removeContents`. */
   readonly contents: readonly number[]
 }
 
-/** The result for no parcels. */
+/** The result if there are no parcels to erase. */
 export const NO_PARCELS: Omit<ErasedRows, 'contents'> = {
   counts: { parcels: 0, identifiers: 0, sightings: 0, answers: 0, pushes: 0, deliveries: 0, attempts: 0, texts: 0 },
   endpoints: [],
   names: [],
 }
 
-/** Deletes parcels with everything that belongs to them, except their contents. The caller keeps others from changing them meanwhile. */
+/** Deletes parcels with all that belongs to them, except their contents. The caller must lock the parcels against other writers. */
 export async function eraseParcels(session: Session, ids: readonly number[]): Promise<ErasedRows> {
   const names = (await loadIdentifiersOf(session, ids)).map((row) => ({ value: row.value, parcelId: row.parcel_id }))
   const values = names.map(({ value }) => value)
@@ -130,7 +128,7 @@ async function eraseDeliveries(
   return { counts: { deliveries: rows.length, attempts: Math.max(attempts, plainlyAccepted) }, endpoints: [...endpoints.values()] }
 }
 
-/** Empties the records of joins into parcels, and into the parcels that were joined to these earlier. */
+/** Empties the audit records of joins into these parcels, and then into the parcels that were joined to these, and so on. */
 async function eraseJoins(session: Session, into: readonly number[]): Promise<void> {
   const joins = await session.all(joinsInto, { ids: into })
   if (joins.length === 0) return

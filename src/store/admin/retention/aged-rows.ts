@@ -8,7 +8,7 @@ import type { Session } from '../../engine.ts'
 import { INBOX_STATES } from '../../ingest/inbox.ts'
 import { statement } from '../../statement.ts'
 
-/** A page in the order of an index by age: after a time and, among equal times, after an id. */
+/** A page of rows older than `beforeMs`, oldest first. It starts after the row with the time `atMs` and the id `id`. */
 type Page = { readonly beforeMs: number; readonly atMs: number; readonly id: number; readonly limit: number }
 
 function pageOf({ beforeMs, after, limit }: AgePage): Page {
@@ -16,8 +16,8 @@ function pageOf({ beforeMs, after, limit }: AgePage): Page {
 }
 
 /**
- * Also reads deliveries that have ended. If the statement left them out, one page would read all that were queued long ago and ended lately,
- * which may be a million after an endpoint was down for weeks.
+ * Finds deliveries by the time of queuing, in any state. With a condition on the state, one page might have to skip a million deliveries that
+ * were queued long ago and ended only lately, after an endpoint was down for weeks.
  */
 const queued = statement<Page>()((db, p) =>
   db
@@ -30,7 +30,7 @@ const queued = statement<Page>()((db, p) =>
     .orderBy('id')
     .limit(p.limit),
 )
-/** Leaves out the newest delivery, because SQLite would give the id of a removed one to the next delivery. */
+/** Leaves out the newest delivery: if it were removed, SQLite would give its id to the next delivery. */
 const ended = statement<Page>()((db, p) =>
   db
     .selectFrom('delivery')
@@ -98,7 +98,7 @@ const newestParcel = statement()((db) =>
   db.selectFrom('parcel').select('id').where('id', '>', sql.lit(0)).orderBy('id', 'desc').limit(sql.lit(1)),
 )
 
-/** Endpoints with waiting deliveries, also removed endpoints. It uses one look-up in an index for each endpoint. */
+/** Finds endpoints with waiting deliveries, including removed endpoints. Each endpoint takes one look-up in an index. */
 const backlogs = statement()((db) =>
   db
     .selectFrom('endpoint')
@@ -113,7 +113,7 @@ const backlogs = statement()((db) =>
       ),
     ),
 )
-/** Looks into an index for each pair. For an `exists` the planner may read all waiting deliveries. */
+/** Finds a waiting delivery for each pair of endpoint and parcel, by an index. With `exists`, the planner may read all waiting deliveries. */
 const awaited = statement<{ endpoints: readonly number[]; parcels: readonly number[] }>()((db, p, { rowsOf }) =>
   db
     .selectFrom([rowsOf(p.endpoints).as('endpoint_of'), rowsOf(p.parcels).as('parcel_of')])
@@ -129,7 +129,7 @@ const awaited = statement<{ endpoints: readonly number[]; parcels: readonly numb
         .as('delivery_id'),
     ),
 )
-/** Like `awaited`, for deliveries in any state and for all endpoints, also removed ones. */
+/** Like `awaited`, but for deliveries in any state, and for all endpoints, including removed ones. */
 const delivered = statement<{ parcels: readonly number[] }>()((db, p, { rowsOf }) =>
   db
     .selectFrom(['endpoint', rowsOf(p.parcels).as('parcel_of')])
@@ -180,9 +180,7 @@ const STATES: ReadonlyMap<number, InboxState> = new Map([
   [INBOX_STATES.dismissed, 'dismissed'],
 ])
 
-/**
- * Reads the rows for a retention pass, a page at a time in the order of an index. So the cost depends only on the rows that are old enough.
- */
+/** Creates the reads of a retention pass. They page through an index by age, so they read only rows that are old enough. */
 export function createAgedReads(session: Session): AgedReads {
   return {
     agedDeliveries: async (page) => (await session.all(queued, pageOf(page))).map(decodeQueued),

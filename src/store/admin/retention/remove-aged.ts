@@ -9,7 +9,7 @@ import { INBOX_STATES } from '../../ingest/inbox.ts'
 import { saveSetting } from '../../settings.ts'
 import { statement } from '../../statement.ts'
 
-/** Skips a delivery that was queued again after it was found. */
+/** The condition on the state leaves out a delivery that was queued again after it was found. */
 const removeEnded = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.deleteFrom('delivery').where('id', 'in', oneOf(p.ids)).where('state', '>=', DELIVERY_STATE.delivered).returning('id'),
 )
@@ -20,8 +20,8 @@ const clear = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.updateTable('inbox').set({ body: null }).where('id', 'in', oneOf(p.ids)),
 )
 /**
- * Dismisses pushes, except those that were reprocessed since they were found. The exception is not a condition of the update: with one,
- * the planner might read all quarantined pushes by their state instead of these few by their ids.
+ * Dismisses pushes, except those that were reprocessed since they were found. A `case` makes the exception. With a `where` on the state, the
+ * planner might read all quarantined pushes instead of these few by their ids.
  */
 const close = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db
@@ -41,8 +41,8 @@ const clearAnswer = statement<Pick<AgedAnswer, 'parcelId' | 'language' | 'digest
     .where('asked_at_ms', '<=', p.askedAtMs),
 )
 /**
- * Removes pushes, except those that were reprocessed since they were found. A reprocessed push has a parcel. The `case` keeps the planner
- * from using the index by parcel, so it finds the rows by their ids.
+ * Removes pushes without a parcel. A push that was reprocessed since it was found has a parcel, and stays. The `case` keeps the planner from
+ * using the index by parcel, so that it finds the rows by their ids.
  */
 const removePushes = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.deleteFrom('inbox').where('id', 'in', oneOf(p.ids)).where(sql<boolean>`(case when parcel_id = 0 then 1 else 0 end) <> 0`),
@@ -61,7 +61,7 @@ const dropMarks = statement<{ beforeMs: number; afterMs: number }>()((db, p) =>
   db.deleteFrom('age_mark').where((of) => of.or([of('at_ms', '<', p.beforeMs), of('at_ms', '>', p.afterMs)])),
 )
 
-/** The verbs by which a pass removes old data, except whole parcels. */
+/** Creates the methods by which a retention pass removes old data, except whole parcels. */
 export function agedRemovals(session: Session) {
   return {
     keepMark: (mark: AgeMark) => session.enqueueWrite(upsertMark, { ...mark }),
