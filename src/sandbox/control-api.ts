@@ -75,7 +75,7 @@ async function objectBody(call: Call): Promise<object> {
   return body
 }
 
-/** Answers a call to the control API, which tests and demos use without a token. Null: the path is not one of the control API. */
+/** Answers a call to the control API, which tests and demos use without a token. Null: the path does not begin with `/sandbox/`. */
 export async function controlAnswer(sandbox: Sandbox, call: Call): Promise<Answer | null> {
   if (!call.path.startsWith('/sandbox/')) return null
   const found = controlRoutes.find(({ route }) => route === `${call.method} ${call.path}`)

@@ -5,7 +5,7 @@ export interface Faults {
   /** Fraction of events that are pushed twice. */
   readonly duplicates: number
   /**
-   * This many events are collected, then shuffled, then sent. Below 2, events are sent in the order in which they happen.
+   * The number of events that are collected, shuffled and then sent. Below 2, events are sent in the order in which they happen.
    */
   readonly reorder: number
   /** The delay of each push. */

@@ -5,7 +5,7 @@ export interface Squeeze {
   readonly fromMs: number
   /** The time that replaces it. */
   readonly toMs: number
-  /** Later times follow this many times faster: the plan's distance from `fromMs` is divided by it. */
+  /** How many times faster the plan runs: each distance from `fromMs` is divided by this factor. */
   readonly factor: number
 }
 

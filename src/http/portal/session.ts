@@ -37,7 +37,7 @@ export interface SessionSettings {
 export interface Sessions {
   /**
    * Returns the person who has sent a request. Null: nobody is logged in. `isUse`: whether the request may renew the session. Throws
-   * `forbidden` if the proxy's header names nobody, or is sent more than once.
+   * `forbidden` if the proxy's header is empty, or was sent more than once.
    */
   personOf(ctx: Context, isUse: boolean): Promise<Person | null>
   /** Watches whether the person of a long request, such as a stream, keeps access while it runs. */

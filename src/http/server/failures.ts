@@ -14,7 +14,7 @@ export type VisitorOf = (req: IncomingMessage, username: string) => Visitor
 /** The most counts in memory. Without a limit, an attacker with many addresses and user names could fill the memory. */
 const COUNTS_MAX = 16_384
 
-/** Creates the count of failed signatures and tokens by address. It runs only after a failure, so it never refuses a valid request. */
+/** Creates the count of failed signatures, tokens and passwords by address. It runs only after a failure, so it never refuses a valid request. */
 export function createCountFailure(perMinute: PerMinute, addressOf: AddressOf): CountFailure {
   const countOf = createCounts()
   return async (req, failure) => {

@@ -6,7 +6,7 @@ import type { ParsedEvent } from '../../domain/ingest/inbox.ts'
  * A parsed event, encoded for another thread. Most events have the same content as an earlier one, so each content is sent in full once, and
  * afterwards only its number:
  *
- *   the first event with a content    text: '2026-03-01T10:00:00.000Z\n1001\n{"status":...}'    content: -2: remember it as number 0
+ *   the first event with a content    text: '2026-03-01T10:00:00.000Z\n1001\n{"status":...}'    content: -2 (remember it as number 0)
  *   the next with the same content    text: '2026-03-01T10:05:00.000Z\n1002\n'                  content: 0
  *   an event with a long content      text: '2026-03-01T10:06:00.000Z\n1003\n{"status":...}'    content: -1 (`NOT_KEPT`)
  */

@@ -32,7 +32,7 @@ export interface Hosted<V> {
    * thread may be idle until then. If there is no reply, the call costs little.
    */
   readonly drainReplies: () => void
-  /** Ends the thread without waiting for its work. Calls without a reply reject. */
+  /** Ends the thread without waiting for its work. Calls that have no reply yet reject. */
   readonly end: () => Promise<unknown>
 }
 
@@ -88,7 +88,7 @@ export async function hostOnThread<V extends Verbs<V>>(file: URL, { name, data, 
 }
 
 export interface CalledThere<V> extends Pick<Hosted<V>, 'verbs' | 'drainReplies'> {
-  /** Closes the connection. Calls without a reply never settle. */
+  /** Closes the connection. Calls that have no reply yet get none. */
   close(): void
 }
 
@@ -113,7 +113,7 @@ function namesFrom(end: Worker | MessagePort): Promise<readonly string[]> {
   return new Promise((resolve) => end.once('message', resolve))
 }
 
-/** Opens the caller's end. `fail` rejects all calls without a reply. */
+/** Opens the caller's end. `fail` rejects all calls that have no reply yet. */
 function openCalls<V extends Verbs<V>>(there: Worker | MessagePort, names: readonly string[]) {
   const pending = new Map<number, Pending>()
   let calls = 0

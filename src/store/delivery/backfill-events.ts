@@ -10,7 +10,7 @@ import { survivorOf } from './survivors.ts'
 
 type Range = { endpointId: number; after: number; upTo: number }
 
-/** Selects events that were told as backfill. The partial index of these events has exactly this condition, or it would not be used. */
+/** Selects events that were told as backfill. It must repeat the condition of their partial index exactly, or the index is not used. */
 const IS_BACKFILL = sql<boolean>`feed.payload_ref = -1`
 
 /** `queued_as`: the endpoint's delivery of the event. Null: it has none. `limit`: how many events are looked at, with or without a delivery. */

@@ -89,13 +89,13 @@ const endByTime = statement<Span>()((db, p) =>
     .offset(LOOKED_AT_MAX - 1),
 )
 
-/** Makes the condition that a column has a value. If the value is null in SQL, every row matches. */
+/** Makes the condition that a column has a value. If the value is null, every row matches. */
 function isAny(column: RawBuilder<unknown>, value: RawBuilder<number>): RawBuilder<boolean> {
   return sql<boolean>`(${value} is null or ${column} = ${value})`
 }
 
 const { behind, due } = DELIVERY_STATE
-/** The rows of each state: `a` to `b` is the range of the stored state. `held`, `tried`: see `wanted`; null: either. */
+/** How to find each state: stored states from `a` to `b`. `held`: 1 if the endpoint is disabled. `tried`: 1 after an attempt. Null: either. */
 const STATES: Readonly<Record<NonNullable<DeliveryQuery['state']>, { a: number; b: number; held: number | null; tried: number | null }>> = {
   queued: { a: behind, b: due, held: 0, tried: 0 },
   retrying: { a: behind, b: due, held: 0, tried: 1 },
@@ -135,7 +135,7 @@ async function listById(session: Session, asked: Wanted, cursor: DeliveryCursor 
 async function listByTime(session: Session, asked: Wanted, queued: QueuedSpan, query: DeliveryQuery): Promise<DeliveryPage> {
   const { before, state, endpointId } = query
   const span = { ...queued, beforeMs: before?.queuedAtMs ?? Number.MAX_SAFE_INTEGER, beforeId: before?.id ?? 0 }
-  // Without further conditions every row matches, so the page needs no limit for the scan.
+  // Without further conditions every row matches, so the scan ends with the page and needs no limit.
   const [end] = state === null && endpointId === null ? [] : await session.all(endByTime, span)
   const rows = await session.all(pageByTime, { ...asked, ...span, endMs: end?.queued_at_ms ?? 0, endId: end?.id ?? 0 })
   return { deliveries: await withDetails(session, rows), next: rows.length < asked.limit ? cursorOf(end) : cursorOf(rows.at(-1)) }

@@ -5,7 +5,7 @@ import type { Session } from '../engine.ts'
 import { loadNumber } from '../settings.ts'
 import { statement } from '../statement.ts'
 
-/** The name of the stored setting with the sequence up to which the feed was pruned. */
+/** The name of the stored setting that says up to which sequence the feed was pruned. */
 export const PRUNED_TO = 'feed-pruned-to'
 
 const insertEvent = statement<ReturnType<typeof feedRow>>()((db, p) =>

@@ -93,7 +93,7 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
 
   function write(stream: Stream, text: string): void {
     stream.quiet = 0
-    // If the browser has not read the last line yet, it is gone: lines are at least seconds apart.
+    // The buffer is full of short lines that the browser has not read, so the browser is gone.
     if (stream.res.writableNeedDrain) stream.res.destroy()
     else stream.res.write(text)
   }
