@@ -1,12 +1,12 @@
-/** The imports that a room, or a file at the root of the sources, may have. */
+/** What a room, or a file at the root of the sources, may import. */
 export interface Room {
-  /** A folder or a file. If several contain a module, the longest counts. */
+  /** A folder or a file. If several contain a module, the longest path counts. */
   readonly place: string
-  /** Folders and files of the sources, besides the room's own. */
+  /** The folders and files of the sources that it may import, besides its own. */
   readonly imports: readonly string[]
-  /** Packages. */
+  /** The npm packages that it may import. */
   readonly libraries: readonly string[]
-  /** Modules of Node. */
+  /** The modules of Node that it may import. */
   readonly platform: readonly string[]
 }
 

@@ -45,7 +45,7 @@ test.each([
   ['koa', installed('koa'), '3.1.2'],
   ['undici', loaded('undici'), '8.13.1'],
   ['jose', loaded('jose'), '6.2.18'],
-  // An older version evaluates text as code.
+  // Older versions of depd evaluate text as code.
   ['depd', installed('depd'), '2.0.0'],
   ['SQLite', sqlite(), '3.51.3'],
 ])('X8: %s %s is at least %s', (_name, version, floor) => {

@@ -136,7 +136,7 @@ testWith('promtool')('promtool accepts the rules and the example config, and eve
 testWith('promtool')('promtool finds nothing wrong with the names of our metrics', async () => {
   const { stderr, stdout, error } = spawnSync('promtool', ['check', 'metrics'], { input: await renderMetrics(), encoding: 'utf8' })
   expect(error).toBeUndefined()
-  // Its other warnings are about the client library's own metrics of Node.
+  // Other warnings of promtool are about the metrics of Node, which the client library names.
   const lines = `${stdout}${stderr}`.split('\n').filter((line) => line !== '' && !line.startsWith('nodejs_'))
   expect(lines).toEqual([])
 })

@@ -41,7 +41,7 @@ async function openTlsRaw(onSocket: (socket: Socket) => void): Promise<string> {
   return `https://localhost:${await listen(server)}`
 }
 
-/** Waits until the client has put a connection back into its pool, one turn after the answer. */
+/** Waits until the client has put a connection back into its pool, a turn of the event loop after the answer. */
 async function putBack(): Promise<void> {
   for (let turn = 0; turn < 3; turn += 1) await setImmediate()
 }

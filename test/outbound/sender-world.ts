@@ -4,7 +4,7 @@ import { createSender, type SenderOptions } from '../../src/outbound/sender.ts'
 export const LOOPBACK = ['127.0.0.0/8']
 const body = Buffer.from('{"status":"Created"}')
 
-/** Opens a sender that may post to this machine by default, and a short way to use it. */
+/** Opens a sender that may post to this machine by default. `post` sends a small event to a URL. */
 export function openSender(egress: Partial<EgressOptions> = {}, options: Partial<SenderOptions> = {}) {
   const guard = createEgressGuard({ allowNetworks: LOOPBACK, ownPorts: () => [], ...egress })
   const clock = { now: () => Date.now(), monotonic: () => performance.now() }
@@ -16,5 +16,5 @@ export function openSender(egress: Partial<EgressOptions> = {}, options: Partial
   }
 }
 
-/** Returns the stored text of an answer. */
+/** Returns the first bytes of an answer, which are stored, as text. */
 export const keptText = (result: { readonly answerStart: Uint8Array }): string => Buffer.from(result.answerStart).toString()

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { charactersOf, html, markup, type Part } from '../../../src/http/portal/html.ts'
 
-/** Makes a template in the form that the tag gets. */
+/** Makes the first argument of a call of the tag `html`: the texts of a template around its values. */
 function template(...texts: readonly string[]): TemplateStringsArray {
   return Object.assign([...texts], { raw: texts })
 }

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { leavingOf } from '../../../src/http/server/leaving.ts'
 import { listen } from '../../support/network/listen.ts'
 
-/** Begins a request, and returns the server's side of its answer. */
+/** Begins a request, and returns the object with which the server answers it. */
 async function ask() {
   const asked = Promise.withResolvers<ServerResponse>()
   const server = createServer((_request, answer) => asked.resolve(answer))

@@ -9,7 +9,7 @@ import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const ADMIN = { kind: 'app', name: 'admin', address: '127.0.0.1' } as const
 
-/** Stores six pushes: two recorded ones of two parcels, a wrong time, no JSON, an expired push, and another wrong time. */
+/** Stores six pushes: two of different parcels, one with a wrong time, one that is not JSON, one that has expired, and another with a wrong time. */
 async function openInbox(engine: Engine) {
   const store = await openStore(NOON, engine)
   const bodies = [

@@ -44,7 +44,7 @@ describe.each(engines)('the stretches of a rebuild on $name', (engine) => {
     const meanwhile = () => store.push({ eventTime: eventTime(nth++) })
     expect(await rebuildStore(store, { limit: 10, meanwhile })).toMatchObject({ parcels: 1, differing: 0, left: 0 })
     await changeStoredRows(store.path, 'delete from sighting where at_ms = ?', Date.parse(eventTime(3)))
-    // New pushes come in every piece, so this rebuild skips the parcel, and the next one corrects it.
+    // New pushes arrive after every piece, so this rebuild skips the parcel, and the next rebuild corrects it.
     expect(await rebuildStore(store, { limit: 10, meanwhile })).toMatchObject({ parcels: 1, differing: 0, left: 1 })
     expect(await rebuildStore(store, { limit: 10 })).toMatchObject({ changes: { entry: 1 }, left: 0 })
     expect((await store.reads.findParcel('1001'))?.entries).toHaveLength(25 + nth - 100)

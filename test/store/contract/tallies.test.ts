@@ -55,7 +55,7 @@ describe.each(engines)('tallies on $name', (engine) => {
     expect(await reads.listTallies({ span: 'day', kind: 'pushes', ...ALWAYS })).toMatchObject([{ counts: { recorded: 16 } }])
   })
 
-  /** Counts pushes in each hour of the last 8 days and on each of 400 earlier days. Adds an event and an action `operatedDaysAgo`. */
+  /** Counts pushes in each hour of the last 8 days and on 400 earlier days. Stores an operator event and an action of `operatedDaysAgo` days ago. */
   async function openLongUsed(operatedDaysAgo: number) {
     const { writes, reads } = await openStore(NOON, engine)
     const days = Array.from({ length: 400 }, (_, at) => pushes(NOON - (at + 8) * DAY_MS, { recorded: 1 }))

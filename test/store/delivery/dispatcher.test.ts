@@ -116,7 +116,7 @@ async function openRelay(engine: Engine, settings: Partial<EndpointSettings> = {
   }
 }
 
-/** Waits until all promises that can go on have gone on. */
+/** Waits until all promises have resolved that do not wait for the test. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 /** Opens only the write side, so that the test asks for rounds itself. */

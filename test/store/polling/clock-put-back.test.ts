@@ -141,7 +141,7 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     const { id } = await addEndpoint(writes, NOON)
     await writes.changeEndpoint({ id, change: {}, key: { kind: 'rotate', sealed: 'next' }, nowMs: now() })
     const keys = async () => (await reads.listEndpoints())[0]?.keys ?? expect.fail('there is no endpoint with keys')
-    // One hour of the day until the next key passes.
+    // The next key takes over after a day, of which an hour passes here.
     pass(HOUR_MS)
     await putBack()
     const kept = await keys()

@@ -19,7 +19,7 @@ const bodiesOf = (deliveries: readonly ClaimedDelivery[]) => deliveries.map(({ b
 const minutesOf = (deliveries: readonly ClaimedDelivery[]) =>
   deliveries.map(({ body }) => Number(/"eventTime":"2026-03-01T10:0(\d)/.exec(String(body))?.[1]))
 
-/** An app asks for an unknown parcel, and the carrier lists all of its entries at once. */
+/** Opens a store in which the first answer about a parcel has listed all of its entries, as after the request of an app. */
 async function startAsked(engine: Engine) {
   const store = await openStore(NOON, engine)
   const plain = await addEndpoint(store.writes, NOON)

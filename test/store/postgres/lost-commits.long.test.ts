@@ -140,7 +140,7 @@ test('S18: a promoted server ends a lease, because it may lack the last commits'
   expect([await replica.renew(), await replica.write()]).toEqual([true, 'written'])
 })
 
-/** Restores all tables to their contents at the first call, as `pg_restore --clean` does while the server runs. */
+/** Copies all tables. `RESTORE` brings them back to these copies while the server runs, as `pg_restore --clean` does. */
 const RESTORABLE = `
   create schema kept;
   do $$ declare t text; begin

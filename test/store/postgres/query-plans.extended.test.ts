@@ -55,14 +55,14 @@ const isLarge = (of: Step) => LARGE.includes(of['Relation Name'] ?? '')
 const isUnbounded = (of: Step) => of['Index Cond'] === undefined
 /** Returns the indexes that find the rows of a bitmap step. Only the step above them names the table. */
 const indexesOf = (of: Step) => stepsOf({ ...of, Plans: of.Plans?.filter((below) => below['Node Type'].startsWith('Bitmap')) })
-/** Reads a large table, or an index of it, from end to end. */
+/** Whether a step reads a large table, or an index of it, from end to end. */
 const isScan = (of: Step) =>
   isLarge(of) &&
   (of['Node Type'] === 'Seq Scan' ||
     (of['Node Type'].startsWith('Index') && isUnbounded(of)) ||
     (of['Node Type'] === 'Bitmap Heap Scan' &&
       indexesOf(of).some((below) => below['Node Type'] === 'Bitmap Index Scan' && isUnbounded(below))))
-/** Sorts all candidate rows only to return the first ones. */
+/** Whether a step sorts all candidate rows only to return the first ones. */
 const isSortOfAll = (of: Step) =>
   of['Node Type'] === 'Limit' && stepsOf(of).some((below) => /Sort/.test(below['Node Type'])) && stepsOf(of).some(isLarge)
 

@@ -6,7 +6,7 @@ import { refuseUnsafeServer } from '../../../src/store/postgres/refuse-unsafe-se
 /** A password that no message may show. */
 export const CANARY = 'canary-7f3a'
 
-/** Returns why a start of the relay on a database is refused; null if it is not. */
+/** Returns the reason why a start of the relay on a database is refused, or null if it is accepted. */
 export async function refusalOf(url: string, connectTimeoutMs = 5000): Promise<string | null> {
   const pool = openPool(url, { connectionsMax: 1, connectTimeoutMs, onConnectionLost: () => undefined })
   try {
@@ -20,7 +20,7 @@ export async function refusalOf(url: string, connectTimeoutMs = 5000): Promise<s
   }
 }
 
-/** An address with some of its parts changed. */
+/** Returns an address with some of its parts changed. */
 export function changed(url: string, parts: Partial<Pick<URL, 'hostname' | 'pathname' | 'username' | 'password' | 'search'>>): string {
   return Object.assign(new URL(url), parts).href
 }

@@ -19,7 +19,7 @@ import { deliverOptions, recordOptions } from './policy.ts'
 
 const LANGUAGES = ['en', 'sv'] as const
 
-/** One step of a run. `parcel`: from 0. */
+/** One step of a run. `parcel`: the number of the parcel, from 0. */
 export type Step =
   | { readonly kind: 'push' | 'watch' | 'unwatch' | 'refresh'; readonly parcel: number }
   | { readonly kind: 'polls' }

@@ -151,8 +151,8 @@ const copyOfHour = (hour: number) =>
 
 /**
  * Two copies of a listing that differ in unknown members, another listing between them that shares a sighting, and a push whose English text
- * goes to the entry of Lund. The shared sighting of a copy joins the entry of Lund; but if the other listing's sighting has already founded
- * an entry without a location, the copy's joins that entry.
+ * goes to the entry of Lund. The shared sighting of a copy joins the entry of Lund. But if the sighting of the other listing has already founded
+ * an entry without a location, the sighting of the copy joins that entry.
  */
 export const copiesAroundAnother: readonly Seen[] = [
   copyOfHour(0),

@@ -40,7 +40,7 @@ interface StoreAt {
   readonly reads: ReadSide
   readonly writes: WriteSide
   readonly clock: Clock
-  /** Absent: the defaults of the tests of a store. */
+  /** If absent, the defaults for tests of a store apply. */
   readonly serving?: Partial<ServeOptions>
   /** The size of the cache of answers. If absent, it is large enough for all tests. */
   readonly cacheBytes?: number

@@ -34,7 +34,7 @@ export interface RunningFlood extends AsyncDisposable {
 
 const STATUS = /HTTP\/1\.1 (\d{3}) /g
 const AGAIN_MS = 100
-/** The argument that tells this file to run as a process. */
+/** With this argument, this file runs as the process of the flood. */
 const FLOOD = 'flood'
 
 /** Starts the clients in a separate process, so that sending costs the relay nothing. Resolves once all are connected and sending. */

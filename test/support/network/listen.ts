@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { Server } from 'node:net'
 import { onTestFinished } from 'vitest'
 
-/** Makes a server listen on a free port of this machine; resolves with the port. */
+/** Makes a server listen on a free port of this machine. Resolves with the port. */
 export async function listen(server: Server): Promise<number> {
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const address = server.address()
@@ -10,7 +10,7 @@ export async function listen(server: Server): Promise<number> {
   return address.port
 }
 
-/** Makes an HTTP server listen until the test is over, when its connections are closed too. */
+/** Makes an HTTP server listen until the end of the test, which also closes its connections. */
 export async function listenInTest(server: Server & { closeAllConnections(): void }): Promise<number> {
   onTestFinished(() => {
     server.closeAllConnections()

@@ -56,7 +56,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
     countCalls(verbs, (change) => {
       asked += change
     })
-  /** Waits until all work is done that can be done without time passing. */
+  /** Waits until all work is done that needs no time to pass. */
   const settled = async () => {
     do await new Promise(setImmediate)
     while (asked > 0)

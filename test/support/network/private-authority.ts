@@ -10,7 +10,7 @@ export interface PrivateAuthority {
   sign(name: string): { readonly cert: string; readonly key: string }
 }
 
-/** A private certificate authority, created by openssl in a folder on first use. No system trusts it. */
+/** Returns a private certificate authority, which openssl creates in a folder on first use. No system trusts it. */
 export function createAuthority(folder: string): PrivateAuthority {
   const file = (name: string) => join(folder, name)
   const openssl = (...args: readonly string[]) => execFileSync('openssl', args, { stdio: ['ignore', 'ignore', 'ignore'] })

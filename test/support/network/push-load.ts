@@ -25,7 +25,7 @@ export interface Load {
   answers(): readonly Answered[]
   /** Resolves when `count` requests were answered. */
   untilAnswered(count: number): Promise<void>
-  /** Sends no more; resolves with the outcome of every request. */
+  /** Sends no more requests. Resolves with the outcomes of all requests. */
   stop(): Promise<readonly Answered[]>
 }
 

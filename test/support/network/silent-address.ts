@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 import { ownGroup, tieToTest } from '../runner/tied-process.ts'
 
-/** An address of this machine that drops packets: its port is bound, and nothing that is sent there is ever answered. */
+/** An address of this machine on which `openSilentPort` opens ports that drop packets. */
 export const SILENT_ADDRESS = '127.0.0.2'
 /** More connections than the system holds for a listener that accepts none. */
 const FILLING = 8

@@ -10,7 +10,7 @@ export interface Ask {
   readonly parcel: string
   readonly language: string
   readonly atMs: number
-  /** When its day began, epoch milliseconds. */
+  /** When the day of the request began, in epoch milliseconds. */
   readonly dayStartMs: number
   /** Null: not answered yet. */
   answeredAtMs: number | null
@@ -58,7 +58,7 @@ export async function openSlowCarrier(firstLanguage: string, answerAfterMs: () =
     asks,
     /** Counts the calls since midnight UTC. The few calls for tokens all count as today's. */
     callsToday: () => asked.token + asks.filter(({ dayStartMs }) => dayStartMs === startOfDay(Date.now())).length,
-    /** Config of a replica that asks under this name. */
+    /** Returns the config with which a replica asks under this name. */
     configOf: (by: string) => ({ baseUrl: `${url}/${by}`, authUrl: `${url}/auth/token` }),
     /** How many milliseconds ago the carrier was last asked. */
     silentMs: () => performance.now() - (asks.at(-1)?.atMs ?? 0),

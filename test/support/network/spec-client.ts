@@ -64,7 +64,7 @@ export async function askToken({ baseUrl, username, password }: SpecClientOption
   return ask(`${baseUrl}/auth/token`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body })
 }
 
-/** Gets a token; throws if there is none. */
+/** Gets a token, and throws if there is none. */
 export async function tokenOf(options: SpecClientOptions): Promise<string> {
   const answer = await askToken(options)
   equal(answer.status, 200, 'the token endpoint answers 200')
@@ -94,7 +94,7 @@ function instantOf(entry: JsonObject): number {
   return Date.parse(textOf(entry, 'eventTimestamp'))
 }
 
-/** "Status entry (pull API)". Ignores fields that the specification does not define. */
+/** Checks a "Status entry (pull API)". Ignores fields that the specification does not define. */
 export function assertEntry(value: unknown): JsonObject {
   const entry = objectOf(value, 'a status entry')
   for (const name of strings) textOf(entry, name)
@@ -123,7 +123,7 @@ function assertJson(answer: SpecAnswer): JsonObject {
   return objectOf(answer.body, 'the answer')
 }
 
-/** GetAllStatusesResponse. */
+/** Checks a `GetAllStatusesResponse`. */
 export function assertAll(answer: SpecAnswer): SpecHistory {
   const body = assertJson(answer)
   const statuses = arrayOf(body.statuses, 'statuses').map(assertEntry)
@@ -135,7 +135,7 @@ export function assertAll(answer: SpecAnswer): SpecHistory {
   return { statuses, trackingIds: arrayOf(body.trackingIds, 'trackingIds'), distributionType: body.distributionType }
 }
 
-/** GetLatestStatusResponse: the first entry of the history, with the same labels. */
+/** Checks a `GetLatestStatusResponse`: it has the first entry of the history, with the same labels. */
 function assertLatest(answer: SpecAnswer, all: SpecHistory): void {
   const body = assertJson(answer)
   assertLabels(body)

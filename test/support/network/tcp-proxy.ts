@@ -13,7 +13,7 @@ export interface TcpProxy {
   goDown(): Promise<void>
   /** Accepts connections again, at the same port. */
   comeUp(): Promise<void>
-  /** How often, on all connections together, a client began to send after it had received something. */
+  /** Returns how often, on all connections together, a client began to send after it had received something. */
   trips(): number
 }
 

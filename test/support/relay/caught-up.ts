@@ -10,7 +10,7 @@ export interface Asker {
   readonly token: string
 }
 
-/** Returns the exact text of an answer; throws if there is none. */
+/** Returns the exact text of an answer, and throws if there is none. */
 export async function textOf(
   { internalUrl, token }: Asker,
   identifier: string,
@@ -48,7 +48,7 @@ export async function untilCaughtUp(
     behind = behind.filter((parcel, nth) => answers[nth] !== parcel.answers[language])
     expect(behind.map(({ trackingNumber }) => trackingNumber)).toEqual([])
   }
-  // Not `expect.poll`: it needs the running test, which it cannot find when concurrent tests end.
+  // Do not use `expect.poll` here. It needs the running test, which it cannot find when concurrent tests end.
   await vi.waitFor(look, { interval: 250 })
 }
 

@@ -20,9 +20,9 @@ export function inboxIn(place: string) {
   const byBody = `select ${COLUMNS} from inbox where body = ?`
   const rowsOf = async (body: string | Uint8Array) => (await storedRows(place, byBody, Buffer.from(body))).map(decodeRow)
   return {
-    /** Rows whose bytes are exactly these. */
+    /** Returns the rows with exactly these bytes. */
     rowsOf,
-    /** The only row with exactly these bytes. */
+    /** Returns the only row with exactly these bytes, and fails if there are none or several. */
     async rowOf(body: string | Uint8Array): Promise<InboxRow> {
       const rows = await rowsOf(body)
       return rows[0] !== undefined && rows.length === 1 ? rows[0] : fail(`${rows.length} rows hold these bytes, not one`)

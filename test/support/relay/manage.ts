@@ -9,7 +9,7 @@ export interface Answer {
   readonly body: Record<string, unknown>
 }
 
-/** Calls the relay's API as an operator; sends a body as JSON. The answers are as the document says. */
+/** Returns a function that calls the relay's API as an operator, with a body as JSON. It checks answers against the document of the API. */
 export async function operatorOf(relay: { readonly internalUrl: string }) {
   const token = await logIn(relay.internalUrl, ADMIN)
   return async (method: string, path: string, body?: unknown): Promise<Answer> => {
@@ -28,7 +28,7 @@ export async function operatorOf(relay: { readonly internalUrl: string }) {
   }
 }
 
-/** Adds a managed endpoint that is removed after the test; returns its id. */
+/** Adds a managed endpoint that is removed after the test. Returns its id. */
 export async function endpointOfTest(relay: { readonly internalUrl: string }, settings: object): Promise<string> {
   const operate = await operatorOf(relay)
   const id = String((await operate('POST', '/relay/endpoints', settings)).body.id)

@@ -18,7 +18,7 @@ export async function postJson(
   return { status: response.status, body: await response.json() }
 }
 
-/** Starts a move of a relay's store; returns the path of its job. */
+/** Starts a move of a relay's store. Returns the path of its job. */
 export async function startMove(asker: Asker, to: string): Promise<string> {
   const started = await postJson(asker, '/relay/store/move', { to })
   expect(started).toMatchObject({ status: 202, body: { kind: 'move' } })
@@ -38,7 +38,7 @@ export async function endedJob({ internalUrl, token }: Asker, job: string): Prom
   )
 }
 
-/** The longest time between two accepted pushes, in milliseconds. */
+/** Returns the longest time between two accepted pushes, in milliseconds. */
 export function longestPauseMs(answers: readonly Answered[]): number {
   const times = answers.filter(({ status }) => status === 200).map(({ begunAtMs }) => begunAtMs)
   const inOrder = times.toSorted((a, b) => a - b)

@@ -5,7 +5,7 @@ import { type RelayProcess, spawnRelay } from './relay.ts'
 export interface RunningProcess extends RelayProcess, AsyncDisposable {
   /** Resolves with the log line when the relay logs this message. */
   logged(message: string): Promise<string>
-  /** Sends SIGTERM; resolves with the exit code or signal. */
+  /** Sends SIGTERM. Resolves with the exit code or signal. */
   stop(): RelayProcess['ended']
 }
 
@@ -45,7 +45,7 @@ export async function runRelay(configPath: string, more: NodeJS.ProcessEnv = {})
   }
 }
 
-/** Reads one value of a relay's /metrics, by its name and labels as printed there; 0 if it is missing. */
+/** Reads one value of a relay's /metrics, by its name and labels as printed there. Returns 0 if it is missing. */
 export async function metricOf(internalUrl: string, name: string): Promise<number> {
   const text = await (await fetch(`${internalUrl}/metrics`)).text()
   const line = text.split('\n').find((one) => one.startsWith(`${name} `))

@@ -18,7 +18,7 @@ export const REFUSED: Readonly<Record<string, number>> = {
   'POST /relay/operator/test': 404,
 }
 
-/** Starts a relay that holds what the examples of the API's document refer to: a parcel, its waiting delivery, and a push in quarantine. */
+/** Starts a relay with what the examples of the API's document refer to: a parcel, its waiting delivery, and a quarantined push. */
 export async function startWithExamples() {
   const carrier = await openCarrier()
   const sections = { poll: { cron: '0 0 1 1 *' }, delivery: { allowNetworks: ['127.0.0.0/8'] } }

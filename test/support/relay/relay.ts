@@ -28,7 +28,7 @@ const HASHES = {
 /** Config sections. They override the defaults below, key by key. */
 export type Sections = Readonly<Record<string, unknown>>
 
-/** Writes the config of a relay on loopback and free ports, with its store in `folder`; returns the file's path. */
+/** Writes the config of a relay on loopback and free ports, with its store in `folder`. Returns the path of the config file. */
 export function writeConfig(folder: string, carrierUrl: string, sections: Sections = {}): string {
   const defaults: Readonly<Record<string, Sections>> = {
     listen: { public: { host: '127.0.0.1', port: 0 }, internal: { host: '127.0.0.1', port: 0 } },
@@ -129,7 +129,7 @@ function isReady(said: unknown): said is { public: string; internal: string } {
   return typeof said === 'object' && said !== null && 'msg' in said && said.msg === 'relay ready'
 }
 
-/** Pushes like the carrier, signing exactly these bytes. `headers` override the usual ones. */
+/** Pushes exactly these bytes with their signature, like the carrier. `headers` override the headers of the carrier. */
 export async function push(
   publicUrl: string,
   body: Uint8Array | string,
@@ -154,7 +154,7 @@ export async function logIn(internalUrl: string, login: { readonly username: str
   return String(answer.token)
 }
 
-/** GET with a bearer token; `path` from the root. The answer is as the document says. */
+/** Sends a GET with a bearer token to a path from the root. Checks the answer against the document of the API. */
 export async function ask(internalUrl: string, token: string, path: string): Promise<Response> {
   return await fetchDocumented(`${internalUrl}${path}`, { headers: { authorization: `Bearer ${token}` } })
 }

@@ -7,7 +7,7 @@ const TURNS = 3
 const TRIES_MAX = 4
 
 export interface BesideControl {
-  /** Runs the load without the fault; resolves with its measure, in milliseconds. */
+  /** Runs the load without the fault. Resolves with its measure, in milliseconds. */
   readonly control: () => Promise<number>
   /** Runs the same load beside the fault. */
   readonly fault: () => Promise<number>

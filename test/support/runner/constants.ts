@@ -5,5 +5,5 @@ export const MINUTE_MS = 60_000
 export const HOUR_MS = 60 * MINUTE_MS
 export const DAY_MS = 24 * HOUR_MS
 
-/** An address where nobody listens, for tests that are not about polls. */
+/** An address at which nothing listens, for tests that are not about polls. */
 export const NO_CARRIER = 'http://127.0.0.1:9'

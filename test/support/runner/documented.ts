@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** A fenced block of a page, and the heading that it stands under. */
+/** A fenced block of a page, and the heading above it. */
 export interface FencedBlock {
   readonly heading: string
   readonly language: string

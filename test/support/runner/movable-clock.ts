@@ -3,11 +3,11 @@ import { join } from 'node:path'
 
 /** A clock for relay processes, which a test sets. */
 export interface MovableClock {
-  /** The environment of a process with this clock. Its monotonic clock stays right. What runs once a minute runs five times a second instead. */
+  /** The environment of a process with this clock. Its monotonic clock stays right. Work that runs once a minute runs five times a second. */
   readonly env: NodeJS.ProcessEnv
   /** The time that the process sees, epoch milliseconds. */
   now(): number
-  /** Moves the clock ahead; the process sees it within moments. */
+  /** Moves the clock ahead. The process sees it within moments. */
   pass(ms: number): void
 }
 

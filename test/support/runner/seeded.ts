@@ -1,4 +1,4 @@
-/** A pseudorandom generator of numbers in [0, 1), the same in every run (mulberry32). */
+/** Returns a pseudorandom generator of numbers in [0, 1) (mulberry32). The same seed gives the same numbers in every run. */
 export function seeded(seed: number): () => number {
   let state = seed
   return () => {

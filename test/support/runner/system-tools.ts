@@ -28,7 +28,7 @@ export function lacks(tool: Tool): boolean {
   return !known
 }
 
-/** Names the tools whose tests were skipped, in one sentence; null if none were. */
+/** Returns a sentence that names the tools whose tests were skipped, or null if none were. */
 export function leftOut(): string | null {
   const missing = (Object.keys(TOOLS) as readonly Tool[]).filter(lacks)
   if (missing.length === 0) return null

@@ -15,12 +15,12 @@ export async function newPlace(engine: Engine): Promise<string> {
   return engine.name === postgres.name ? (await createDatabase()).url : join(temporaryFolder(), 'relay.db')
 }
 
-/** Works on a new store, for tests that need many. */
+/** Runs `work` on a new store, for tests that need many stores. */
 export async function withPlace<T>(engine: Engine, work: (place: string) => Promise<T>): Promise<T> {
   return engine.name === postgres.name ? await withDatabase(work) : await work(await newPlace(engine))
 }
 
-/** Copies what a store holds durably, even while it is open; returns the address of the copy. */
+/** Copies what is durable in a store, even while it is open. Returns the address of the copy. */
 export async function copyPlace(engine: Engine, place: string): Promise<string> {
   if (engine.name === postgres.name) return await copyDatabase(place)
   const copy = await newPlace(engine)

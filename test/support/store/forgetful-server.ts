@@ -4,7 +4,7 @@ import type { PostgresServer } from '../../../src/cli/demo/postgres/throwaway-se
 import { withClient } from './postgres-client.ts'
 import { startOwnServer } from './postgres-database.ts'
 
-/** A server of the test's own. Its state can be saved, and restored without later commits. */
+/** A server that other test files do not share. Its state can be saved, and restored without the commits after that. */
 export interface ForgetfulServer extends PostgresServer {
   /** Makes an empty database and returns its URL. */
   newDatabase(): Promise<string>
