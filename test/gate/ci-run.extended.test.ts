@@ -40,7 +40,7 @@ test.each([
     'failed: a.test.ts\n2 passed, 1 failed\n',
   ],
   ['an error came outside of all tests', { numPassedTests: 2, numFailedTests: 0, testResults: [] }, 1, '2 passed, 1 failed\n'],
-])('the last line of the gate tells the truth if %s', (_name, report, exitCode, line) => {
+])('the last line of the gate has the right counts if %s', (_name, report, exitCode, line) => {
   expect(summaryOf([JSON.stringify(report), exitCode])).toEqual([line, exitCode])
 })
 
@@ -57,7 +57,7 @@ test('the gate fails if a test was left out, and says how many', () => {
   expect(summaryOf([report, 0])).toEqual(['4 tests were left out; the gate runs all of them.\n2 passed, 0 failed, 4 skipped\n', 1])
 })
 
-test('the last line of the gate tells the truth if the runner wrote no report', () => {
+test('the last line of the gate counts a failure if the runner wrote no report', () => {
   expect(summaryOf(['', 1])).toEqual(['0 passed, 1 failed\n', 1])
 })
 

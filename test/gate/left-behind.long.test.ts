@@ -8,7 +8,7 @@ import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
 const HANG = { timeout: 60_000, interval: 50 }
 
-/** Runs the test that ends like this. Resolves with the processes that it started and its worker. */
+/** Runs the test that ends in this way. Resolves with the processes that the test started, and its worker. */
 async function run(ends: string): Promise<readonly string[]> {
   const folder = temporaryFolder()
   const args = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/gate/left-behind/vitest.config.ts']
@@ -21,7 +21,7 @@ async function run(ends: string): Promise<readonly string[]> {
 }
 
 test.each(['it fails', 'it never ends', 'its worker is killed', 'the run is killed'])(
-  'what a test has started ends, and what that has started, when %s',
+  'the processes of a test and their own children end when %s',
   async (ends) => {
     const started = await run(ends)
     expect(started).toHaveLength(5)

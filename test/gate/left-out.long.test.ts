@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
-test('without system tools the tests pass, and the last line names what was left out', () => {
+test('without system tools the tests pass, and the last line names the tests that were left out', () => {
   const onlyNode = temporaryFolder()
   symlinkSync(process.execPath, join(onlyNode, 'node'))
   const files = ['test/faults/durability/syscall-order.test.ts', 'test/domain/delivery/delivery-request.test.ts']

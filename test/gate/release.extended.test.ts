@@ -22,7 +22,7 @@ function repositoryWith(changelog: string): string {
 }
 
 function release(folder: string, ...args: readonly string[]) {
-  // Otherwise a compile cache with a relative path would be written into the repository, as an open change.
+  // Without this, a compile cache with a relative path would be written into the repository, as an open change.
   const env = { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1' }
   const { stdout, stderr, status } = spawnSync(process.execPath, [resolve('.ci/release.mjs'), ...args], {
     cwd: folder,

@@ -23,15 +23,15 @@ export interface StoreOfYear {
   sections(): Sections
   /** Whether an erasure leaves nothing in the files of the store. */
   readonly isCleanAtOnce: boolean
-  /** Prepares what `restore` will need. */
+  /** Prepares what `restore` will need, if there are no scheduled backups. */
   keepForRestore(relay: RelayOfYear): Promise<void>
   /** Restores the store while the relay is stopped. Returns the time of the restored state. */
   restore(relay: RelayOfYear, lastSequence: number): Promise<number>
-  /** Deletes the replaced stores that an erasure names. */
+  /** Deletes the stores that a restore replaced and that an erasure names. */
   removeReplaced(stores: readonly string[]): void
   /** Runs the regular maintenance of a store, such as vacuuming. */
   tend(): Promise<void>
-  /** Returns the size while the relay is stopped, without the tallies: these are kept for 400 days, so they still grow at the end of a year. */
+  /** Returns the size of the stopped store without the tallies, which are kept for 400 days and so still grow at the end of a year. */
   bytes(): Promise<number>
   files(): readonly KeptFile[]
 }
@@ -39,7 +39,7 @@ export interface StoreOfYear {
 /** The time of the scheduled backup. */
 export const BACKUP = { cron: '15 3 * * *', hour: 3, minute: 15 } as const
 const BACKUPS_KEPT = 5
-/** The index of the backup to restore: that of the night before last. */
+/** The index of the backup to restore, which is from the night before last. */
 const RESTORED = -2
 
 export function sqliteStore(folder: string): StoreOfYear {

@@ -6,17 +6,17 @@ import type { Violations } from './violations.ts'
 /** The shop that gets the relay's deliveries. It checks signatures and order, and tracks which events it still must get. */
 export interface Subscriber extends AsyncDisposable {
   readonly url: string
-  /** The key with which it checks signatures. */
+  /** The key with which the shop checks signatures. */
   key: string
-  /** How it answers: with 200, with an occasional 500, or with 503. */
+  /** How the shop answers: with 200, with an occasional 500, or with 503. */
   mood: 'well' | 'flaky' | 'down'
   /** Notes a scan of the carrier that the shop must get. */
   owe(parcel: YearParcel, scan: YearParcel['scans'][number]): void
-  /** Returns a text for everything that the shop should have got, from before this time. */
+  /** Returns a text for each event from before this time that the shop should have got, but lacks. */
   owedSince(beforeMs: number): readonly string[]
-  /** Drops what the shop should get about a parcel, because the parcel is erased. */
+  /** Expects no more events about a parcel, because the parcel is erased. */
   forget(parcel: YearParcel): void
-  /** After a restore, numbers go on from the backup and may skip what was sent later. */
+  /** Must be called after a restore. Numbers go on from the backup, and may skip events that were sent later. */
   relayRestored(): void
   readonly received: () => number
   /** Returns the highest `relay-sequence` that was received. */
@@ -97,7 +97,7 @@ export async function startSubscriber(violations: Violations, random: () => numb
   return subscriber
 }
 
-/** Returns what an event is about in the form of `keyOf`, in either format of the carrier. */
+/** Returns the key of an event in the form of `keyOf`. Reads either format of the carrier. */
 function scanOf(event: unknown): string {
   const { status, detailedStatus, eventTime, occurredAt } = Object(event)
   return keyOf({ status: String(status), detailedStatus: String(detailedStatus), atMs: Date.parse(String(eventTime ?? occurredAt)) })

@@ -4,7 +4,7 @@ export interface Violations {
   readonly found: readonly string[]
 }
 
-/** More violations than these tell nothing new. */
+/** More violations than this tell nothing new. */
 const FOUND_MAX = 40
 
 export function createViolations(seed: number, today: () => number): Violations {

@@ -41,7 +41,7 @@ export interface World {
   readonly violations: Violations
   readonly parcels: YearParcel[]
   day: number
-  /** The real time that each kind of work has taken, milliseconds. */
+  /** The real time that each kind of work has taken, in milliseconds. */
   readonly spent: Map<string, number>
 }
 
@@ -51,7 +51,7 @@ export interface YearOptions {
   readonly seed: number
 }
 
-/** Uses memory if possible. The year does not test the disk, and syncs would take most of the time. */
+/** Makes a temporary folder, in memory if possible: the year does not test the disk, and syncs would take most of the time. */
 function folderInMemory(): string {
   const folder = mkdtempSync(join(existsSync(IN_MEMORY) ? IN_MEMORY : tmpdir(), 'parcel-relay-year-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))

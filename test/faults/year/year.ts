@@ -21,7 +21,7 @@ export interface YearReport {
   readonly deliveries: number
   /** The size of the store at each check, in bytes. */
   readonly sizes: readonly (readonly [day: number, bytes: number])[]
-  /** The largest size in the last third of the time between the first full retention period and the last new parcel, relative to the first third. */
+  /** The largest size in the last third of the days with full retention and new parcels, divided by that in the first third. */
   readonly growth: number
   /** Real milliseconds by kind of work. */
   readonly spent: Readonly<Record<string, number>>
@@ -38,12 +38,12 @@ const BORN_A_DAY = { least: 5, more: 4 }
 const ERASED_EVERY_DAYS = 4
 /** The longest time until an event must have reached the shop, whatever failed. */
 const DELIVERED_WITHIN_MS = 3 * DAY_MS
-/** How long to wait for polls while the carrier fails, in real milliseconds. */
+/** The time to wait for polls while the carrier fails, in real milliseconds. */
 const POLLED_MS = 150
 
-/** If no retention pass comes for this long, the clock moves on by a minute. In real milliseconds. */
+/** If no retention pass comes for this many real milliseconds, the clock moves on by a minute. */
 const LOOK_AGAIN_MS = 300
-/** The second refusal of the credentials in a row pauses logins for a minute. In real milliseconds. */
+/** The longest wait for accepted credentials, in real milliseconds. The second refusal in a row pauses logins for a minute. */
 const ACCEPTED_WITHIN_MS = 180_000
 
 /** Simulates a year, or as long as `lengths` says. */
@@ -120,7 +120,7 @@ async function liveThroughDay(world: World, isQuiet: boolean, act: () => Promise
   }
 }
 
-/** Tells whether an app asks for a parcel that the shop did not order, once the carrier may know it. */
+/** Tells whether an app should ask for a parcel: the shop did not order it, nobody has asked for it, and the carrier knows it. */
 const isToBeAskedFor = ({ isOrdered, askedAtMs, made, erasedAtMs }: YearParcel): boolean =>
   !isOrdered && askedAtMs === 0 && made > 1 && erasedAtMs === null
 

@@ -21,7 +21,7 @@ function openWorld(probes: readonly Probe[]) {
   }
 }
 
-test('a check that rejects fails with its message, and the others still count', async () => {
+test('a check that rejects fails with its message, and the other checks still count', async () => {
   const { check } = openWorld([
     { name: 'store', subject: null, look: () => Promise.reject(new Error('store: /x is gone')) },
     { name: 'config', subject: null, look: async () => ok('fine') },
@@ -42,7 +42,7 @@ test('a check that never ends fails after its time limit', async () => {
   expect(await checked).toEqual([{ name: 'endpoint', subject: 'shop', state: 'failed', message: 'It gave no result within 30 s.' }])
 })
 
-test('all who ask during a check or within five seconds get the same result', async () => {
+test('all callers during a check and for five seconds after it get the same result', async () => {
   let looks = 0
   const gate = Promise.withResolvers<void>()
   const { check, pass } = openWorld([

@@ -113,7 +113,7 @@ test('a failing carrier is reported at once, and its recovery after a while', as
   expect(told).toEqual(['carrier_failing', 'carrier_recovered'])
 })
 
-test('a replica that takes over polling reports nothing of the carrier until it has answered', async () => {
+test('a replica that takes over polling reports nothing until the carrier has answered', async () => {
   const { troubles, told, seen, look } = openWatch()
   seen.carrier = failing
   await look()
@@ -142,7 +142,7 @@ test('a relay that restarts reports nothing twice', async () => {
   expect(told).toEqual(['carrier_failing', 'credentials_refused', 'disk_low'])
 })
 
-test('a disk is low below twice the limit, and recovers a little above that', async () => {
+test('low disk space is reported below twice the limit, and its end a little above that', async () => {
   const { seen, told, look } = openWatch()
   for (const [free, count] of [
     [520, 0],
@@ -159,7 +159,7 @@ test('a disk is low below twice the limit, and recovers a little above that', as
   expect(told).toEqual(['disk_low', 'disk_recovered'])
 })
 
-test('a full disk is reported as refusing pushes, and as usable a little above the limit', async () => {
+test('a full disk is reported because pushes are refused, and its end a little above the limit', async () => {
   const { seen, told, look } = openWatch()
   for (const [free, events] of [
     [300, ['disk_low']],
@@ -178,7 +178,7 @@ test('a full disk is reported as refusing pushes, and as usable a little above t
   }
 })
 
-test('the end of a full disk says until when pushes were refused, and how many', async () => {
+test('the event for the end of a full disk says until when pushes were refused, and how many', async () => {
   const { seen, ends, look, pass } = openWatch()
   const lookAt = async (free: number, notStored: number) => {
     pass(1000)

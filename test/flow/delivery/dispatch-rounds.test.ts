@@ -21,7 +21,7 @@ const claim = (deliveryId: number): ClaimedDelivery => ({
   body: null,
 })
 
-test('an endpoint still gets later claims if its 410 could not be stored', async () => {
+test('deliveries to an endpoint are still claimed if its 410 could not be stored', async () => {
   let term = 0
   const clock = { now: () => 0, monotonic: () => 0 }
   const { log } = createLogBook()

@@ -33,6 +33,6 @@ test('the gauge `others` is the sum for endpoints without gauges of their own', 
   ])
 })
 
-test('no shared gauges appear while every endpoint has its own', async () => {
+test('the gauge `others` is absent while every endpoint has its own gauge', async () => {
   expect((await gaugesOf([stateOf('1'), stateOf('2')], {})).map(({ name }) => name)).toEqual(['shop-1', 'shop-2'])
 })

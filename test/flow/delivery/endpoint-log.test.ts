@@ -34,13 +34,13 @@ test('each change of an endpoint’s state is logged once, and an unchanged stat
   ])
 })
 
-test('after a start the disabled endpoints are logged', () => {
+test('disabled endpoints are logged at the start of the relay', () => {
   const { lines, endpointLog } = world()
   endpointLog.update(stateOf({ disabled: 'failing' }))
   expect(lines.map(({ message }) => message)).toEqual(['an endpoint only failed for 120 h and is disabled; everything for it waits'])
 })
 
-test('after a start an endpoint that was failing before is not logged as newly failing', () => {
+test('an endpoint that was failing before the start is not logged as newly failing', () => {
   const { lines, endpointLog } = world()
   endpointLog.update(stateOf({ health: probing }))
   endpointLog.update(stateOf({}))

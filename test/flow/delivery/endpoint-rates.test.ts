@@ -20,7 +20,7 @@ test('attempts made without a rate do not count when a rate is set again', () =>
   expect(rates.allowance([endpoint(10)], 2500)).toEqual({ '1': 5 })
 })
 
-test('an endpoint removed while its rate was used up asks for no more passes', () => {
+test('an endpoint that is removed while its rate is used up causes no further pass', () => {
   const rates = createEndpointRates()
   rates.allowance([endpoint(1)], 0)
   rates.started('1')

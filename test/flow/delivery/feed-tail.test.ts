@@ -13,7 +13,7 @@ function itemOf(sequence: number, trackingIds: readonly string[] = ['1001']): Fe
   return { sequence, kind: 'update', parcel, entry: null, joined: null }
 }
 
-/** Opens a feed in memory that counts what is read, and lets readers follow it. */
+/** Opens a feed in memory that counts the events that are read, and lets readers follow it. */
 function createWorld(options: { readonly trackingIds?: readonly string[] } = {}) {
   const committed: number[] = []
   const counts = { readings: 0, derived: 0 }
@@ -65,11 +65,11 @@ test('an event is derived and encoded once, however many readers follow', async 
     world.commit(10)
   }
   for (const seen of await Promise.all(followers)) expect(seen).toEqual(world.committed)
-  // Without sharing, 30,100 would be derived.
+  // Without shared pages, 30,100 events would be derived.
   expect(world.counts.derived).toBeLessThan(2 * world.committed.length)
 })
 
-test('readers far behind read their own pages until they reach the end, each event once', async () => {
+test('readers far behind read their own pages up to the end, and get each event once', async () => {
   const world = createWorld()
   world.commit(3000)
   const live = world.readAll(() => 2 * 3500, 100, 2 * 3000)
@@ -90,11 +90,11 @@ test('streams that resume at different positions soon read the same pages', asyn
     return await world.readAll(() => 2 * 3000, 500, 2 * nth)
   })
   for (const [nth, seen] of (await Promise.all(slower)).entries()) expect(seen).toEqual(world.committed.slice(nth))
-  // Without sharing, 150,000 would be derived. Each stream derives the rest of its first page, and later pages are shared.
+  // Without shared pages, 150,000 events would be derived. Each stream derives the rest of its first page, and later pages are shared.
   expect(world.counts.derived).toBeLessThan(3 * 3000)
 })
 
-test('a reader gets everything committed before it asked, even beside other readers', async () => {
+test('a reader gets every event committed before its request, even with other readers present', async () => {
   const world = createWorld()
   world.commit(1)
   await world.page(0)
@@ -128,7 +128,7 @@ test('the cached end of the feed is bounded, and older events are read from the 
   expect(world.counts.derived).toBe(derived + 5)
 })
 
-test('events that fill pages are derived with little waste', async () => {
+test('few events are derived twice when they fill several pages', async () => {
   const world = createWorld({ trackingIds: Array.from({ length: 500 }, () => 'x'.repeat(36)) })
   world.commit(100)
   for (let after = 0; after < 200; ) after = (await world.page(after, 100, 64 * 1024)).next
@@ -143,7 +143,7 @@ test('a page ends with the event that exceeds its size', async () => {
   expect(await world.page(0, 3)).toMatchObject({ events: [{ sequence: 2 }, { sequence: 4 }, { sequence: 6 }], next: 6 })
 })
 
-test('pruned events leave the cache too, and a position after the end is refused', async () => {
+test('events that retention removes leave the cache, and a position after the end is refused', async () => {
   const world = createWorld()
   world.commit(10)
   await world.page(0)
@@ -153,7 +153,7 @@ test('pruned events leave the cache too, and a position after the end is refused
   await expect(world.page(21)).rejects.toMatchObject({ code: 'feed_rewound', facts: { lastSequence: 20 } })
 })
 
-test('S18: after a server has lost commits, pages within and at the end are read again', async () => {
+test('S18: after the database has lost commits, all cached pages are read again', async () => {
   const world = createWorld()
   world.commit(300)
   const sequencesAfter = async (after: number) => (await world.page(after, 10)).events.map(({ sequence }) => sequence)

@@ -31,7 +31,7 @@ function openDispatcher(held: HeldEndpoints = allEndpoints) {
     },
     { relayId: 'relay', claimsMax: 100, perEndpoint: () => 2, claimsPerAttempt: 3 },
   )
-  /** Asks for a review. `isOver` tells whether it has been answered. */
+  /** Asks for a review. `isOver` tells whether the review has been answered. */
   const ask = () => {
     let isOver = false
     void dispatcher.reviewed().then(() => {
@@ -42,7 +42,7 @@ function openDispatcher(held: HeldEndpoints = allEndpoints) {
   return { dispatcher, rounds, wakes, ask }
 }
 
-/** Waits until all promises that can go on have gone on. */
+/** Waits until all promises that can settle have settled. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 test('a caller that waits for a review waits for a round that began after the change', async () => {

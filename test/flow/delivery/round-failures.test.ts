@@ -12,7 +12,7 @@ function open() {
   const lose = () => {
     term += 1
   }
-  /** Runs a round that fails after `meanwhile`. */
+  /** Runs a round that calls `meanwhile` and then fails. */
   const fail = (results: number, meanwhile = () => {}) =>
     expect(
       failures.run(results, async () => {
@@ -23,7 +23,7 @@ function open() {
   return { failures, lease, lose, fail, shown }
 }
 
-test('failed rounds log an error once, with other words if they had results to save', async () => {
+test('failed rounds log an error once, and say if they had results to save', async () => {
   const { fail, shown } = open()
   await fail(3)
   await fail(3)

@@ -3,7 +3,7 @@ import { anEntry, aView, createWorld, NUMBER } from './serve-world.ts'
 
 const languagesAsked = (world: ReturnType<typeof createWorld>) => world.calls.map(({ language }) => language)
 
-test('4.2: an entry pushed while a language is fetched lacks it', async () => {
+test('4.2: an entry that is pushed while a language is fetched lacks that language', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
   // The entry came during the request, so the carrier's answer lacks it, and the store notes the language as missing.
@@ -26,7 +26,7 @@ test('4.2: a watched parcel that was never polled is fetched in the requested la
   expect((await world.ask({ language: 'sv' })).cacheStatus).toBe('parcel-relay; hit')
 })
 
-test('6.1: a question revives a stopped parcel once, and its answer is cached then', async () => {
+test('6.1: a request revives a stopped parcel once, and the answer is then cached', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ watched: false }))
   await world.ask()

@@ -14,7 +14,7 @@ import { aPoll } from '../../support/history/builders.ts'
 export const NUMBER = 'AB123456789SE'
 const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 
-/** Makes an entry with the same text in each of these languages. */
+/** Makes an entry that has the same text in each of these languages. */
 export function anEntry(languages: readonly string[], fields: Partial<Entry> = {}): Entry {
   return {
     status: 'Ingested',
@@ -55,7 +55,7 @@ export function found(language: string, answered = language): CarrierAnswer {
   return { kind: 'found', observation: aPoll({ asked: NUMBER, language: answered, text: `text ${language}` }) }
 }
 
-/** Opens `serve` on a store, a carrier and a clock of the test. `isShared`: others write to the store too, so it gives versions of parcels. */
+/** Opens `serve` on a store, a carrier and a clock of the test. With `isShared`, other replicas write too, so the store gives versions of parcels. */
 export function createWorld({ isShared = false, ...options }: Partial<ServeOptions> & { readonly isShared?: boolean } = {}) {
   const parcels = new Map<string, ParcelView>()
   const calls: { readonly identifier: string; readonly language: string; readonly priority: CallPriority }[] = []
@@ -64,10 +64,10 @@ export function createWorld({ isShared = false, ...options }: Partial<ServeOptio
   const unknowns: string[] = []
   const world = {
     nowMs: 2_000_000,
-    /** How far the wall clock was put back. */
+    /** How far the wall clock was put back, in milliseconds. */
     putBackMs: 0,
     reads: 0,
-    /** How often versions were read. */
+    /** The number of times that versions of parcels were read. */
     looks: 0,
     carrier: async (language: string): Promise<CarrierAnswer> => found(language),
     admit: async (_app: string): Promise<number | null> => null,
@@ -75,7 +75,7 @@ export function createWorld({ isShared = false, ...options }: Partial<ServeOptio
     beforeWrite: () => {},
     /** Called when a fetched language is noted. */
     noted: () => {},
-    /** When a request may revive the stopped parcel; null means always. */
+    /** The time from which a request may revive the stopped parcel. Null means always. */
     parcels,
     calls,
     notes,

@@ -19,7 +19,7 @@ test('the first answer comes from the store, and the next from the cache', async
   expect([world.reads, world.calls, world.served]).toEqual([1, [], ['hit', 'hit']])
 })
 
-test('if others write too, a cached answer is served once the store confirms it', async () => {
+test('if other replicas write too, a cached answer is served once the store confirms it', async () => {
   const world = createWorld({ isShared: true })
   world.parcels.set(NUMBER, aView({ version: 5 }))
   const question = { app: 'shop', identifier: NUMBER, language: undefined, kind: 'all' } as const
@@ -35,7 +35,7 @@ test('if others write too, a cached answer is served once the store confirms it'
   expect([world.reads, world.looks]).toEqual([3, 4])
 })
 
-test('R5: if others write too, no cached answer is served while the store is down', async () => {
+test('R5: if other replicas write too, no cached answer is served while the store is down', async () => {
   const world = createWorld({ isShared: true })
   world.parcels.set(NUMBER, aView())
   await world.ask()
@@ -76,7 +76,7 @@ test.each([
 })
 
 test.each([[['en', 'sv']], [''], ['\ufffd'], [null], ['e'.repeat(9)]])(
-  'H21: %j is no language, and nothing is asked for it',
+  'H21: %j is not a language, and causes no call',
   async (language) => {
     const world = createWorld()
     await expect(world.ask({ language })).rejects.toEqual(code('bad_language'))
@@ -95,7 +95,7 @@ test('R5, 1.5: an unknown parcel is fetched once, watched, and then served from 
   expect(world.calls).toHaveLength(1)
 })
 
-test('P10: a thousand requests for an unknown parcel are one call, and count once', async () => {
+test('P10: a thousand requests for an unknown parcel cause one call, and count once', async () => {
   const world = createWorld()
   const gate = Promise.withResolvers<CarrierAnswer>()
   world.carrier = () => gate.promise
@@ -105,7 +105,7 @@ test('P10: a thousand requests for an unknown parcel are one call, and count onc
   expect([served.length, world.calls.length, world.unknowns]).toEqual([1000, 1, ['shop']])
 })
 
-test('P10: a request that read the store before another’s answer does not call again', async () => {
+test('P10: a request that read the store before another request’s answer does not call again', async () => {
   const world = createWorld()
   const gate = Promise.withResolvers<void>()
   world.beforeRead = () => gate.promise
@@ -120,7 +120,7 @@ test('P10: a request that read the store before another’s answer does not call
 test.each([
   ['4.2: a language', {}, 'sv'],
   ['refreshOlderThan: news', { refreshOlderThanMs: 60_000 }, 'en'],
-])('%s that another request has fetched meanwhile is not fetched again', async (_, options, language) => {
+])('%s is not fetched again if another request has fetched it meanwhile', async (_, options, language) => {
   const world = createWorld(options)
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])], lastSeenAtMs: world.nowMs - 60_001 }))
   const gate = Promise.withResolvers<void>()
@@ -143,7 +143,7 @@ test('an unknown parcel is one call across languages and apps, in a configured l
   expect(world.calls.map(({ language }) => language)).toEqual(['en'])
 })
 
-test('P6, 1.5: the carrier’s 404 is remembered for its time, and then it is asked again', async () => {
+test('P6, 1.5: a 404 is remembered for its time, and then the carrier is asked again', async () => {
   const world = createWorld()
   world.carrier = async () => ({ kind: 'not_found' })
   await expect(world.ask()).rejects.toEqual(code('not_found'))
@@ -169,7 +169,7 @@ test.each([
   expect(world.calls).toHaveLength(1)
 })
 
-test('a push makes known a parcel that the carrier did not know a moment ago', async () => {
+test('a parcel that the carrier did not know a moment ago is known after a push', async () => {
   const world = createWorld()
   world.carrier = async () => ({ kind: 'not_found' })
   await expect(world.ask()).rejects.toEqual(code('not_found'))
@@ -255,7 +255,7 @@ test('4.2: a configured language that the carrier lacks is fetched once', async 
   expect(world.calls.map(({ language }) => language)).toEqual(['sv'])
 })
 
-test('4.2: without a language the default counts as requested; sv also serves sv-SE', async () => {
+test('4.2: without a language the default counts as requested, and sv also serves sv-SE', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['sv'])] }))
   expect((await world.ask({ language: 'sv-SE' })).contentLanguage).toBe('sv')
@@ -264,7 +264,7 @@ test('4.2: without a language the default counts as requested; sv also serves sv
   expect(world.calls.map(({ language }) => language)).toEqual(['en'])
 })
 
-test('4.2: if a missing language cannot be fetched, another is served stale, and calls wait', async () => {
+test('4.2: if a language cannot be fetched, another one is served as stale, and calls wait', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
   world.carrier = async () => unavailable
@@ -294,7 +294,7 @@ test('4.2: with fetchMissingLanguage off another language is served without a ca
   expect(world.calls).toEqual([])
 })
 
-test('refreshOlderThan: an old answer is first fetched, once for all, or else served stale', async () => {
+test('refreshOlderThan: an old answer is fetched once for all requests, or else served stale', async () => {
   const world = createWorld({ refreshOlderThanMs: 60_000 })
   world.parcels.set(NUMBER, aView({ lastSeenAtMs: world.nowMs - 60_000 }))
   expect((await world.ask()).cacheStatus).toBe('parcel-relay; hit')
@@ -307,7 +307,7 @@ test('refreshOlderThan: an old answer is first fetched, once for all, or else se
   expect(await world.ask()).toMatchObject({ cacheStatus: 'parcel-relay; hit; detail=stale', ageSeconds: 60 })
 })
 
-/** Puts the wall clock back, without time passing. */
+/** Puts the wall clock back. The monotonic clock does not change. */
 function putBack(world: ReturnType<typeof createWorld>, ms: number): void {
   world.nowMs -= ms
   world.putBackMs += ms
@@ -326,7 +326,7 @@ test('P13: a 404 is remembered for its time even if the clock is put back by an 
   expect(world.calls).toHaveLength(2)
 })
 
-test('P13: a cached answer dated ahead of a clock that was put back is not served', async () => {
+test('P13: a cached answer is not served if the clock was put back to before its date', async () => {
   const world = createWorld({ refreshOlderThanMs: 60_000 })
   world.parcels.set(NUMBER, aView({ lastSeenAtMs: world.nowMs }))
   expect((await world.ask()).ageSeconds).toBe(0)
@@ -370,7 +370,7 @@ test('R8, 4.3: consumer texts of entries that are not for consumers are not serv
   }
 })
 
-test('a commit removes what it changed from the cache, and keeps the rest', async () => {
+test('a commit removes the parcels that it changed from the cache, and keeps the others', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView())
   world.parcels.set('CD123456789SE', aView({ parcelId: 8 }))

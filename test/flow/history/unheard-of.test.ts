@@ -64,7 +64,7 @@ test('1.5, 3.3: an empty list is served only if the carrier has given it', async
 })
 
 test.each(['rejected', 'bad_response'] as const)(
-  '1.5: an unknown number that is answered %s waits a minute, then twice as long, to an hour',
+  '1.5: an unknown number that gets %s waits a minute, then twice as long, up to an hour',
   async (reason) => {
     const world = createWorld()
     world.carrier = async () => refusal(reason)

@@ -17,7 +17,7 @@ function start() {
   return { ...comebacks, told, pass }
 }
 
-test('a push that comes again after a day is not told, and is refused as a new one', () => {
+test('a refused push that comes again after a day counts as a new push', () => {
   const { refused, taken, told, pass } = start()
   for (const signature of ['early', 'late']) refused(signature)
   pass(DAY_MS - 1)
@@ -30,7 +30,7 @@ test('a push that comes again after a day is not told, and is refused as a new o
   expect(told).toEqual({ first: 3, again: 1 })
 })
 
-test('of more pushes than are kept, the ones that were refused first are forgotten', () => {
+test('if too many pushes were refused, those that were refused first are forgotten', () => {
   const { refused, taken, told } = start()
   const count = 20_005
   for (let nth = 0; nth < count; nth++) refused(`signature ${nth}`)

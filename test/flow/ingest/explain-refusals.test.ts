@@ -67,7 +67,7 @@ test('a refusal is explained with its sender, allowed headers, size and digest',
   expect(JSON.stringify(refusals)).not.toContain(KEY)
 })
 
-test('at most one refusal a second is examined, however many come', async () => {
+test('at most one refusal a second is examined, however many there are', async () => {
   const { take, isDue, refusals, settled, pass } = openWorld()
   for (let nth = 0; nth < 1000; nth++) take(refusedPush())
   await settled()
@@ -81,7 +81,7 @@ test('at most one refusal a second is examined, however many come', async () => 
   expect(refusals.length).toBe(2)
 })
 
-test('a search pauses after each millisecond, and the next one waits fifty times as long', async () => {
+test('a search pauses after each millisecond, and the next search waits fifty times its length', async () => {
   const { take, isDue, refusals, waiting, settled, pass } = openWorld({ stepMs: 1 })
   take(refusedPush({ signatures: [signBody(BODY, 'a key that nobody has here')] }))
   let turns = 0
@@ -97,7 +97,7 @@ test('a search pauses after each millisecond, and the next one waits fifty times
   expect(isDue()).toBe(true)
 })
 
-test('only one refusal is examined at a time, and its body may be reused at once', async () => {
+test('only one refusal is examined at a time, and the memory of its body may be reused at once', async () => {
   const { take, isDue, refusals, waiting, settled, pass } = openWorld({ stepMs: 1 })
   const body = Buffer.from(BODY)
   take(refusedPush({ body }))

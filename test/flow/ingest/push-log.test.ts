@@ -28,7 +28,7 @@ test('the first refused push is logged at once, and later ones once a minute wit
   expect(lines.slice(1)).toEqual([[{ count: 1000, seconds: 60 }, expect.stringContaining('the signature does not match')]])
 })
 
-test('after a quiet minute the next refused push is logged at once again', () => {
+test('after a quiet minute, the next refused push is logged at once again', () => {
   const { lines, log, digest, pass } = world()
   log('quarantined', 1)
   pass(60_000)
@@ -45,7 +45,7 @@ test('counted pushes are logged before the relay ends', () => {
   expect(lines.map(([fields]) => fields)).toEqual([{ count: 1 }, { count: 4, seconds: 0 }])
 })
 
-test('ordinary outcomes are not logged', () => {
+test('accepted and repeated pushes are not logged', () => {
   const { lines, log } = world()
   for (const outcome of ['recorded', 'duplicate', 'toString']) log(outcome, 1)
   expect(lines).toEqual([])

@@ -51,7 +51,7 @@ test.each([[[]], [['']], [[signatures[0] ?? '', signatures[0] ?? '']], [['bad', 
   },
 )
 
-test('a push that only checks is answered without being recorded, and refused while pushes are', async () => {
+test('a check push is answered but not recorded, and is refused while pushes are refused', async () => {
   const check = Buffer.from(checkPushBody('0f8b2c1e-0000-4000-8000-000000000000'))
   const request = { body: check, signatures: [signBody(check, KEY)], contentEncoding: null, origin }
   const record = () => Promise.reject(new Error('recorded'))
@@ -63,7 +63,7 @@ test('a push that only checks is answered without being recorded, and refused wh
   expect(refusing.counted).toEqual([['storage_unavailable', 1]])
 })
 
-test('a push that could not be stored is known when it comes again, and is counted once', async () => {
+test('a push that could not be stored is recognised when it comes again, and is counted once', async () => {
   let isDown = true
   const { receive, comebacks } = createWorld(async () => {
     if (isDown) throw new Error('SQLITE_FULL')
@@ -102,7 +102,7 @@ test('if the recorder fails, the error is storage_unavailable, with its Retry-Af
   await expect(hinting.receive({ body, signatures, contentEncoding: null, origin })).rejects.toMatchObject({ retryAfterMs: 7 })
 })
 
-test('a refused push is examined with its bytes and sender if a search is due, a valid one not', async () => {
+test('a refused push is examined with its bytes and sender if a search is due', async () => {
   const { receive, examined } = createWorld(async () => ({ kind: 'duplicate' }))
   await receive({ body, signatures, contentEncoding: null, origin })
   const refused = { body, signatures: [signBody(body, 'another-key')], contentEncoding: null, origin }

@@ -16,7 +16,7 @@ test('senders of refused pushes are listed with counts and times, latest first',
   ])
 })
 
-test('the last fifty of ten thousand senders are remembered, including steady ones', () => {
+test('the last fifty of ten thousand senders are remembered, and a steady sender is among them', () => {
   const { add, list, addresses } = open()
   for (let nth = 0; nth < 10_000; nth++) {
     add(`10.0.${nth}`)

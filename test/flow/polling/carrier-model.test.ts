@@ -14,7 +14,7 @@ const wait: ScanSample = {
   scanned: true,
 }
 
-test('learns many lessons soon, but pauses between them', () => {
+test('many samples are learnt soon, with pauses between them', () => {
   let nowMs = START_MS
   const keeper = createCarrierModelKeeper({ now: () => nowMs })
   const learnMany = () => {
@@ -35,7 +35,7 @@ test('learns many lessons soon, but pauses between them', () => {
   expect(keeper.current().scanRate).not.toBe(second)
 })
 
-/** Opens a keeper of the model with a clock that `putBack` puts back by `jumpMs`, and `wait` moves on by an hour. */
+/** Opens a keeper of the model with its own clock. `putBack` puts the clock back by `jumpMs`, and `wait` moves it on by an hour. */
 function overHour(jumpMs: number) {
   let nowMs = START_MS
   const keeper = createCarrierModelKeeper({ now: () => nowMs })
@@ -75,7 +75,7 @@ test.each([0, DAY_MS])('6.1: a lasting silence of the carrier counts even though
   expect(silentMs(silence, now() - DAY_MS, now())).toBe(HOUR_MS)
 })
 
-test('6.1: a silence noted while the clock was ahead does not count later at that time', () => {
+test('6.1: a silence noted while the clock was ahead does not count when that time comes', () => {
   const { keeper, putBack, wait: pass, now } = overHour(2 * DAY_MS)
   keeper.unanswered(now())
   pass()
@@ -87,7 +87,7 @@ test('6.1: a silence noted while the clock was ahead does not count later at tha
   expect(silentMs(keeper.learnt().silence, START_MS, START_MS + DAY_MS)).toBe(0)
 })
 
-test('a scan rate dated ahead of the clock gets the clock’s time when it learns again', () => {
+test('a scan rate that is dated ahead of the clock gets the present time when it learns again', () => {
   let nowMs = START_MS
   const from = { ...createCarrierModelKeeper({ now: () => nowMs }).learnt(), scanRate: { ...emptyScanRate, asOfMs: START_MS + DAY_MS } }
   const keeper = createCarrierModelKeeper({ now: () => nowMs }, from)

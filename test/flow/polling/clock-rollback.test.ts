@@ -28,7 +28,7 @@ function start() {
   return { world, shifts, follow, pass }
 }
 
-test('P13: what is planned since the clock was last seen is named in its new time', async () => {
+test('P13: the time since which plans need no shift is given in the new time of the clock', async () => {
   const { world, shifts, follow, pass } = start()
   pass(4000)
   world.wallMs -= HOUR_MS
@@ -37,7 +37,7 @@ test('P13: what is planned since the clock was last seen is named in its new tim
   expect(shifts).toEqual([0, 500].map((afterParcelId) => ({ byMs: HOUR_MS, sinceMs, nowMs: sinceMs + 4000, afterParcelId })))
 })
 
-test('P13: a shift that is tried again still spares all that was planned since the jump', async () => {
+test('P13: a shift that is tried again still leaves out all that was planned since the jump', async () => {
   const { world, shifts, follow, pass } = start()
   world.wallMs -= HOUR_MS
   world.isDown = true

@@ -38,7 +38,7 @@ function start() {
   return { poller, world, done }
 }
 
-test('one pass learns what replicas have left, polls, and checks the pushes', async () => {
+test('one pass learns from the samples of other replicas, polls, and checks the pushes', async () => {
   const { poller, done } = start()
   expect(await poller.pass()).toBe('busy')
   expect(done).toEqual(['fold', 'poll', 'look at pushes'])

@@ -7,7 +7,7 @@ import { createLogBook } from '../../support/runner/log-book.ts'
 
 const CONCURRENCY = 4
 
-/** Opens a poller with this many due parcels. A poll ends when `ends` says so, or at once. */
+/** Opens a poller with this many due parcels. A poll ends when the promise of `ends` resolves, or at once. */
 function openPoller(parcels: number, ends: (parcelId: number) => Promise<PollEnd> | PollEnd) {
   const waiting = Array.from({ length: parcels }, (_, at): DuePoll => ({ parcelId: at + 1, identifiers: [`PD${at}`] }))
   const asked: number[] = []
@@ -47,7 +47,7 @@ function openPoller(parcels: number, ends: (parcelId: number) => Promise<PollEnd
   return { pass, asked, passed, lines, inFlight: () => inFlight, most: () => most }
 }
 
-test('P2: a parcel whose answer hangs takes one slot and delays no other', async () => {
+test('P2: a parcel whose answer hangs takes one slot and does not delay other parcels', async () => {
   const hanging = Promise.withResolvers<PollEnd>()
   const { pass, asked, most, inFlight } = openPoller(40, (parcelId) => (parcelId === 2 ? hanging.promise : 'recorded'))
   for (let passes = 0; asked.length < 40 && passes < 60; passes++) expect(await pass()).toBe('busy')
@@ -73,7 +73,7 @@ test('a poll that fails unexpectedly is logged, and the poller pauses and contin
   expect([asked.length, lines.map(({ level }) => level)]).toEqual([9, ['error']])
 })
 
-test('a poll cut off by an expired lease is no failure, and the next pass ends its claim', async () => {
+test('a poll that an expired lease cuts off is no failure, and the next pass ends its claim', async () => {
   const { pass, passed, lines } = openPoller(3, (parcelId) => (parcelId === 2 ? 'lapsed' : 'recorded'))
   for (let passes = 0; passes < 3; passes++) expect(await pass()).toBe('idle')
   expect(passed).toEqual([[], [2], []])

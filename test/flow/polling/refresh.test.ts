@@ -99,7 +99,7 @@ test('P3: an unreadable answer affects only its own parcel', async () => {
 })
 
 test.each(['server_error', 'timeout', 'network', 'rejected'] as const)(
-  '6.1: a question that ends with %s fails for its own parcel only',
+  '6.1: a call that ends with %s is a failure of its own parcel only',
   async (reason) => {
     const { refresh, told } = world({ 'AB123456789SE en': { kind: 'unavailable', reason } })
     expect(await refresh.poll(DUE)).toBe('unusable')

@@ -4,7 +4,7 @@ import { createSharedModel, type SharedModelPorts } from '../../../src/flow/poll
 
 const sample: ScanSample = { kind: 'wait', status: 'Ingested', entryCount: 1, fromMs: 1000, toMs: 5000, scanned: true }
 
-/** Opens two replicas with a shared table, and records what reaches their keepers. */
+/** Opens two replicas with a shared table, and records the samples that reach their models. */
 function openReplicas() {
   const lessons: string[] = []
   const told: string[] = []
@@ -50,7 +50,7 @@ function openReplicas() {
   }
 }
 
-test('lessons of a replica reach the poller once, and the poller learns its own at once', async () => {
+test('samples of a replica reach the poller once, and the poller learns its own at once', async () => {
   const { one, two, told, lessons } = openReplicas()
   one.keeper.learn(sample)
   two.keeper.learn(sample)
@@ -72,7 +72,7 @@ test('lessons of a replica reach the poller once, and the poller learns its own 
   ])
 })
 
-test('a second teaches at most five hundred samples, and an unreadable lesson is skipped', async () => {
+test('at most five hundred samples are learnt a second, and an unreadable lesson is skipped', async () => {
   const { one, two, told, lessons } = openReplicas()
   for (let count = 0; count < 5000; count++) two.keeper.learn(sample)
   await two.leave()
@@ -88,7 +88,7 @@ test('only the poller saves the model, or a replica that gives up polling', asyn
   expect(await two.checkpoint.keep(learnt)).toEqual({ health: 'healthy', eventQueued: false })
   expect(told).toEqual([])
   await one.checkpoint.keep(learnt)
-  // While it gives up the role, it does not count as the poller any more.
+  // While a replica gives up the role, it does not count as the poller any more.
   become('nobody')
   await one.handOver()
   expect(told).toEqual(['one saves 0', 'one settles 0', 'one saves 0'])

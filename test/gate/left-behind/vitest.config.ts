@@ -1,4 +1,4 @@
 import { defineConfig } from 'vitest/config'
 
-/** This config is for the tests that end badly on purpose. */
+/** The config for tests that end badly on purpose, which `left-behind.long.test.ts` runs. */
 export default defineConfig({ test: { pool: 'forks', include: ['test/gate/left-behind/*.ends-badly.ts'], testTimeout: 1000 } })

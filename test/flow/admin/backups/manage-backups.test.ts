@@ -111,7 +111,7 @@ test.each([
   ['the store is being moved', { moves: true }, 'The store is being moved'],
   ['the folder cannot be read', { list: async () => Promise.reject(new Error('EIO: no answer')) }, 'EIO: no answer'],
   [
-    'there is one of that name',
+    'there is a backup of that name',
     { list: async () => [{ name: 'first', bytes: 1, madeAtMs: 1, hasKey: false }] },
     'There is a backup "first" already',
   ],
@@ -124,7 +124,7 @@ test.each([
   expect(ends).toEqual([])
 })
 
-test.each([[{}], [{ name: 7 }], [{ name: '../up' }], ['first'], [null]])('the body %j is refused', async (body) => {
+test.each([[{}], [{ name: 7 }], [{ name: '../up' }], ['first'], [null]])('a backup order %j is refused', async (body) => {
   const { manage } = await openWorld()
   await expect(manage.start(body, ADMIN)).rejects.toMatchObject({ code: 'bad_request' })
 })

@@ -51,14 +51,14 @@ function open({ sealed = null, isUsed = false, missed = null, atRest = ['one'] }
 interface Given {
   readonly sealed: string | null
   readonly isUsed: boolean
-  /** The sealed key of tombstones that the restored store lacks. */
+  /** The sealed key of the tombstones that the restored store lacks, or null if it lacks none. */
   readonly missed: string | null
   readonly atRest: string[]
 }
 
 const sealedBy = (key: string, text = 'made') => `${key}/tombstones/${Buffer.from(text).toString('base64')}`
 
-test('the key is made at the first erasure, and not before', async () => {
+test('the key of tombstones is made at the first erasure, and not before', async () => {
   const { keeper, used, stored } = open()
   await keeper.open()
   expect([keeper.isKnown(), stored()]).toEqual([false, null])
@@ -67,7 +67,7 @@ test('the key is made at the first erasure, and not before', async () => {
   expect([keeper.isKnown(), used, stored()]).toEqual([true, ['made'], sealedBy('one')])
 })
 
-test('a key that another replica has made first is used', async () => {
+test('if another replica has made the key of tombstones first, its key is used', async () => {
   const { keeper, used } = open({ sealed: sealedBy('one', 'theirs') })
   await keeper.open()
   expect(used).toEqual(['theirs'])
@@ -80,7 +80,7 @@ test('a lost at-rest key prevents the start only if something was erased', async
   expect([unused.used, unused.stored()]).toEqual([['made'], sealedBy('one')])
 })
 
-test('resealing keeps the key, and seals it with the first at-rest key', async () => {
+test('a reseal keeps the key of tombstones, and seals it with the first at-rest key', async () => {
   const { keeper, rotate, stored } = open()
   expect(await keeper.reseal()).toBe('none')
   await keeper.ensure()

@@ -19,7 +19,7 @@ const COPYING: MoveProgress = { step: 'copying', done: 1, total: 2 }
 const WAITING: MoveProgress = { step: 'waiting', done: 0, total: 3 }
 
 interface World {
-  /** The results of the mover's steps, in order. The last one repeats. */
+  /** The results of the mover's steps, in order. The last result repeats. */
   readonly turns: readonly (MoveProgress | Error)[]
   readonly isWanted?: () => boolean
   readonly switchOver?: () => Promise<void>
@@ -128,7 +128,7 @@ test('a move that fails while it copies stores the reason with its job', async (
   expect(world.calls).toEqual(['note 1', 'abandon: the disk is full', 'close'])
 })
 
-test('a move whose store is out of reach is abandoned when the store is back', async () => {
+test('a move whose store cannot be reached is abandoned once the store is back', async () => {
   let attempts = 0
   const abandon = async () => {
     if (++attempts < 2) throw new Error('the connection was refused')
@@ -139,7 +139,7 @@ test('a move whose store is out of reach is abandoned when the store is back', a
   expect(world.calls).toEqual(['abandon: the connection was lost', 'abandon: the connection was lost', 'close'])
 })
 
-test('a stop does not wait until a move whose store is out of reach is abandoned', async () => {
+test('a stop does not wait for the end of a move whose store cannot be reached', async () => {
   const world = movesOf({
     turns: [new Error('the connection was lost')],
     abandon: () => Promise.reject(new Error('the connection was refused')),
@@ -162,7 +162,7 @@ test('a move ends before it fills the disk', async () => {
   expect(world.calls).toEqual([expect.stringContaining('abandon: The disk is nearly full'), 'close'])
 })
 
-test('a switch that fails abandons the move, and the relay resumes all the same', async () => {
+test('a switch that fails abandons the move, and the relay resumes its work', async () => {
   const world = movesOf({ turns: [WAITING], switchOver: () => Promise.reject(new Error('the copy differs')) })
   await world.moves.start({ to: 'there' }, OPERATOR)
   await ended(world)

@@ -28,8 +28,8 @@ test.each([
   ['an engine that wraps it', new StorageFailure('the database at 10.1.2.3 does not answer', refused), 'nothing listens there'],
   ['SQLite, in a message from another thread', new Error('SQLITE_FULL: /var/lib/relay.db'), 'the disk is full'],
   ['a rare code', Object.assign(new Error('something at 10.1.2.3'), { code: 'EBADF' }), 'EBADF'],
-  ['nobody', new Error('something at 10.1.2.3'), 'for an unknown reason'],
-])('a failing store is reported in words for the code of %s, but without its message', async (_whose, error, words) => {
+  ['nothing known', new Error('something at 10.1.2.3'), 'for an unknown reason'],
+])('a failing store is reported in words for an error of %s, without the error’s message', async (_whose, error, words) => {
   const readiness = readinessOf(() => Promise.reject(error))
   readiness.storeFails('pushes', error)
   expect(await readiness.read()).toMatchObject({

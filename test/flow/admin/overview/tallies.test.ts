@@ -75,7 +75,7 @@ test('events reported to the meter are counted by kind and hour, and passed on t
   expect(told).toHaveLength(7)
 })
 
-test('nothing is written without new counts, and no count is written twice', async () => {
+test('counts are written only if they are new, and no count is written twice', async () => {
   const { meter, flush, stored } = start()
   await flush()
   expect(stored).toEqual([])
@@ -85,14 +85,14 @@ test('nothing is written without new counts, and no count is written twice', asy
   expect(stored).toHaveLength(1)
 })
 
-test('free space is recorded if there is a disk', async () => {
+test('free space is recorded if the store is on a disk', async () => {
   const { flush, stored, set } = start()
   set({ free: 500 })
   await flush()
   expect(stored).toEqual([{ fromMs: NOON, kind: 'disk', counts: { free: 500 } }])
 })
 
-test('after a hundred names of a kind, all others are counted together', async () => {
+test('after a hundred names of a kind, all further names are counted together', async () => {
   const { callMade, flush, stored } = start()
   for (let app = 0; app < 150; app++) callMade(`app:${app}`)
   callMade('app:3')

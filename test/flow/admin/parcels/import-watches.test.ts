@@ -3,7 +3,7 @@ import { AppError } from '../../../../src/domain/errors.ts'
 import { ATOMIC_MAX, createImportWatches } from '../../../../src/flow/admin/parcels/import-watches.ts'
 import { OPERATOR } from '../../../support/relay/operator.ts'
 
-/** Opens a store that accepts this many transactions, and then waits for the test. */
+/** Opens a list import on a store that accepts this many transactions, and then fails as if the disk were full. */
 function openList(transactions: number) {
   const watched = new Set<string>()
   const sizes: number[] = []
@@ -44,7 +44,7 @@ const failureOf = async (sent: Promise<unknown>) => {
     () => null,
     (thrown: unknown) => thrown,
   )
-  if (!(error instanceof AppError)) throw new Error('it did not fail as expected')
+  if (!(error instanceof AppError)) throw new Error('the list did not fail with an error of the relay')
   return error
 }
 

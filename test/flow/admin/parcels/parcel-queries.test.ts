@@ -6,7 +6,7 @@ import { DAY_MS, MINUTE_MS, NOON } from '../../../support/runner/constants.ts'
 
 const REGULAR: NextPoll = { kind: 'at', atMs: NOON, why: { kind: 'first' } }
 
-/** What `inspect` says about the next poll of a parcel. `planned`: what the schedule says about it. */
+/** Returns what `inspect` says about the next poll of a parcel. `planned` is the next poll by the schedule. */
 async function becauseOf(change: Partial<ParcelState>, planned = REGULAR): Promise<string | null> {
   const state = { ...newParcel(7, NOON), watchedAtMs: NOON, ...change }
   const queries = createParcelQueries({
@@ -21,7 +21,7 @@ async function becauseOf(change: Partial<ParcelState>, planned = REGULAR): Promi
   return (await queries.inspect('1001')).nextPollBecause
 }
 
-test('6.1: a parcel says why it is polled next, or why it is not', async () => {
+test('6.1: a parcel shows why its next poll is planned, or why it is not polled', async () => {
   expect(await becauseOf({ nextPollAtMs: NOON })).toMatch(/^Nothing is known of it yet/)
   expect(await becauseOf({ stopped: 'unknown' })).toBe('The carrier knows none of its identifiers.')
   expect(await becauseOf({ stopped: 'unknown', nextPollAtMs: NOON + DAY_MS })).toMatch(
@@ -30,7 +30,7 @@ test('6.1: a parcel says why it is polled next, or why it is not', async () => {
   expect(await becauseOf({ watchedAtMs: null })).toBeNull()
 })
 
-test('6.4: a parcel says that its next check waits because of a Retry-After', async () => {
+test('6.4: a parcel shows that its next check waits because of a Retry-After', async () => {
   const failed: NextPoll = { kind: 'at', atMs: NOON + MINUTE_MS, why: { kind: 'failed', failures: 1, retryMs: MINUTE_MS } }
   expect(await becauseOf({ failures: 1, nextPollAtMs: NOON + MINUTE_MS }, failed)).toMatch(/it is tried again after 1 min/)
   expect(await becauseOf({ failures: 1, nextPollAtMs: NOON + DAY_MS }, failed)).toMatch(/the carrier asked not to be asked again before/)

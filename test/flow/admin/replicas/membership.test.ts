@@ -31,7 +31,7 @@ async function join(endpoints: readonly string[] = []) {
   return { store, replica, events, underWay, turn, lines }
 }
 
-/** Opens a world in which another replica has joined, so that this one has to give up an endpoint. */
+/** Opens a world in which another replica has joined, so that this replica has to give up an endpoint. */
 async function joinAndShrink() {
   const world = await join(['1', '2'])
   await world.turn()
@@ -62,7 +62,7 @@ test('a replica knows the number of live replicas each time roles are shared', a
   expect(replica.count()).toBe(1)
 })
 
-test('a role that must be given up is not held any more, and is free when its work has ended', async () => {
+test('a role that must be given up is no longer held, and is free once its work has ended', async () => {
   const { store, replica, excess, underWay, turn, other } = await joinAndShrink()
   expect(excess.filter((role) => role.startsWith('dispatcher/'))).toHaveLength(1)
   expect(excess.filter((role) => !role.startsWith('dispatcher/'))).toHaveLength(1)
@@ -81,7 +81,7 @@ test('a role that must be given up is not held any more, and is free when its wo
   expect([replica.holds(first), store.holders.get(first)]).toEqual([false, other])
 })
 
-test('work that ends with an error counts as ended, and its role is given up', async () => {
+test('a role is also given up if its work ends with an error', async () => {
   const { store, excess, underWay, turn } = await joinAndShrink()
   for (const role of excess) underWay.get(role)?.reject(new Error('it failed'))
   await turn()
@@ -89,7 +89,7 @@ test('work that ends with an error counts as ended, and its role is given up', a
   expect(excess.map((role) => store.holders.has(role))).toEqual([false, false])
 })
 
-test('a role being given up when the other replica leaves is first given up, then taken again', async () => {
+test('if the other replica leaves, a role that is being given up is freed and then taken again', async () => {
   const { store, replica, events, excess, underWay, turn, other } = await joinAndShrink()
   store.declareDead(other)
   await turn()
@@ -101,7 +101,7 @@ test('a role being given up when the other replica leaves is first given up, the
   expect(events).toEqual([`taken ${excess.toSorted().join(' ')}`])
 })
 
-test('no role is held once the lease has expired, even before that is noticed', async () => {
+test('a replica holds no role once its lease has expired, even before it notices that', async () => {
   const { store, replica, turn, events } = await join(['1'])
   await turn()
   store.pass(TTL_MS)
@@ -111,7 +111,7 @@ test('no role is held once the lease has expired, even before that is noticed', 
   expect(events.filter((event) => event === 'lapsed')).toEqual(['lapsed'])
 })
 
-test('roles that an expired lease has ended begin again with the next renewal', async () => {
+test('roles that ended with an expired lease begin again with the next renewal', async () => {
   const { store, replica, turn, events } = await join(['1'])
   await turn()
   store.setAway(true)
@@ -145,7 +145,7 @@ test('a replica that was declared dead returns without roles, and takes free one
   expect(events).toEqual(['taken dispatcher/1 janitor poller'])
 })
 
-test('an answer about roles that comes after they were lost is ignored', async () => {
+test('an answer about roles that comes after the roles were lost is ignored', async () => {
   const { store, replica, turn, events } = await join(['1'])
   store.shut('changeRoles')
   const late = turn()
@@ -171,7 +171,7 @@ test('roles are shared only when something has changed, and again after a failur
   }
   await turn()
   await turn()
-  // Taking a role itself also counts as a change.
+  // Taking a role also counts as a change.
   await turn()
   const settled = calls
   for (let look = 0; look < 5; look++) await turn()
@@ -181,7 +181,7 @@ test('roles are shared only when something has changed, and again after a failur
   expect(store.holders.get('dispatcher/2')).toBe(1)
 })
 
-test('a replica that leaves holds no roles, and the others need not wait for that', async () => {
+test('a replica that leaves holds no roles, and the other replicas need not wait for its lease', async () => {
   const { store, replica, turn } = await join(['1'])
   await turn()
   await replica.leave()

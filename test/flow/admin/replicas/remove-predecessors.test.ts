@@ -7,7 +7,7 @@ const NOW_MS = 100_000
 const RUNS_MS = 10_000
 const SELF = { host: 'here', pid: 7 }
 
-/** Returns the ids of those of these replicas that are removed, while processes 7 and 8 run on this machine. */
+/** Returns the ids of the replicas that are removed, while processes 7 and 8 run on this machine. */
 async function removedOf(...replicas: readonly (readonly [host: string, pid: number, startedAtMs: number])[]) {
   const removed: number[] = []
   const list = replicas.map(([host, pid, startedAtMs], at): Replica => {
@@ -24,10 +24,10 @@ test('a replica of this machine is removed if its process is gone', async () => 
   expect(await removedOf(['here', 6, 1000], ['here', 8, 1000])).toEqual([1])
 })
 
-test('a replica with this process’s number is removed if it started before this process', async () => {
+test('a replica with the pid of this process is removed if it started before this process', async () => {
   expect(await removedOf(['here', 7, NOW_MS - RUNS_MS - 1], ['here', 7, NOW_MS - RUNS_MS])).toEqual([1])
 })
 
-test('a replica of another machine stays, even if a process here has its number', async () => {
+test('a replica of another machine stays, even if a process here has its pid', async () => {
   expect(await removedOf(['there', 6, 1000], ['there', 7, 1000])).toEqual([])
 })

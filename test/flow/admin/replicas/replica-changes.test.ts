@@ -5,7 +5,7 @@ import { createReplicaChanges } from '../../../../src/flow/admin/replicas/replic
 const BEFORE: Watermarks = { server: 1, sequence: 10, endpoints: 10, roles: 10, orders: 10, isMoving: false }
 const ALL = ['setBack', 'committed', 'reordered', 'replicasChanged']
 
-/** Runs checks that find these numbers one after another, or fail with the error. */
+/** Makes a check that finds the next of these watermarks each time, or fails if the next is an error. */
 function looks(found: (Watermarks | Error)[], share: (seen: Watermarks | null) => Promise<void> = async () => undefined) {
   const calls: string[] = []
   const note = (what: string) => () => void calls.push(what)
@@ -37,7 +37,7 @@ async function callsAfter(seen: Partial<Watermarks>, isFirst = false): Promise<r
   return calls
 }
 
-test('each number that rises calls its listener, but the first check only reports a move', async () => {
+test('a watermark that rises calls its listener, but the first check only reports a move', async () => {
   expect(await callsAfter({})).toEqual([])
   expect(await callsAfter({ sequence: 11 })).toEqual(['committed'])
   expect([await callsAfter({ orders: 11 }), await callsAfter({ endpoints: 11 })]).toEqual([['reordered'], ['reordered']])
@@ -46,7 +46,7 @@ test('each number that rises calls its listener, but the first check only report
 })
 
 test.each([
-  ['another server, though its numbers are higher', { server: 2, sequence: 12 }],
+  ['another server, even with higher numbers', { server: 2, sequence: 12 }],
   ['a lower sequence', { sequence: 9 }],
   ['a lower number of orders', { orders: 9 }],
   ['a lower number of endpoints', { endpoints: 9 }],

@@ -36,7 +36,7 @@ async function open() {
   return { store, lease, events, ids, samples, lines, reasons }
 }
 
-test('a lease lasts its time and no longer, by the monotonic clock', async () => {
+test('a lease lasts exactly its time by the monotonic clock', async () => {
   const { store, lease, events } = await open()
   store.pass(TTL_MS - 1)
   expect([lease.isValid(), lease.leftMs()]).toEqual([true, 1])
@@ -59,7 +59,7 @@ test('a lease does not outlast a suspension of the machine', async () => {
   expect([lease.isValid(), lease.leftMs()]).toEqual([true, TTL_MS])
 })
 
-test('a renewal counts from when it was sent, however late its answer comes', async () => {
+test('a renewal counts from the time it was sent, however late its answer comes', async () => {
   const { store, lease, samples } = await open()
   store.pass(1000)
   store.shut('renew')
@@ -72,7 +72,7 @@ test('a renewal counts from when it was sent, however late its answer comes', as
   expect(samples.at(-1)).toMatchObject({ askedMs: 1000, heardMs: 4000 })
 })
 
-test('an answer that comes after its own lease has expired gives no lease', async () => {
+test('a renewal whose answer comes after the renewed lease would have expired gives no lease', async () => {
   const { store, lease, events } = await open()
   const { signal } = lease
   const before = signal()
@@ -86,7 +86,7 @@ test('an answer that comes after its own lease has expired gives no lease', asyn
   expect([before.aborted, signal().aborted]).toEqual([true, true])
 })
 
-test('without an answer the lease expires once, and work after its renewal is not aborted', async () => {
+test('without an answer, the lease expires once, and work after a later renewal is not aborted', async () => {
   const { store, lease, events } = await open()
   const before = lease.signal()
   store.setAway(true)
@@ -101,14 +101,14 @@ test('without an answer the lease expires once, and work after its renewal is no
   expect([lease.id(), events]).toEqual([1, ['lapsed']])
 })
 
-test('the first use of the signal after a pause finds it aborted', async () => {
+test('after a pause longer than the lease, the signal is aborted at its first use', async () => {
   const { store, lease, events } = await open()
   const before = lease.signal()
   store.pass(TTL_MS)
   expect([lease.signal().aborted, before.aborted, events]).toEqual([true, true, ['lapsed']])
 })
 
-test('when a lease expires the reason says whether this process stood still or renewals failed', async () => {
+test('the reason of an expired lease says if the process was paused or if renewals failed', async () => {
   const [paused, cut] = [await open(), await open()]
   paused.store.pass(8000)
   paused.lease.check()
@@ -130,7 +130,7 @@ test('a replica that was declared dead loses its roles before it rejoins under a
   expect([lease.id(), lease.isValid(), before.aborted, lease.signal().aborted]).toEqual([2, true, true, false])
   expect(lease.term()).toBeGreaterThan(term)
   expect(events).toEqual(['lapsed', 'lost'])
-  // Both events come under the old number. Otherwise the relay could write for a role that the new number does not hold.
+  // Both events have the old number. Under the new number, the relay could write for a role that it does not hold.
   expect(ids).toEqual([
     ['lapsed', 1],
     ['lost', 1],

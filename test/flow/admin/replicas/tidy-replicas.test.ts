@@ -32,7 +32,7 @@ test('a replica that rejoined after it was declared dead first restores its endp
   expect(done).toEqual(['removeUnnamed', 'restore', 'removeUnnamed', 'removeUnnamed'])
 })
 
-test('only the janitor clears what a killed move has left', async () => {
+test('only the janitor clears the remains of a killed move', async () => {
   const { tidy, world, done } = start()
   world.isJanitor = true
   await tidy()

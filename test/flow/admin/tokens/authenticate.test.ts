@@ -47,7 +47,7 @@ test('a user with the right password gets a token that identifies the app', asyn
   expect(await authenticate.authorize(root, 'admin')).toEqual(admin)
 })
 
-test('W3: an unknown user is verified too, and gets the same answer as a wrong password', async () => {
+test('W3: an unknown user takes as much work and gets the same answer as a wrong password', async () => {
   const world = createWorld()
   const [wrong, unknown, dummy] = await Promise.allSettled([
     world.authenticate.issueToken({ username: 'shop', password: 'guess' }, somebody),
@@ -60,7 +60,7 @@ test('W3: an unknown user is verified too, and gets the same answer as a wrong p
   expect(world.hashes).toEqual(['hash of secret', 'hash of nobody', 'hash of nobody'])
 })
 
-test('I17: a password that was right from a network is not counted or verified again there', async () => {
+test('I17: a password that was right from a network is not verified or counted there again', async () => {
   const world = createWorld()
   const refused: Visitor = { ...somebody, admit: () => Promise.reject(new AppError('too_many_requests', 'Too many.')) }
   const shopHere = (password: string, visitor: Visitor) => world.authenticate.issueToken({ username: 'shop', password }, visitor)
@@ -132,8 +132,8 @@ describe('R3: a stream or request that a token keeps open', () => {
 
   test.each([
     ['the app is removed', [shop], ['status', 'admin']],
-    ['its password is changed', [shop, { ...admin, passwordHashes: ['hash of other'] }], ['status', 'admin']],
-    ['it loses that scope', [shop, { ...admin, scopes: ['status'] as const }], ['admin']],
+    ['the app’s password is changed', [shop, { ...admin, passwordHashes: ['hash of other'] }], ['status', 'admin']],
+    ['the app loses that scope', [shop, { ...admin, scopes: ['status'] as const }], ['admin']],
     ['another app is removed', [admin], []],
   ])('ends when %s, and not before', async (_when, apps, seen) => {
     const { authenticate, hold, ended } = await holding()
@@ -180,7 +180,7 @@ test('only a token that this relay signed is accepted', async () => {
   }
 })
 
-test('P13: a token issued under a clock ahead is not valid any more once the clock is put back', async () => {
+test('P13: a token that was issued while the clock was ahead is invalid after its correction', async () => {
   const world = createWorld()
   const { authenticate } = world
   const [known, unseen] = [

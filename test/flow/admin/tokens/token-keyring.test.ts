@@ -5,7 +5,7 @@ import { createTokenKeyring } from '../../../../src/flow/admin/tokens/token-keyr
 const keyOf = (byte: number) => Buffer.alloc(32, byte)
 const keysOf = (current: number, previous: TokenKeys['previous'] = null): TokenKeys => ({ current: keyOf(current), previous })
 
-/** Opens a keyring on a store that another replica may change. Its pauses end when the test says so. */
+/** Opens a keyring on a store that another replica may change. The test ends its pauses. */
 function startWorld(first: TokenKeys) {
   const world = { stored: first, reads: 0, nowMs: 1000, monotonicMs: 0, pauses: [] as number[], resume: () => {} }
   const ring = createTokenKeyring(first, {
@@ -31,7 +31,7 @@ function startWorld(first: TokenKeys) {
 
 const nameOf = (keys: TokenKeys) => startWorld(keys).current().name
 
-test('a replaced key verifies tokens until its time is over', () => {
+test('a replaced key still verifies tokens until it expires', () => {
   const { find, world, current } = startWorld(keysOf(2, { key: keyOf(1), untilMs: 2000 }))
   const old = nameOf(keysOf(1))
   expect([find(old)?.key, find(current().name)?.key]).toEqual([keyOf(1), keyOf(2)])
@@ -52,7 +52,7 @@ test('without other replicas an unknown key name is refused at once', async () =
   expect(await createTokenKeyring(keysOf(1), ports).seek('made up')).toBeNull()
 })
 
-test('unknown key names cause one read of the store a second, and no valid token is refused', async () => {
+test('unknown key names cause at most one read a second, and no valid token is refused', async () => {
   const { seek, world } = startWorld(keysOf(1))
   expect(await seek('made up')).toBeNull()
   const waiting = Array.from({ length: 100 }, (_, at) => seek(`made up ${at}`))
