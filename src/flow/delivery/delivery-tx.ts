@@ -19,11 +19,11 @@ import type { ConfiguredNames } from '../../domain/delivery/unnamed-endpoint.ts'
 /** The store as delivery uses it inside one transaction; see `WriteTx`. */
 export interface DeliveryTx {
   /**
-   * `last`: the last sequence in use. Other transactions may use more before this one ends. `prunedTo`: the sequence up to which the feed
-   * was deleted; 0: nothing was.
+   * `last`: the last sequence in use. Other transactions may use later ones before this transaction ends. `prunedTo`: the sequence up to
+   * which the feed was deleted; 0: nothing was.
    */
   feedSpan(): Promise<{ readonly last: number; readonly prunedTo: number }>
-  /** Makes the transaction begin again if a sequence above this one is in use at its end. */
+  /** Makes the transaction start over if, when it ends, a sequence above this one is in use. */
   nothingSince(sequence: number): void
   /** The first sequence after this transaction. The value may be a placeholder: save it only as a part of an endpoint. */
   sequenceToCome(): Promise<number>

@@ -17,7 +17,7 @@ export interface Duties {
 export interface Membership {
   /** The id of this replica in the store. */
   id(): number
-  /** Whether this replica holds the role now, by its monotonic clock. Ask before each attempt and each poll. */
+  /** Whether this replica holds the role now, by its own clocks. Ask before each attempt and each poll. */
   holds(role: Role): boolean
   /** The ids of the endpoints to which this replica delivers; null: all. */
   endpoints(): readonly string[] | null

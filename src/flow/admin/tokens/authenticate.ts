@@ -13,7 +13,7 @@ export interface App {
   readonly scopes: readonly Scope[]
 }
 
-/** The content of a token: its app and the password. Scopes are not in it; they are looked up at each request. */
+/** The content of a token. It does not contain the scopes of the app, which are looked up at each request. */
 interface TokenClaims {
   readonly username: string
   /** A digest of the app's password hash. A token ends when its app or its password is removed. */
@@ -93,7 +93,7 @@ export interface Authenticate {
    * password, and `too_many_requests`.
    *
    * A password that was right before is accepted at once if it comes from the same network. From another network it counts as a try like
-   * any other password, so that nobody can try passwords at the speed of a digest.
+   * any other password. Otherwise anybody could try passwords as fast as a digest is made.
    */
   issueToken(credentials: Credentials, visitor: Visitor): Promise<string>
   /** The app of a token. Throws `unauthorized` for an invalid token and `forbidden` for a missing scope. */

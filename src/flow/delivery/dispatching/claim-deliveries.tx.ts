@@ -121,7 +121,7 @@ function interleave(lists: readonly (readonly NextDelivery[])[]): readonly Claim
 
 /**
  * How many more deliveries an endpoint may claim. A healthy one gets more claims than concurrent attempts, so that the next attempt starts
- * before the result of the last is stored. An endpoint with a rate does not, because its deliveries would go in bursts.
+ * before the result of the last is stored. An endpoint with a rate gets no more claims, because its deliveries would go in bursts.
  */
 function roomOf({ endpoint, health }: EndpointState, request: DispatchRound, { perEndpoint, claimsPerAttempt }: ClaimOptions): number {
   const atOnce = endpoint.concurrency ?? perEndpoint
