@@ -1,4 +1,4 @@
-/** A UTC instant: the carrier's text, and epoch milliseconds for comparing. */
+/** An instant in UTC: `text` as the carrier wrote it, and `atMs` (epoch milliseconds) for comparisons. */
 export interface Instant {
   readonly text: string
   readonly atMs: number
@@ -7,11 +7,11 @@ export interface Instant {
 const FORM = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?Z$/
 
 /**
- * Parses a timestamp of the carrier (DOMAIN 2.2): UTC, with a Z at the end. It may be exact to the minute or the second, or have 1 to 9
- * digits of a fraction, because common serialisers drop zeros. Digits beyond the millisecond are cut off, not rounded. `null`: anything
- * else, including days and hours that do not exist.
+ * Parses a timestamp of the carrier (DOMAIN 2.2): UTC, with a Z at the end. Seconds may be missing, and so may the fraction, which has 1 to 9
+ * digits, because common serialisers drop zeros. Digits beyond the millisecond are cut off, not rounded. Null: the text has another form, or
+ * its day or hour does not exist.
  *
- * The platform would turn 30 February into a day in March, and 24:00 into the next day. So the result is compared with the text.
+ * `Date.parse` turns 30 February into a day in March, and 24:00 into the next day. To detect this, the result is compared with the text.
  */
 export function parseInstant(text: unknown): Instant | null {
   if (typeof text !== 'string' || !FORM.test(text)) return null
@@ -19,7 +19,7 @@ export function parseInstant(text: unknown): Instant | null {
   return new Date(atMs).getUTCDate() === Number(text.slice(8, 10)) ? { text, atMs } : null
 }
 
-/** Whether an instant is exact only to the second: it has no milliseconds, or zero of them (DOMAIN 2.2). */
+/** Whether an instant is exact only to the second: its milliseconds are missing or zero (DOMAIN 2.2). */
 export function isWhole(instant: Instant): boolean {
   return instant.atMs % 1000 === 0
 }

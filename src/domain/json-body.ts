@@ -1,19 +1,19 @@
-/** The deepest nesting that is accepted (DOMAIN 5.3), because later steps may recurse. */
+/** How deep JSON may nest (DOMAIN 5.3). There is a limit because recursive functions read the value later. */
 const DEPTH_MAX = 64
 
-/** Parsed JSON with its text, or why it could not be parsed. */
+/** Parsed JSON with its text, or the reason why it could not be parsed. */
 export type ParsedJson =
   | { readonly ok: true; readonly value: unknown; readonly text: string }
   | { readonly ok: false; readonly reason: 'utf8' | 'json_syntax' | 'too_deep' }
 
-/** JSON members in the order received: name and JSON text, with numbers as they were written. */
+/** JSON members in the order received: the name and the JSON text of each, with numbers as they were written. */
 export type RawMembers = readonly (readonly [name: string, json: string])[]
 
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * Parses bytes as JSON in UTF-8. A BOM, a NUL byte (UTF-16) or a malformed sequence gives `utf8`. `JSON.parse` does not recurse, so it
- * takes any depth. Nothing that recurses runs before the depth is checked.
+ * Parses bytes as JSON in UTF-8. The reason is `utf8` for a byte order mark, a NUL (as in UTF-16) or an invalid sequence of bytes.
+ * `JSON.parse` is not recursive, so it can parse any depth before the depth is checked.
  */
 export function readJson(body: Uint8Array): ParsedJson {
   let text: string
@@ -32,9 +32,9 @@ export function readJson(body: Uint8Array): ParsedJson {
   return nestsDeeperAt(text) === null ? { ok: true, value, text } : { ok: false, reason: 'too_deep' }
 }
 
-/** The offset at which valid JSON text first nests arrays and objects too deeply; null: it never does. */
+/** Returns the offset of the first bracket of a valid JSON text that nests deeper than `max`; null: no bracket does. */
 export function nestsDeeperAt(text: string, max = DEPTH_MAX): number | null {
-  // A text with fewer brackets cannot exceed the limit. This settles nearly every body without looking at each character.
+  // A text with at most `max` opening brackets cannot nest too deeply. For nearly every body, this saves a look at each character.
   if (occurrences(text, '{', max) + occurrences(text, '[', max) <= max) return null
   let depth = 0
   let inString = false
@@ -49,7 +49,7 @@ export function nestsDeeperAt(text: string, max = DEPTH_MAX): number | null {
   return null
 }
 
-/** How often a character occurs. Stops counting at one more than `enough`. */
+/** Counts how often a character occurs, but no further than `enough` + 1. */
 function occurrences(text: string, character: string, enough: number): number {
   let count = 0
   for (let at = text.indexOf(character); at !== -1 && count <= enough; at = text.indexOf(character, at + 1)) count++
@@ -61,12 +61,12 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** An own member, never an inherited one, because `constructor` and `__proto__` may be names; undefined: there is none. */
+/** Returns a member of a parsed JSON object; undefined: it is missing. Ignores inherited properties such as `constructor`. */
 export function member(object: Readonly<Record<string, unknown>>, name: string): unknown {
   return Object.hasOwn(object, name) ? object[name] : undefined
 }
 
-/** The members of an object whose names are not `known`, as JSON text. */
+/** Returns the members of an object whose names are not in `known`, as JSON text. */
 export function unknownMembers(object: Readonly<Record<string, unknown>>, known: ReadonlySet<string>): RawMembers {
   return Object.keys(object)
     .filter((name) => !known.has(name))
@@ -79,7 +79,7 @@ interface JsonSource {
 
 const hasRawJson = (json: object): json is JsonSource => 'rawJSON' in json
 
-/** Parses text that has passed `readJson` again, so that every number is printed as it was written (`1e400`, 20 digits, `-0`). */
+/** Parses a text that `readJson` accepted so that `JSON.stringify` writes each number as it was received (`1e400`, 20 digits, `-0`). */
 export function parseKeepingNumbers(text: string): unknown {
   const json: object = JSON
   if (!hasRawJson(json)) return JSON.parse(text)

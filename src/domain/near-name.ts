@@ -1,4 +1,4 @@
-/** The candidate that a mistyped name most likely means; `null`: none is close. */
+/** Returns the candidate that a mistyped name most likely means; null: no candidate is close. */
 export function suggestName(written: string, candidates: readonly string[]): string | null {
   const folded = fold(written)
   let best: { readonly name: string; readonly distance: number } | null = null
@@ -11,7 +11,7 @@ export function suggestName(written: string, candidates: readonly string[]): str
 
 const PREFIX_MIN = 3
 
-/** The candidate that begins most like a word, however long it is; of several the nearest one. `null`: none begins like it, or is close. */
+/** Like `suggestName`, but if no candidate is close, returns the one with the longest common beginning; null: it has less than 3 characters. */
 export function nearestName(written: string, candidates: readonly string[]): string | null {
   const folded = fold(written)
   const [first] = candidates
@@ -27,12 +27,12 @@ function sharedPrefix(a: string, b: string): number {
   return length
 }
 
-/** Case and separators are the most common slips: `base_url` means `baseUrl`. */
+/** Makes names equal that differ only in case and separators, the most common slips: `base_url` means `baseUrl`. */
 function fold(name: string): string {
   return name.slice(0, 100).toLowerCase().replace(/[-_]/g, '')
 }
 
-/** How many insertions, deletions, replacements and swaps of neighbours turn one text into the other. */
+/** Returns the least number of insertions, deletions, replacements and swaps of neighbours that turn one text into the other. */
 function editDistance(a: string, b: string): number {
   let older: number[] = []
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index)

@@ -8,8 +8,8 @@ import { derivedText } from '../text.ts'
 import type { IncomingPush, ParsedEvent, ReceivedPush } from './inbox.ts'
 
 /**
- * Parses a verified body as one event (spec, "Webhook event payload"; DOMAIN 5.3). It must have a non-empty `status` and `detailedStatus`,
- * an existing `eventTime`, and 1 to 100 valid `trackingIds`. Anything else may be missing, or is ignored if it has another type.
+ * Parses the body of a verified push as one event (spec, "Webhook event payload"; DOMAIN 5.3). An event must have a non-empty `status` and
+ * `detailedStatus`, an `eventTime` that exists, and 1 to 100 valid `trackingIds`. Other members may be missing; one of a wrong type is ignored.
  */
 export function parseWebhookEvent(body: Uint8Array, contentEncoding: string | null): ParsedEvent {
   if (isEncoded(contentEncoding)) return { ok: false, reason: 'content_encoding' }
@@ -46,12 +46,12 @@ export function parseWebhookEvent(body: Uint8Array, contentEncoding: string | nu
   return { ok: true, observation: { kind: 'push', trackingIds, sighting, content: encodeContent(sighting), textsDropped: dropped } }
 }
 
-/** `identity` means that the body is not encoded. */
+/** Whether a body is compressed or otherwise encoded. The encoding `identity` means that it is not. */
 function isEncoded(contentEncoding: string | null): boolean {
   return contentEncoding !== null && contentEncoding.trim().toLowerCase() !== 'identity'
 }
 
-/** Null unless all are valid. If one cannot be read, the event may belong to a parcel that we cannot find. */
+/** Parses all tracking ids. Null: at least one is invalid. It may be the only id by which the event's parcel can be found. */
 function parseTrackingIds(value: unknown): readonly string[] | null {
   if (!Array.isArray(value) || value.length === 0 || value.length > TRACKING_IDS_MAX) return null
   const ids = new Set<string>()
@@ -69,7 +69,7 @@ interface ParsedTexts {
 }
 
 function parseTexts(consumer: unknown, detailed: unknown): ParsedTexts {
-  // No inherited property of an object has a name like a lower-case language tag.
+  // A plain object is safe here, because none of the properties that objects inherit is named like a lower-case language tag.
   const texts: Record<string, Texts> = {}
   const inConsumer = readTexts(consumer)
   const inDetailed = readTexts(detailed)
@@ -79,7 +79,7 @@ function parseTexts(consumer: unknown, detailed: unknown): ParsedTexts {
 }
 
 interface ReadTexts {
-  /** The last text of each tag. */
+  /** The last text of each language tag. */
   readonly byLanguage: ReadonlyMap<string, string>
   readonly dropped: number
 }
@@ -103,13 +103,13 @@ function readTexts(list: unknown): ReadTexts {
   return { byLanguage, dropped }
 }
 
-/** Parses a received push. This runs on the thread that received it, because the recording thread has enough to do. */
+/** Parses a received push. This runs on the thread that received the push, to keep work away from the thread that records. */
 export function parsePush(received: ReceivedPush): IncomingPush {
   const { body, contentEncoding, receivedAtMs, keyIndex } = received
   return { kind: 'push', body, contentEncoding, receivedAtMs, keyIndex, reading: read(received) }
 }
 
-/** If our own code fails on a body, the push is quarantined like an invalid one. It would fail again if it were sent again. */
+/** Parses a body. If our own code throws, the push goes into quarantine like an invalid one, because a repeated push would fail again. */
 function read({ body, contentEncoding }: ReceivedPush): ParsedEvent {
   try {
     return parseWebhookEvent(body, contentEncoding)

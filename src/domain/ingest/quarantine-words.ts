@@ -1,6 +1,6 @@
 import type { QuarantineReason } from '../history/observation.ts'
 
-/** Describes the reasons of quarantine, in a few words for a table and as a sentence. The command line, pages and messages share them. */
+/** Describes each reason for quarantine: in a few words for tables, and as a sentence. The command line, the portal and messages use this. */
 const REASONS: Readonly<Record<QuarantineReason, readonly [short: string, sentence: string]>> = {
   content_encoding: ['it is compressed', 'It is compressed, as its Content-Encoding says. The relay never inflates what it received.'],
   utf8: ['it is not UTF-8', 'It is not UTF-8, or it begins with a byte order mark. The carrier’s contract has JSON in UTF-8.'],
@@ -18,13 +18,13 @@ const REASONS: Readonly<Record<QuarantineReason, readonly [short: string, senten
 
 const BY_REASON: ReadonlyMap<string, readonly [short: string, sentence: string]> = new Map(Object.entries(REASONS))
 
-/** The reasons as a filter offers them. */
+/** The reasons with their short descriptions, as filters offer them. */
 export const REASON_CHOICES: readonly (readonly [reason: string, text: string])[] = [...BY_REASON].map(([reason, [short]]) => [
   reason,
   short,
 ])
 
-/** A reason in a few words, without a full stop. A reason of another version is shown by its code. */
+/** Describes a reason in a few words, without a full stop. A reason that only another version knows is shown by its code. */
 export function reasonText(reason: string): string {
   return BY_REASON.get(reason)?.[0] ?? reason.replaceAll('_', ' ')
 }

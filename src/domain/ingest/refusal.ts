@@ -1,18 +1,18 @@
 import { createHash } from 'node:crypto'
 import { type Explanation, type SuspectPush, searchMismatch } from './mismatch/explain-mismatch.ts'
 
-/** A push that was refused because its signature does not match, with an explanation. Neither its body nor a key is kept. */
+/** A push that was refused because its signature does not match, with an explanation. It contains neither the body nor a key. */
 export interface Refusal extends Explanation {
   readonly atMs: number
-  /** Who sent it. */
+  /** The IP address of the sender. */
   readonly address: string
-  /** Some of its headers by name, cut to a limited length. */
+  /** Some of the push's headers by name, with values of limited length. */
   readonly headers: Readonly<Record<string, string>>
   /** Null: the body was not read, or was too large to be examined. */
   readonly body: { readonly bytes: number; readonly sha256: string } | null
 }
 
-/** A refusal as it is stored. */
+/** A refusal, as it is stored. */
 export interface KeptRefusal extends Refusal {
   readonly refusalId: number
 }
@@ -20,14 +20,14 @@ export interface KeptRefusal extends Refusal {
 /** The parts of a refused push that are examined. */
 export interface RefusedPush extends Pick<SuspectPush, 'body' | 'signatures'> {
   readonly address: string
-  /** The first value of a header; null: there is none. */
+  /** Returns the first value of a header; null: the request lacks the header. */
   readonly header: (name: string) => string | null
 }
 
-/** How many refusals are kept: the last ones. */
+/** How many refusals are kept: the latest ones. */
 export const REFUSALS_KEPT = 300
 
-/** Headers that say who has sent a push and what happened to it on the way. None of them is meant for a secret. */
+/** Headers that tell who sent a push and what happened to it on its way. None of these headers is meant for secrets. */
 const KEPT_HEADERS = ['content-type', 'content-length', 'content-encoding', 'transfer-encoding', 'user-agent', 'via'].concat([
   'x-forwarded-for',
   'x-forwarded-proto',
@@ -39,12 +39,12 @@ const HEADER_CHARS_MAX = 200
 type Keys = Pick<SuspectPush, 'keys' | 'otherKeys'>
 
 /**
- * Enough to try, with two keys, every single mistake of the key, the header and the body, and the likelier pairs. That takes some 90 ms for
- * a usual push.
+ * These limits suffice to try with two keys all single mistakes in the key, the header and the body, and the likelier pairs of mistakes. For a
+ * usual push this takes some 90 ms.
  */
 const BOUNDS = { triesMax: 3000, hashedBytesMax: 16 * 1024 * 1024 }
 
-/** Explains a refused push. It pauses like `searchMismatch`. */
+/** Explains why a push was refused. Yields like `searchMismatch`. */
 export function* explainRefusal(refused: RefusedPush, keys: Keys, atMs: number): Generator<undefined, Refusal> {
   const { body, signatures, header, address } = refused
   const push = { body, signatures, webhookId: header('webhook-id'), webhookTimestamp: header('webhook-timestamp'), ...keys }

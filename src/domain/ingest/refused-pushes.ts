@@ -1,28 +1,28 @@
 /**
- * Why pushes got no 2xx. `not_stored`: 503, authentic, but the store did not take them. `overload`: 503, too many bytes came at once, so
- * their signatures were not checked. `signature`: 401. `path`: 404, signed and posted to another path than the webhook's. `size`: 413.
+ * Why pushes were not answered with 2xx. `not_stored` (503): they are authentic, but could not be stored. `overload` (503): too many bytes came
+ * at once, so the signatures were not checked. `signature`: 401. `path` (404): signed, but posted to a wrong path. `size`: 413.
  */
 export type RefusedCause = 'not_stored' | 'overload' | 'signature' | 'path' | 'size'
 
-/** Pushes that were refused for one cause without a long pause. Times are epoch milliseconds. */
+/** A spell: pushes that were refused for one cause, without a long pause between them. Times are epoch milliseconds. */
 export interface RefusedPushes {
   readonly cause: RefusedCause
-  /** How many requests. A push that was sent four times counts four times. */
+  /** The number of requests. A push that was sent four times counts four times. */
   readonly count: number
-  /** When the first and the last of them came. */
+  /** When the first and the last of these requests came. */
   readonly fromMs: number
   readonly untilMs: number
-  /** Absent for causes other than `not_stored`, for which nobody knows whose pushes these are. */
+  /** Only for `not_stored`. For other causes, the relay cannot tell whether a request is a repeated push. */
   readonly comeback?: Comeback
 }
 
-/** A spell as it is stored. Each process stores its own, so that none overwrites those of another. */
+/** A spell, as it is stored. Each process stores its own spells, so that processes do not overwrite each other's. */
 export interface StoredRefused extends RefusedPushes {
   /** The random name of the process. */
   readonly process: string
 }
 
-/** How many different pushes were refused, and how many of them are known to have come again and were taken. */
+/** How many different pushes were refused (`pushes`), and how many of them came again and were stored (`again`). */
 export interface Comeback {
   readonly pushes: number
   readonly again: number
@@ -39,22 +39,22 @@ const CAUSES: ReadonlyMap<string, RefusedCause> = new Map([
 const HOUR_MS = 3_600_000
 /** After a pause this long, the next refused push begins a new spell. */
 const PAUSE_MS = HOUR_MS
-/** A spell is shown for this long after its last push, so that the night's losses are still there in the morning. */
+/** A spell is shown for this long after its last push, so that people see in the morning what was lost in the night. */
 const SHOWN_MS = 24 * HOUR_MS
-/** A process stores some hundred spells at most. This many are kept even if it starts again and again. */
+/** How many spells are kept. A process stores some hundred at most, but each start of a relay begins new ones. */
 const STORED_MAX = 1000
 
-/** Reads a stored cause; null: this version knows no such cause. */
+/** Reads a stored cause. Null: this version does not know the cause. */
 export function readRefusedCause(stored: string): RefusedCause | null {
   return [...CAUSES.values()].find((cause) => cause === stored) ?? null
 }
 
-/** The cause behind the outcome of a push; null: it was not refused, or nobody lacks it. */
+/** Returns why a push with this outcome was refused. Null: it was not refused, or the refused request was no loss. */
 export function refusedCauseOf(outcome: string): RefusedCause | null {
   return CAUSES.get(outcome) ?? null
 }
 
-/** Adds refused pushes to the spells of one process. Spells that are not shown any more are dropped. */
+/** Adds refused pushes to the spells of one process. Drops spells that are too old to be shown. */
 export function addRefused(
   spells: readonly RefusedPushes[],
   { cause, count }: Pick<RefusedPushes, 'cause' | 'count'>,
@@ -62,7 +62,7 @@ export function addRefused(
 ): readonly RefusedPushes[] {
   const shown = spells.filter((spell) => isShown(spell, atMs))
   const last = shown.findLast((one) => one.cause === cause)
-  // A pause has passed also if the clock was put back.
+  // A jump of the clock, forward or back, counts as a pause.
   if (last === undefined || Math.abs(atMs - last.untilMs) >= PAUSE_MS) {
     const comeback = cause === 'not_stored' ? { comeback: NO_COMEBACK } : {}
     return [...shown, { cause, count, fromMs: atMs, untilMs: atMs, ...comeback }]
@@ -71,8 +71,8 @@ export function addRefused(
 }
 
 /**
- * Adds to the spells of one process the pushes that were refused for the first time, to the newest, and those that have come again, to the
- * oldest that lack any: in the end the sum is right.
+ * Adds different refused pushes (`pushes`) and repeated ones (`again`) to the spells of one process. The former go to the newest spell. The
+ * latter go to the oldest spells with missing pushes, because nothing tells to which spell they belong. The sums are right.
  */
 export function addComebacks(spells: readonly RefusedPushes[], { pushes, again }: Comeback): readonly RefusedPushes[] {
   const newest = spells.findLast(({ comeback }) => comeback !== undefined)
@@ -86,14 +86,14 @@ export function addComebacks(spells: readonly RefusedPushes[], { pushes, again }
   })
 }
 
-/** Whether every push that could not be stored has come again since. False: it is not known. */
+/** Whether every push that could not be stored is known to have come again. */
 export function hasAllComeAgain(spells: readonly RefusedPushes[]): boolean {
   return spells.every(({ comeback }) => comeback !== undefined && comeback.pushes > 0 && comeback.again >= comeback.pushes)
 }
 
 const NO_COMEBACK: Comeback = { pushes: 0, again: 0 }
 
-/** The spells of all processes as operators see them: those without a long pause between them are one. The newest come first. */
+/** Joins the spells of all processes, as operators see them: spells for one cause without a long pause between them are one. Newest first. */
 export function joinRefused(spells: readonly RefusedPushes[], nowMs: number): readonly RefusedPushes[] {
   const joined: RefusedPushes[] = []
   const shown = spells.filter((spell) => isShown(spell, nowMs))
@@ -107,7 +107,7 @@ export function joinRefused(spells: readonly RefusedPushes[], nowMs: number): re
   return joined.toSorted((a, b) => b.untilMs - a.untilMs)
 }
 
-/** If the clock was put back by more than a day, a spell counts as old, or it would be shown until that time comes again. */
+/** Whether a spell is shown. A spell more than a day in the future is not, because the clock was put back since. */
 function isShown({ untilMs }: Pick<RefusedPushes, 'untilMs'>, nowMs: number): boolean {
   return Math.abs(nowMs - untilMs) < SHOWN_MS
 }
@@ -123,7 +123,7 @@ function joinOf(before: RefusedPushes, spell: RefusedPushes): Omit<RefusedPushes
   }
 }
 
-/** The stored spells that are to be forgotten: those that are not shown any more, and the oldest if there are too many. */
+/** Returns the stored spells to delete: those that are too old to be shown, and the oldest ones if there are too many. */
 export function staleRefused(stored: readonly StoredRefused[], nowMs: number): readonly StoredRefused[] {
   const kept = stored.filter((spell) => isShown(spell, nowMs)).toSorted((a, b) => b.untilMs - a.untilMs)
   const isKept = new Set(kept.slice(0, STORED_MAX))

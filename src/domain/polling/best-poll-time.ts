@@ -4,41 +4,41 @@ const HOUR_MS = 3_600_000
 const HOURS_OF_WEEK = 168
 
 export interface PollTimeInput {
-  /** The last time, epoch milliseconds, at which the relay knew all scans of the parcel. */
+  /** When the relay last knew all scans of the parcel, apart from `doubt`. Epoch milliseconds. */
   readonly fromMs: number
   readonly hourlyRates: HourlyRates
-  /** The cost of one call: as much as knowing one entry this many hours earlier is worth. */
+  /** The cost of one call. It is given in hours: a call is worth making if it reveals one entry this many hours earlier. */
   readonly priceHours: number
-  /** The share of scans that only a poll can reveal: 1 without pushes, otherwise the share of pushes that are lost. */
+  /** The share of scans whose push does not arrive: 1 if there are no pushes, else the share of lost pushes. */
   readonly hidden: number
   /** The estimated number of entries before `fromMs` that the relay does not know. */
   readonly doubt: number
-  /** How long after `fromMs` the poll may be at most. */
+  /** The longest time from `fromMs` to the poll. */
   readonly horizonMs: number
-  /** The smallest step between two times that are tried. */
+  /** The shortest time between two points in time that are tried. */
   readonly stepMs: number
 }
 
-/** The sum looks no further ahead than this, because it is made for every push. Two weeks hold every hour of the week twice. */
+/** How far the sum looks ahead. It is limited because every push needs such a sum. Two weeks have every hour of the week twice. */
 const SUMMED_MS = 14 * 24 * HOUR_MS
 
 /**
- * Finds the best time of the next poll, epoch milliseconds: later, waiting costs more than it saves. This is the inspection problem. A poll
- * costs `priceHours`, and an entry costs the hours for which it stays unknown. At a time t after `fromMs`:
+ * Finds the best time of the next poll, epoch milliseconds: up to this time, waiting saves more than it costs. It is an inspection problem. A
+ * poll costs `priceHours`. An entry costs the hours during which it stays unknown. At a time t after `fromMs`:
  *
  *   h   the rate of scans
- *   S   `unscanned`: the chance that the parcel was not scanned yet
- *   L   `lost`: the chance that it was scanned, that the push was lost, and that no push of a later scan has revealed it
+ *   S   `unscanned`: the chance that the parcel was not scanned since `fromMs`
+ *   L   `lost`: the chance that it was scanned, its push was lost, and no push of a later scan has arrived since
  *
- * - Waiting costs, per hour, L for the unknown scan, and doubt * (S + L) for entries that were lost before, as long as no push comes.
- * - Waiting saves, per hour, S * sqrt(2 * price * hidden * h). This is the lowest cost of polling a parcel that was not scanned yet, at
+ * - An hour of waiting costs L for the unknown scan, and doubt * (S + L) for entries that were lost before, as long as no push comes.
+ * - An hour of waiting saves S * sqrt(2 * price * hidden * h). This is the lowest cost of polling a parcel that was not scanned yet, at
  *   sqrt(hidden * h / (2 * price)) polls an hour (Keller's solution).
  *
- * The balance adds up costs minus savings since `fromMs`. The best time is where it is lowest.
+ * The balance is the sum of costs minus savings since `fromMs`. The best time is the one with the lowest balance.
  *
  * An example without pushes (hidden = 1) and without doubt, with 0.5 scans per hour and a price of 1 h: L = 1 - S, and waiting saves S per
- * hour. So waiting pays until S = 1/2, which is after ln 2 / 0.5 = 1.4 h. If scans cluster in an hour, the best time is after most of them. If
- * an expected push does not arrive, the best time is at once: S is small, so a lost push is likely.
+ * hour. So waiting pays until S = 1/2, which is after ln 2 / 0.5 = 1.4 h. If most scans fall into one hour, the best time is after that hour.
+ * If an expected push does not arrive, the best time is now: S is small, so the push was probably lost.
  */
 export function bestPollTimeMs({ fromMs, hourlyRates, priceHours, hidden, doubt, horizonMs, stepMs }: PollTimeInput): number {
   const endMs = fromMs + Math.min(horizonMs, SUMMED_MS)
@@ -52,7 +52,7 @@ export function bestPollTimeMs({ fromMs, hourlyRates, priceHours, hidden, doubt,
   let bestBalance = 0
   let bestMs = fromMs + stepMs
   for (let atMs = fromMs; atMs < endMs; ) {
-    // Steps grow with the wait: a sixteenth of it is precise enough and keeps the sum short.
+    // A step is a sixteenth of the wait so far: this is precise enough and keeps the number of steps small.
     const nextMs = Math.min(hourEndMs, endMs, atMs + Math.max(stepMs, (atMs - fromMs) / 16))
     const hours = (nextMs - atMs) / HOUR_MS
     const unscannedBefore = unscanned
@@ -74,11 +74,11 @@ export function bestPollTimeMs({ fromMs, hourlyRates, priceHours, hidden, doubt,
     }
     atMs = nextMs
   }
-  // If waiting is still better at the end of the sum, wait as long as allowed.
+  // If the balance is lowest at the end of the sum, waiting still pays there. So wait as long as allowed.
   return bestMs === endMs ? fromMs + horizonMs : bestMs
 }
 
-/** Values for each hour of the week that every calculation needs. They are cached because they would take most of its time. */
+/** Values for each hour of the week. They are cached, because computing them anew would take most of the time of every sum. */
 interface Factors {
   /** The chance that an hour passes without a scan. */
   readonly unscannedAfter: Float64Array
@@ -95,12 +95,12 @@ function factorsOf(hourlyRates: HourlyRates): Factors {
   return made
 }
 
-/** The estimate hardly changes after such a long wait. */
+/** The estimate stops here, because it hardly changes after such a long wait. */
 const EXPECTED_OVER_MS = 5 * 24 * HOUR_MS
 
 /**
- * Estimates how many entries exist and are unknown at `toMs`, if no push came since `fromMs`. These are the next scan, if it happened and
- * its push was lost, and the scans after it.
+ * Estimates how many entries the relay does not know at `toMs` if no push came since `fromMs`: those of `doubt`, the next scan if its push was
+ * lost, and the scans after that one.
  */
 export function expectedUnknownEntries(
   { fromMs, hourlyRates, hidden, doubt }: Pick<PollTimeInput, 'fromMs' | 'hourlyRates' | 'hidden' | 'doubt'>,

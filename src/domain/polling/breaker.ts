@@ -3,47 +3,46 @@ import type { CallPriority } from './carrier-answer.ts'
 /**
  * A circuit breaker for calls to the carrier.
  *
- * `closed`: calls are made. Several failures in a row open the breaker. `open`: the schedule makes no calls. After a rest one call is made
- * as a probe. An app's question may probe sooner, because somebody waits for the answer. `probing`: the probe is under way, and all other
- * calls are refused. An answer closes the breaker, a failure makes the next rest longer.
+ * `closed`: calls are made. Several failures in a row open the breaker. `open`: no calls are made until a rest is over. Then one call is made
+ * as a probe. For an app's question the rest may be shorter, because somebody waits for the answer. `probing`: the probe is under way, and
+ * all other calls are refused. An answer to the probe closes the breaker; a failure begins a longer rest.
  *
- * Some failures may be caused by the question: a 500, a time-out. They count once for each question. If the carrier answers other questions
- * meanwhile, the failing question was at fault, and no longer counts until it is answered. So questions that always fail cannot open the
- * breaker. Other failures, such as a refused connection, always count.
+ * The question may be the cause of some failures, such as a 500 or a time-out. These count once for each question. If the carrier answers
+ * another question after them, the failed questions were at fault. Their failures do not count until the carrier answers them. So questions
+ * that always fail cannot open the breaker. Other failures, such as a refused connection, always count.
  *
- * The breaker is a value with pure functions: the caller passes the time, and learns the length of the rest when a call is refused.
+ * The breaker is an immutable value. Pure functions change it: the caller passes the time and keeps the new value.
  */
 export interface Breaker {
   readonly state: 'closed' | 'open' | 'probing'
   /** The number of failures since the last answer; failures of the same question count once. */
   readonly failures: number
-  /** The questions that have failed since the last answer. */
+  /** The questions that have failed since the last answer, by identifier. */
   readonly suspects: ReadonlySet<string>
-  /** The questions that were at fault: they failed while others were answered, and were not answered since. */
+  /** The questions that are at fault: they failed, the carrier then answered another question, and they were not answered since. */
   readonly failing: ReadonlySet<string>
-  /** The number of rests since the last answer, which decides the length of the next one. */
+  /** The number of rests since the last answer. It decides how long the next rest is. */
   readonly rests: number
-  /** When the schedule may probe. Monotonic milliseconds, like all times here. */
+  /** When the schedule may probe. All times of a breaker are milliseconds of a monotonic clock. */
   readonly restUntilMs: number
   readonly failedAtMs: number
 }
 
-/** `ask`: the call may be made. `probe`: it may be made as the one probe. Otherwise it must wait for `restMs` milliseconds. */
+/** Whether a call may be made. `ask`: yes. `probe`: yes, as the only probe. `rest`: not for the next `restMs` milliseconds. */
 export type Admission = { readonly kind: 'ask' | 'probe' } | { readonly kind: 'rest'; readonly restMs: number }
 
 /** A call that failed. */
 export interface CallFailure {
-  /** The identifier that was asked about; null: the failure had nothing to do with the question. */
+  /** The identifier that was asked about; null: the question cannot be the cause of the failure. */
   readonly question: string | null
   readonly wasProbe: boolean
   readonly nowMs: number
-  /** From 0 (inclusive) to 1 (exclusive), for the jitter. */
+  /** A random number from 0 (inclusive) to 1 (exclusive), which varies the length of the rest. */
   readonly random: number
 }
 
 const NONE: ReadonlySet<string> = new Set()
 
-/** The breaker at the start. */
 export const closedBreaker: Breaker = {
   state: 'closed',
   failures: 0,
@@ -54,21 +53,21 @@ export const closedBreaker: Breaker = {
   failedAtMs: Number.NEGATIVE_INFINITY,
 }
 
-/** More failures than one unlucky call makes with its retries, but few, so that a carrier that is down gets few more calls. */
+/** More failures than one call can have with its retries. Not many more, so that a carrier that is down soon gets no more calls. */
 export const FAILURES_TO_OPEN = 5
 const REST_MS = 5000
 const REST_MAX_MS = 5 * 60_000
-/** An app's question may probe this long after the last failure. */
+/** An app's question may be the probe if the last failure is this long ago. */
 const APP_REST_MS = 5000
-/** The maximum of questions at fault that are remembered. */
+/** How many questions at fault are remembered. */
 const FAILING_MAX = 5000
-/** Rests vary by this share, so that several relays do not return together. */
+/** Rests are up to this share shorter, at random, so that several relays do not probe at the same time. */
 const JITTER = 0.2
 
-/** Whether the call for a question may be made now. For a probe, continue with `startProbe`. */
+/** Decides whether the call for a question may be made now. If the answer is `probe`, the caller continues with `startProbe`. */
 export function admit(breaker: Breaker, asker: CallPriority, question: string, nowMs: number): Admission {
   if (breaker.state === 'closed') return { kind: 'ask' }
-  // An app may repeat a question that always fails. Its probes must not make everybody else's rests longer.
+  // An app may repeat a question that always fails. If it could probe early, its failures would make the rests longer for all questions.
   const maySooner = asker === 'app' && !isKnownToFail(breaker, question)
   const untilMs = maySooner ? Math.min(breaker.restUntilMs, breaker.failedAtMs + APP_REST_MS) : breaker.restUntilMs
   if (breaker.state === 'open' && nowMs >= untilMs) return { kind: 'probe' }
@@ -79,18 +78,18 @@ function isKnownToFail({ suspects, failing }: Breaker, question: string): boolea
   return suspects.has(question) || failing.has(question)
 }
 
-/** How many calls the schedule may make at once: `most`, one as a probe, or none. */
+/** Returns how many calls the schedule may make at the same time: `most`, one as a probe, or none. */
 export function callsAllowedNow({ state, restMs }: { readonly state: Breaker['state']; readonly restMs: number }, most: number): number {
   if (state === 'closed') return most
   return state === 'open' && restMs <= 0 ? 1 : 0
 }
 
-/** The breaker while its probe is under way. */
+/** Returns the breaker after the caller decided to make the probe. */
 export function startProbe(breaker: Breaker): Breaker {
   return { ...breaker, state: 'probing' }
 }
 
-/** The breaker after the carrier's answer to a question. The questions that failed since the last answer were themselves at fault. */
+/** Returns the breaker after the carrier answered a question. The questions that failed since the answer before are at fault. */
 export function afterAnswer(breaker: Breaker, question: string): Breaker {
   const { suspects, failing } = breaker
   if (suspects.size === 0 && !failing.has(question)) return { ...closedBreaker, failing }
@@ -99,23 +98,23 @@ export function afterAnswer(breaker: Breaker, question: string): Breaker {
   return { ...closedBreaker, failing: known.size > FAILING_MAX ? new Set([...known].slice(-FAILING_MAX)) : known }
 }
 
-/** The breaker after a call that says nothing about the carrier: it was never made, or it waited here until too little time was left. */
+/** Returns the breaker after a call that was not made, or that waited in the relay for so long that its time-out tells nothing. */
 export function afterNoVerdict(breaker: Breaker, wasProbe: boolean): Breaker {
   return wasProbe ? { ...breaker, state: 'open' } : breaker
 }
 
-/** The breaker after the carrier failed or could not be reached. */
+/** Returns the breaker after the carrier failed or could not be reached. */
 export function afterFailure(breaker: Breaker, { question, wasProbe, nowMs, random }: CallFailure): Breaker {
   const isKnown = question !== null && isKnownToFail(breaker, question)
-  // This question was counted before, so its failure shows nothing new. If it was the probe, the next probe comes after a rest of the same
-  // length.
+  // A failure of this question was counted before, so this one shows nothing new. If it was the probe, the next rest is as long as the last
+  // one.
   if (isKnown && !wasProbe) return breaker
   if (isKnown) return { ...breaker, state: 'open', restUntilMs: nowMs + restMs(breaker.rests - 1, random) }
   const failures = breaker.failures + 1
   const suspects = question === null ? breaker.suspects : new Set([...breaker.suspects, question])
   const failed = { ...breaker, failures, suspects, failedAtMs: nowMs }
   if (breaker.state === 'closed' && failures < FAILURES_TO_OPEN) return failed
-  // These calls were made before the breaker opened, so their failures add nothing.
+  // This call was made before the breaker opened, so its failure must not make the rest longer.
   if (breaker.state !== 'closed' && !wasProbe) return failed
   return { ...failed, state: 'open', rests: breaker.rests + 1, restUntilMs: nowMs + restMs(breaker.rests, random) }
 }

@@ -4,79 +4,78 @@ import type { PollReason } from './poll-reason.ts'
 import type { PushHealth } from './push-health.ts'
 import { hourlyRatesAt, hourlyRatesOf, missingBefore, type ScanRate, statusShares } from './scan-rate.ts'
 
-/** How often to poll (CONTRACT `poll`); all durations in milliseconds. */
+/** How often to poll (CONTRACT `poll`). All durations are in milliseconds. */
 export interface CadencePolicy {
   /**
-   * The interval between polls for each latest status. It also sets how much a poll may cost. What was learnt moves polls to better times,
-   * but does not add any.
+   * The interval between polls, by the parcel's latest status. It also sets how much a poll may cost. The learnt scan rates move polls to
+   * better times, but do not make more of them.
    */
   readonly byStatusMs: Readonly<Record<string, number>>
   readonly defaultMs: number
-  /** While pushes are reliable, intervals are multiplied by at least this. 1: they stay as they are. */
+  /** While pushes are reliable, intervals are multiplied by at least this factor. 1: intervals stay as they are. */
   readonly whenPushIsHealthy: number
-  /** Polls after delivery, counted from the delivery. */
+  /** When to poll after delivery, counted from the time of the delivery. */
   readonly tailMs: readonly number[]
-  /** A parcel is no longer polled after this long without news. */
+  /** A parcel is no longer polled once it has had no news for this long. */
   readonly staleAfterMs: number
 }
 
-/** The facts about a parcel on which its next poll depends. Times are epoch milliseconds. */
+/** The data about a parcel on which its next poll depends. Times are epoch milliseconds. */
 export interface CadenceFacts {
   readonly parcelId: number
   /**
-   * The newest entry; null: there is none. `atMs`: the time of the event, or when the relay learnt of it if that was earlier (DOMAIN 6.1).
+   * The newest entry; null: the parcel has no entry. `atMs`: the time of the event or, if earlier, when the relay learnt of it (DOMAIN 6.1).
    */
   readonly latest: { readonly status: string; readonly atMs: number } | null
-  /** The number of its known entries. */
   readonly entryCount: number
-  /** When polling for it began; null: it is not polled. */
+  /** When the relay began to watch (poll) the parcel; null: the parcel is not watched. */
   readonly watchedAtMs: number | null
-  /** The last time that an app asked for it, an operator watched it, or a push reported it. Each of these reactivates it. */
+  /** When an app last asked for the parcel, an operator last watched it, or a push about it last came. Each of these revives it. */
   readonly activatedAtMs: number
-  /** When it was last polled, successfully or not; null: never. */
+  /** When the parcel was last polled, successfully or not; null: never. */
   readonly checkedAtMs: number | null
   /** The number of failed polls since the last successful one. */
   readonly failures: number
-  /** Whether the carrier knows none of its identifiers. */
+  /** Whether the carrier knows none of the parcel's identifiers. */
   readonly unpollable: boolean
 }
 
-/** The learnt facts that apply to all parcels when a poll is scheduled. */
+/** What was learnt about the carrier. It influences the next poll of every parcel. */
 export interface CadenceModel {
   readonly pushHealth: PushHealth
-  /** The share of pushes that are lost, apart from times when none arrive at all. */
+  /** The share of pushes that are lost. Times at which no push arrived at all are not counted. */
   readonly pushLoss: number
   readonly scanRate: ScanRate
-  /** When the carrier answered no call; absent: there was no such time. */
+  /** The times during which the carrier answered no call; absent: there were none. */
   readonly silence?: CarrierSilence
 }
 
-/** When to poll a parcel next, epoch milliseconds, or why not to. */
+/** When to poll a parcel next, epoch milliseconds, or why to poll it no more. */
 export type NextPoll =
   | { readonly kind: 'at'; readonly atMs: number; readonly why: PollReason }
   | { readonly kind: 'stopped'; readonly reason: 'delivered' | 'stale' | 'unknown' }
 
-/** No other status follows this one. */
+/** The last status of a parcel: no other status follows it. */
 export const FINISHED = 'DeliverySucceeded'
-/** A failed poll is repeated after one minute, then two, four and so on, but not later than the next regular poll. */
+/** A failed poll is repeated after one minute, then after two, four and so on, but not later than the next regular poll. */
 const RETRY_MS = 60_000
-/** Parcels that arrive together should not be polled together, so their intervals differ by up to this share. */
+/** Intervals differ by up to this share, so that parcels that arrive at the same time are not all polled at the same time. */
 const STAGGER = 0.1
 
 /** Scans per hour of a parcel about which nothing has been learnt. */
 const UNSEEN_RATE = 0.1
-/** When calls are scarce, each parcel is polled about twice a day. */
+/** If there are too few calls for all parcels, each parcel is polled about twice a day. */
 const TURN_MS = 12 * 3_600_000
 const LONG_WAIT_WEIGHT = 0.15
 const FIRST_POLL_MS = 60_000
-/** A poll follows the last one no sooner than this share of its interval, however likely a scan is. */
+/** The time between two polls is at least this share of the interval, however likely a scan is. */
 const SOONEST = 0.25
-/** The learnt rates may be out of date, so a parcel is polled at least once a day, unless its interval is longer. */
+/** A parcel is polled at least once a day, because the learnt rates may be out of date. A longer interval takes precedence. */
 const LATEST_MS = 24 * 3_600_000
 const HOUR_MS = 3_600_000
 const STEP_MAX_MS = HOUR_MS / 4
 
-/** When to poll a parcel next (DOMAIN 6.1). A time in the past means now. */
+/** Decides when to poll a parcel next (DOMAIN 6.1). A time in the past means now. */
 export function nextPoll(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy): NextPoll {
   if (facts.unpollable) return { kind: 'stopped', reason: 'unknown' }
   if (facts.failures > 0 && facts.checkedAtMs !== null) {
@@ -88,8 +87,8 @@ export function nextPoll(facts: CadenceFacts, model: CadenceModel, policy: Caden
 }
 
 /**
- * Plans the polls of a delivered parcel: one as soon as the delivery is known, then the tail, then none. A push or an app's question since
- * the last poll adds one more. The carrier may report details of a delivery later, and people keep asking about delivered parcels.
+ * Plans the polls of a delivered parcel: one as soon as the delivery is known, and then those of `tailMs`. A push or an app's question after
+ * the last poll adds one more poll, because the carrier may report details of a delivery later.
  */
 function closingPoll(facts: CadenceFacts, deliveredAtMs: number, model: CadenceModel, policy: CadencePolicy): NextPoll {
   const { checkedAtMs, activatedAtMs, parcelId } = facts
@@ -110,8 +109,8 @@ function closingPoll(facts: CadenceFacts, deliveredAtMs: number, model: CadenceM
 }
 
 /**
- * The times of the polls after delivery, counted from it. While pushes are healthy, they cover the time between the first and the last of
- * these polls, so only those two remain.
+ * Returns when to poll after delivery, counted from the delivery. While pushes are healthy, only the first and the last poll of `tailMs`
+ * are made, because pushes report what happens in between.
  */
 function closingMs({ pushHealth }: CadenceModel, { tailMs, whenPushIsHealthy }: CadencePolicy): readonly number[] {
   if (pushHealth !== 'healthy' || whenPushIsHealthy <= 1 || tailMs.length === 0) return [0, ...tailMs]
@@ -122,7 +121,7 @@ function regularPoll(facts: CadenceFacts, model: CadenceModel, policy: CadencePo
   return unlessStale(facts, model, policy, planned(facts, model, policy))
 }
 
-/** A poll at `atMs`, or none if the parcel has been without news for too long then. Failed polls bring no news either. */
+/** Returns a poll at `atMs`, or no poll if by then the parcel has had no news for too long. A failed poll brings no news. */
 function unlessStale(
   facts: CadenceFacts,
   { silence = noSilence }: CadenceModel,
@@ -144,7 +143,7 @@ interface Planned {
 
 function planned(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy): Planned {
   const { latest, checkedAtMs, parcelId } = facts
-  // Nothing is known, and the parcel was never polled. A push may be on its way, so wait a little for it.
+  // Nothing is known about the parcel, and it was never polled. Wait a little, because a push about it may be on its way.
   if (latest === null && checkedAtMs === null)
     return { atMs: facts.activatedAtMs + Math.min(FIRST_POLL_MS, statusIntervalMs(undefined, policy)), why: { kind: 'first' } }
   const everyMs = intervalMs(facts, model, policy)
@@ -173,9 +172,10 @@ function planned(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy
 }
 
 /**
- * How many hours of not knowing one entry a poll is worth. The operator sets this through the interval of a status: at the mean scan rate,
- * exactly that interval pays (`priceOf`). While pushes are healthy, polls only look for lost pushes, and these matter equally in every
- * status. Then all parcels have the same price. It is chosen so that the total number of polls stays the same (`priceForAll`).
+ * Returns the price of a poll, in hours: the poll pays if it reveals one entry this many hours earlier. It follows from the interval that the
+ * operator has set for the status: at the mean scan rate, this interval is the best one (`priceOf`). While pushes are healthy, polls only look
+ * for lost pushes, and these matter equally in every status. Then all parcels have the same price. It is chosen so that the total number of
+ * polls stays the same (`priceForAll`).
  */
 function priceHours(facts: CadenceFacts, meanRate: number, model: CadenceModel, policy: CadencePolicy): number {
   return model.pushHealth === 'healthy'
@@ -183,13 +183,13 @@ function priceHours(facts: CadenceFacts, meanRate: number, model: CadenceModel, 
     : priceOf(statusIntervalMs(facts.latest?.status, policy), meanRate)
 }
 
-/** Every push and poll needs the price, but the scan rate changes rarely and the policy never. */
+/** Prices are cached: every push and poll needs one, but the scan rate changes rarely and the policy never. */
 const pricesForAll = new WeakMap<ScanRate, { readonly policy: CadencePolicy; readonly hours: number }>()
 
 /**
- * Finds the price for all. At a price, polls pay every sqrt(2 * price / rate) hours (`priceOf`), so all parcels together get sum(hours *
- * sqrt(rate)) / sqrt(2 * price) polls. With their intervals they get sum(hours / interval) polls. The price is the one at which both sums
- * are equal.
+ * Finds the price that all parcels share. At a price, the best interval is sqrt(2 * price / rate) hours (`priceOf`), so all parcels together
+ * get sum(hours * sqrt(rate)) / sqrt(2 * price) polls. With the intervals of their statuses they would get sum(hours / interval) polls. At
+ * the price that this returns, both sums are equal.
  */
 function priceForAll(scanRate: ScanRate, policy: CadencePolicy): number {
   const known = pricesForAll.get(scanRate)
@@ -206,16 +206,16 @@ function priceForAll(scanRate: ScanRate, policy: CadencePolicy): number {
 }
 
 /**
- * price = rate * interval² / 2. In one interval rate * interval entries happen, and each stays unknown for half of it on average. With 0.1
- * scans per hour and an interval of 2 h, a poll may cost 0.1 * 4 / 2 = 0.2 h.
+ * Returns the price at which an interval is the best one: rate * interval² / 2. In one interval, rate * interval entries happen, and on average
+ * each stays unknown for half the interval. With 0.1 scans per hour and an interval of 2 h, a poll may cost 0.1 * 4 / 2 = 0.2 h.
  */
 function priceOf(everyMs: number, meanRate: number): number {
   return (meanRate * (everyMs / HOUR_MS) ** 2) / 2
 }
 
 /**
- * The share of scans that only a poll can reveal. An interval grows with the square root of this share. So a factor f means that one push
- * in f * f is lost, or fewer if the relay has seen fewer losses.
+ * Returns the share of scans whose push does not arrive. The best interval is longer by a factor f if this share is 1 / f². So the factor
+ * `whenPushIsHealthy` implies a share. If the relay has seen fewer losses than that, their share counts.
  */
 function hiddenPart({ pushHealth, pushLoss }: CadenceModel, { whenPushIsHealthy }: CadencePolicy): number {
   if (pushHealth !== 'healthy' || whenPushIsHealthy <= 1) return 1
@@ -223,15 +223,15 @@ function hiddenPart({ pushHealth, pushLoss }: CadenceModel, { whenPushIsHealthy 
 }
 
 /**
- * The value of polling a parcel at `nowMs`. It ranks parcels when there are too few calls for all.
+ * Returns the value of polling a parcel at `nowMs`. It ranks parcels if there are too few calls for all of them.
  *
- * An entry that is likely to be unknown adds value for each hour until the parcel's next turn. An entry that is likely to happen before
- * that turn takes value away, because the turn would find it and a poll now would not. So a poll after a parcel's busy hours is worth more
- * than one before them. A long wait adds value.
+ * An entry that probably exists already adds value for each hour until the parcel's next turn. An entry that will probably happen before that
+ * turn takes value away, because a poll now cannot find it, but the turn can. So a poll after a parcel's busy hours is worth more than a poll
+ * before them. A long wait adds value.
  */
 export function pollValue(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy, nowMs: number): number {
   const { latest, checkedAtMs, watchedAtMs, activatedAtMs } = facts
-  // After delivery nothing more is expected. Unless entries may be missing, this poll can wait for all others.
+  // After delivery no more entries are expected. So if no earlier entry is missing either, all other parcels are polled first.
   if (latest?.status === FINISHED && doubtOf(facts, model, policy) === 0) return Number.NEGATIVE_INFINITY
   const fromMs = Math.max(latest?.atMs ?? 0, checkedAtMs ?? latest?.atMs ?? watchedAtMs ?? activatedAtMs)
   const nowUnknown = unknownBy(facts, model, policy, fromMs, nowMs)
@@ -242,7 +242,7 @@ export function pollValue(facts: CadenceFacts, model: CadenceModel, policy: Cade
 
 function unknownBy(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy, fromMs: number, atMs: number): number {
   const { latest, checkedAtMs, entryCount } = facts
-  // A watched parcel that was never polled counts as one unknown entry. Later it is like any other.
+  // A watched parcel without entries that was never polled counts as having one unknown entry, so that it is polled early.
   const unseen = latest === null && checkedAtMs === null ? 1 : 0
   const doubt = unseen + doubtOf(facts, model, policy)
   if (latest?.status === FINISHED) return doubt
@@ -257,8 +257,8 @@ function hoursBetween(fromMs: number, toMs: number): number {
 }
 
 /**
- * Estimates how many entries before the latest one are missing. Since the last poll the relay has relied on pushes, some of which are lost.
- * The number of pushes that arrived shows how many.
+ * Estimates how many entries before the latest one are missing. Since the last poll the relay has only had pushes, and some pushes are lost.
+ * The more entries the relay knows for the latest status, the fewer are missing.
  */
 function doubtOf({ latest, entryCount, checkedAtMs, watchedAtMs }: CadenceFacts, model: CadenceModel, policy: CadencePolicy): number {
   const sinceMs = checkedAtMs ?? watchedAtMs
@@ -270,17 +270,17 @@ function doubtOf({ latest, entryCount, checkedAtMs, watchedAtMs }: CadenceFacts,
   return missingBefore(model.scanRate, latest.status, entryCount, lostExpected)
 }
 
-/** The interval for a parcel about which nothing has been learnt. */
+/** Returns the interval for a parcel if there are no learnt scan rates for it. */
 function intervalMs(facts: CadenceFacts, { pushHealth }: CadenceModel, policy: CadencePolicy): number {
   return statusIntervalMs(facts.latest?.status, policy) * (pushHealth === 'healthy' ? policy.whenPushIsHealthy : 1)
 }
 
 function statusIntervalMs(status: string | undefined, { byStatusMs, defaultMs }: CadencePolicy): number {
-  // The status comes from the carrier, so it may be `constructor`, which must find nothing.
+  // The carrier chooses the status. `hasOwn` makes sure that a status such as `constructor` finds no inherited property.
   return (status !== undefined && Object.hasOwn(byStatusMs, status) ? byStatusMs[status] : undefined) ?? defaultMs
 }
 
-/** Delays the polls of a parcel by its own share of the stagger. Multiplying ids by the golden ratio spreads them evenly over 0..1. */
+/** Makes a duration up to `STAGGER` longer, by a share that depends on the parcel. The golden ratio spreads these shares evenly. */
 function staggered(durationMs: number, parcelId: number): number {
   const spread = (parcelId * 0.618_033_988_749_895) % 1
   return Math.round(durationMs * (1 + STAGGER * spread))

@@ -1,29 +1,29 @@
 import type { DayCalls } from './carrier-memory.ts'
 
 const DAY_MS = 86_400_000
-/** A call is counted on its UTC day. More days than this occur only if the clock keeps jumping. */
+/** How many UTC days with their calls are kept. There are more than this only if the clock jumps again and again. */
 const DAYS_MAX = 8
-/** How long to wait before asking again if another caller decides when a call is possible, milliseconds. */
+/** How long a caller waits before it asks again if another caller decides when a call is possible. */
 const LOOK_MS = 150
-/** While an app waits at one caller, scheduled polls of all other callers wait too, and this many milliseconds longer. */
+/** While an app waits at one caller, scheduled polls of all other callers wait too, and for this much longer. */
 const GRACE_MS = 500
 
-/** The whole state of the budget for calls to the carrier. Days are counted from the epoch (UTC). Other times are by the budget's clock. */
+/** The whole state of the budget for calls to the carrier. Days are UTC and counted from the epoch. Other times are of the budget's clock. */
 export interface BudgetRow {
   /** The latest time that the budget's clock has shown, milliseconds. */
   readonly seenMs: number
-  /** How far the budget's clock is ahead of the clock that drives it, milliseconds. */
+  /** How far the budget's clock is ahead of the clock that drives it (`BudgetTime.nowMs`), milliseconds. */
   readonly offsetMs: number
-  /** The time, microseconds, at which the next call would be made if all calls had an even pace. */
+  /** When the next call is due if calls have an even pace, microseconds. */
   readonly dueUs: number
-  /** Every caller pauses until this time, milliseconds, because the carrier asked for it. */
+  /** All callers pause until this time, because the carrier asked for a pause, milliseconds. */
   readonly pausedUntilMs: number
   /** The day on which the row was last used. */
   readonly lastDay: number
   readonly days: Readonly<Record<string, number>>
-  /** The slots in use: the time at which each lapses, milliseconds, by the name of the slot. */
+  /** The slots in use. Each running call has a slot, which lapses at this time, milliseconds. By the name of the slot. */
   readonly slots: Readonly<Record<string, number>>
-  /** For each caller with a waiting app, by name: until when the schedules of all other callers wait for that app, milliseconds. */
+  /** The callers at which an app waits, by name: the schedules of all other callers wait until this time, milliseconds. */
   readonly appWaits: Readonly<Record<string, number>>
 }
 
@@ -38,43 +38,43 @@ export const UNUSED_BUDGET: BudgetRow = {
   appWaits: {},
 }
 
-/** Both in milliseconds. Rate, pauses and slots use `nowMs`, whose clock may be monotonic. The day uses `wallMs`. */
+/** The present time, milliseconds. Rate, pauses and slots use `nowMs`, whose clock may be monotonic. Days use `wallMs`, the real time. */
 export interface BudgetTime {
   readonly nowMs: number
   readonly wallMs: number
 }
 
-/** A caller's report and request. A caller is a replica, or the one process that calls the carrier. Durations are milliseconds. */
+/** What a caller reports and asks for. A caller is a replica, or the one process that calls the carrier. Durations are milliseconds. */
 export interface BudgetRequest {
   /** A name that no other caller has. */
   readonly caller: string
-  /** Names for the wanted slots, as many as `apps` and `schedule` together. The budget grants the first ones. Empty: no slot is wanted. */
+  /** Names for the wanted slots, as many as `apps` + `schedule`. The budget grants the first of them. Empty: no slot is wanted. */
   readonly names: readonly string[]
   /** The number of waiting calls, of apps and of the schedule. */
   readonly apps: number
   readonly schedule: number
   /** The slots whose calls have ended. */
   readonly ended: readonly string[]
-  /** How long the carrier asked every caller to pause, from now on; 0: it did not. */
+  /** How long the carrier asked to pause, counted from now; 0: it did not ask. */
   readonly pauseMs: number
-  /** A limit for the budget's clock, computed from the caller's own clock, milliseconds; null: the caller knows none. */
+  /** The latest time that the budget's clock may show, as the caller's own clock implies, milliseconds; null: no limit. */
   readonly atMostMs: number | null
 }
 
 export interface BudgetLimits {
   /** Microseconds between two calls at the even pace. */
   readonly intervalUs: number
-  /** How far calls may run ahead of the even pace, microseconds. */
+  /** How much earlier than at the even pace a call may be made, microseconds. */
   readonly headStartUs: number
   readonly callsPerDay: number
   readonly concurrency: number
-  /** A slot lapses after this time, milliseconds, if its caller does not end it. */
+  /** How long a slot lasts if its caller does not end it, milliseconds. */
   readonly slotMs: number
 }
 
 /**
- * Why no more slots were granted. `spent`: the calls of the day are used up. `paused`: the carrier asked for a pause. `busy`: all slots are
- * in use. `wait`: the rate allows no call yet. `apps`: apps of other callers go first.
+ * Why not all wanted slots were granted. `spent`: the calls of the day are used up. `paused`: the carrier asked for a pause. `busy`: all slots
+ * are in use. `wait`: the rate allows no call yet. `apps`: apps that wait at other callers go first.
  */
 export type BudgetHold = 'spent' | 'paused' | 'busy' | 'wait' | 'apps'
 
@@ -82,26 +82,27 @@ export interface BudgetAnswer {
   readonly granted: number
   /** Null: all wanted slots were granted. */
   readonly hold: BudgetHold | null
-  /** How long the hold lasts. If another caller decides that: how long to wait before asking again. */
+  /** When to ask again: after the hold, or soon if another caller decides how long the hold lasts. Milliseconds from now. */
   readonly retryMs: number
-  /** How long until the rate and a pause allow another call. */
+  /** How long until both the rate and the pause allow another call, milliseconds. */
   readonly nextMs: number
-  /** The budget's clock. It never goes back, and need not agree with any other clock. */
+  /** The time of the budget's clock. This clock never goes back, and may differ from all other clocks. */
   readonly atMs: number
   readonly callsToday: number
   readonly dayLeftMs: number
 }
 
 /**
- * The budget for calls to the carrier (DOMAIN 6.4). It ends slots, begins a pause, and grants slots, to apps before the schedule.
+ * Applies a caller's request to the budget for calls to the carrier (DOMAIN 6.4): ends slots, begins a pause, and grants slots, first to apps
+ * and then to the schedule.
  *
- * **Clock.** The budget's clock never goes back. If the clock that drives it does, the offset grows by as much. It never runs ahead of
- * `atMostMs`, so a clock that is put forward ends no pause.
+ * **Clock.** The budget's clock never goes back: if the clock that drives it is put back, `offsetMs` grows by as much. It never runs ahead of
+ * `atMostMs`, so a pause does not end early if the clock is put forward.
  *
- * **Rate.** `dueUs` is the time of the next call at an even pace. A call may be made earlier than that by the head start.
+ * **Rate.** `dueUs` is when the next call is due at an even pace. A call may be made earlier by `headStartUs`.
  *
- * **Apps first.** An app that must wait leaves a mark in the row. Until its call leaves, or the mark lapses, the schedules of other callers
- * get no slot.
+ * **Apps first.** If an app must wait, its caller is entered in `appWaits`. Until the app's call is made, or the entry lapses, the schedules
+ * of other callers get no slot.
  */
 export function settleBudget(
   before: BudgetRow,
@@ -155,8 +156,8 @@ export function settleBudget(
 }
 
 /**
- * The calls that count for the day of `wallMs`: all calls of that day and of later days. A later day means that the clock was put back. The
- * count of each day is kept, so a clock that jumps back and forth allows no extra calls.
+ * Returns how many calls count for the day of `wallMs`: the calls of that day and of later days. There are later days if the clock was put
+ * back. So a clock that jumps back and forth does not allow more calls.
  */
 export function callsToday(row: Pick<BudgetRow, 'lastDay' | 'days'>, wallMs: number): number {
   const { lastDay, days } = turnDay(row, wallMs)
@@ -164,8 +165,8 @@ export function callsToday(row: Pick<BudgetRow, 'lastDay' | 'days'>, wallMs: num
 }
 
 /**
- * The row on the day of `wallMs`. When a new day begins, later days are removed from the row: the clock counted them by mistake before it was
- * put back.
+ * Returns the row for the day of `wallMs`. When a new day begins, days after it are removed from the row. They were counted while the clock
+ * was wrong, before it was put back.
  */
 export function turnDay<R extends Pick<BudgetRow, 'lastDay' | 'days'>>(row: R, wallMs: number): R {
   const today = dayOf(wallMs)
@@ -181,7 +182,7 @@ export function listDays(days: BudgetRow['days']): readonly DayCalls[] {
   return Object.entries(days).map(([day, calls]) => ({ day: Number(day), calls }))
 }
 
-/** The UTC day of a time, counted from the epoch. */
+/** Returns the UTC day of a time, counted from the epoch. */
 export function dayOf(wallMs: number): number {
   return Math.floor(wallMs / DAY_MS)
 }
@@ -190,12 +191,12 @@ function remainingDayMs(wallMs: number): number {
   return DAY_MS - (wallMs % DAY_MS)
 }
 
-/** Until when the calls of the day are used up, epoch milliseconds; null: they are not. */
+/** Returns until when the calls of the day are used up, epoch milliseconds; null: there are calls left. */
 export function spentUntilMs(calls: { readonly callsToday: number; readonly callsPerDay: number }, wallMs: number): number | null {
   return calls.callsToday < calls.callsPerDay ? null : wallMs + remainingDayMs(wallMs)
 }
 
-/** Says that the relay's own limit keeps it from asking, so that nobody takes this for an outage of the carrier. */
+/** Says that the relay makes no calls because of its own limit, so that nobody blames the carrier. */
 export function describeSpent(untilMs: number): string {
   const until = new Date(untilMs).toISOString()
   return `Today's calls to the carrier (upstream.callsPerDay) are used up; the relay can ask again from ${until}.`
@@ -205,7 +206,7 @@ function callsOf(days: BudgetRow['days'], today: number): number {
   return Object.entries(days).reduce((sum, [day, calls]) => (Number(day) >= today ? sum + calls : sum), 0)
 }
 
-/** Counts calls on a day. With too many days, the oldest is added to the next one, so no call is forgotten. */
+/** Counts calls on a day. If there are too many days, adds the oldest day's calls to the day after it, so that all calls stay counted. */
 function addCalls(before: BudgetRow['days'], today: number, calls: number): BudgetRow['days'] {
   const days = new Map(listDays(before).map((one) => [one.day, one.calls]))
   days.set(today, (days.get(today) ?? 0) + calls)

@@ -1,20 +1,20 @@
 import type { PollObservation } from '../history/observation.ts'
 import type { RefusedBy } from './carrier-memory.ts'
 
-/** `app`: somebody waits for the answer. `schedule`: nobody does. Apps go first when the budget is short (DOMAIN 6.4). */
+/** `app`: an app waits for the answer. `schedule`: nobody waits for it. Apps go first if there are too few calls (DOMAIN 6.4). */
 export type CallPriority = 'app' | 'schedule'
 
 /** The result of a poll. */
 export type CarrierAnswer =
   | { readonly kind: 'found'; readonly observation: PollObservation }
-  /** The carrier answered 404 or 410. No other answer means that it does not know the parcel (DOMAIN 1.5). */
+  /** The carrier answered 404 or 410. Only these answers mean that it does not know the parcel (DOMAIN 1.5). */
   | { readonly kind: 'not_found' }
   | { readonly kind: 'unavailable'; readonly reason: UnavailableReason; readonly retryAfterMs?: number }
 
 /** Why the carrier gave no usable answer. */
 export type UnavailableReason =
   | 'budget'
-  /** The breaker is open after repeated failures. */
+  /** The breaker (`breaker.ts`) is open after repeated failures, so the call was not made. */
   | 'resting'
   | 'credentials'
   | 'timeout'
@@ -26,16 +26,17 @@ export type UnavailableReason =
   | 'token_bad_response'
   | 'rejected'
 
-/** These reasons concern one question: the carrier answers, and may answer other questions well. */
+/** Reasons that concern a single question. The carrier may give usable answers to other questions. */
 const OF_QUESTION: ReadonlySet<UnavailableReason> = new Set(['rejected', 'bad_response'])
 
-/** Whether the carrier answered with something that is no report and does not say "unknown" (400, 403, 422, another shape). */
+/** Whether the carrier's answer neither reports on the parcel nor says that it is unknown (400, 403, 422, or another form). */
 export function isUnusable(answer: CarrierAnswer): boolean {
   return answer.kind === 'unavailable' && OF_QUESTION.has(answer.reason)
 }
 
 /**
- * These reasons concern all parcels. The breaker judges the other reasons, because a call that fails for one parcel may work for another.
+ * Reasons that concern all parcels. After failures for other reasons, the breaker decides whether the carrier may be called, because a call
+ * that fails for one parcel may succeed for another.
  */
 const OF_ALL: ReadonlySet<UnavailableReason> = new Set([
   'budget',
@@ -46,12 +47,12 @@ const OF_ALL: ReadonlySet<UnavailableReason> = new Set([
   'token_bad_response',
 ])
 
-/** Whether the carrier cannot be asked about any parcel now. */
+/** Whether this reason keeps the relay from asking the carrier about any parcel. */
 export function isOfAll(reason: UnavailableReason): boolean {
   return OF_ALL.has(reason)
 }
 
-/** Whether the question was never sent, so that its failure says nothing about its parcel. */
+/** Whether the question was not sent to the carrier, so that this failure tells nothing about the parcel. */
 export function wasNotAsked(reason: UnavailableReason): boolean {
   return reason === 'budget' || reason === 'resting'
 }
@@ -69,16 +70,16 @@ export interface RefusalState {
 /** The state of the connection to the carrier, for `/readyz`, metrics and operators. Times are epoch milliseconds. */
 export interface CarrierState {
   /**
-   * `unknown`: the password in use has not been tried yet. `obtained`: the token endpoint accepted it, and no call with the new token was
-   * answered yet. `accepted`: the status API answered a call with it. `refused`: the token endpoint refused the password, or the status API
-   * its token. Other failures change nothing here.
+   * `unknown`: the password in use was not tried yet. `obtained`: the token endpoint accepted the password, but no call with the new token
+   * was answered yet. `accepted`: the status API answered a call with the token. `refused`: the token endpoint refused the password, or the
+   * status API refused the token. Other failures do not change this.
    */
   readonly credentials: 'unknown' | 'obtained' | 'accepted' | 'refused'
-  /** The refusal, while the credentials are refused. */
+  /** The last refusal, as long as the credentials are refused; else null. */
   readonly refusal: RefusalState | null
   readonly lastAnswerAtMs: number | null
   readonly lastFailure: { readonly reason: UnavailableReason; readonly atMs: number } | null
   readonly budget: { readonly waiting: number; readonly inFlight: number; readonly callsToday: number; readonly callsPerDay: number }
-  /** See `domain/polling/breaker`. `restMs`: how long until the schedule may call again. */
+  /** See `domain/polling/breaker`. `restMs`: how long until the schedule may make calls again. */
   readonly breaker: { readonly state: 'closed' | 'open' | 'probing'; readonly failures: number; readonly restMs: number }
 }

@@ -16,7 +16,7 @@ const FAILURES: Readonly<Record<UnavailableReason, string>> = {
 
 const TEXTS: ReadonlyMap<string, string> = new Map(Object.entries(FAILURES))
 
-/** The reason of a failed call, as a part of a sentence. An event of another version may have a reason that this version does not know. */
+/** Describes why a call failed, as a part of a sentence. A reason that only another version of the relay knows is shown by its code. */
 export function failureText(reason: string): string {
   return TEXTS.get(reason) ?? reason.replaceAll('_', ' ')
 }

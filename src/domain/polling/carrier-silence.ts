@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { notAhead } from '../put-back.ts'
 
 /**
- * The times during which the carrier answered no call. Such times make no parcel stale (DOMAIN 6.1); otherwise an outage of a month would
- * make all of them stale. A silence lasts from a poll without an answer to the next poll with one. Times are epoch milliseconds.
+ * The times during which the carrier answered no call. They do not count when a parcel grows stale (DOMAIN 6.1). If they did, an outage of a
+ * month would make all parcels stale. A silence lasts from an unanswered poll to the next answered one. Times are epoch milliseconds.
  */
 export interface CarrierSilence {
   /** The beginning of the present silence; null: the last poll was answered. */
@@ -14,11 +14,11 @@ export interface CarrierSilence {
 
 export const noSilence: CarrierSilence = { sinceMs: null, past: [] }
 
-/** A parcel is stale after days, so shorter silences do not matter. */
+/** Shorter silences are not kept. They do not matter, because it takes days until a parcel is stale. */
 const LEAST_MS = 3_600_000
 const PAST_MAX = 100
 
-/** The silence after a poll that the carrier answered. */
+/** Returns the silence after a poll that the carrier answered. */
 export function afterAnswer(silence: CarrierSilence, atMs: number): CarrierSilence {
   const { sinceMs, past } = silence
   if (sinceMs === null) return silence
@@ -26,12 +26,12 @@ export function afterAnswer(silence: CarrierSilence, atMs: number): CarrierSilen
   return { sinceMs: null, past: [...past, { fromMs: sinceMs, toMs: atMs }].slice(-PAST_MAX) }
 }
 
-/** The silence after a poll without an answer. */
+/** Returns the silence after a poll that the carrier did not answer. */
 export function afterNoAnswer(silence: CarrierSilence, atMs: number): CarrierSilence {
   return silence.sinceMs === null ? { ...silence, sinceMs: atMs } : silence
 }
 
-/** Corrects a silence if the clock was put back: the part that now lies in the future has not happened. */
+/** Corrects a silence after the clock was put back: removes the part that is now in the future. */
 export function clampSilenceToClock(silence: CarrierSilence, nowMs: number): CarrierSilence {
   const { sinceMs, past } = silence
   if ((sinceMs ?? nowMs) <= nowMs && past.every(({ toMs }) => toMs <= nowMs)) return silence
@@ -41,7 +41,7 @@ export function clampSilenceToClock(silence: CarrierSilence, nowMs: number): Car
   }
 }
 
-/** How much of the time between two moments was silence. The present silence is assumed to continue. */
+/** Returns how much of the time from `fromMs` to `toMs` was silence. Assumes that a silence that has not ended lasts until `toMs`. */
 export function silentMs({ sinceMs, past }: CarrierSilence, fromMs: number, toMs: number): number {
   const all = sinceMs === null ? past : [...past, { fromMs: sinceMs, toMs }]
   return all.reduce((sum, one) => sum + Math.max(0, Math.min(one.toMs, toMs) - Math.max(one.fromMs, fromMs)), 0)
@@ -52,12 +52,12 @@ const record = z.object({
   past: z.array(z.object({ fromMs: z.number(), toMs: z.number() })).max(PAST_MAX),
 })
 
-/** Encodes the silences that must survive a restart. It leaves out one that has just begun. */
+/** Encodes the silences that must survive a restart, without a silence that has just begun. */
 export function encodeSilence({ sinceMs, past }: CarrierSilence, nowMs: number): string {
   return JSON.stringify({ sinceMs: sinceMs !== null && nowMs - sinceMs >= LEAST_MS ? sinceMs : null, past })
 }
 
-/** Parses stored silences; null: the text is damaged. */
+/** Parses stored silences. Null: the text is damaged. */
 export function parseSilence(text: string): CarrierSilence | null {
   try {
     return record.parse(JSON.parse(text))

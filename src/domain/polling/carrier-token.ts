@@ -1,24 +1,24 @@
 import type { UnavailableReason } from './carrier-answer.ts'
 import type { CredentialRefusal } from './carrier-memory.ts'
 
-/** The token that all replicas share, and what is known about the credentials. Durations in milliseconds, counted from when it was read. */
+/** The token that all replicas share, and the state of the credentials. Durations are in milliseconds from the time of reading the record. */
 export interface TokenRecord extends TokenState {
-  /** Changes with each new token. */
+  /** A number that changes with each new token. */
   readonly version: number
-  /** The encrypted token; null: there is none. */
+  /** The encrypted token; null: there is no token. */
   readonly sealed: string | null
 }
 
 export interface TokenState {
-  /** Attempts since a token last worked. */
+  /** How many attempts were made since a token last worked. */
   readonly tries: number
-  /** Requests in a row without an answer. */
+  /** How many token requests in a row had no usable answer. */
   readonly troubles: number
-  /** Why the last of them failed; null: not known, or none failed. */
+  /** Why the last token request failed; null: it did not fail, or the reason is not known. */
   readonly trouble: UnavailableReason | null
-  /** The credentials are refused, and may be tried again after this time; null: they are not refused. */
+  /** For how long the credentials must not be tried again, because they are refused; null: they are not refused. */
   readonly refusedForMs: number | null
   readonly mark: CredentialRefusal['mark']
-  /** How long no token may be requested for any other reason. */
+  /** For how long no token may be requested, for a reason other than a refusal. */
   readonly pausedForMs: number
 }

@@ -1,18 +1,18 @@
 import { z } from 'zod'
 import type { ScanSample } from './scan-rate.ts'
 
-/** A replica's observations of pushes and polls since its last lesson, for the poller. */
+/** What a replica has observed of pushes and polls since its last lesson. The replica that polls learns from it. */
 export interface Lesson {
   readonly samples: readonly ScanSample[]
-  /** The pushes with news, and when the last of them arrived, epoch milliseconds; null: no push came. */
+  /** The pushes that brought news; null: no such push came. */
   readonly pushes: Arrivals | null
-  /** The same of pushes that were quarantined because they were not understood. */
+  /** The pushes that went into quarantine because they were not understood; null: no such push came. */
   readonly misread: Arrivals | null
-  /** The event times of entries that a poll reported first. */
+  /** The event times of the entries that a poll was the first to report, epoch milliseconds. */
   readonly foundByPoll: readonly number[]
 }
 
-/** How many pushes came, and when the last one did, epoch milliseconds. */
+/** How many pushes came, and when the last of them came, epoch milliseconds. */
 interface Arrivals {
   readonly count: number
   readonly lastAtMs: number
@@ -42,7 +42,7 @@ export function encodeLesson(taught: Lesson): string {
   return JSON.stringify(taught)
 }
 
-/** Parses a lesson; null: the text is damaged, or of another version. */
+/** Parses a lesson. Null: the text is damaged, or another version of the relay wrote it. */
 export function parseLesson(text: string): Lesson | null {
   try {
     return lesson.safeParse(JSON.parse(text)).data ?? null

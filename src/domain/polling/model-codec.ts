@@ -2,23 +2,23 @@ import { z } from 'zod'
 import type { PushChannel } from './push-health.ts'
 import type { ScanRate } from './scan-rate.ts'
 
-/** A record of another format is ignored, and the model is learnt again. */
+/** The format of stored records. A record of another format is ignored, and the model is learnt again. */
 const FORMAT = 1
-/** More digits would be noise. */
+/** Numbers are rounded to this many significant digits, because more digits would have no meaning. */
 const DIGITS = 4
 const WEEK_HOURS = 168
 
-/** The facts about pushes that must survive a restart. */
+/** What the relay knows about pushes and must still know after a restart. */
 export interface PushRecord {
   readonly channel: PushChannel
   readonly missed: MissedPushes
-  /** Whether operators were notified that pushes are silent, and not yet that pushes are reliable again. */
+  /** Whether operators were notified that pushes are silent. False again after they were notified that pushes are reliable. */
   readonly toldSilent: boolean
-  /** The same of pushes too many of which are lost. */
+  /** Whether operators were notified that too many pushes are lost. False again after they were notified that pushes are reliable. */
   readonly toldLossy: boolean
 }
 
-/** The missed pushes, counted since `sinceMs` (epoch milliseconds). */
+/** How many pushes were missed since `sinceMs` (epoch milliseconds). */
 export interface MissedPushes {
   readonly count: number
   readonly sinceMs: number
@@ -63,7 +63,7 @@ export function encodeScanRate(scanRate: ScanRate): string {
   return JSON.stringify({ format: FORMAT, ...scanRate }, rounded)
 }
 
-/** Parses a stored scan rate; null: the text is damaged, or of another format. */
+/** Parses a stored scan rate. Null: the text is damaged or has another format. */
 export function parseScanRate(text: string): ScanRate | null {
   const { asOfMs, kinds, places } = read(text, scanRateRecord) ?? {}
   return asOfMs === undefined || kinds === undefined || places === undefined ? null : { asOfMs, kinds, places }
@@ -74,7 +74,7 @@ export function encodePushRecord({ channel, ...record }: PushRecord): string {
   return JSON.stringify({ format: FORMAT, channel: { ...channel, evidenceFromMs }, ...record })
 }
 
-/** Parses stored facts about pushes; null: the text is damaged, or of another format. */
+/** Parses a stored record about pushes. Null: the text is damaged or has another format. */
 export function parsePushRecord(text: string): PushRecord | null {
   const record = read(text, pushRecord)
   if (record === null) return null
@@ -91,8 +91,8 @@ function read<T>(text: string, schema: z.ZodType<T>): T | null {
 }
 
 /**
- * The channel at the start of a run. While the relay was down it received no pushes, so that time says nothing about them, and watching
- * starts now. A silence continues until a push ends it.
+ * Returns the push channel at the start of the relay. While the relay was down it could receive no pushes, so that time tells nothing about
+ * them. The relay observes them from now on. If pushes were silent, they stay silent until a push arrives.
  */
 export function resumeChannel(channel: PushChannel, nowMs: number): PushChannel {
   if (channel.health === 'silent' || channel.lastPushAtMs === null) return channel

@@ -4,8 +4,8 @@ import { retryAfterMaxMs } from '../retry-after.ts'
 import { type CadenceFacts, type CadenceModel, type CadencePolicy, nextPoll } from './cadence.ts'
 
 /**
- * The facts on which the next poll of a parcel depends, at `nowMs`. A time in the future counts as now: the carrier's clock may be ahead,
- * or ours may have been put back (DOMAIN 6.1).
+ * Returns the data on which the next poll of a parcel depends. Times in the future count as now, because the carrier's clock may be ahead, or
+ * ours may have been put back (DOMAIN 6.1).
  */
 export function cadenceFactsOf(parcel: ParcelState, unpollable: boolean, nowMs: number): CadenceFacts {
   const { parcelId, latest, entryCount, watchedAtMs, activatedAtMs, checkedAtMs, failures } = parcel
@@ -24,8 +24,8 @@ export function cadenceFactsOf(parcel: ParcelState, unpollable: boolean, nowMs: 
 /**
  * Schedules the next poll of a parcel.
  *
- * @param pollableFromMs from when the carrier may be asked about it, epoch milliseconds; null: never. It matters only if polling has stopped
- * because the carrier did not know the parcel.
+ * @param pollableFromMs When the carrier may next be asked about the parcel, epoch milliseconds; null: never. It is used only if polling has
+ * stopped because the carrier did not know the parcel.
  */
 export function scheduleNextPoll(
   parcel: ParcelState,
@@ -36,22 +36,22 @@ export function scheduleNextPoll(
 ): ParcelState {
   if (parcel.watchedAtMs === null || parcel.stopped === 'unwatched') return { ...parcel, nextPollAtMs: null }
   const unpollable = parcel.stopped === 'unknown' && (pollableFromMs === null || pollableFromMs > nowMs)
-  // Somebody has asked for a parcel since the carrier did not know it. Its poll waits until the carrier may be asked (DOMAIN 6.1, 6.3).
+  // A push or a question came after the carrier did not know the parcel. So poll it as soon as the carrier may be asked (DOMAIN 6.1, 6.3).
   if (unpollable && (parcel.nextPollAtMs !== null || isAskedFor(parcel, nowMs))) return { ...parcel, nextPollAtMs: pollableFromMs }
   const next = nextPoll(cadenceFactsOf(parcel, unpollable, nowMs), model, cadence)
   if (next.kind === 'stopped') return { ...parcel, nextPollAtMs: null, stopped: next.reason }
   return { ...parcel, nextPollAtMs: Math.max(next.atMs, heldUntilMs(parcel, nowMs)), stopped: null }
 }
 
-/** Whether a push or a question came since the last poll. A poll in the future is from before our clock was put back, so it cannot tell. */
+/** Whether a push or a question may have come since the last poll. A last poll in the future proves nothing: the clock was put back since. */
 function isAskedFor({ activatedAtMs, checkedAtMs }: ParcelState, nowMs: number): boolean {
   return checkedAtMs === null || checkedAtMs > nowMs || activatedAtMs > checkedAtMs
 }
 
 /**
- * The earliest time at which a parcel may be polled after a failure. The carrier may have answered it with `Retry-After`, and only the planned
- * time tells. So that time stays, whatever plans the parcel again (a push, an app's question, pushes that fall silent), but no longer than a
- * `Retry-After` can last (DOMAIN 6.4).
+ * Returns the earliest time for the next poll of a parcel whose last poll failed. The carrier may have answered with `Retry-After`, which is
+ * stored only as the planned time of the next poll. So a push or an app's question does not make the next poll earlier. But the wait is limited
+ * to the longest `Retry-After` (DOMAIN 6.4).
  */
 function heldUntilMs({ failures, checkedAtMs, nextPollAtMs }: ParcelState, nowMs: number): number {
   if (failures === 0 || checkedAtMs === null || nextPollAtMs === null) return Number.NEGATIVE_INFINITY
@@ -59,15 +59,15 @@ function heldUntilMs({ failures, checkedAtMs, nextPollAtMs }: ParcelState, nowMs
 }
 
 /**
- * Keeps the planned time of a poll that a push would postpone. At that time the poller does not poll, but plans the poll again, with
- * everything that pushes have changed meanwhile. This way many pushes cost only one planning.
+ * Keeps the planned time of a poll that a push would postpone. At that time, the poller plans the poll again instead of making it. So many
+ * pushes cause only one new plan.
  */
 export function keepEarlierPoll(scheduled: ParcelState, plannedMs: number | null): ParcelState {
   if (plannedMs === null || scheduled.nextPollAtMs === null || scheduled.nextPollAtMs <= plannedMs) return scheduled
   return { ...scheduled, nextPollAtMs: plannedMs }
 }
 
-/** Makes the relay poll a parcel again, for whatever reason polling stopped. A push or an app's question does this (DOMAIN 6.1). */
+/** Returns what changes in a parcel so that it is polled again, after a push or an app's question (DOMAIN 6.1). */
 export function reactivate(parcel: ParcelState, nowMs: number): Pick<ParcelState, 'watchedAtMs' | 'activatedAtMs' | 'stopped'> {
   return {
     watchedAtMs: parcel.watchedAtMs ?? nowMs,

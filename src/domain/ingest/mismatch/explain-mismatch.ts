@@ -6,35 +6,35 @@ import { EMPTY_KEY, type KeyVariant, keyVariants, type NamedKey, plainKey } from
 import { causeOf, type MismatchCause } from './mismatch-causes.ts'
 import { readSignature, type SignatureReading } from './signature-readings.ts'
 
-/** A push whose signature may not match, and the keys to try. */
+/** A push whose signature is to be examined, and the keys to try. */
 export interface SuspectPush {
-  /** The exact bytes; null: they were not read, so only the header is judged. */
+  /** The exact bytes of the body; null: the body was not read, so only the header is examined. */
   readonly body: Uint8Array | null
   /** All values of the signature header. */
   readonly signatures: readonly string[]
-  /** `webhook-id` and `webhook-timestamp`, if the request has them. */
+  /** The headers `webhook-id` and `webhook-timestamp`; null: the request lacks the header. */
   readonly webhookId: string | null
   readonly webhookTimestamp: string | null
   /** The keys that verify pushes. */
   readonly keys: readonly NamedKey[]
-  /** Keys for other purposes, which a sender may use by mistake. */
+  /** The relay's keys for other purposes, which a sender may use by mistake. */
   readonly otherKeys: readonly NamedKey[]
 }
 
-/** How much may be tried. */
+/** The limits of a search. */
 export interface SearchBounds {
   readonly triesMax: number
   readonly hashedBytesMax: number
 }
 
-/** Why a signature does not match, or that it does. */
+/** The result of examining a signature: whether it matches, or why it does not. */
 export interface Explanation {
-  /** `valid`: the signature matches. `explained`: the causes together make it match. `unexplained`: only these causes are known. */
+  /** `valid`: the signature matches. `explained`: the causes fully explain why not. `unexplained`: there must be an unknown cause too. */
   readonly verdict: 'valid' | 'explained' | 'unexplained'
-  /** The name of the key that was used; null: it is not known, or none was used. */
+  /** The name of the key with which the sender signed; null: the key is not known, or the sender used no key. */
   readonly key: string | null
   readonly causes: readonly MismatchCause[]
-  /** Whether the limits ended the search before everything was tried. */
+  /** Whether the limits ended the search before all possibilities were tried. */
   readonly isCutShort: boolean
 }
 
@@ -48,9 +48,9 @@ export function explainMismatch(push: SuspectPush, bounds: SearchBounds): Explan
 }
 
 /**
- * Searches for the way in which a push was signed. It tries every usual mistake in the signature, the key and the body, first each by
- * itself, then one of the key together with one of the body. It pauses after each try, so that the caller can let other work run. It
- * reveals no key and no part of the body.
+ * Finds out how a push was signed. It tries all usual mistakes in the signature, the key and the body: first single mistakes, then pairs of a
+ * mistake in the key and a mistake in the body. It yields after each try, so that the caller can do other work in between. The result
+ * contains no key and no part of the body.
  */
 export function* searchMismatch(push: SuspectPush, bounds: SearchBounds): Generator<undefined, Explanation> {
   const header = judgeHeader(push)
@@ -78,7 +78,7 @@ function isOver({ tries, hashedBytes, bounds }: Spent): boolean {
 
 interface Header {
   readonly readings: readonly SignatureReading[]
-  /** What is wrong with the header, whatever was signed. */
+  /** The mistakes in the header that can be seen without the body and the keys. */
   readonly causes: readonly MismatchCause[]
 }
 
@@ -96,13 +96,13 @@ function judgeHeader({ signatures, keys, otherKeys }: SuspectPush): Header {
 }
 
 const VALUES_MAX = 4
-/** A shorter key may be part of a header by chance. */
+/** Shorter keys are not looked for in the header, because a header may contain them by chance. */
 const KEY_CHARS_MIN = 8
 
-/** One way to make a digest of a message. */
+/** A way in which the sender may have computed the signature. */
 interface Attempt {
   readonly parts: readonly Uint8Array[]
-  /** Null: a digest without a key. */
+  /** Null: a plain hash, without a key. */
   readonly key: PreparedKey | null
   readonly causes: readonly MismatchCause[]
 }
@@ -111,7 +111,7 @@ interface PreparedKey extends KeyVariant {
   readonly secret: KeyObject
 }
 
-/** The likelier mistakes come first, because the limits may end the search. Keys for pushes come before keys for other purposes. */
+/** Makes all attempts, the likelier ones first, because the limits may end the search. Keys for pushes come before other keys. */
 function* attempts(push: SuspectPush, body: Uint8Array): Generator<Attempt, undefined> {
   const keys = push.keys.map(plainKey).map(prepared)
   const mistaken = [...push.keys.flatMap(keyVariants), EMPTY_KEY].map(prepared)
@@ -139,7 +139,7 @@ function asOther(key: KeyVariant): KeyVariant {
   return { ...key, causes: [causeOf('other_key', key.name), ...key.causes] }
 }
 
-/** Schemes that sign a time or an id with the body: Standard Webhooks, and the ones with `t=` in the header. */
+/** Makes attempts for schemes that sign a time or an id with the body: Standard Webhooks, and schemes with `t=` in the header. */
 function* withTime(
   { webhookId, webhookTimestamp, signatures }: SuspectPush,
   body: Uint8Array,
@@ -162,7 +162,7 @@ function* withoutHmac(body: Uint8Array, keys: readonly PreparedKey[]): Generator
   }
 }
 
-/** The usual algorithms, by the length of their digest. */
+/** The usual algorithms. The length of a digest tells which one was used. */
 const ALGORITHMS = [
   { name: 'sha256', shown: 'HMAC-SHA256', bytes: 32 },
   { name: 'sha1', shown: 'HMAC-SHA1', bytes: 20 },
@@ -172,7 +172,7 @@ const ALGORITHMS = [
   { name: 'md5', shown: 'HMAC-MD5', bytes: 16 },
 ] as const
 
-/** A digest of another length is the beginning of one by the requested algorithm. */
+/** Returns the algorithm of a digest. A digest of an unusual length counts as the beginning of an HMAC-SHA256. */
 function algorithmOf({ digest }: SignatureReading) {
   return ALGORITHMS.find(({ bytes }) => bytes === digest.length) ?? ALGORITHMS[0]
 }
@@ -203,7 +203,7 @@ function explained(header: Header, { key, causes }: Attempt, reading: SignatureR
   return { verdict: all.length === 0 ? 'valid' : 'explained', key: name, causes: all, isCutShort: false }
 }
 
-/** The explanation if the header alone shows the causes. */
+/** Returns the explanation for a signature whose header alone shows the causes. */
 function explainedBy(causes: readonly MismatchCause[]): Explanation {
   return { verdict: 'explained', key: null, causes, isCutShort: false }
 }
@@ -212,7 +212,7 @@ function unexplained(causes: readonly MismatchCause[]): Explanation {
   return { verdict: 'unexplained', key: null, causes: [...causes, causeOf('unknown')], isCutShort: false }
 }
 
-/** A body that begins as JSON and is not JSON cannot be what anybody signed. */
+/** Detects a body that begins like a JSON object but is not valid JSON. Nobody signs such a body, so it was damaged on its way. */
 function damageOf(body: Uint8Array): readonly MismatchCause[] {
   return body[0] === 0x7b && !readJson(body).ok ? [causeOf('body_incomplete')] : []
 }

@@ -1,7 +1,7 @@
 import { isObject } from '../../json-body.ts'
 import { EVENT_MEMBERS } from '../event-members.ts'
 
-/** Another JSON text with the same meaning, and how it is written. */
+/** A JSON text for the same value. `how`: a description of its notation, for the explanation. */
 export interface JsonSpelling {
   readonly text: string
   readonly how: string
@@ -11,10 +11,10 @@ interface Layout {
   readonly how: string
   readonly colon: string
   readonly comma: string
-  /** Null: everything is on one line. */
+  /** The white space of one level of indentation; null: all is on one line. */
   readonly indent: string | null
   readonly newline: string
-  /** Arrays on one line, as Jackson prints them: `[ 1, 2 ]`. */
+  /** Whether arrays stay on one line, as Jackson writes them: `[ 1, 2 ]`. */
   readonly inlineArrays: boolean
 }
 
@@ -68,8 +68,8 @@ const ORDERS: readonly Order[] = [
 ]
 
 /**
- * Writes a JSON value in the ways of the usual libraries, the likelier ones first. The value is nested at most as deep as `readJson`
- * accepts.
+ * Writes a JSON value in the notations of the usual libraries, the likelier ones first. This is recursive, so the value must not nest deeper
+ * than `readJson` accepts.
  */
 export function* jsonSpellings(value: unknown): Generator<JsonSpelling, undefined> {
   for (const order of ORDERS)

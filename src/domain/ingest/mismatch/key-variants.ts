@@ -1,25 +1,25 @@
 import { causeOf, type MismatchCause } from './mismatch-causes.ts'
 
-/** A key with a name. The name is shown, the key never. */
+/** A key with a name. The name is shown to people; the key is never shown. */
 export interface NamedKey {
   /** Such as `webhook.sharedKeys[0]`. */
   readonly name: string
   readonly key: string
 }
 
-/** The bytes that a sender may have made of a key. */
+/** Bytes that a sender may have used as the key. `causes`: the mistakes by which the key becomes these bytes. */
 export interface KeyVariant {
   readonly name: string
   readonly bytes: Uint8Array
   readonly causes: readonly MismatchCause[]
 }
 
-/** A key with the bytes that verify pushes: its UTF-8 bytes. */
+/** Returns a key with the right bytes: those of its text in UTF-8. */
 export function plainKey({ name, key }: NamedKey): KeyVariant {
   return { name, bytes: Buffer.from(key, 'utf8'), causes: [] }
 }
 
-/** Other bytes that senders make of a key by mistake. */
+/** Returns the wrong bytes that senders make of a key by usual mistakes. */
 export function keyVariants({ name, key }: NamedKey): readonly KeyVariant[] {
   const variants: KeyVariant[] = []
   const add = (bytes: Uint8Array | string, ...causes: readonly MismatchCause[]) => {
@@ -57,5 +57,5 @@ export function keyVariants({ name, key }: NamedKey): readonly KeyVariant[] {
   return variants
 }
 
-/** The variant without a key. */
+/** An empty key. Senders use it if their key is not configured. */
 export const EMPTY_KEY: KeyVariant = { name: 'no key', bytes: new Uint8Array(), causes: [causeOf('key_empty')] }

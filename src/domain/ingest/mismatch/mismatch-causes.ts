@@ -1,6 +1,6 @@
 import { isObject } from '../../json-body.ts'
 
-/** Every cause of a signature that does not match, with its meaning and its remedy. A cause may add a detail, such as which key. */
+/** All causes why a signature does not match: the code of each, and a text with its meaning and its remedy. */
 export const MISMATCH_CAUSES = {
   signature_missing: 'The request has no x-service-hmac-sha256 header.',
   signature_repeated:
@@ -13,11 +13,11 @@ export const MISMATCH_CAUSES = {
   signature_prefix: 'Something stands before the signature, such as sha256=. The sender must send the Base64 alone.',
   signature_percent: 'The signature is percent-encoded, as in an address. The sender must send the Base64 as it is.',
   signature_quoted: 'The signature is in quotes. The sender must leave them out.',
-  signature_white_space: 'White space stands in or around the signature. The sender must send the Base64 alone, on one line.',
+  signature_white_space: 'There is white space in or around the signature. The sender must send the Base64 alone, on one line.',
   signature_truncated: 'The signature is cut: only its beginning was sent. The sender must send all 32 bytes of the HMAC in Base64.',
-  signature_bits: 'The last character of the signature has bits that stand for nothing. The sender must use a standard Base64 encoder.',
-  signature_malformed: 'The header holds no digest in Base64 or hexadecimal.',
-  key_sent: 'The header holds the key itself. Replace this key now, and have the sender send the HMAC instead.',
+  signature_bits: 'The last character of the signature has excess bits. The sender must use a standard Base64 encoder.',
+  signature_malformed: 'The header contains no digest in Base64 or hexadecimal.',
+  key_sent: 'The header contains the key itself. Replace this key now, and have the sender send the HMAC instead.',
   algorithm: 'The sender signs with another algorithm. It must use HMAC-SHA256.',
   digest_without_key:
     'The sender hashes the body without a key, so anybody could make the same digest. It must use HMAC-SHA256 with the shared key.',
@@ -38,10 +38,10 @@ export const MISMATCH_CAUSES = {
   key_case: 'The sender writes the letters of the key in the other case.',
   key_percent: 'The sender decodes + or % in the key, as in an address. It must use the key as it is written.',
   key_bom: 'The sender counts a byte order mark as part of the key. Save its file without one.',
-  key_utf16: 'The sender takes the key as UTF-16. It must use its UTF-8 bytes.',
-  key_latin1: 'The sender takes the key as Latin-1. It must use its UTF-8 bytes.',
+  key_utf16: 'The sender uses the bytes of the key in UTF-16. It must use its UTF-8 bytes.',
+  key_latin1: 'The sender uses the bytes of the key in Latin-1. It must use its UTF-8 bytes.',
   key_empty: 'The sender signs with an empty key. It has not been given the key.',
-  body_empty: 'The signature is that of an empty body. The sender signs before the body is there, or a proxy puts a body in.',
+  body_empty: 'The signature is that of an empty body. The sender signs before it has written the body, or a proxy adds a body.',
   body_trailing_newline: 'The body has lost or gained a newline at its end after it was signed.',
   body_white_space: 'White space around the body was added or dropped after it was signed.',
   body_crlf: 'The newlines of the body were changed between LF and CRLF after it was signed.',
@@ -59,7 +59,7 @@ export const MISMATCH_CAUSES = {
   body_form: 'The body was percent-encoded as a form, or decoded from one, after it was signed.',
   body_wrapped: 'The body was put into an envelope, or taken out of one, after it was signed.',
   body_unread: 'The relay examined the header alone: the body was not read to its end, or is too large to be examined.',
-  body_incomplete: 'The body is JSON that breaks off or is damaged, so it is not what the sender signed.',
+  body_incomplete: 'The body is JSON that was cut off or damaged, so it is not what the sender signed.',
   unknown:
     'None of the ways to sign that the relay tried gives this signature: the sender has another key, or the body was changed on its way.',
 } as const
@@ -68,18 +68,18 @@ export type MismatchCode = keyof typeof MISMATCH_CAUSES
 
 export interface MismatchCause {
   readonly code: MismatchCode
-  /** Which one, such as `SHA-1` or `webhook.sharedKeys[1]`; null: the code says everything. Never a key. */
+  /** A detail for `code`, such as `SHA-1` or the name of a key, `webhook.sharedKeys[1]`; never a key. Null: there is none to add. */
   readonly detail: string | null
 }
 
-/** The codes of all causes, including the unknown one. */
+/** The codes of all causes, including `unknown`. */
 export const MISMATCH_CODES = Object.keys(MISMATCH_CAUSES)
 
 export function causeOf(code: MismatchCode, detail: string | null = null): MismatchCause {
   return { code, detail }
 }
 
-/** Reads a stored cause; null: it is from a version that knew other causes. */
+/** Reads a stored cause. Null: another version of the relay stored it, with a code that this version does not know. */
 export function readCause(value: unknown): MismatchCause | null {
   if (!isObject(value)) return null
   const { code, detail } = value
@@ -90,7 +90,7 @@ function isMismatchCode(code: unknown): code is MismatchCode {
   return typeof code === 'string' && Object.hasOwn(MISMATCH_CAUSES, code)
 }
 
-/** A cause in sentences. */
+/** Describes a cause in sentences for people. */
 export function describeCause({ code, detail }: MismatchCause): string {
   return detail === null ? MISMATCH_CAUSES[code] : `${MISMATCH_CAUSES[code]} Here: ${detail}.`
 }

@@ -1,15 +1,15 @@
 import { causeOf, type MismatchCause } from './mismatch-causes.ts'
 
-/** One way to read the text of a signature header as a digest. */
+/** A digest that the text of a signature header may stand for. */
 export interface SignatureReading {
   readonly digest: Uint8Array
-  /** How the text differs from strict Base64; empty: it does not. */
+  /** How the text differs from strict Base64; empty: the text is strict Base64. */
   readonly causes: readonly MismatchCause[]
-  /** The time next to the digest, as in `t=1700000000,v1=...`; null: there is none. */
+  /** The time next to the digest, as in `t=1700000000,v1=...`; null: the text has no time. */
   readonly time: string | null
 }
 
-/** Nobody signs with a longer header. */
+/** Longer headers are not read, because no sender writes them. */
 const CHARS_MAX = 1024
 const DIGEST_BYTES_MIN = 8
 
@@ -19,14 +19,14 @@ interface Peeled {
   readonly time: string | null
 }
 
-/** Reads a header value in every way in which senders write digests. Empty: it is not a digest. */
+/** Reads a header value in all notations in which senders write digests. Empty: the value is not a digest in any of them. */
 export function readSignature(value: string): readonly SignatureReading[] {
   if (value.length > CHARS_MAX) return []
   const { text, causes, time } = peel(value)
   return decode(text).map((reading) => ({ digest: reading.digest, causes: [...causes, ...reading.causes], time }))
 }
 
-/** Removes everything around the digest. */
+/** Removes all that surrounds the digest, such as quotes and a prefix. */
 function peel(value: string): Peeled {
   const causes: MismatchCause[] = []
   let text = value
