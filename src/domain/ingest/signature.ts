@@ -18,10 +18,7 @@ export function isSignature(text: string): boolean {
   return FORM.test(text)
 }
 
-/**
- * Creates a verifier for the configured keys, which are used as UTF-8 bytes. A signature with any of them is valid, so that keys can be
- * rotated (spec, "Authentication").
- */
+/** Creates a verifier for the configured keys (in UTF-8). A signature with any of them is valid, so that keys can be rotated. */
 export function createVerifier(keys: readonly string[]): Verifier {
   const macs = keys.map(macOf)
   const given = Buffer.alloc(FORM_CHARS)

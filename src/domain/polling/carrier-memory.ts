@@ -1,7 +1,4 @@
-/**
- * What the relay remembers about calls to the carrier after a restart or a kill, so that even a relay that crashes again and again keeps to
- * the carrier's limits (DOMAIN 6.4).
- */
+/** What the relay remembers about its calls after a restart, so that crashes cannot make it exceed the carrier's limits (DOMAIN 6.4). */
 export interface CarrierMemory {
   /** When this was written, epoch milliseconds. */
   readonly atMs: number

@@ -1,23 +1,23 @@
 import type { ParcelState } from '../history/parcel-state.ts'
 
-/** Why the next poll of a parcel is due at its time. Durations in milliseconds. */
+/** Why the next poll of a parcel is due at its time. Durations are in milliseconds. */
 export type PollReason =
-  /** Nothing is known about it, and the carrier was never asked. */
+  /** Nothing is known about the parcel, and the carrier was never asked about it. */
   | { readonly kind: 'first' }
   /** The last polls failed. `failures`: how many in a row. */
   | { readonly kind: 'failed'; readonly failures: number; readonly retryMs: number }
   /**
-   * It is delivered, and this is the check that long after delivery; `more`: how many follow. `isRare`: pushes are reliable, so some of the
-   * checks are left out.
+   * The parcel is delivered, and this check is due `afterMs` after delivery. `more`: how many checks follow. `isRare`: pushes are reliable, so
+   * some of the checks are left out.
    */
   | { readonly kind: 'closing'; readonly afterMs: number; readonly more: number; readonly isRare: boolean }
-  /** It is delivered, and a push or an app's question came since the last check. */
+  /** The parcel is delivered, and a push or an app's question came since the last check. */
   | { readonly kind: 'revived' }
   /**
-   * The interval of its status decides; null: nothing is known about the parcel. `isRare`: pushes are reliable, so the interval is longer.
+   * The interval of the status is over. `status` null: the parcel has no entry. `isRare`: pushes are reliable, so the interval is longer.
    */
   | { readonly kind: 'interval'; readonly status: string | null; readonly everyMs: number; readonly isRare: boolean }
-  /** The carrier is likely to scan it at that time. `everyMs`: the interval on average. */
+  /** The carrier has probably scanned the parcel by then. `everyMs`: the average interval between polls. */
   | { readonly kind: 'likely_scan'; readonly status: string; readonly everyMs: number; readonly isRare: boolean }
 
 const STOPPED: Readonly<Record<NonNullable<ParcelState['stopped']>, string>> = {
@@ -27,19 +27,19 @@ const STOPPED: Readonly<Record<NonNullable<ParcelState['stopped']>, string>> = {
   unwatched: 'Somebody stopped watching it.',
 }
 
-/** Says, as a sentence, why a parcel is no longer polled. */
+/** Says in a sentence why a parcel is no longer polled. */
 export function describeStop(stopped: NonNullable<ParcelState['stopped']>): string {
   return STOPPED[stopped]
 }
 
-/** Says why a parcel is polled again that was asked for within a day after the carrier did not know it. */
+/** Says why a parcel is polled again that the carrier did not know: somebody asked for it within a day after that answer. */
 export const UNKNOWN_ASKED_AGAIN =
   'The carrier knew none of its identifiers at the last check, and somebody has asked for it since: it is checked again a day after that check.'
 
-/** Says why a failed poll is repeated later than other failed polls. */
+/** Says why a failed poll is repeated later than usual. */
 export const ASKED_TO_WAIT = 'The last check failed, and the carrier asked not to be asked again before this time (Retry-After).'
 
-/** Says, as a sentence, why the next poll of a parcel is due at its time. */
+/** Says in a sentence why the next poll of a parcel is due at its time. */
 export function describePoll(reason: PollReason): string {
   switch (reason.kind) {
     case 'first':

@@ -2,42 +2,42 @@ import type { PollObservation } from '../history/observation.ts'
 import type { MissedPushes } from './model-codec.ts'
 import type { PastSilence, Probation, PushHealth, SilenceEvidence } from './push-health.ts'
 
-/** A parcel whose poll is due and leased to the caller. */
+/** A parcel whose poll is due. It is leased to the caller, so that no other process polls it meanwhile. */
 export interface DuePoll {
   readonly parcelId: number
   /**
-   * The identifiers to try, in this order: tracking numbers first. Identifiers that the carrier does not know are left out (DOMAIN 6.3).
+   * The identifiers to try, in order: tracking numbers come first. Identifiers that the carrier did not know lately are left out (DOMAIN 6.3).
    */
   readonly identifiers: readonly string[]
 }
 
-/** A poll of a known parcel in one language that the carrier answered. */
+/** An answered poll of a known parcel for its texts in one language. */
 export interface LanguageAsked {
   readonly parcelId: number
   readonly language: string
-  /** The highest sequence among the entries that were known when the request was sent; 0: none. */
+  /** The highest sequence of the entries that were known when the request was sent; 0: no entry was known. */
   readonly knownTo: number
-  /** The answer; null: there was nothing to record. It may list entries that were added after `knownTo`. */
+  /** The answer, which may list entries that were added after `knownTo`; null: the answer had nothing to record. */
   readonly answer: Pick<PollObservation, 'language' | 'askedAtMs'> | null
 }
 
-/** A poll without an answer to record. */
+/** A poll that brought no answer to record. */
 export interface PollFailure {
   readonly parcelId: number
   /**
-   * `unknown`: the carrier knows none of its identifiers. `unusable`: nothing in the answer can be used. `unavailable`: there was no
-   * answer, or it could not be recorded. `not_asked`: the question was never sent.
+   * `unknown`: the carrier knows none of the parcel's identifiers. `unusable`: nothing in the answer can be used. `unavailable`: there was no
+   * answer, or it could not be recorded. `not_asked`: the request was not sent.
    */
   readonly kind: 'unknown' | 'unusable' | 'unavailable' | 'not_asked'
   readonly atMs: number
-  /** The carrier's `Retry-After`, if it sent one. */
+  /** The carrier's `Retry-After`, milliseconds; absent: it sent none. */
   readonly retryAfterMs?: number
 }
 
 /** An entry whose push never arrived. Times are epoch milliseconds. */
 export interface MissedPush {
   readonly parcelId: number
-  /** An identifier that the API accepts; null: the carrier knows none of them. */
+  /** An identifier of the parcel by which the carrier knows it; null: the carrier knows none of them. */
   readonly identifier: string | null
   readonly eventAtMs: number
   readonly foundAtMs: number
@@ -50,64 +50,64 @@ export interface WatchResult {
   readonly created: boolean
 }
 
-/** The state of the push channel, for operators. */
+/** The state of the push channel (the way of all pushes from the carrier), for operators. */
 export interface PushChannelView {
   readonly health: PushHealth
-  /** The estimated share of entries whose push is lost, 0 to 1. */
+  /** The estimated share of entries whose push is lost, from 0 to 1. */
   readonly loss: number
   /** When the last push with news arrived, epoch milliseconds; null: never. */
   readonly lastPushAtMs: number | null
   /**
-   * When the store was restored from a backup, epoch milliseconds, if that was after the last push that it holds. Pushes that came between
-   * the backup and then are not known. Null: it was not.
+   * When the store was restored from a backup, epoch milliseconds; null: never, or a push has come since. Pushes that came after the backup and
+   * before the restore are not known.
    */
   readonly restoredAtMs: number | null
-  /** Entries since that push that only polls reported. */
+  /** How many entries happened after that push and were reported only by polls. */
   readonly missedSincePush: number
-  /** The proof of the present silence; null: pushes are not silent, or the proof is no longer known. */
+  /** The evidence for the present silence; null: pushes are not silent, or the evidence is no longer known. */
   readonly silence: SilenceEvidence | null
-  /** The last silence that is over; null: there was none. */
+  /** The last silence that has ended; null: there was none. */
   readonly lastSilence: PastSilence | null
-  /** Since when pushes have to prove themselves, and when they are trusted; null: they have nothing to prove, or are in trouble. */
+  /** The time in which pushes must prove to be reliable; null: they have proved it, or are silent, or too many are lost. */
   readonly probation: Probation | null
-  /** How many of the newest pushes went into quarantine because they were not understood. */
+  /** The newest pushes: how many there are, and how many of them went into quarantine. */
   readonly newest: NewestPushes
   readonly missed: MissedPushes
 }
 
-/** The newest pushes, a few at most. */
+/** Counts of the newest pushes. Only a few are looked at. */
 export interface NewestPushes {
   readonly count: number
-  /** How many of them were not understood. */
+  /** How many of them went into quarantine because they were not understood. */
   readonly misread: number
-  /** Whether these are too many to rely on pushes. */
+  /** Whether `misread` is so high that the relay does not rely on pushes. */
   readonly areTooMany: boolean
-  /** When the last one came that was not understood, epoch milliseconds; null: there was none. */
+  /** When the last push came that was not understood, epoch milliseconds; null: there was no such push. */
   readonly misreadAtMs: number | null
 }
 
-/** The health of pushes after a checkpoint. */
+/** The health of pushes after the model of the carrier was saved. */
 export interface PushHealthUpdate {
   readonly health: PushHealth
-  /** Whether an operator event was queued. */
+  /** Whether an event for operators was queued because of it. */
   readonly eventQueued: boolean
 }
 
-/** A page of due polls begins after this poll. */
+/** The last poll of a page of due polls. The next page begins after it. */
 export interface DueCursor {
   readonly parcelId: number
   readonly dueAtMs: number
 }
 
-/** A due parcel before it is claimed. */
+/** A parcel whose poll is due and that no process has claimed yet. */
 export interface PollCandidate extends DuePoll {
-  /** Whether a push arrived since the last poll, so that the poll may no longer be due. */
+  /** Whether a push about it arrived since the last poll. Then the poll may no longer be due. */
   readonly pushedSince: boolean
-  /** Whether the carrier answered the last call about it. */
+  /** Whether the carrier answered the last call about the parcel. */
   readonly lastAnswered: boolean
 }
 
-/** An entry that only polls have reported so far. Its push may still arrive (DOMAIN 6.6). */
+/** An entry that only polls have reported so far. The relay still expects its push (DOMAIN 6.6). */
 export interface ExpectedPush {
   readonly parcelId: number
   readonly entry: number

@@ -4,9 +4,9 @@ import type { PushChannelView } from './poll.ts'
 import { TRIAL_PUSHES } from './push-health.ts'
 
 /**
- * The state of the push channel as operators see it. `none`: no push with news has come yet. `too_early`: so few have come, or in so short a time, that
- * nobody can know whether any are lost. `resumed`: few are lost since a trouble, but they must prove it. `not_understood`: too many of the
- * newest went into quarantine.
+ * The state of the push channel, as operators see it. `none`: no push with news has come yet. `too_early`: too few pushes came, or in too short
+ * a time, to know whether pushes are lost. `resumed`: after many losses or a silence, few pushes are lost, but they must still prove to be
+ * reliable. `not_understood`: too many of the newest pushes went into quarantine.
  */
 export type PushStanding = 'none' | 'too_early' | 'healthy' | 'resumed' | 'lossy' | 'not_understood' | 'silent'
 
@@ -18,7 +18,7 @@ export function pushStanding({ health, lastPushAtMs, probation, newest }: PushCh
   return health === 'healthy' ? 'healthy' : 'too_early'
 }
 
-/** The evidence for the standing of the pushes, in sentences. It says only what can be known. */
+/** Describes the evidence for the state of the push channel, in sentences. */
 export function pushEvidence(view: PushChannelView, nowMs: number): readonly Word[] {
   const { loss, missedSincePush, newest } = view
   const last = lastPushWords(view, nowMs)
@@ -45,12 +45,12 @@ export function pushEvidence(view: PushChannelView, nowMs: number): readonly Wor
   }
 }
 
-/** Since when no push with news has come, as far as that is known; null: none ever has. */
+/** Returns since when no push with news has come, as far as it is known, epoch milliseconds; null: no push with news ever came. */
 export function noPushSinceMs({ lastPushAtMs, restoredAtMs }: Pick<PushChannelView, 'lastPushAtMs' | 'restoredAtMs'>): number | null {
   return restoredAtMs ?? lastPushAtMs
 }
 
-/** When the last push with news came. After a restore nobody can know it until another has come. */
+/** Says when the last push with news came. After a restore this is not known until another push comes. */
 export function lastPushWords({ lastPushAtMs, restoredAtMs }: PushChannelView, nowMs: number): readonly Word[] {
   if (restoredAtMs === null)
     return lastPushAtMs === null
@@ -71,7 +71,7 @@ function resumedWords(view: PushChannelView, nowMs: number): readonly Word[] {
   return [...before, ...trialWords(view, nowMs)]
 }
 
-/** An estimate falls only with the pushes that come, so it says nothing of when the cause of the losses ended. */
+/** Says when the estimated loss became low again. It falls only as pushes come, so it does not tell when the losses ended. */
 function fallenWords({ missed: { lastFoundAtMs } }: PushChannelView, sinceMs: number): readonly Word[] {
   return [
     'By estimate, too many pushes were lost or not understood. The estimate fell at ',
@@ -86,7 +86,7 @@ function misreadWords({ newest: { count, misread, misreadAtMs } }: PushChannelVi
   return [`Of the newest ${counted(count, 'push', 'pushes')}, ${countText(misread)} went into quarantine`, ...last, '.']
 }
 
-/** Why pushes are not trusted yet, and until when that takes. */
+/** Says why pushes are not trusted yet, and until when they have to prove to be reliable. */
 function trialWords({ health, probation }: PushChannelView, nowMs: number): readonly Word[] {
   if (probation === null) return ['It is too early to tell whether pushes are lost.']
   const { sinceMs, untilMs, pushes } = probation

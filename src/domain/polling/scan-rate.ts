@@ -1,19 +1,20 @@
-/** How many scans came in each hour of the week, and how long parcels waited for them. */
+/** How many scans there were in each hour of the week, and how long parcels waited for them. */
 export interface WaitingHours {
-  /** Scans in each hour of the week (UTC, from Monday 00:00). Old scans fade. */
+  /** The number of scans in each hour of the week (UTC, from Monday 00:00). Old scans weigh less. */
   readonly scans: readonly number[]
   /**
-   * Hours of waiting in each hour of the week, added up over all parcels. They fade in the same way. Scans divided by hours is the scan
-   * rate.
+   * The hours of waiting in each hour of the week, summed over all parcels. Old ones weigh less, as with scans. The scan rate is scans divided
+   * by hours.
    */
   readonly hours: readonly number[]
 }
 
 /**
- * The learnt times at which the carrier scans parcels. They take a few kilobytes for each status, and fade with a half-life of four weeks.
+ * What was learnt about the times at which the carrier scans parcels. It takes a few kilobytes for each status, and fades with a half-life of
+ * four weeks.
  *
- * A kind of wait is named by the parcel's status, or by `status#n` if that status is the parcel's nth entry. The wait after
- * the third scan at a terminal differs from the wait after the fourth, so each is learnt for itself.
+ * A kind of wait is named after the parcel's status, and also `status#n` if the status is the parcel's nth entry: the wait after the third
+ * scan at a terminal differs from the wait after the fourth.
  */
 export interface ScanRate {
   readonly asOfMs: number
@@ -24,62 +25,61 @@ export interface ScanRate {
 
 export type ScanSample = Wait | NthEntry
 
-/** A sample from a poll, which shows a complete history: this status is the nth entry, counted from 1. */
+/** A sample of a complete history, which only a poll shows: the status of the entry with number `entryCount`, counted from 1. */
 export interface NthEntry {
   readonly kind: 'place'
   readonly status: string
   readonly entryCount: number
 }
 
-/** A sample: how long a parcel waited in a status. `entryCount`: the number of that entry in the history, counted from 1. */
+/** A sample: how long a parcel waited in a status. `entryCount`: the number of the entry with this status, counted from 1. */
 export interface Wait {
   readonly kind: 'wait'
   readonly status: string
   readonly entryCount: number
   readonly fromMs: number
   readonly toMs: number
-  /** Whether a scan ended the wait. A wait that is still going on counts too: without it, only waits that ended soon would be known. */
+  /** Whether a scan ended the wait. Waits that are still going on count too, because otherwise long waits would be counted too rarely. */
   readonly scanned: boolean
 }
 
 /** Scans per hour during a wait. */
 export interface HourlyRates {
-  /** For each hour of the week. */
+  /** One rate for each hour of the week. */
   readonly rates: Float64Array
-  /** The rates of the scan after the next one. They are 0 after the last entry. */
+  /** The rates of the scan after the next scan; 0: no further scan is expected. */
   readonly followingRates: Float64Array
-  /** The rate over all hours of this status. */
+  /** The average rate in this status over all hours. */
   readonly meanRate: number
 }
 
-/** The scan rate before anything was learnt. */
 export const emptyScanRate: ScanRate = { asOfMs: 0, kinds: {}, places: {} }
 
 const HOUR_MS = 3_600_000
 const WEEK_HOURS = 168
 /** 1 January 1970 was a Thursday; hours of the week count from Monday. */
 const EPOCH_HOUR_OF_WEEK = 72
-/** A carrier's hours change with seasons and contracts, so knowledge fades within months. */
+/** What was learnt fades within months, because a carrier's hours change with seasons and contracts. */
 const HALF_LIFE_MS = 28 * 24 * HOUR_MS
-/** The carrier chooses the statuses, so the number of kinds needs a limit. */
+/** How many kinds of waits are learnt. There is a limit because the carrier chooses the statuses. */
 const KINDS_MAX = 256
-/** Entries with a higher number count as having this one. */
+/** Entries with a higher number count as if they had this number. */
 const NTH_MAX = 12
 /** The estimate considers at most this many missing entries. */
 const MISSING_MAX = 3
-/** A longer wait says nothing about hours. */
+/** Longer waits are ignored, because they tell nothing about hours of the week. */
 const WAIT_MAX_MS = 14 * 24 * HOUR_MS
-/** Separates the status from the number. A status that contains it is not learnt. */
+/** Separates the status from the number in `status#n`. A status that contains this character is not learnt. */
 const NTH_MARK = '#'
 /** A status with fewer scans gets no estimate. */
 const SCANS_MIN = 30
 /**
- * An estimate from few scans begins at the rate of a larger group of parcels, as if this many scans had been seen at that rate. 16 scans
- * weigh enough that a few scans in a rare hour, which may be chance, do not look like a habit.
+ * An estimate starts at the rate of a larger group of parcels or hours, as if this many scans had been seen at that rate. This is enough to
+ * keep a few scans in a rare hour, which may be chance, from looking like a habit.
  */
 const PRIOR_SCANS = 16
 
-/** The statuses with enough scans, each with its hours of waiting and its scans per hour. */
+/** Returns the statuses with enough scans, each with its hours of waiting and its scans per hour. */
 export function statusShares(scanRate: ScanRate): readonly StatusShare[] {
   const known = shares.get(scanRate)
   if (known !== undefined) return known
@@ -92,7 +92,7 @@ export function statusShares(scanRate: ScanRate): readonly StatusShare[] {
   return made
 }
 
-/** The hours of waiting in a status, and its scans per hour. */
+/** How many hours parcels waited in a status, and how many scans per hour there were. */
 export interface StatusShare {
   readonly status: string
   readonly hours: number
@@ -101,12 +101,12 @@ export interface StatusShare {
 
 const shares = new WeakMap<ScanRate, readonly StatusShare[]>()
 
-/** The hour of the week of an instant: 0 starts on Monday 00:00 UTC. */
+/** Returns the hour of the week of an instant. Hour 0 begins on Monday at 00:00 UTC. */
 export function hourOfWeek(atMs: number): number {
   return (((Math.floor(atMs / HOUR_MS) + EPOCH_HOUR_OF_WEEK) % WEEK_HOURS) + WEEK_HOURS) % WEEK_HOURS
 }
 
-/** Fades a scan rate by the time that has passed, then adds samples. The order of the samples does not matter. */
+/** Fades a scan rate by the time that has passed, and then adds samples. The order of the samples does not matter. */
 export function learnScanRate(scanRate: ScanRate, scanSamples: readonly ScanSample[], nowMs: number): ScanRate {
   const fade = scanRate.asOfMs === 0 ? 1 : 2 ** (-Math.max(0, nowMs - scanRate.asOfMs) / HALF_LIFE_MS)
   const kinds = new Map(
@@ -135,9 +135,9 @@ export function learnScanRate(scanRate: ScanRate, scanSamples: readonly ScanSamp
 }
 
 /**
- * Estimates how many entries of a parcel are missing before the one that seems to be its nth. `lostExpected`: how many are missing on
- * average. It compares how often complete histories have this status as their nth entry and as a later one. If the later ones are more
- * frequent, entries are probably missing.
+ * Estimates how many entries are missing before the latest entry of a parcel. `entryCount`: its number among the known entries.
+ * `lostExpected`: how many entries parcels lack on average. In complete histories, this status is the entry with this number or a later one.
+ * If it is more often a later one, entries are probably missing.
  */
 export function missingBefore(scanRate: ScanRate, status: string, entryCount: number, lostExpected: number): number {
   const seenAt = (nth: number) => {
@@ -172,14 +172,14 @@ function addWait(to: { scans: number[]; hours: number[] }, { fromMs, toMs, scann
   to.scans[last] = (to.scans[last] ?? 0) + 1
 }
 
-/** Every push and poll needs rates, but the scan rate behind them changes rarely. */
+/** Rates are cached: every push and poll needs them, but the scan rate from which they are computed changes rarely. */
 const cachedRates = new WeakMap<ScanRate, Map<string, HourlyRates | null>>()
 
 /**
- * The rates for a parcel that waits in a status, which is its nth entry; null: too little is known.
+ * Returns the rates for a parcel whose latest entry has this status and this number; null: too little is known.
  *
- * There are four estimates, each for fewer parcels or hours than the one before: the status over all hours, the status by hour of the day,
- * the nth entry by hour of the day, the nth entry by hour of the week. While an estimate has few scans, it stays close to the one before.
+ * There are four estimates, from the roughest to the finest: the status over all hours, the status by hour of the day, `status#n` by hour of
+ * the day, `status#n` by hour of the week. As long as an estimate has few scans, it is close to the rougher one before it.
  */
 export function hourlyRatesOf(scanRate: ScanRate, status: string, entryCount: number): HourlyRates | null {
   const kind = kindOf(status, entryCount)
@@ -199,7 +199,7 @@ function remembered(scanRate: ScanRate, kind: string, make: () => HourlyRates | 
   return made
 }
 
-/** The rates for a parcel with `nth` entries whose status is not known; null: too little is known. */
+/** Returns the rates for a parcel with `nth` entries in any status; null: too little is known. */
 export function hourlyRatesAt(scanRate: ScanRate, nth: number): HourlyRates | null {
   return remembered(scanRate, kindOf('', nth), () => {
     const rates = followingRates(scanRate, nth)
@@ -209,7 +209,8 @@ export function hourlyRatesAt(scanRate: ScanRate, nth: number): HourlyRates | nu
 }
 
 /**
- * The rates after the nth entry, averaged over its possible statuses. Each status weighs as much as it is frequent in complete histories.
+ * Returns the rates after the nth entry, averaged over the statuses that it may have. Statuses that are frequent in complete histories weigh
+ * more.
  */
 function followingRates(scanRate: ScanRate, nth: number): Float64Array {
   const mixed = new Float64Array(WEEK_HOURS)
@@ -225,7 +226,7 @@ function followingRates(scanRate: ScanRate, nth: number): Float64Array {
 }
 
 function waitingHours(scanRate: ScanRate, kind: string): WaitingHours | undefined {
-  // A status may be called `constructor`, which must find nothing.
+  // The carrier chooses the status. `hasOwn` makes sure that a status such as `constructor` finds no inherited property.
   return Object.hasOwn(scanRate.kinds, kind) ? scanRate.kinds[kind] : undefined
 }
 
@@ -240,7 +241,7 @@ function estimate(ofStatus: WaitingHours | undefined, ofNth: WaitingHours | unde
   return { meanRate, rates: Float64Array.from({ length: WEEK_HOURS }, (_, hour) => rates[hour] ?? nthByDay[hour % 24] ?? meanRate) }
 }
 
-/** Scans per hour, as if `PRIOR_SCANS` had been seen at the rougher rate before. */
+/** Returns scans per hour, as if `PRIOR_SCANS` scans had been seen at the rougher rate before. */
 function leaning(seen: WaitingHours | undefined, rougher: (hour: number) => number): readonly number[] {
   return (seen?.scans ?? []).map((scans, hour) => {
     const rough = Math.max(rougher(hour), 1e-6)
@@ -252,7 +253,7 @@ function byHourOfDay(seen: WaitingHours | undefined): WaitingHours {
   return { scans: folded(seen?.scans ?? []), hours: folded(seen?.hours ?? []) }
 }
 
-/** Hours of the week, added up by hour of the day. */
+/** Sums values of the hours of the week by hour of the day. */
 function folded(week: readonly number[]): number[] {
   const day = Array.from({ length: 24 }, () => 0)
   for (const [hour, value] of week.entries()) day[hour % 24] = (day[hour % 24] ?? 0) + value

@@ -13,7 +13,7 @@ export interface KnownBefore {
   readonly lastSeenAtMs: number | null
 }
 
-/** When the observation was recorded. */
+/** When the observation is recorded. */
 export interface LearntAt {
   readonly nowMs: number
   /** The highest sequence before the observation. */
@@ -21,9 +21,9 @@ export interface LearntAt {
 }
 
 /**
- * The samples of the scan rate that an observation gives. `entries`: the changed part of the history in its new state; for a poll, all of
- * it. Only entries that are newer than all known ones count. An older one would correct an earlier sample, but that is too rare to matter.
- * The carrier's times order the entries, but no entry counts as later than the relay learnt of it (DOMAIN 6.1).
+ * Returns the samples of the scan rate that an observation gives. `entries`: the second of the history that a push may have changed, or for a
+ * poll the whole history. Only entries that are newer than all known ones count. An older entry should correct an earlier sample, but this is
+ * too rare to matter. No entry counts as later than the time at which the relay learnt of it (DOMAIN 6.1).
  */
 export function scanSamplesOf(
   before: KnownBefore,
@@ -33,7 +33,7 @@ export function scanSamplesOf(
 ): readonly ScanSample[] {
   const oldestFirst = entries.length < 2 ? entries : entries.toSorted((a, b) => a.atMs - b.atMs)
   const newer = oldestFirst.filter(({ atMs }) => before.latest === null || atMs > before.latest.atMs)
-  // The relay learnt of a known entry when the parcel was last seen, or earlier.
+  // The relay learnt of a known entry no later than when a push or poll last reported on the parcel.
   const countsMs = ({ atMs, sequence }: Entry) => Math.min(atMs, sequence > knownTo ? nowMs : (before.lastSeenAtMs ?? nowMs))
   const timed = (all: readonly Entry[]) => all.map((entry) => ({ status: entry.status, atMs: countsMs(entry) }))
   return observation.kind === 'push'
@@ -41,13 +41,13 @@ export function scanSamplesOf(
     : [...waits(before, timed(newer), notAhead(observation.askedAtMs, nowMs)), ...nthEntries(before, timed(oldestFirst))]
 }
 
-/** An entry with the time at which it counts. */
+/** An entry with the time that counts for it. */
 interface Timed {
   readonly status: string
   readonly atMs: number
 }
 
-/** The waits that new entries have ended. A poll also shows the wait that is still going on. */
+/** Returns the waits that new entries have ended. For a poll, also returns the wait that is still going on. */
 function waits(before: KnownBefore, newer: readonly Timed[], askedAtMs: number | null): readonly ScanSample[] {
   const { latest, entryCount, checkedAtMs } = before
   const chain = latest === null ? newer : [{ status: latest.status, atMs: countsFromMs(latest) }, ...newer]
@@ -56,15 +56,15 @@ function waits(before: KnownBefore, newer: readonly Timed[], askedAtMs: number |
     const next = chain[at + 1]
     const toMs = next?.atMs ?? askedAtMs
     if (toMs === null || status === FINISHED) return []
-    // An earlier poll has already given a sample of the first part of this wait.
+    // The poll before this observation has already given a sample of the first part of this wait.
     const fromMs = Math.max(atMs, checkedAtMs ?? atMs)
     return [{ kind: 'wait', status, entryCount: firstNth + at, fromMs, toMs, scanned: next !== undefined }]
   })
 }
 
 /**
- * The new entries of a poll with their numbers. Entries up to the poll before have given their samples then. A push gives none, because it
- * does not show a complete history.
+ * Returns the new entries of a poll with their numbers. Entries before `checkedAtMs` gave their samples at an earlier poll. A push gives no
+ * such samples, because it does not show a complete history.
  */
 function nthEntries({ checkedAtMs }: KnownBefore, oldestFirst: readonly Timed[]): readonly ScanSample[] {
   return oldestFirst.flatMap(({ status, atMs }, at): ScanSample[] =>
