@@ -2,10 +2,10 @@ import { z } from 'zod'
 import { AppError } from './errors.ts'
 import { suggestName } from './near-name.ts'
 
-/** Where input comes from: a JSON body, or the parameters of a query. A parameter is a text or, if it was repeated, a list of texts. */
+/** Where input comes from: a JSON body or query parameters. A query parameter is a string or, if it was repeated, a list of strings. */
 export type InputKind = 'body' | 'query'
 
-/** One error with its source: a JSON pointer into the body (RFC 6901), or the name of a parameter. */
+/** One error, with a JSON pointer into the body (RFC 6901) or the name of the query parameter. */
 type InputError = { readonly detail: string } & ({ readonly pointer: string } | { readonly parameter: string })
 
 type Path = readonly PropertyKey[]
@@ -14,9 +14,9 @@ const ERRORS_SHOWN = 20
 const NAME_LENGTH_SHOWN = 100
 
 /**
- * Parses input. The messages of the schema are ends of sentences that begin with the name of a field, such as "must be a duration such as
- * 30s". Throws `bad_request` with all errors: one sentence each, and the same under `errors` for programs. The messages do not show the
- * input, because it may be a secret key.
+ * Parses input. The messages of a schema continue a sentence that begins with the name of a field, such as "must be a duration such as 30s".
+ * Throws `bad_request` with a sentence for each error. `errors` has the same errors for programs. Messages do not repeat the input, because
+ * it may be a secret key.
  */
 export function readInput<T>(kind: InputKind, schema: z.ZodType<T>, value: unknown): T {
   const namesAt = new Map<string, readonly string[]>()
@@ -39,7 +39,7 @@ export function readInput<T>(kind: InputKind, schema: z.ZodType<T>, value: unkno
   throw new AppError('bad_request', sentencesOf(errors), { facts: { errors: errors.slice(0, ERRORS_SHOWN) } })
 }
 
-/** The same error for a fault of a member or parameter that the schema cannot check. `detail` is a sentence. */
+/** Returns the error that `readInput` throws, for an error that a schema cannot find. `name`: the member or parameter. `detail`: a sentence. */
 export function wrongInput(kind: InputKind, name: string, detail: string): AppError {
   return new AppError('bad_request', detail, { facts: { errors: [errorAt(kind, [name], detail)] } })
 }
@@ -72,7 +72,7 @@ function subjectOf(kind: InputKind, path: Path): string {
   return kind === 'query' ? 'The query' : 'The body'
 }
 
-/** The default message for an issue. If the schema has its own message, that one is used. */
+/** Returns the message for an issue for which the schema has no message of its own. */
 function describe(kind: InputKind, issue: z.core.$ZodRawIssue): string {
   if (issue.input === undefined && issue.code !== 'unrecognized_keys') return `is missing: it ${demand(issue)}`
   if (kind === 'query' && Array.isArray(issue.input)) return 'must be given only once'

@@ -2,20 +2,20 @@ const MIN_MS = 1_000
 const SECONDS = /^\d+$/
 const HTTP_DATE = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*\d{2}:\d{2}:\d{2}/
 
-/** How long to wait, in milliseconds, if an answer asks for a wait without saying how long. */
+/** How long to wait if an answer asks for a wait but does not say for how long. */
 export const retryAfterDefaultMs = 30_000
 
 /** The longest wait for which a `Retry-After` is obeyed. */
 export const retryAfterMaxMs = 3_600_000
 
-/** Limits a wait to 1 s .. 1 h, in whole milliseconds. The carrier's `Retry-After` is obeyed, but within limits. */
+/** Limits a wait that the carrier asked for to between 1 s and 1 h. Returns whole milliseconds. */
 export function clampRetryAfterMs(waitMs: number): number {
   return Math.round(Math.min(retryAfterMaxMs, Math.max(MIN_MS, waitMs)))
 }
 
 /**
- * Parses a `Retry-After` header (RFC 9110: seconds or an HTTP-date) to milliseconds from `nowMs`, within the limits. `null`: it is absent
- * or cannot be read. Text must look like a date before it is parsed as one, because the platform accepts almost anything, even `-1`.
+ * Parses a `Retry-After` header (RFC 9110: seconds or an HTTP-date) to milliseconds from `nowMs`, limited to between 1 s and 1 h. Null: the
+ * header is missing or invalid. A date is checked by a pattern first, because `Date.parse` accepts almost any text, even `-1`.
  */
 export function parseRetryAfter(header: string | null, nowMs: number): number | null {
   const text = header?.trim() ?? ''

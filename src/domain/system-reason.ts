@@ -1,13 +1,13 @@
 import { StorageFailure, systemCode } from './errors.ts'
 
-/** The meanings of error codes, each as a clause without its full stop. */
+/** Describes error codes, each in a clause without a full stop. */
 const REASONS: ReadonlyMap<string, string> = new Map([
   ['ENOENT', 'there is no such file or folder'],
   ['EACCES', 'permission is denied'],
   ['EPERM', 'permission is denied'],
   ['EISDIR', 'it is a folder'],
   ['ENOTDIR', 'a part of its path is no folder'],
-  ['ELOOP', 'its links lead in a circle'],
+  ['ELOOP', 'its symbolic links form a loop'],
   ['ENAMETOOLONG', 'its name is too long'],
   ['EMFILE', 'too many files are open'],
   ['ENFILE', 'too many files are open'],
@@ -15,14 +15,14 @@ const REASONS: ReadonlyMap<string, string> = new Map([
   ['EDQUOT', 'the disk quota is used up'],
   ['EROFS', 'the file system is read-only'],
   ['EIO', 'the disk fails'],
-  ['EADDRINUSE', 'another program has it'],
+  ['EADDRINUSE', 'another program uses it'],
   ['EADDRNOTAVAIL', 'this machine has no such address'],
   ['ECONNREFUSED', 'nothing listens there'],
   ['ECONNRESET', 'the connection was ended from the other side'],
   ['EPIPE', 'the connection was ended from the other side'],
   ['ETIMEDOUT', 'there was no answer in time'],
-  ['EHOSTUNREACH', 'no way leads there'],
-  ['ENETUNREACH', 'no way leads there'],
+  ['EHOSTUNREACH', 'there is no route to it'],
+  ['ENETUNREACH', 'there is no route to it'],
   ['ENOTFOUND', 'the name is not found'],
   ['EAI_AGAIN', 'the name cannot be looked up now'],
   ['EPROTO', 'the other side does not speak TLS'],
@@ -37,7 +37,7 @@ const REASONS: ReadonlyMap<string, string> = new Map([
   ['CERT_NOT_YET_VALID', 'the certificate is not valid yet'],
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'the certificate is for another name'],
   ['UNKNOWN', 'for an unknown reason'],
-  // The relay's own
+  // Codes of the relay itself
   ['NO_HTTP', 'the answer is not HTTP'],
   ['too_large', 'the answer is too long'],
   ['cut_short', 'the answer was cut short'],
@@ -59,13 +59,13 @@ const REASONS: ReadonlyMap<string, string> = new Map([
   ['57P01', 'the connection to the database was lost'],
   ['57P02', 'the connection to the database was lost'],
   ['57P03', 'the database is starting or stopping'],
-  ['25P03', 'the database has ended a transaction in which this relay stood still'],
+  ['25P03', 'the database ended a transaction of this relay that was idle for too long'],
   ['25006', 'the database is read-only'],
   ['57014', 'the database took too long'],
   ['55P03', 'the database took too long'],
 ])
 
-/** The words for a whole family of codes, by how each code of it begins. */
+/** Describes families of error codes. All codes of a family begin in the same way. */
 const FAMILIES: readonly (readonly [begin: RegExp, reason: string])[] = [
   [/^SQLITE_FULL/, 'the disk is full'],
   [/^SQLITE_IOERR/, 'the disk fails'],
@@ -81,32 +81,32 @@ const FAMILIES: readonly (readonly [begin: RegExp, reason: string])[] = [
   [/^08...$/, 'the connection to the database was lost'],
 ]
 
-/** Says in words why the system refused something. A rare code stands for itself; an error without one is unknown. */
+/** Describes why the system refused something. Returns a rare code unchanged. An error without a code has an unknown reason. */
 export function systemReason(error: unknown): string {
   const code = systemCode(error)
   return code === null ? 'for an unknown reason' : reasonOfCode(code)
 }
 
-/** Like `systemReason`, for a code alone. */
+/** Describes an error code. Returns a rare code unchanged. */
 export function reasonOfCode(code: string): string {
   return knownReason(code) ?? code
 }
 
-/** The words for a code; null: there are none, as for a code that comes seldom or a text that is no code. */
+/** Describes an error code; null: there is no description, because the code is rare or the text is not a code. */
 export function knownReason(code: string): string | null {
   return REASONS.get(code) ?? FAMILIES.find(([begin]) => begin.test(code))?.[1] ?? null
 }
 
-/** The code at the beginning of a message. The copy of an error from another thread has it only there. */
+/** The code at the beginning of a message. An error that was copied from another thread has its code only there. */
 const LEADING_CODE = /^([A-Z][A-Z0-9_]{3,63}): /
 
 /**
- * Describes any error to a person, as a clause without its full stop. The system's own message, such as "ENOENT: no such file or directory,
- * open 'x'", becomes words; a message of ours stays.
+ * Describes any error to a person, in a clause without a full stop. A message of the system, such as "ENOENT: no such file or directory, open
+ * 'x'", is replaced by a description. A message that the relay itself wrote stays.
  */
 export function describeFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error).replace(/\.$/, '')
-  // The message of a storage failure is ours, although it has a code.
+  // The relay itself wrote the message of a storage failure, although this error has a code.
   const code = error instanceof StorageFailure ? null : (systemCode(error) ?? LEADING_CODE.exec(error.message)?.[1] ?? null)
   const reason = code === null || !isSystems(code, error.message) ? null : knownReason(code)
   if (reason === null) return error.message.replace(/\.$/, '')
@@ -114,13 +114,13 @@ export function describeFailure(error: unknown): string {
   return path === null ? reason : `${path}: ${reason}`
 }
 
-/** The path that a system call was about: a member of the error, or only in its message if the error comes from another thread. */
+/** Returns the path that a system call was about, from the error's `path` or, for an error from another thread, from its message. */
 function pathOf(error: Error): string | null {
   if ('path' in error && typeof error.path === 'string') return error.path
   return /^[A-Z]+: .*, [a-z]+ '([^']+)'/.exec(error.message)?.[1] ?? null
 }
 
-/** Whether the system or the database has written a message: then it names its code, or the database gave the code. */
+/** Whether the system or the database wrote a message. The system's messages contain the code. All messages with a database's code count. */
 function isSystems(code: string, message: string): boolean {
   return message.includes(code) || /^SQLITE_|^\d/.test(code)
 }

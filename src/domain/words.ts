@@ -2,25 +2,25 @@ import { spanText } from './amounts.ts'
 import { failureText } from './polling/carrier-failure-words.ts'
 
 /**
- * A part of a sentence: text, or what a page may show in its own way. `time`: an ISO instant. `ago`: an ISO instant, and how long ago it was.
- * `carrier`: the code of a reason.
+ * A part of a sentence: plain text, or a value that pages show in a special form. `time`: an ISO instant. `ago`: an ISO instant, and how long
+ * ago it was. `carrier`: the code of the reason why a call to the carrier failed.
  */
 export type Word =
   | string
   | { readonly kind: 'name' | 'time' | 'carrier'; readonly text: string }
   | { readonly kind: 'ago'; readonly text: string; readonly ago: string }
 
-/** An instant as a part of a sentence. */
+/** Makes an instant a part of a sentence. */
 export function timeWord(atMs: number): Word {
   return { kind: 'time', text: new Date(atMs).toISOString() }
 }
 
-/** How long ago an instant was, as a part of a sentence. */
+/** Makes "how long ago" a part of a sentence. */
 export function agoWord(atMs: number, nowMs: number): Word {
   return { kind: 'ago', text: new Date(atMs).toISOString(), ago: `${spanText(Math.max(0, nowMs - atMs))} ago` }
 }
 
-/** A sentence in plain text, for a terminal or a message. */
+/** Writes a sentence as plain text, for a terminal or a message. */
 export function plainText(words: readonly Word[]): string {
   return words.map(plain).join('')
 }

@@ -2,17 +2,17 @@ import { type CheckLine, type CheckName, failed, inOrder, type Verdict } from '.
 import { describeFailure } from '../../domain/system-reason.ts'
 import { createSingleFlight } from '../single-flight.ts'
 
-/** Looks at one thing. If the look rejects, the check has failed, and its line shows the message of the error. */
+/** One part of the check. If `look` rejects, this part has failed, and its line shows the message of the error. */
 export interface Probe {
   readonly name: CheckName
-  /** The name of the thing, if there are several of its kind; null: there is only one. */
+  /** The name of what is checked, such as an endpoint, if there are several of its kind; null: there is only one. */
   readonly subject: string | null
   readonly look: () => Promise<Verdict | readonly CheckLine[]>
 }
 
 /**
- * Checks whether the deployment works, and returns a line for each result, in the order of `CHECK_NAMES`. A failure concerns only its own
- * line. Never rejects.
+ * Checks whether the deployment works. Returns a line for each result, in the order of `CHECK_NAMES`. The failure of one part does not affect
+ * the other lines. Never rejects.
  */
 export type Check = () => Promise<readonly CheckLine[]>
 
@@ -20,18 +20,18 @@ export interface CheckPorts {
   readonly probes: () => Promise<readonly Probe[]>
   /** Resolves after this many milliseconds. */
   readonly pause: (ms: number) => Promise<unknown>
-  /** Milliseconds from any start. They never go back. */
+  /** Returns milliseconds from an arbitrary start. They never go back. */
   readonly monotonic: () => number
 }
 
-/** How long one look may take. The time-outs of its requests are shorter. */
+/** How long one look may take. The time-outs of the requests that it makes are shorter. */
 const LOOK_MS = 30_000
 /** How many looks may run at the same time. */
 const AT_ONCE = 16
-/** A check calls the carrier and every endpoint, so it is not repeated within this time. */
+/** For how long a result is given again instead of a new check, because a check calls the carrier and every endpoint. */
 const KEPT_MS = 5000
 
-/** Creates the check. A caller who comes while a check is under way, or shortly after it, gets the result of that check. */
+/** Creates the check. A call during a check, or shortly after it, returns the result of that check. */
 export function createCheck({ probes, pause, monotonic }: CheckPorts): Check {
   const share = createSingleFlight<readonly CheckLine[]>()
   let last: { readonly lines: readonly CheckLine[]; readonly atMs: number } | null = null

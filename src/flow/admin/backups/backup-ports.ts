@@ -1,30 +1,30 @@
 import type { BackupFile, BackupProgress, MadeBackup } from '../../../domain/admin/backup.ts'
 
-/** Copies an open store while others write to it. */
+/** Copies an open store while the relay goes on writing to it. */
 export interface StoreCopier {
   /**
-   * Copies the store to a file, in steps so short that they delay nobody. The copy has the state of the store at the end of the copying.
-   * Replaces an existing file. If the copy fails or is stopped, or the store is closed, it rejects and removes the copy.
+   * Copies the store to a file, in steps that are too short to delay other work. The copy has the state of the store at the end of the copying.
+   * Replaces an existing file. Rejects and removes the copy if the copying fails or is stopped, or if the store is closed.
    */
   copy(file: string): Promise<void>
-  /** How many pages are copied, and how many there are; null: no copy is being made. */
+  /** Returns how many pages of the store are copied, and how many there are; null: no copy is being made. */
   progress(): { readonly done: number; readonly total: number } | null
-  /** Ends the copying, which then rejects. */
+  /** Stops the copying, so that `copy` rejects. */
   stop(): void
 }
 
-/** An order to make a backup of a copy of the store. */
+/** An order to make a backup from a copy of the store. */
 export interface BackupOrder {
   readonly name: string
   readonly directory: string
-  /** The file with the copy of the store. Whatever happens, the file is gone afterwards. */
+  /** The file with the copy of the store. It is removed afterwards, even if the backup fails. */
   readonly copy: string
   readonly madeAtMs: number
   /** The version of this relay. */
   readonly version: string
   /** The names of the at-rest keys in the config; empty: the relay made its own key. */
   readonly keys: readonly string[]
-  /** The file with the key that the relay has made; it may be missing. */
+  /** The file with the at-rest key that the relay itself made. It may be missing. */
   readonly keyFile: string
   /** The last sequence of the feed before the copy began. */
   readonly sequence: number
@@ -32,26 +32,26 @@ export interface BackupOrder {
   readonly keep: number
 }
 
-/** A backup that is complete and in the folder. */
+/** A complete backup in the folder of backups. */
 export interface PlacedBackup {
   readonly made: MadeBackup
-  /** Why scheduled backups beyond `keep` could not be removed; null: they were removed. */
+  /** Why the oldest scheduled backups, those beyond `keep`, could not be removed; null: there was no problem. */
   readonly unremoved: string | null
 }
 
-/** Checks a copy of the store, and then brings it to the folder of backups. */
+/** Checks a copy of the store, and then moves it into the folder of backups. */
 export interface BackupMaker {
-  /** Works for a moment. Rejects if the copy is damaged or the folder fails, and leaves nothing in the folder. */
+  /** Works for a short time. If the copy is damaged or the folder fails, rejects and leaves nothing in the folder. */
   advance(): Promise<BackupProgress | PlacedBackup>
-  /** Gives up a backup that is not complete. */
+  /** Removes what there is of a backup that is not complete. */
   close(): Promise<void>
 }
 
-/** The folder of backups, on a disk or a network: it may be slow, full, gone, or never answer. */
+/** The folder of backups, on a disk or a network. It may be slow, full or missing, and may not answer at all. */
 export interface BackupFolder {
   openMaker(order: BackupOrder): Promise<BackupMaker>
-  /** The backups in the folder, the newest first. */
+  /** Lists the backups in the folder, the newest first. */
   list(directory: string): Promise<readonly BackupFile[]>
-  /** Removes a copy of the store that did not become a backup, if it is still there. */
+  /** Removes a copy of the store that did not become a backup. Does nothing if the copy does not exist. */
   discard(copy: string): Promise<void>
 }

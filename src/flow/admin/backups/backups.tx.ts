@@ -13,18 +13,18 @@ type JobsTx = Pick<WriteTx, 'listUnendedJobs' | 'saveJob'>
 type TellTx = OperatorEventTx & Pick<WriteTx, 'beginTrouble' | 'endTrouble'>
 type BackupTx = JobsTx & TellTx & Pick<WriteTx, 'feedSpan' | 'loadSetting' | 'saveSetting'>
 
-/** The name of the setting that holds the state of the backups. */
+/** The name of the stored setting with the state of the backups. */
 const SETTING = 'backup-state'
-/** The subject of the trouble that lasts while backups fail. */
+/** The subject under which the store notes since when backups have failed. */
 const SUBJECT = 'backup'
 
-/** The sentence that refuses a backup of a store on a server. */
+/** Says why a store on a database server cannot be backed up by the relay. */
 export const ON_A_SERVER =
   'The store is on PostgreSQL, which is backed up with its own tools: pg_dump, or a base backup and the WAL after it. ' +
   'Export its tombstones too, and more often: they say what was erased since (docs/operating.md, "Restore"). ' +
   'After a restore or a point-in-time recovery, run "parcel-relay restore --mark" before a relay starts on it.'
 
-/** Creates the verbs that copy the store and save the results of backups. */
+/** Creates the functions that copy the store and save the results of backups. */
 export function createBackups(store: Transactions<BackupTx>, copier: StoreCopier | undefined): Backups {
   return {
     async copyStore({ file }) {
@@ -61,7 +61,7 @@ function stateAfter(before: BackupState, { made, failure, nowMs }: BackupEnd): B
   return failure === null ? before : { ...before, failing: { sinceMs: before.failing?.sinceMs ?? nowMs, reason: failure } }
 }
 
-/** A job that an operator has cancelled stays cancelled. */
+/** Ends the job of a backup. A job that has already ended, because an operator cancelled it, stays cancelled. */
 async function endJob(tx: JobsTx, jobId: number, { made, failure, nowMs }: Pick<BackupEnd, 'made' | 'failure' | 'nowMs'>): Promise<void> {
   const job = (await tx.listUnendedJobs(UNENDED_MAX)).find((one) => one.jobId === jobId)
   if (job === undefined) return

@@ -29,7 +29,7 @@ export interface BackupSettings {
   readonly keep: number
 }
 
-/** The room on the disk of the store, where the copy is made; in bytes. */
+/** The space on the disk of the store, where the copy is made, in bytes. */
 export interface CopyRoom {
   readonly freeBytes: number
   readonly freeBytesMin: number
@@ -42,46 +42,46 @@ export interface ManageBackupsPorts {
     'startJob' | 'noteProgress' | 'copyStore' | 'copyProgress' | 'stopCopy' | 'backupState' | 'endBackup' | 'endLeftBackups'
   >
   readonly reads: Pick<ReadSide, 'listJobs'>
-  /** Null: the store is on a server, which has its own tools for backups. */
+  /** The folder of backups; null: the store is on a database server, which has its own tools for backups. */
   readonly folder: BackupFolder | null
-  /** The settings in effect. */
+  /** Returns the settings that are in effect now. */
   readonly settings: () => BackupSettings
-  /** The parts that all orders share; `copy` is a file beside the store. */
+  /** The members that are the same in all orders. `copy`: a file next to the store. */
   readonly order: Pick<BackupOrder, 'copy' | 'version' | 'keyFile'> & { readonly keys: () => readonly string[] }
   readonly room: () => CopyRoom
-  /** Why the store takes no writes; null: it takes them. */
+  /** Returns why the store accepts no writes; null: it accepts them. */
   readonly trouble: () => unknown
   readonly clock: Pick<Clock, 'now'>
   readonly pause: (ms: number) => Promise<unknown>
-  /** Call it when there is an operator event. */
+  /** Called after an event for operators was stored, so that it is sent at once. */
   readonly wake: () => void
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
 }
 
-/** The settings, the state and the backups in the folder. */
+/** The settings and the state of backups, and the backups in the folder. */
 export interface BackupList extends BackupState {
   readonly settings: BackupSettings
   readonly backups: readonly BackupFile[]
-  /** Why the folder cannot be read now; null: it was read. */
+  /** Why the folder could not be read; null: it was read. */
   readonly unreadable: string | null
 }
 
 /**
- * Lets operators back the store up (CONTRACT, `backup` and `/relay/backups`). All but `scheduled` throw `not_backed_up` where the store is
- * on a server.
+ * Lets operators back up the store (CONTRACT, `backup` and `/relay/backups`). `list` and `start` throw `not_backed_up` if the store is on a
+ * database server.
  */
 export interface ManageBackups {
   list(): Promise<BackupList>
-  /** Starts a backup. `body` names it: `{ "name": "before-upgrade" }`. Throws `bad_request`, `not_backed_up` and `too_many_jobs`. */
+  /** Starts a backup. `body`: `{ "name": "before-upgrade" }`. Throws `bad_request`, `not_backed_up` and `too_many_jobs`. */
   start(body: unknown, by: Actor): Promise<Job>
-  /** Makes a scheduled backup. Resolves when it is made or has failed. Never rejects. */
+  /** Makes a scheduled backup. Resolves when the backup has been made or has failed. Never rejects. */
   scheduled(): Promise<void>
-  /** The progress of the backup of this job; null: it is not running. */
+  /** Returns the progress of the backup with this job; null: the backup is not being made. */
   progressOf(jobId: number): BackupProgress | null
   state(): BackupState
-  /** How many backups have failed since the relay started. */
+  /** Returns how many backups have failed since the relay started. */
   failures(): number
-  /** Gives up a backup that is being made. */
+  /** Stops a backup that is being made, because the relay stops. */
   stop(): Promise<void>
 }
 
@@ -97,12 +97,12 @@ interface Running {
 }
 
 const LOOK_MS = 250
-/** How long reading the folder may take. A folder on a network may never answer. */
+/** How long reading the folder may take. There is a limit because a folder on a network may never answer. */
 const LIST_MS_MAX = 5000
-/** Jobs of scheduled backups show this name instead of an app's. */
+/** Jobs of scheduled backups have this name where other jobs have the name of the app that started them. */
 const SCHEDULE = 'schedule'
 
-/** Opens the backups of a store, and ends the jobs of backups that a stop or a kill has interrupted. */
+/** Creates the backups of a store. First ends the jobs of backups that a stop or a kill of the relay interrupted. */
 export async function openManageBackups(ports: ManageBackupsPorts): Promise<ManageBackups> {
   const { write, folder, settings, clock } = ports
   const record = await openRecord(ports)
@@ -110,7 +110,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
   let running: Running | null = null
   if (folder !== null) await write.endLeftBackups(clock.now())
 
-  /** Queues the job of a backup and starts it, without waiting for its end. */
+  /** Queues the job of a backup and starts the backup. Does not wait until the backup has ended. */
   async function launch(name: string, place: Place, order: Order): Promise<{ readonly job: Job; readonly ended: Promise<void> }> {
     const backup: Running = { ...NEVER_BEGUN, name }
     running = backup
@@ -158,7 +158,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
       if (known.some((one) => one.name === name))
         throw new AppError('not_backed_up', `There is a backup "${name}" already. Take another name.`)
       const action = { atMs: clock.now(), by, action: 'store.backup_started', target: { kind: 'store', id: name }, detail: {} } as const
-      // Check again, because another backup may have begun meanwhile.
+      // `placeOf` checks again that no backup is being made, because another one may have begun meanwhile.
       return (await launch(name, placeOf(), { by: by.name, action })).job
     },
     async scheduled() {
@@ -185,7 +185,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
 interface Order {
   /** The app that ordered the backup, or `SCHEDULE`. */
   readonly by: string
-  /** Absent: nobody ordered it. */
+  /** The entry for the audit trail; absent: the schedule started the backup, and not a person. */
   readonly action?: OperatorAction
 }
 
@@ -196,7 +196,7 @@ async function queueJob({ write, clock }: ManageBackupsPorts, backup: Running, o
   return job
 }
 
-/** Reads the folder, one read at a time. A read that never ends keeps a thread busy, so there must not be two. */
+/** Creates the function that reads the folder. It never reads twice at the same time, because a read that never ends blocks a thread. */
 function createListing({ pause }: ManageBackupsPorts): (place: Place) => Promise<readonly BackupFile[]> {
   let listing: Promise<readonly BackupFile[]> | null = null
   return async ({ folder, directory }) => {
@@ -212,7 +212,7 @@ function createListing({ pause }: ManageBackupsPorts): (place: Place) => Promise
 interface BackupRecord {
   state(): BackupState
   failures(): number
-  /** Never rejects. */
+  /** Saves the result of a backup. Never rejects. */
   end(backup: Running, made: MadeBackup | null, failure: string | null): Promise<void>
 }
 
@@ -252,8 +252,8 @@ async function run(ports: ManageBackupsPorts, record: BackupRecord, backup: Runn
 }
 
 /**
- * Refuses a backup during a move. The move writes to the store on another connection, and each of its writes would make the copy start
- * over.
+ * Throws if the store is being moved. A move writes to the store on another connection, and each of these writes would make the copy of the
+ * store start over.
  */
 async function refuseMoving({ reads }: ManageBackupsPorts): Promise<void> {
   if (hasUnended(await reads.listJobs({ before: null, limit: UNENDED_MAX }), 'move'))
@@ -282,13 +282,13 @@ function nameIn(body: unknown): string {
   return name
 }
 
-/** Copies the store, checks the copy, and brings it to the folder. */
+/** Copies the store, checks the copy, and moves it into the folder of backups. */
 async function make(ports: ManageBackupsPorts, backup: Running, place: Place): Promise<PlacedBackup> {
   refuseLittleRoom(ports.room())
   try {
     return await makeOfCopy(ports, backup, place)
   } finally {
-    // If the backup ended before its copy was checked, the copy is still there.
+    // A backup that failed early has not removed its copy.
     await place.folder.discard(ports.order.copy).catch(() => undefined)
   }
 }
@@ -339,10 +339,10 @@ async function copyStore(ports: ManageBackupsPorts, backup: Running): Promise<{ 
   return await copying
 }
 
-/** The job is read only once in this many turns, to see whether an operator has cancelled it. */
+/** How often the job is read, to see whether an operator has cancelled it: once in this many turns. */
 const TURNS_PER_LOOK = 8
 
-/** Throws if the backup is no longer wanted, or the store's disk has become too full for its copy. */
+/** Throws if the relay stops, the store's disk has become too full for a copy, or an operator has cancelled the backup. */
 async function refuseStopped({ write, trouble, clock }: ManageBackupsPorts, backup: Running, turn: number): Promise<void> {
   const { jobId, pages, isStopping } = backup
   if (isStopping) throw new Error('the relay is stopping')

@@ -3,10 +3,10 @@ import { recordOperatorEvent } from '../../operator-events.tx.ts'
 import type { WriteSide } from '../../write-side.ts'
 import type { WriteStore, WriteTx } from '../../write-store.ts'
 
-/** The setting in which `restore` writes down what it has done. */
+/** The name of the stored setting in which the command `restore` records each restore. */
 const SETTING = 'restores'
 
-/** The verb that notifies operators of restores, which happen while no relay runs. */
+/** Creates the function that notifies operators of restores. The relay does this when it starts, because restores happen while it is down. */
 export function createTellRestores(store: WriteStore): Pick<WriteSide, 'tellRestores'> {
   return {
     tellRestores: ({ nowMs }) =>
@@ -32,7 +32,7 @@ async function loadRestores(tx: WriteTx): Promise<readonly RestoreRecord[]> {
   return kept === null ? [] : parseRestores(new TextDecoder().decode(kept))
 }
 
-/** When the store was last restored, epoch milliseconds; null: never. */
+/** Returns when the store was last restored, epoch milliseconds; null: never. */
 export function lastRestoreAtMs(store: WriteStore): Promise<number | null> {
   return store.transaction(async (tx) => (await loadRestores(tx)).at(-1)?.atMs ?? null)
 }

@@ -9,7 +9,7 @@ export interface ErasePorts {
   readonly store: WriteStore
   /** The key of the tombstones; null: it is not known. */
   readonly tombstoneKey: () => Uint8Array | null
-  /** Call it with the ids of erased parcels, because cached answers about them are stale. */
+  /** Called with the ids of erased parcels, because cached answers about them must be dropped. */
   readonly changed: (parcelIds: readonly number[]) => void
 }
 
@@ -25,10 +25,10 @@ type EraseTx = Pick<
   | 'addAction'
 >
 
-/** Rolls back a transaction that only reports what it would do. */
+/** Thrown at the end of a dry run, to roll back its transaction. */
 class DryRun extends Error {}
 
-/** Creates the verbs that erase parcels, each in one transaction. */
+/** Creates the functions that erase parcels, each in one transaction. */
 export function createErase(
   { store, tombstoneKey, changed }: ErasePorts,
   rules: ErasureRules,
@@ -39,14 +39,14 @@ export function createErase(
     return known
   }
 
-  /** The tombstones of erasures that must be repeated, by mark; null: not read yet. */
+  /** The tombstones of erasures that must be repeated after a restore, by mark; null: they were not read yet. */
   let missed: ReadonlyMap<string, MarkedTombstone> | null = null
   async function loadMissed(): Promise<ReadonlyMap<string, MarkedTombstone>> {
     missed ??= new Map((await store.missedTombstones()).tombstones.map((one) => [one.mark, one]))
     return missed
   }
 
-  /** The announcement makes other replicas review their deliveries and their pages of the feed. */
+  /** Runs `work` in a transaction. `announced` makes other replicas check their claimed deliveries and cached pages of the feed. */
   async function run<Result>(isDryRun: boolean, work: (tx: EraseTx) => Promise<Result>): Promise<Result> {
     if (!isDryRun) return await store.transaction(work, { announced: true })
     const shown: Result[] = []
@@ -128,10 +128,10 @@ async function erase(
   }
 }
 
-/** The parcel number in the tombstone of an identifier that never had a parcel. */
+/** The parcel id in the tombstone of an identifier that never had a parcel. */
 const NO_PARCEL = 0
 
-/** One transaction compares this many identifiers. */
+/** How many identifiers one transaction compares with the tombstones. */
 const COMPARED = 500
 
 interface Repeating {
@@ -152,7 +152,7 @@ async function repeat(
   }
   const held = await tx.holdParcels([...erasedAtMs.keys()].sort((a, b) => a - b))
   const { names } = await tx.eraseParcels(held.map(({ parcelId }) => parcelId))
-  // The missing tombstones are stored when everything is done, so that a start before that repeats the erasures.
+  // The missing tombstones are stored after the last page. Until then, every start of the relay repeats the erasures from the beginning.
   const unmarked = names.filter(({ value }) => !missing.has(markOf(key, value)))
   addTombstones(
     tx,

@@ -2,24 +2,24 @@ import type { ErasedCounts, ErasedIdentifier, MentionPlace, NamedEndpoint, Stora
 import type { Audited } from '../../../domain/admin/operator-action.ts'
 import type { ErasureRules } from '../../../domain/history/erased.ts'
 
-/** Asks for a page of records that are not parcels but may name one. */
+/** Selects a page of records, other than parcels, that may name an identifier, such as pushes in quarantine. */
 export interface SearchRequest {
   readonly identifiers: readonly string[]
   readonly place: MentionPlace
   readonly limit: number
 }
 
-/** The result of searching such a page. */
+/** The result of searching one page of these records. */
 export interface SearchedMentions {
   /** How many pushes without a parcel were removed because they name one of the identifiers. */
   readonly pushes: number
-  /** How many other records named one of the identifiers. It was removed from them. */
+  /** How many other records named one of the identifiers. The identifier was removed from them. */
   readonly mentions: number
-  /** How many pushes could not be unpacked, so nobody knows which identifiers they name. */
+  /** How many pushes could not be decompressed, so that it is unknown which identifiers they name. */
   readonly unreadable: number
   /** The identifiers that the removed pushes named. */
   readonly found: readonly string[]
-  /** Where the next page begins; null: nothing is left to search. */
+  /** Where the next page begins; null: this was the last page. */
   readonly next: MentionPlace | null
 }
 
@@ -34,19 +34,19 @@ export interface ErasedParcels {
   readonly names: readonly { readonly value: string; readonly parcelId: number }[]
 }
 
-/** The verbs of an erasure; see `WriteSide`. Times are epoch milliseconds. */
+/** The part of `WriteSide` that erases parcels. Times are epoch milliseconds. */
 export interface ErasureWrites {
-  /** The sealed key of the tombstones (null: none was made), and whether there are tombstones. */
+  /** Returns the encrypted key of the tombstones (null: no key was made yet), and whether tombstones use it. */
   tombstoneKey(): Promise<{ readonly sealed: string | null; readonly isUsed: boolean }>
-  /** Stores a sealed key if the stored one is `before` (null: none is stored). Returns the key that is stored afterwards. */
+  /** Stores an encrypted key if the stored one is `before` (null: no key is stored). Returns the key that is stored afterwards. */
   keepTombstoneKey(request: { readonly before: string | null; readonly sealed: string }): Promise<string>
   /** Uses this key for tombstones from now on. */
   useTombstoneKey(key: Uint8Array): Promise<void>
-  /** Changes the time after which an erased identifier may belong to a new parcel. Takes effect with the next batch. */
+  /** Changes when an erased identifier may belong to a new parcel. The change applies from the next batch on. */
   adjustErasure(rules: ErasureRules): Promise<void>
   /**
-   * Erases the parcels of identifiers in one transaction, and leaves tombstones. `bury`: an identifier without a parcel gets one too.
-   * `dryRun`: only reports what would be erased.
+   * Erases the parcels of identifiers in one transaction, and stores tombstones. `bury`: also stores tombstones of identifiers without a
+   * parcel. `dryRun`: only reports what would be erased.
    */
   eraseParcels(
     request: Audited & {
@@ -56,36 +56,36 @@ export interface ErasureWrites {
       readonly dryRun: boolean
     },
   ): Promise<ErasedParcels>
-  /** Removes what a page of other records says about identifiers. `dryRun`: only reports it. */
+  /** Removes identifiers from a page of records that are not parcels. `dryRun`: only reports what would be removed. */
   searchMentions(request: SearchRequest & { readonly dryRun: boolean }): Promise<SearchedMentions>
-  /** Removes erased data from the files of the store, as far as the engine can. */
+  /** Removes erased data from the files of the store, as far as the database engine can do this. */
   cleanStorage(): Promise<StorageState>
-  /** If the store was restored: how many identifiers were erased after it was backed up, and the sealed key of their tombstones. */
+  /** After a restore: returns how many identifiers were erased after the backup, and the encrypted key of their tombstones. */
   missedErasures(): Promise<{ readonly sealedKey: string | null; readonly count: number }>
   /**
-   * Erases again what was erased after the store was backed up: the parcels among a page of identifiers above `after`. `next` null: this
-   * was the last page. `names`: the identifiers of the erased parcels. `dryRun`: only finds them.
+   * After a restore: erases again the parcels that were erased after the backup. Each call looks at a page of identifiers above `after`.
+   * `next` null: this was the last page. `names`: the identifiers of the erased parcels. `dryRun`: only finds the parcels.
    */
   repeatErasures(page: {
     readonly after: string
     readonly dryRun: boolean
   }): Promise<{ readonly next: string | null; readonly names: readonly string[] }>
-  /** Stores the tombstones of the repeated erasures. From then on none counts as missed. */
+  /** Stores the tombstones of the repeated erasures, so that these erasures are not repeated again. */
   settleErasures(): Promise<void>
-  /** Whether an identifier belongs to an erased parcel. Then the carrier is not asked about it. */
+  /** Whether an identifier belongs to an erased parcel, so that the carrier must not be asked about it. */
   isErased(request: { readonly identifier: string; readonly nowMs: number }): Promise<boolean>
 }
 
-/** The store as an erasure uses it inside one transaction; see `WriteTx`. */
+/** The part of `WriteTx` that erasures use. */
 export interface ErasureTx {
-  /** Deletes parcels that are held, with everything that belongs to them, and adds `erased` to the feed for each. */
+  /** Deletes parcels that the transaction holds, with all their data, and adds an `erased` event for each to the feed. */
   eraseParcels(parcelIds: readonly number[]): Promise<Omit<ErasedParcels, 'results'>>
   searchMentions(request: SearchRequest): Promise<SearchedMentions>
-  /** The sealed key of the tombstones; null: none was made. */
+  /** Returns the encrypted key of the tombstones; null: no key was made yet. */
   loadTombstoneKey(): Promise<string | null>
   saveTombstoneKey(sealed: string): Promise<void>
   hasTombstones(): Promise<boolean>
-  /** Identifiers above `after`, in the order of their bytes. */
+  /** Lists identifiers above `after`, in bytewise order. */
   listIdentifiers(page: {
     readonly after: string
     readonly limit: number

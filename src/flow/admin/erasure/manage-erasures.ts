@@ -19,11 +19,11 @@ import type { TombstoneKeyKeeper } from './tombstone-key.ts'
 export interface ManageErasuresPorts {
   readonly write: Pick<ErasureWrites, 'eraseParcels' | 'searchMentions' | 'cleanStorage'>
   readonly key: Pick<TombstoneKeyKeeper, 'ensure'>
-  /** The names of the backups that may hold erased data. */
+  /** Lists the names of the backups that may contain erased data. */
   readonly listBackups: () => Promise<readonly string[]>
-  /** The names of stores that restores and moves have left behind. */
+  /** Lists the names of old stores that restores and moves have left behind. */
   readonly listLeftStores: () => Promise<readonly string[]>
-  /** Forgets what this process remembers of parcels: claimed deliveries and pages of the feed. */
+  /** Drops what this process has in memory about parcels: claimed deliveries and pages of the feed. */
   readonly forget: () => void
   readonly meter: Pick<Meter, 'erased'>
   readonly clock: Pick<Clock, 'now'>
@@ -33,27 +33,27 @@ export interface ManageErasuresPorts {
 export interface ErasureReport {
   readonly dryRun: boolean
   readonly removed: ErasedCounts
-  /** How many pushes without a parcel could not be unpacked, so nobody knows which identifiers they name. */
+  /** How many pushes without a parcel could not be decompressed, so that it is unknown which identifiers they name. */
   readonly unreadable: number
   /** The endpoints that were sent something about the parcels. */
   readonly endpoints: readonly NamedEndpoint[]
-  /** The backups that may hold erased data. */
+  /** The names of the backups that may contain erased data. */
   readonly backups: readonly string[]
-  /** The stores that restores and moves have left behind. They may hold erased data too. */
+  /** The names of old stores that restores and moves have left behind. They may contain erased data too. */
   readonly stores: readonly string[]
-  /** Whether the files of the store still hold erased data. */
+  /** Whether the files of the store still contain erased data. */
   readonly storage: StorageState
 }
 
 /** The result of erasing a list. */
 export interface ErasureListReport extends ErasureReport {
   readonly lines: number
-  /** How many identifiers belong to parcels that were erased now, to parcels that were erased earlier, and to no parcel. */
+  /** How many identifiers belong to parcels that were erased now (`erased`), to parcels that were erased earlier, and to no parcel. */
   readonly erased: number
   readonly erasedBefore: number
   readonly unknown: number
   readonly failed: number
-  /** The first lines without an identifier or with an unknown one, with line numbers from 1. */
+  /** The first lines without a valid identifier or with an unknown one. Line numbers count from 1. */
   readonly errors: readonly WatchListError[]
 }
 
@@ -68,20 +68,20 @@ export interface ErasureList {
 /** Lets operators erase parcels (CONTRACT, `DELETE /relay/parcels/{identifier}`). */
 export interface ManageErasures {
   /**
-   * Erases the parcel of an identifier, and what other records say about it. Repeating this does no harm. Throws `bad_tracking_number`,
+   * Erases the parcel of an identifier, and removes its identifiers from other records. It may be repeated. Throws `bad_tracking_number`,
    * `not_found` and `storage_unavailable`.
    */
   forget(identifier: string, order: { readonly dryRun: boolean }, by: Actor): Promise<ErasureReport>
   /**
-   * Erases a list. A bad or unknown line is reported, and the other lines are erased all the same. Throws `bad_request` and
-   * `body_too_large`.
+   * Erases the parcels of a list of identifiers. Reports lines with an invalid or unknown identifier, and erases the other lines. Throws
+   * `bad_request` and `body_too_large`.
    */
   forgetList(list: ErasureList): Promise<ErasureListReport>
 }
 
-/** One transaction erases this many identifiers. */
+/** How many identifiers one transaction erases. */
 const BATCH = 20
-/** One transaction searches this many records. */
+/** How many records one transaction searches. */
 const SEARCHED = 200
 const ERRORS_SHOWN = 1000
 
@@ -108,7 +108,7 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
     const searched = await searchAll(ports, [...new Set([...identifiers, ...erased.names])], dryRun)
     const isUnknown = new Set(erased.results.filter(({ outcome }) => outcome === 'unknown').map(({ identifier }) => identifier))
     const named = [...searched.found].filter((value) => isUnknown.has(value))
-    // Only pushes without a parcel have named these identifiers. Later pushes that name them are not kept either.
+    // Pushes without a parcel were the only records of these identifiers. Tombstones keep the relay from storing later pushes about them.
     if (named.length > 0 && !dryRun) await eraseAll(ports, named, { dryRun, bury: true, action: null })
     const results = erased.results.map((result) =>
       named.includes(result.identifier) ? ({ ...result, outcome: 'erased' } as const) : result,
@@ -154,7 +154,7 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
   }
 }
 
-/** Erases parcels in transactions of limited size. The first one records `action`, the order. */
+/** Erases parcels in transactions of limited size. The first transaction adds `action`, the operator's order, to the audit trail. */
 async function eraseAll(
   { write, clock }: Pick<ManageErasuresPorts, 'write' | 'clock'>,
   identifiers: readonly string[],
@@ -176,7 +176,7 @@ async function eraseAll(
   return { results, counts, endpoints: [...endpoints.values()], unreadable: 0, names }
 }
 
-/** Searches other records than parcels in transactions of limited size. */
+/** Searches records that are not parcels, in transactions of limited size. */
 async function searchAll(
   { write }: Pick<ManageErasuresPorts, 'write'>,
   identifiers: readonly string[],
