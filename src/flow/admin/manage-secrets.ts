@@ -7,34 +7,34 @@ import type { AdminWrites } from './ports.ts'
 
 /** The result of encrypting the secrets in the store again. */
 export interface ResealReport {
-  /** The name of the key that encrypts now: the first one of `secrets.atRestKeys`, or the key in the key file. */
+  /** The name of the key that encrypts: the first of `secrets.atRestKeys`, or the key in the key file. */
   readonly key: string
-  /** How many secrets were encrypted with another key before. */
+  /** How many secrets had been encrypted with another key. */
   readonly resealed: number
-  /** How many secrets this key had encrypted already. */
+  /** How many secrets had already been encrypted with this key. */
   readonly upToDate: number
-  /** The names of secrets that no key opens. */
+  /** The names of the secrets that no key decrypts. */
   readonly unreadable: readonly string[]
 }
 
-/** The number of secrets in the store, by the key that has encrypted them. */
+/** How many secrets in the store are encrypted with which key. */
 export interface SealedCounts {
-  /** How many are encrypted with the first at-rest key. */
+  /** With the first at-rest key. */
   readonly upToDate: number
-  /** How many are encrypted with another key. */
+  /** With another key. */
   readonly outdated: number
 }
 
 export interface ManageSecretsPorts {
   readonly write: Pick<AdminWrites, 'rotateTokenKeys' | 'recordAction'>
-  /** Encrypts all secrets with the first key. */
+  /** Encrypts all secrets with the first at-rest key. */
   readonly reseal: () => Promise<Omit<ResealReport, 'key'>>
-  /** Counts the secrets by whether the first key has encrypted them. */
+  /** Counts the secrets that are encrypted with the first at-rest key, and the others. */
   readonly countSealed: () => Promise<SealedCounts>
-  /** The name of the key that encrypts now. Throws if it cannot be read or made. */
+  /** Returns the name of the first at-rest key. Throws if this key cannot be read or made. */
   readonly firstKey: () => string
   readonly listReplicas: () => Promise<readonly Pick<Replica, 'name' | 'atRestKeys'>[]>
-  /** Makes this process use the new keys of tokens. */
+  /** Makes this process use new keys for the tokens that apps get. */
   readonly useTokenKeys: (keys: TokenKeys) => void
   readonly clock: Pick<Clock, 'now'>
 }
@@ -46,13 +46,13 @@ export interface ManageSecretsOptions {
 
 /** Lets operators replace the relay's own keys (CONTRACT, `/relay/secrets`). */
 export interface ManageSecrets {
-  /** Counts the secrets by whether the first key has encrypted them. */
+  /** Counts the secrets that are encrypted with the first at-rest key, and the others. */
   count(): Promise<SealedCounts>
-  /** Encrypts every secret in the store with the first at-rest key. Throws `not_resealable` while another replica does not have that key. */
+  /** Encrypts all secrets in the store with the first at-rest key. Throws `not_resealable` as long as another replica lacks this key. */
   reseal(by: Actor): Promise<ResealReport>
   /**
-   * Replaces the key that signs tokens. Tokens that were issued before stay valid until they expire; with `{ "at": "now" }` they end now.
-   * Returns when the last of them expires, epoch milliseconds; null: they have ended. Throws `bad_request`.
+   * Replaces the key that signs tokens. Earlier tokens stay valid until they expire; with `{ "at": "now" }` they become invalid at once.
+   * `validUntilMs`: when the last earlier token expires, epoch milliseconds; null: they are invalid. Throws `bad_request`.
    */
   rotateTokens(body: unknown, by: Actor): Promise<{ readonly validUntilMs: number | null }>
 }
@@ -67,7 +67,7 @@ export function createManageSecrets(ports: ManageSecretsPorts, { tokenLifetimeMs
     detail: { ...detail },
   })
 
-  /** Refuses while another replica does not have the key, because that replica could not open what the key encrypts. */
+  /** Throws if another replica lacks the key, because that replica could not decrypt the secrets. */
   async function refuseUnlessShared(key: string): Promise<void> {
     const without = (await ports.listReplicas()).filter(({ atRestKeys }) => atRestKeys.length > 0 && !atRestKeys.includes(key))
     if (without.length === 0) return

@@ -2,12 +2,12 @@ import { FIRST_MENTION, type MentionPlace } from '../../../domain/admin/erasure.
 import { AppError } from '../../../domain/errors.ts'
 import type { ErasureWrites } from './erasure-ports.ts'
 
-/** Encrypts a text for a name with the first at-rest key. */
+/** Encrypts texts with the at-rest keys of the config. The first of these keys encrypts; all of them decrypt. */
 interface Sealing {
   seal(text: string, name: string): Promise<string>
-  /** Decrypts a text; null: it was sealed for another name, or its at-rest key is lost. */
+  /** Decrypts a text. Null: it was encrypted for another name, or its at-rest key is lost. */
   open(sealed: string, name: string): Promise<string | null>
-  /** Whether the first at-rest key has sealed the text. */
+  /** Whether the text is encrypted with the first at-rest key. */
   isCurrent(sealed: string): boolean
 }
 
@@ -24,33 +24,33 @@ export interface TombstoneKeyPorts {
     | 'cleanStorage'
   >
   readonly vault: Sealing
-  /** 32 random bytes. */
+  /** Returns 32 random bytes. */
   readonly makeKey: () => Uint8Array
-  /** Says in messages where the at-rest key is. */
+  /** Returns the file or setting with the at-rest key, for messages. */
   readonly where: () => string
 }
 
-/** The result of sealing the key again. `upToDate`: the first at-rest key had sealed it already. `none`: there is no key. */
+/** The result of encrypting the key again. `upToDate`: the first at-rest key had already encrypted it. `none`: there is no key. */
 export type KeyResealed = 'none' | 'resealed' | 'upToDate' | 'unreadable'
 
-/** Keeps the key of tombstones. The store holds it only sealed by an at-rest key. */
+/** Manages the key with which identifiers become marks of tombstones. The store contains this key only encrypted with an at-rest key. */
 export interface TombstoneKeyKeeper {
   /**
-   * Opens the key, if there is one, and repeats the erasures that a restored backup does not know. Resolves with how many identifiers were
-   * erased again. Throws if no at-rest key opens it although something was erased.
+   * Decrypts the key, if there is one. After a restore, repeats the erasures that are newer than the backup. Resolves with how many
+   * identifiers were erased again. Throws if no at-rest key decrypts the key although something was erased.
    */
   open(): Promise<number>
-  /** Whether this process knows a key. Without one, nothing can have been erased. */
+  /** Whether this process knows a key. If not, nothing was ever erased. */
   isKnown(): boolean
-  /** Makes the key if there is none. Throws `storage_unavailable` if the at-rest key cannot be used. */
+  /** Makes a key if there is none. Throws `storage_unavailable` if the at-rest key cannot be used. */
   ensure(): Promise<void>
-  /** Seals the key with the first at-rest key. */
+  /** Encrypts the key with the first at-rest key. */
   reseal(): Promise<KeyResealed>
-  /** The sealed key; null: there is none. */
+  /** Returns the encrypted key; null: there is no key. */
   sealed(): Promise<string | null>
 }
 
-/** A text is sealed for a name, and opens only for that name. The key of the tombstones is sealed for this one. */
+/** The name for which the key of the tombstones is encrypted. A text that is encrypted for a name can be decrypted only for that name. */
 export const TOMBSTONE_SEAL = 'tombstones'
 
 const RETRY_AFTER_MS = 60_000
@@ -63,7 +63,7 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
     isKnown = true
   }
 
-  /** Takes over the key of the tombstones that the store lacks, because their marks were made with it. */
+  /** Makes the key of the tombstones that the restored store lacks the key of the store, because their marks were made with it. */
   async function adopt(): Promise<void> {
     const { sealedKey } = await write.missedErasures()
     const text = sealedKey === null ? null : await vault.open(sealedKey, TOMBSTONE_SEAL)
@@ -96,7 +96,7 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
       if (sealed === null) return 0
       const text = await vault.open(sealed, TOMBSTONE_SEAL)
       if (text === null && isUsed) throw lost(where())
-      // If nothing depends on a lost key, make another.
+      // The at-rest key is lost, but no tombstone exists. So a new key does no harm.
       await (text === null ? make(sealed) : use(text))
       return 0
     },
@@ -130,12 +130,12 @@ function lost(where: string): Error {
   return new Error(`store: no at-rest key opens the key of erased parcels, so pushes could bring them back. Restore ${where} as it was.`)
 }
 
-/** One transaction searches this many records. */
+/** How many records one transaction searches. */
 const SEARCHED = 200
 
 /**
- * Repeats erasures. Other records that name the parcels are searched first, because nobody knows the identifiers once the parcels are gone;
- * the tombstones are stored last, so that a start after a crash repeats everything.
+ * Repeats erasures. Records that are not parcels are searched first, because the identifiers are not known once the parcels are erased. The
+ * tombstones are stored last, so that a start after a crash repeats all of this.
  */
 async function repeatAll({ repeatErasures, settleErasures, searchMentions, cleanStorage }: TombstoneKeyPorts['write']): Promise<number> {
   async function onEachPage(dryRun: boolean): Promise<readonly string[]> {
@@ -151,7 +151,7 @@ async function repeatAll({ repeatErasures, settleErasures, searchMentions, clean
   for (let place: MentionPlace | null = identifiers.length === 0 ? null : FIRST_MENTION; place !== null; )
     place = (await searchMentions({ identifiers, place, limit: SEARCHED, dryRun: false })).next
   await onEachPage(false)
-  // The file of the restored store still holds what was erased, until the pages in the WAL overwrite it.
+  // The file of the restored store contains the erased data until the WAL is written into it.
   await cleanStorage()
   await settleErasures()
   return identifiers.length

@@ -10,17 +10,17 @@ import type { ReadSide } from '../../read-side.ts'
 import type { WriteSide } from '../../write-side.ts'
 
 export const INBOX_STATES = ['recorded', 'quarantined', 'expired', 'dismissed'] as const satisfies readonly InboxState[]
-/** The states in which pushes can be reprocessed together. */
+/** The states whose pushes can be processed again all together. */
 export const HELD_STATES = ['quarantined', 'expired'] as const satisfies readonly HeldSelection['state'][]
 
-/** Up to this many pushes are reprocessed or dismissed while the operator waits. More become a job. */
+/** Up to this many pushes are processed or dismissed while the operator waits. For more pushes, a job is queued. */
 const AT_ONCE_MAX = 100
 
 export interface ManageInboxPorts {
   readonly write: Pick<WriteSide, 'reprocess' | 'reprocessHeld' | 'dismissPush' | 'dismissHeld' | 'startJob'>
   readonly reads: Pick<ReadSide, 'listInbox' | 'inspectPush' | 'countHeld' | 'listRefusals'>
   readonly clock: Clock
-  /** Called with the report of each commit, as other commits do. */
+  /** Called with the report of each commit, as after commits of received pushes. */
   readonly onCommitted: (report: BatchReport) => void
   readonly refusedSenders: ManageInbox['refusedSenders']
   /** Called when a job was queued. */
@@ -28,19 +28,19 @@ export interface ManageInboxPorts {
 }
 
 /**
- * Lets operators view, reprocess and dismiss received pushes (CONTRACT, `/relay/inbox`). Ids are raw path text and throw `not_found` if
- * there is no such push.
+ * Lets operators view received pushes, process them again and dismiss them (CONTRACT, `/relay/inbox`). Ids are raw text from the path. The
+ * functions throw `not_found` if there is no push with this id.
  */
 export interface ManageInbox {
-  /** Lists pushes, the newest first. Null: no restriction; `cursor` null: the first page. Throws `bad_tracking_number`. */
+  /** Lists pushes, the newest first. Null: no restriction. `cursor` null: the first page. Throws `bad_tracking_number`. */
   list(query: {
     readonly state: InboxState | null
     readonly reason: string | null
-    /** Raw text: an identifier. */
+    /** An identifier of the parcel, as raw text. */
     readonly parcel: string | null
-    /** Received at this time or later, epoch milliseconds. */
+    /** Only pushes received at this time or later, epoch milliseconds. */
     readonly from: number | null
-    /** Received before this time, epoch milliseconds. */
+    /** Only pushes received before this time, epoch milliseconds. */
     readonly to: number | null
     readonly cursor: number | null
     readonly limit: number
@@ -48,32 +48,32 @@ export interface ManageInbox {
   find(id: string): Promise<InspectedPush>
   /** Counts the pushes in quarantine by reason. The reason with the newest push comes first. */
   quarantined(): Promise<readonly HeldGroup[]>
-  /** The senders of pushes whose signature did not match, the latest first. This is a sample in memory since the start of this replica. */
+  /** Lists some senders of pushes whose signature did not match, the latest first. Only this replica's, since its start. */
   refusedSenders(): Promise<
     readonly { readonly address: string; readonly count: number; readonly firstAtMs: number; readonly lastAtMs: number }[]
   >
-  /** Lists pushes that were refused and examined, the newest first. */
+  /** Lists refused pushes whose signature was examined, the newest first. */
   refusals(query: {
     readonly cursor: number | null
     readonly limit: number
   }): Promise<{ readonly refusals: readonly KeptRefusal[]; readonly next: string | null }>
-  /** Reprocesses a push that was not recorded. Throws `not_reprocessable`. */
+  /** Processes an unrecorded push again. Throws `not_reprocessable`. */
   reprocess(id: string, by: Actor): Promise<RecordOutcome>
   /**
-   * Reprocesses all pushes of a state and a reason that have come until now, the oldest first. Reason null: any. `dryRun`: only counts
-   * them. More than a hundred become a job. Throws `too_many_jobs`.
+   * Processes all present pushes with a state and a reason again, the oldest first. `reason` null: any. `dryRun`: only counts them. For more
+   * than a hundred, queues a job. Throws `too_many_jobs`.
    */
   reprocessAll(order: HeldSelection & { readonly dryRun: boolean }, by: Actor): Promise<ReprocessAnswer>
-  /** Decides that a quarantined push stays unrecorded. It is no longer reprocessed together with others. Throws `not_dismissable`. */
+  /** Decides that a quarantined push stays unrecorded: `reprocessAll` leaves it out. Throws `not_dismissable`. */
   dismiss(id: string, by: Actor): Promise<InspectedPush>
-  /** Dismisses in the same way all quarantined pushes of a reason that have come until now, as `reprocessAll` reprocesses them. */
+  /** Dismisses all present quarantined pushes with a reason. `reason` and `dryRun`: as for `reprocessAll`. Throws `too_many_jobs`. */
   dismissAll(order: { readonly reason: string | null; readonly dryRun: boolean }, by: Actor): Promise<DismissAnswer>
 }
 
 type Counted = { readonly kind: 'counted'; readonly count: number; readonly groups: readonly HeldGroup[] }
 type Queued = { readonly kind: 'job'; readonly job: Job }
 
-/** The result of reprocessing many pushes: they were only counted, are reprocessed, or became a job. */
+/** The result of processing many pushes again: they were only counted, a job was queued, or they were processed. */
 export type ReprocessAnswer =
   | Counted
   | Queued
@@ -181,7 +181,7 @@ async function dismissAll(
   return { kind: 'dismissed', count: dismissed.count }
 }
 
-/** Counts the selected pushes by reason. `upTo`: the id of the newest. */
+/** Counts the selected pushes. `upTo`: the id of the newest of them. */
 async function countHeld({ reads }: ManageInboxPorts, { state, reason }: HeldSelection) {
   const groups = (await reads.countHeld(state)).filter((group) => reason === null || group.reason === reason)
   const count = groups.reduce((sum, group) => sum + group.count, 0)

@@ -19,8 +19,8 @@ interface ReprocessPorts extends RecordPorts {
 }
 
 /**
- * Reprocesses pushes of the inbox that were not recorded. Now a newer version may understand them, their parcels may have room, or the
- * clock may have been corrected.
+ * Creates the functions that process unrecorded pushes of the inbox again. These pushes may be recorded now, because a newer version of the
+ * relay understands them, because their parcels have room again, or because the clock was corrected.
  */
 export function createReprocess(
   ports: ReprocessPorts,
@@ -83,21 +83,21 @@ interface HeldBatch extends HeldRange {
   readonly nowMs: number
 }
 
-/** The result of a batch of reprocessed pushes. */
+/** The result of processing a batch of pushes again. */
 export interface ReprocessedHeld extends Pick<ChangeSet, 'recorded' | 'scanSamples' | 'foundByPoll'> {
-  /** The inbox id of the last push; null: there are no more. */
+  /** The inbox id of the last push of the batch, to continue after it; null: this was the last batch. */
   readonly next: number | null
 }
 
-/** Reprocesses a batch of pushes within a transaction. */
+/** Processes a batch of pushes again within a transaction. */
 export type ReprocessIn = (tx: ReprocessBatchTx, batch: HeldBatch) => Promise<ReprocessedHeld>
 
-/** Runs transactions that reprocess many pushes. */
+/** Runs transactions that process many pushes again. */
 export interface ReprocessBatches {
   /**
-   * Runs a transaction that may reprocess a batch (`done`; null: it did not), and learns from the batch once it is durable. If a working
-   * store fails to apply the batch, which would be a bug, `work` runs again with only the first push of the batch. If that fails too, the
-   * push is quarantined.
+   * Runs a transaction that may process a batch again (`done`; null: it did not). After the commit, the model of the carrier learns from the
+   * batch. If `work` fails although the store works, there is a bug. Then `work` runs again with only the first push of the batch. If this
+   * fails too, the push goes into quarantine.
    */
   run<Result extends { readonly done: ReprocessedHeld | null }>(
     work: (reprocess: ReprocessIn) => Promise<Result>,
@@ -134,7 +134,7 @@ export function createReprocessBatches(ports: RecordPorts, rules: RecordRules): 
   }
 }
 
-/** Null: the bytes of the push are no longer kept. */
+/** Makes a stored push ready to be recorded. Null: its bytes were deleted. */
 function incomingOf(held: HeldPush, inboxId: number, nowMs: number): IncomingPush | null {
   const { body, contentEncoding, keyIndex, receivedAtMs } = held
   if (body === null) return null

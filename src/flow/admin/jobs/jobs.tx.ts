@@ -31,8 +31,8 @@ type JobsTx = AuditTx &
 type Rebuild = (request: { readonly limit: number; readonly nowMs: number }) => Promise<RebuildStretch>
 
 /**
- * Creates the verbs of long work. Work is done a batch at a time, so that pushes need not wait for it. Each batch saves the job's progress
- * in its transaction, so a restart continues exactly there. Only the oldest job runs.
+ * Creates the functions for jobs. A job is done in batches, so that pushes need not wait for it. Each batch saves the job's progress in its
+ * transaction, so a restart continues exactly after the last batch. Only the oldest job runs.
  */
 export function createJobs(
   store: Transactions<JobsTx>,
@@ -65,7 +65,7 @@ export function createJobs(
       const { done, retired, report, ...worked } = await batches.run((reprocess) =>
         store.transaction(
           async (tx) => {
-            // Other parts run moves and backups.
+            // Moves and backups are not done in batches: `manage-moves` and `manage-backups` run them.
             const [job, ...others] = (await tx.listUnendedJobs(4)).filter(isInBatches)
             if (job === undefined || isRebuild(job)) return { hasWorked: false, isDone: job === undefined, done: null, retired: [] }
             const { after, done, retired } = await workOnOne(job)
@@ -86,7 +86,7 @@ export function createJobs(
       )
       if (retired.length > 0) changed(retired)
       if (!worked.hasWorked && !worked.isDone) {
-        // A rebuild has its own kind of transaction, so it is not done in this one.
+        // The oldest job is a rebuild, which runs in a transaction of its own.
         const { news, isDone } = await rebuild({ limit, nowMs })
         return { hasWorked: news !== null, isDone, hasRetired: false, report: null, rebuilt: news }
       }
@@ -102,7 +102,7 @@ export function createJobs(
       store.transaction(
         async (tx) => {
           const job = await tx.cancelJob(jobId, nowMs)
-          // A job that had ended before is not cancelled.
+          // A job that had already ended was not cancelled now, so there is nothing to record.
           if (job?.state === 'cancelled' && job.endedAtMs === nowMs) audit(tx, order, { kind: job.task.kind })
           return job
         },
@@ -118,7 +118,7 @@ type JobInBatches = UnendedOf<Exclude<JobTask, MoveJobTask | BackupJobTask>>
 interface Worked {
   readonly after: UnendedJob
   readonly done: ReprocessedHeld | null
-  /** Parcels that are gone. */
+  /** The ids of parcels that retention has deleted. */
   readonly retired: readonly number[]
 }
 
@@ -142,7 +142,7 @@ function isInBatches(job: UnendedJob): job is JobInBatches {
   return job.task.kind !== 'move' && job.task.kind !== 'backup'
 }
 
-/** Continues the pass that is under way, or begins one. The job ends together with that pass. */
+/** Continues the job's pass of retention, or begins a pass. The job ends when its pass ends. */
 async function pruneFor(job: UnendedJob, nowMs: number, prune: (ofPassMs: number | null) => Promise<PassBatch>): Promise<Worked> {
   const ofPassMs = job.cursor !== null && 'passStartedAtMs' in job.cursor ? job.cursor.passStartedAtMs : null
   const { removedByPass, retired, pass } = await prune(ofPassMs)
@@ -188,7 +188,7 @@ async function workOn(
 
 async function replayBatch(tx: ReplayTx, request: ReplayRequest, retention: Retention): Promise<ReplayedBatch | null> {
   const to = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === request.to)
-  // The endpoint was removed meanwhile, or it catches up and gets the same events from the feed.
+  // Either the endpoint was removed meanwhile, or it is catching up, so that it will be sent these events from the feed anyway.
   if (to === undefined || to.queuedTo !== null) return null
   return 'missing' in request ? await queueMissing(tx, to, request, retention) : await tx.replayDeliveries(request)
 }

@@ -5,7 +5,7 @@ import type { Clock } from '../../ports.ts'
 import type { ReadSide } from '../../read-side.ts'
 import type { WriteSide } from '../../write-side.ts'
 
-/** Lets operators view and cancel jobs (CONTRACT, `/relay/jobs`). Ids are raw path text and throw `not_found` if there is no such job. */
+/** Lets operators view and cancel jobs (CONTRACT, `/relay/jobs`). Ids are raw text from the path. Throws `not_found` for an unknown id. */
 export interface ManageJobs {
   /** Lists jobs, the newest first. `cursor` null: the first page. */
   list(query: {
@@ -13,7 +13,7 @@ export interface ManageJobs {
     readonly limit: number
   }): Promise<{ readonly jobs: readonly Job[]; readonly next: string | null }>
   find(id: string): Promise<Job>
-  /** Cancels a job. What it has done stays done. A job that has ended stays as it is. */
+  /** Cancels a job. What the job has already done stays. Does nothing to a job that has ended. */
   cancel(id: string, by: Actor): Promise<Job>
 }
 
@@ -24,7 +24,7 @@ export interface ManageJobsPorts {
 }
 
 export function createManageJobs({ write, reads, clock }: ManageJobsPorts): ManageJobs {
-  /** Adds the identifiers of the parcels that rebuilds give as examples. A job stores no identifiers, because a parcel may be erased. */
+  /** Adds identifiers to the parcels that rebuilds give as examples. Jobs store only parcel ids, because a parcel may be erased. */
   async function withNames(jobs: readonly Job[]): Promise<readonly Job[]> {
     const parcelIds = jobs.flatMap(({ rebuilt }) => rebuilt?.examples.map(({ parcelId }) => parcelId) ?? [])
     if (parcelIds.length === 0) return jobs

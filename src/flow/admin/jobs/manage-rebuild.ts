@@ -8,11 +8,11 @@ import type { Clock } from '../../ports.ts'
 import type { ReadSide } from '../../read-side.ts'
 import type { WriteSide } from '../../write-side.ts'
 
-/** Lets operators derive again what the store keeps of parcels (CONTRACT, `rebuild`). */
+/** Lets operators derive the stored histories of parcels again from what was received (CONTRACT, `rebuild`). */
 export interface ManageRebuild {
   /**
-   * Queues a rebuild. `body` may name parcels: `{ "identifiers": [...] }`. `dryRun`: only compares. Throws `bad_request`, `not_found` and
-   * `too_many_jobs`.
+   * Queues a rebuild. `body` may select parcels: `{ "identifiers": [...] }`. `dryRun`: only compares the stored histories with the derived
+   * ones. Throws `bad_request`, `not_found` and `too_many_jobs`.
    */
   start(order: { readonly body: unknown; readonly dryRun: boolean }, by: Actor): Promise<Job>
 }
@@ -20,7 +20,7 @@ export interface ManageRebuild {
 export interface ManageRebuildPorts {
   readonly write: Pick<WriteSide, 'startJob'>
   readonly reads: Pick<ReadSide, 'findParcel'>
-  /** Counts what the store holds. */
+  /** Counts the parcels in the store. */
   readonly counts: () => Promise<{ readonly parcels: number }>
   readonly clock: Clock
   /** Called when a job was queued. */
@@ -42,7 +42,7 @@ export function createManageRebuild({ write, reads, counts, clock, work }: Manag
       const isEmpty = body === undefined || body === null || body === ''
       const { identifiers } = isEmpty ? {} : readInput('body', rebuildOrderSchema, body)
       const found = identifiers === undefined ? null : await Promise.all(identifiers.map(idOf))
-      // A job names parcels by their ids in the store, because an identifier may be erased.
+      // Jobs store the ids of parcels and not identifiers, because a parcel may be erased.
       const parcels = found === null ? null : [...new Set(found)].sort((a, b) => a - b)
       const total = parcels?.length ?? (await counts()).parcels
       const nowMs = clock.now()

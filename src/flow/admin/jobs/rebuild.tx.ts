@@ -20,11 +20,11 @@ import type { RebuildNews } from '../ports.ts'
 export interface RebuildPorts {
   readonly store: Transactions<RebuildJobTx> & { isStorageFailure(error: unknown): boolean }
   readonly log: Pick<Log, 'error'>
-  /** Returns the current model, by which next polls are scheduled. */
+  /** Returns the current model of the carrier, which decides when corrected parcels are polled next. */
   readonly model: () => CadenceModel
   /** The key of the tombstones; null: nothing was ever erased. */
   readonly tombstoneKey: () => Uint8Array | null
-  /** Called with the parcels that were corrected, after the commit. */
+  /** Called after the commit, with the ids of the parcels that were corrected. */
   readonly changed: (parcelIds: readonly number[]) => void
 }
 
@@ -47,28 +47,28 @@ type RebuildableParcel = Awaited<ReturnType<WriteTx['listRebuildable']>>[number]
 type RebuildRules = Pick<RecordRules, 'cadence'>
 type RebuildJob = UnendedJob & { readonly task: RebuildJobTask }
 
-/** The result of a stretch of a rebuild; `news` null: the oldest job was not a rebuild. */
+/** The result of one step of a rebuild; `news` null: the oldest job is not a rebuild. */
 export interface RebuildStretch {
   readonly isDone: boolean
   readonly news: RebuildNews | null
 }
 
-/** This many parcels are listed at a time. */
+/** How many parcels are listed at a time. */
 const PARCELS_MAX = 100
 /** Reading an answer takes about as long as reading this many pushes. */
 const PUSHES_PER_ANSWER = 4
-/** A stretch that finds nothing writes nothing, which saves a sync to disk. Its progress is saved with that of a later stretch. */
+/** If a step corrects nothing, its progress need not be saved, which saves a sync to disk. Every tenth step saves the progress anyway. */
 const SAVE_EVERY = 10
-/** A parcel may change while it is read in pieces. Then it is read again, at most this often. */
+/** How many times a parcel is read in pieces if it changes during the reading. */
 const TRIES_MAX = 3
-/** Where a comparison begins to number its events. It stores none of them. */
+/** The first sequence for the events of a dry run, which are not stored. It is above all real sequences. */
 const IMAGINED = 2 ** 52
 
-/** A parcel that is read in pieces because it has many pushes, with the pieces read so far. */
+/** A parcel that is read in pieces because it has many pushes, with what was read so far. */
 interface Pieces {
   readonly parcelId: number
   readonly evidence: Evidence
-  /** The feed's last sequence before the first push was read. */
+  /** The last sequence of the feed before the first push was read. */
   readonly knownTo: number
   /** The digest of the last push that was read. */
   readonly after: string
@@ -76,7 +76,7 @@ interface Pieces {
   readonly tries: number
 }
 
-/** What this process knows of the job beyond its saved progress. After a restart the last few parcels are read again. */
+/** The progress of the job in this process. It may be ahead of the saved progress, so a restart reads a few parcels again. */
 interface Remembered {
   readonly jobId: number
   readonly progress: RebuildProgress
@@ -84,7 +84,7 @@ interface Remembered {
   readonly pieces: Pieces | null
 }
 
-/** How much a stretch does: as many parcels as fit, only one, or none, because the next parcel cannot be compared. */
+/** How much a step does: as many parcels as fit, only one, or none. With `none` the next parcel is skipped, because it failed alone. */
 type Extent = 'several' | 'one' | 'none'
 
 interface Step {
@@ -95,8 +95,8 @@ interface Step {
 }
 
 /**
- * Rebuilds the store a stretch at a time (`flow/admin/jobs/jobs.tx`): a few parcels in a short transaction, so that pushes hardly wait. If
- * a working store fails on a parcel, which would be a bug, the parcel is left as it is, and the log names it.
+ * Creates the function that does one step of a rebuild job: a few parcels in a short transaction, so that pushes hardly wait for it. If a
+ * parcel fails although the store works, there is a bug. Then the parcel is left as it is, and the log says after which parcel it comes.
  */
 export function createRebuild(
   { store, log, model, tombstoneKey, changed }: RebuildPorts,
@@ -143,7 +143,7 @@ export function isRebuild(job: UnendedJob): job is RebuildJob {
   return job.task.kind === 'rebuild'
 }
 
-/** Another process may have continued the job meanwhile. Then the saved progress is ahead of what this process remembers. */
+/** Returns the progress of this process, or the saved progress if that is ahead, because another process has continued the job. */
 function resume({ jobId, cursor }: RebuildJob, remembered: Remembered | null): Remembered {
   const saved = cursor !== null && 'rebuiltTo' in cursor ? cursor : REBUILD_START
   const isAhead = remembered?.jobId === jobId && remembered.progress.rebuiltTo >= saved.rebuiltTo
@@ -199,7 +199,7 @@ async function take(tx: RebuildTx, work: Work): Promise<Step> {
   return { ...step, progress: { ...progress, rebuiltTo: ids.at(-1) ?? progress.rebuiltTo }, corrected }
 }
 
-/** The next parcels of the task. `upTo`: the last id that was searched, even if no parcel has it any more; null: up to the last of `parcels`. */
+/** Returns the next parcels of the task. `upTo`: the last id that was looked up, which may have no parcel; null: that of the last parcel. */
 async function nextParcels(
   tx: Pick<WriteTx, 'listRebuildable'>,
   task: RebuildJobTask,
@@ -211,7 +211,7 @@ async function nextParcels(
   return { parcels: found.flat().filter(({ parcelId }, at) => parcelId === wanted[at]), upTo: wanted.at(-1) ?? null }
 }
 
-/** The first parcels that can be read quickly together; at least one. */
+/** Returns the first of the parcels: as many as can be read quickly in one step, and at least one. */
 function fitting(parcels: readonly RebuildableParcel[], limit: number): readonly RebuildableParcel[] {
   let weight = 0
   const end = parcels.findIndex(({ pushes, answers }, at) => {
@@ -221,7 +221,7 @@ function fitting(parcels: readonly RebuildableParcel[], limit: number): readonly
   return end === -1 ? parcels : parcels.slice(0, end)
 }
 
-/** Reads some more pushes of a parcel. After the last of them, rebuilds the parcel. */
+/** Reads the next pushes of a parcel. After the last push, rebuilds the parcel. */
 async function takePiece(tx: RebuildTx, work: Work, { parcelId }: RebuildableParcel): Promise<Step> {
   const { from, limit } = work
   const under = from.pieces?.parcelId === parcelId ? from.pieces : null
@@ -240,7 +240,7 @@ async function takePiece(tx: RebuildTx, work: Work, { parcelId }: RebuildablePar
   const isAllRead = now?.parcelId === parcelId && now.pushes === read
   const parcels = stored.map((parcel) => ({ parcel, evidence: pieces.evidence, knownTo: pieces.knownTo }))
   const { rebuilt, corrected } = await rebuildAll(tx, isAllRead ? work : { ...work, job: onlyCompared(work.job) }, parcels)
-  // A push that came meanwhile may have been missed. If the bytes that were read show everything that is stored, it makes no difference.
+  // If a push came during the reading, it may not have been read. This does not matter if nothing needs a correction.
   if (isAllRead || rebuilt.every(({ correction }) => correction === null))
     return { ...step, progress: { ...rebuilt.reduce(addRebuilt, from.progress), rebuiltTo: parcelId }, corrected }
   if (pieces.tries + 1 >= TRIES_MAX) return { ...step, progress: addLeft(from.progress, parcelId) }
@@ -286,7 +286,7 @@ async function rebuildAll(
   return { rebuilt: applied.rebuilt, corrected: corrections.map(({ state }) => state.parcelId) }
 }
 
-/** Bytes of a living parcel may name an erased identifier too. Takes such identifiers out, because they never belong to it. */
+/** Removes erased identifiers from the evidence. The bytes of an existing parcel may name them, but they do not belong to it. */
 async function withoutErased(
   tx: Pick<WriteTx, 'findTombstones'>,
   key: Uint8Array | null,
@@ -305,7 +305,7 @@ async function withoutErased(
 
 const NOTHING = { recorded: [], erased: [], scanSamples: [], foundByPoll: [], failures: [] } satisfies Partial<ChangeSet>
 
-/** Finds identifiers that rebuilt parcels would get although other parcels have them. */
+/** Finds the other parcels to which identifiers belong that the rebuild would add to a parcel. */
 async function ownersOf(
   tx: Pick<WriteTx, 'findIdentifiers'>,
   read: readonly ReadParcel[],

@@ -8,28 +8,28 @@ import { describeFailure } from '../../../domain/system-reason.ts'
 import type { Clock, Log } from '../../ports.ts'
 import type { WriteSide } from '../../write-side.ts'
 
-/** A move whose two stores are open. It runs on a thread. */
+/** A move of the store. Both stores are open. The move runs on a thread of its own. */
 export interface Mover {
   /** The address of the new store, as messages name it. */
   readonly to: string
   advance(): Promise<MoveProgress>
   pause(): Promise<void>
   switchOver(job: { readonly jobId: number; readonly nowMs: number }): Promise<void>
-  /** Gives the move up. The store stays in use, and the job fails for this reason. */
+  /** Abandons the move. The old store stays in use, and the job fails with this reason. */
   abandon(failure: string, nowMs: number): Promise<void>
   close(): Promise<void>
 }
 
 export interface ManageMovesPorts {
   readonly write: Pick<WriteSide, 'startJob' | 'noteProgress'>
-  /** Opens both stores; the signal ends this. Throws `not_movable` if the store cannot be moved to this address. */
+  /** Opens both stores. `signal` stops the opening. Throws `not_movable` if the store cannot be moved to this address. */
   readonly openMover: (to: string, signal: AbortSignal) => Promise<Mover>
   /**
-   * Ends all writing, runs `seal`, and lets a new relay take over. That relay opens whichever store is in use then. Null: no relay can take
-   * over.
+   * Ends all writing, runs `seal`, and lets a new relay take over. The new relay opens the store that is in use after `seal`. Null: no relay
+   * can take over.
    */
   readonly handOver: ((seal: () => Promise<void>) => Promise<void>) | null
-  /** Why pushes are refused; null: they are taken. */
+  /** Returns why the store accepts no writes; null: it accepts them. */
   readonly trouble: () => unknown
   /** Resolves when a move by another replica has ended, whether or not it succeeded. */
   readonly untilMoved: () => Promise<void>
@@ -42,13 +42,13 @@ export interface ManageMovesPorts {
 export interface ManageMoves {
   /** Starts a move. `body` gives the new address: `{ "to": "postgres://..." }`. Throws `bad_request`, `not_movable` and `too_many_jobs`. */
   start(body: unknown, by: Actor): Promise<Job>
-  /** The progress of the move of this job; null: it does not run now. */
+  /** Returns the progress of the move with this job; null: the move is not running. */
   progressOf(jobId: number): MoveProgress | null
-  /** Call it when another replica moves the store. It ends writing, and then lets a new relay continue with whichever store is in use. */
+  /** Called when another replica moves the store. Ends writing, waits for the move, and lets a new relay open the store that is in use. */
   awaitMove(): Promise<void>
-  /** Stops waiting for a new store that is being opened. */
+  /** Stops the opening of a new store. */
   abortPending(): void
-  /** Gives up the move that is running, unless its switch has begun. */
+  /** Abandons the running move. If the switch to the new store has begun, does nothing. */
   stop(): Promise<void>
 }
 
@@ -63,10 +63,10 @@ interface Running {
 
 type TakeOver = NonNullable<ManageMovesPorts['handOver']>
 
-/** The job is read only once in this many turns of the mover, to see whether an operator has cancelled it. */
+/** How often the job is read, to see whether an operator has cancelled it: once in this many turns of the mover. */
 const TURNS_PER_LOOK = 4
 const RETRY_AFTER_MS = 5000
-/** The wait between two attempts to give up a move. */
+/** The wait between two attempts to abandon a move. */
 const REST_MS = 1000
 
 export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
@@ -136,7 +136,7 @@ function addressIn(body: unknown): string {
   return to
 }
 
-/** Runs a move until it has switched, failed or been stopped. Never rejects. */
+/** Runs a move until it has switched to the new store, has failed or was stopped. Never rejects. */
 async function runMove(ports: ManageMovesPorts, move: Running, takeOver: TakeOver): Promise<void> {
   const { job, mover } = move
   try {
@@ -155,7 +155,7 @@ async function runMove(ports: ManageMovesPorts, move: Running, takeOver: TakeOve
   }
 }
 
-/** Copies until the switch can begin. Returns false if the move is no longer wanted. */
+/** Copies until the switch to the new store can begin. Returns false if the move was cancelled or the relay stops. */
 async function copy({ write, trouble, clock }: ManageMovesPorts, move: Running): Promise<boolean> {
   for (let turn = 0; !move.isStopping; turn++) {
     move.progress = await move.mover.advance()
@@ -169,7 +169,7 @@ async function copy({ write, trouble, clock }: ManageMovesPorts, move: Running):
   return false
 }
 
-/** Switches while nothing writes. Then it closes both stores, because the new relay opens one of them. */
+/** Switches to the new store while nothing writes. Then closes both stores, because a new relay opens the store that is in use. */
 async function seal(ports: ManageMovesPorts, move: Running): Promise<void> {
   const { job, mover } = move
   try {
@@ -184,8 +184,8 @@ async function seal(ports: ManageMovesPorts, move: Running): Promise<void> {
 }
 
 /**
- * Gives a move up. `until done`: tries for as long as the store cannot be reached. Otherwise the store would go on recording the keys of
- * all changes, which nobody needs any more. A stop of the relay ends the attempts.
+ * Abandons a move. `until done`: tries again until it succeeds or the relay stops. As long as it does not succeed, the old store goes on
+ * recording the keys of all changes, although they are no longer needed.
  */
 async function abandon(
   { clock, log, pause }: ManageMovesPorts,
