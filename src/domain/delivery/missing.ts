@@ -113,8 +113,8 @@ export interface MissingEvent extends FeedEntry {
 }
 
 /**
- * Returns the event if the endpoint was not sent its entry only because `backfill` was off (DOMAIN 6.6). Returns null if the event is not
- * selected, if the endpoint's filters exclude it, or if the endpoint was sent the entry, be it in another event such as a later push.
+ * Returns the event if the setting `backfill` alone kept its entry from the endpoint (DOMAIN 6.6). Returns null if the event is not selected
+ * or is older than the endpoint, if filters exclude it, or if the endpoint was sent the entry, even in another event such as a later push.
  *
  * An earlier resend may have queued this event for the endpoint. This function does not know that: the caller looks it up in the store.
  */

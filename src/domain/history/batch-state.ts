@@ -123,7 +123,7 @@ export function startObservation(batch: BatchState): void {
   batch.nextBefore = { ...batch.next }
 }
 
-/** Makes the ids that the current observation took unused again, because the observation is refused. */
+/** Gives back the ids that the current observation has taken, because the observation is refused. */
 export function giveNumbersBack(batch: BatchState): void {
   batch.next = { ...batch.nextBefore }
 }

@@ -46,8 +46,8 @@ export function markOf(key: Uint8Array, identifier: string): string {
 }
 
 /**
- * Whether an event at `atMs` (epoch milliseconds) is about the erased parcel. An event after `identifierReuseAfterMs` is about a new parcel,
- * to which the carrier has given the same identifier.
+ * Whether an event at `atMs` (epoch milliseconds) is about the erased parcel. If it happened more than `identifierReuseAfterMs` after the
+ * erasure, it is about a new parcel, to which the carrier has given the same identifier.
  */
 export function isOfErased({ erasedAtMs }: Tombstone, atMs: number, { identifierReuseAfterMs }: ErasureRules): boolean {
   return identifierReuseAfterMs === null || atMs <= erasedAtMs + identifierReuseAfterMs

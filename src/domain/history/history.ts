@@ -26,7 +26,7 @@ export interface Entry {
 }
 
 interface Founding {
-  /** Becomes `founding` of the entry. */
+  /** The position in the group at which the entry was founded, from 0. */
   readonly nth: number
   readonly members: KeptSighting[]
   readonly listings: Set<number>

@@ -71,8 +71,8 @@ export function addRefused(
 }
 
 /**
- * Adds different refused pushes (`pushes`) and repeated ones (`again`) to the spells of one process. The former go to the newest spell. The
- * latter go to the oldest spells with missing pushes, because nothing tells to which spell they belong. The sums are right.
+ * Adds to the spells of one process. `pushes`, the different refused pushes, count for the newest spell. `again`, the pushes that came again,
+ * count for the oldest spells that still lack pushes, because it is not known in which spell they were refused. The sums are exact.
  */
 export function addComebacks(spells: readonly RefusedPushes[], { pushes, again }: Comeback): readonly RefusedPushes[] {
   const newest = spells.findLast(({ comeback }) => comeback !== undefined)

@@ -21,7 +21,7 @@ export interface BudgetRow {
   /** The day on which the row was last used. */
   readonly lastDay: number
   readonly days: Readonly<Record<string, number>>
-  /** The slots in use. Each running call has a slot, which lapses at this time, milliseconds. By the name of the slot. */
+  /** The slots of running calls, by name: the time at which each slot lapses, milliseconds. */
   readonly slots: Readonly<Record<string, number>>
   /** The callers at which an app waits, by name: the schedules of all other callers wait until this time, milliseconds. */
   readonly appWaits: Readonly<Record<string, number>>

@@ -36,7 +36,7 @@ export function scheduleNextPoll(
 ): ParcelState {
   if (parcel.watchedAtMs === null || parcel.stopped === 'unwatched') return { ...parcel, nextPollAtMs: null }
   const unpollable = parcel.stopped === 'unknown' && (pollableFromMs === null || pollableFromMs > nowMs)
-  // A push or a question came after the carrier did not know the parcel. So poll it as soon as the carrier may be asked (DOMAIN 6.1, 6.3).
+  // A push or a question came since the carrier answered "unknown". So poll the parcel as soon as the carrier may be asked (DOMAIN 6.1, 6.3).
   if (unpollable && (parcel.nextPollAtMs !== null || isAskedFor(parcel, nowMs))) return { ...parcel, nextPollAtMs: pollableFromMs }
   const next = nextPoll(cadenceFactsOf(parcel, unpollable, nowMs), model, cadence)
   if (next.kind === 'stopped') return { ...parcel, nextPollAtMs: null, stopped: next.reason }

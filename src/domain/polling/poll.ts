@@ -37,7 +37,7 @@ export interface PollFailure {
 /** An entry whose push never arrived. Times are epoch milliseconds. */
 export interface MissedPush {
   readonly parcelId: number
-  /** An identifier of the parcel by which the carrier knows it; null: the carrier knows none of them. */
+  /** An identifier of the parcel about which the carrier may be asked; null: there is none, because it knew none of them lately. */
   readonly identifier: string | null
   readonly eventAtMs: number
   readonly foundAtMs: number
@@ -68,7 +68,7 @@ export interface PushChannelView {
   readonly silence: SilenceEvidence | null
   /** The last silence that has ended; null: there was none. */
   readonly lastSilence: PastSilence | null
-  /** The time in which pushes must prove to be reliable; null: they have proved it, or are silent, or too many are lost. */
+  /** The time in which pushes must prove reliable; null: they have proved it, or are silent, or too many are lost. */
   readonly probation: Probation | null
   /** The newest pushes: how many there are, and how many of them went into quarantine. */
   readonly newest: NewestPushes

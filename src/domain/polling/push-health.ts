@@ -26,7 +26,7 @@ export interface PushChannel {
   readonly silence: SilenceEvidence | null
   /** The last silence that has ended; null: there was none. */
   readonly lastSilence: PastSilence | null
-  /** The time in which pushes must prove to be reliable; null: they are healthy, silent or too lossy, or none came yet. */
+  /** The time in which pushes must prove reliable; null: they are healthy, silent or too lossy, or none came yet. */
   readonly trial: Trial | null
   /** One character for each of the newest pushes, the newest last. It tells whether the push was understood. */
   readonly newest: string
@@ -46,7 +46,7 @@ export interface PushChannel {
  * entry, and then the grace period has to pass. Times are epoch milliseconds.
  */
 export interface Trial {
-  /** When the trial began: with a push, or at the start of the relay. */
+  /** When the trial began, or when the relay last started if that was later. */
   readonly sinceMs: number
   /** When the first answered poll since `sinceMs` was sent; null: no poll was answered, so no loss can have been noticed. */
   readonly polledAtMs: number | null
@@ -124,7 +124,7 @@ const LOSS_MIN = 0.02
 const FOUND_MIN = 2
 /** The probability that an hour is unusual, such as on a holiday. In an unusual hour no push is expected. */
 const UNUSUAL = 0.01
-/** In an unusual hour polls find entries only this often. So each entry that they find makes it less probable that the hour is unusual. */
+/** In an unusual hour, polls find only this share of the usual entries. So each found entry makes it less probable that the hour is unusual. */
 const UNUSUAL_FIND = 0.25
 /** After pushes were lossy or silent, their trial takes at least this long. */
 const PROBATION_MS = HOUR_MS / 2
@@ -264,8 +264,8 @@ export interface UnpushedEntries {
 }
 
 /**
- * Returns the channel, silent if the entries without a push prove a silence. It is proved before every single entry counts as missed, which
- * it does only after its grace period.
+ * Returns the channel, silent if the entries without a push prove a silence. A silence of all pushes can be noticed before each single entry
+ * counts as missed, because that takes until the end of its grace period.
  */
 export function afterUnpushedEntries(channel: PushChannel, unpushed: UnpushedEntries): PushChannel {
   return channel.health !== 'silent' && channel.lastPushAtMs !== null && isSilence(channel, unpushed)

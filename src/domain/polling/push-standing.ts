@@ -86,7 +86,7 @@ function misreadWords({ newest: { count, misread, misreadAtMs } }: PushChannelVi
   return [`Of the newest ${counted(count, 'push', 'pushes')}, ${countText(misread)} went into quarantine`, ...last, '.']
 }
 
-/** Says why pushes are not trusted yet, and until when they have to prove to be reliable. */
+/** Says why pushes are not trusted yet, and until when they have to prove reliable. */
 function trialWords({ health, probation }: PushChannelView, nowMs: number): readonly Word[] {
   if (probation === null) return ['It is too early to tell whether pushes are lost.']
   const { sinceMs, untilMs, pushes } = probation

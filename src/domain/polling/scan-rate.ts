@@ -13,8 +13,8 @@ export interface WaitingHours {
  * What was learnt about the times at which the carrier scans parcels. It takes a few kilobytes for each status, and fades with a half-life of
  * four weeks.
  *
- * A kind of wait is named after the parcel's status, and also `status#n` if the status is the parcel's nth entry: the wait after the third
- * scan at a terminal differs from the wait after the fourth.
+ * Each wait counts for two kinds: for the parcel's status, and for `status#n`, where n is the number of the parcel's latest entry. The wait
+ * after the third scan at a terminal differs from the wait after the fourth.
  */
 export interface ScanRate {
   readonly asOfMs: number

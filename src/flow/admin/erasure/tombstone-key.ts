@@ -63,7 +63,7 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
     isKnown = true
   }
 
-  /** Makes the key of the tombstones that the restored store lacks the key of the store, because their marks were made with it. */
+  /** Takes over the key of the tombstones that the restored store lacks, because their marks can be compared only with this key. */
   async function adopt(): Promise<void> {
     const { sealedKey } = await write.missedErasures()
     const text = sealedKey === null ? null : await vault.open(sealedKey, TOMBSTONE_SEAL)
