@@ -49,7 +49,7 @@ test('a failing webhook is explained in one sentence, and its waiting events are
 test('the page of a webhook says if nothing listens at its address, and not that it refuses', async () => {
   const visitor = await loggedIn()
   const id = await failingWebhook(visitor, 'http://127.0.0.1:9/hook')
-  expect((await visitor.get(`/webhooks/${id}`)).text).toContain('No answer: nothing listens at 127.0.0.1:9, or no way leads there.')
+  expect((await visitor.get(`/webhooks/${id}`)).text).toContain('No answer: nothing listens at 127.0.0.1:9, or there is no route to it.')
 })
 
 test('the page of a disabled webhook shows who disabled it, since when, and its key’s age', async () => {

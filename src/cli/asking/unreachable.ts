@@ -14,7 +14,7 @@ const REASONS: readonly (readonly [codes: RegExp, reason: (url: URL) => string])
   [/^ECONNREFUSED$/, () => 'nothing listens there. Is it running, and is this its internal listener (listen.internal)?'],
   [/^(?:ENOTFOUND|EAI_)/, ({ hostname }) => `the name ${hostname} is not found`],
   [/^ECONNRESET$/, ({ host }) => `the connection was ended without an answer. With TLS its address begins with https://${host}`],
-  [/^(?:ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)$/, () => 'no way leads there: look at the address, the network and the firewall'],
+  [/^(?:ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)$/, () => 'there is no route to it: look at the address, the network and the firewall'],
 ]
 
 /** The error for a request that got no whole answer. It says what to do next. */

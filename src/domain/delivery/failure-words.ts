@@ -16,13 +16,13 @@ export interface FailureWords {
 const REASONS: ReadonlyMap<string, (host: string) => string> = new Map<FailureReason, (host: string) => string>([
   ['timeout', (host) => `${host} does not answer in time (delivery.timeout)`],
   ['dns', (host) => `the name ${host} is not found`],
-  ['connection_refused', (host) => `nothing listens at ${host}, or no way leads there`],
+  ['connection_refused', (host) => `nothing listens at ${host}, or there is no route to it`],
   ['reset', (host) => `${host} ends the connection before it answers`],
   ['tls', (host) => `the certificate of ${host} is not accepted`],
-  ['proxy', () => 'the proxy on the way cannot be reached, or refuses'],
-  ['bad_response', (host) => `what ${host} answers is not HTTP, or too long`],
+  ['proxy', () => 'the proxy cannot be reached, or refuses the connection'],
+  ['bad_response', (host) => `the answer of ${host} is not HTTP, or is too long`],
   ['forbidden', (host) => `${host} is an address that may not be sent to (delivery.allowNetworks)`],
-  ['network', (host) => `the network on the way to ${host} fails`],
+  ['network', (host) => `the network between the relay and ${host} fails`],
 ])
 
 /** The answer in a word or two: its status, or why there was none. */

@@ -25,7 +25,7 @@ test('if an endpoint has accepted something since, it refuses some events, not a
 })
 
 test.each<[FailureReason, string]>([
-  ['connection_refused', 'No answer: nothing listens at shop.example:8443, or no way leads there.'],
+  ['connection_refused', 'No answer: nothing listens at shop.example:8443, or there is no route to it.'],
   ['timeout', 'No answer: shop.example:8443 does not answer in time (delivery.timeout).'],
   ['dns', 'No answer: the name shop.example:8443 is not found.'],
 ])('a failure without an answer names its kind and the host, but not the rest of the URL: %s', (reason, sentence) => {
