@@ -32,8 +32,8 @@ import { startTimers } from './wiring/timers.ts'
 import { openTombstoneKey } from './wiring/tombstone-key.ts'
 
 /**
- * Assembles and starts the relay. Resolves when both listeners answer. If a relay fails to take over from another one, it closes everything
- * that it has opened.
+ * Assembles and starts the relay. Resolves when both listeners answer. With `options.stopPredecessor` (a relay that takes over from a running one), a
+ * failed start closes everything that it has opened.
  */
 export async function startRelay(config: Config, log: Log, options: StartOptions = {}): Promise<RunningRelay> {
   const closing = createClosing()
@@ -183,7 +183,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     publicUrl: publicServer.url,
     internalUrl: internalServer.url,
     store: storage.path,
-    // Without threads, nothing can end before the process does.
+    // Without threads, no part of the relay can end before the process does, so this promise never resolves.
     died: storage.threads?.died ?? new Promise(() => undefined),
     ...reloads,
     async endWriting() {

@@ -19,11 +19,11 @@ export interface BudgetSaverPorts {
   readonly log: Log
 }
 
-/** Saves the facts about the carrier that must survive this run, before they take effect. */
+/** Saves the calls, pauses and refused credentials that the next run must know. They take effect only after they are saved. */
 export interface BudgetSaver {
-  /** Saves the present state, and some calls in advance. False: the store failed. */
+  /** Saves the present state, and counts some calls in advance that may then be made. Resolves with false if the store failed. */
   keep(): Promise<boolean>
-  /** Saves the state without calls in advance, because no more calls are made. */
+  /** Saves the state for the last time, without calls in advance, because this run makes no more calls. */
   close(): Promise<boolean>
 }
 
@@ -63,7 +63,8 @@ export function createBudgetSaver({ budget, tokens, remember, clock, asking, log
 }
 
 /**
- * The rest of a wait that an earlier run has saved in wall time. It is never longer than when it was saved, even if the clock was set back.
+ * Returns how much remains of a wait that an earlier run saved at `atMs` and that ends at `untilMs` (epoch milliseconds; null: no wait). The rest is
+ * never longer than the wait was at `atMs`, even if the clock was set back.
  */
 export function remainingWaitMs(untilMs: number | null, atMs: number, nowMs: number): number {
   return untilMs === null ? 0 : Math.max(0, Math.min(untilMs - atMs, untilMs - nowMs))

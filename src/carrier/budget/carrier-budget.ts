@@ -8,12 +8,12 @@ import { type BudgetSaverPorts, createBudgetSaver } from './budget-saver.ts'
 import { createOwnBudget } from './own-budget.ts'
 import { createSharedBudget } from './shared-budget.ts'
 
-/** The budget for calls to the carrier. This process either saves it alone, or shares a row with other replicas. */
+/** The budget for calls to the carrier. This process either has it alone, or shares it with other replicas through a row in the store. */
 export interface CarrierBudget {
   readonly slots: QueueBudget
   inFlight(): number
   callsToday(): number
-  /** Gets calls for the waiting callers; false: none can be made now. */
+  /** Reserves calls in the store for the waiting callers. False: the store failed or answers too late, so no call can be made now. */
   reserve(waiting: Waiting): Promise<boolean>
   /** Saves the current state. False: the store failed. */
   keep(): Promise<boolean>
@@ -34,7 +34,7 @@ interface BudgetOptions {
   readonly asking: BudgetSaverPorts['asking']
 }
 
-/** `pausedForMs`: the rest of a pause that began in the last run. Without `shared`, this process calls the carrier alone. */
+/** Opens the budget. `pausedForMs`: the rest of a pause that began in the last run. Without `shared`, no other replica calls the carrier. */
 export function openBudget(
   options: BudgetOptions,
   shared: SharedCarrier | undefined,
@@ -77,7 +77,7 @@ function openSharedBudget(options: BudgetOptions, shared: SharedCarrier): Carrie
   const keep = () =>
     guard(async () => {
       await calls.settle()
-      // The schedule compares the time of the last run with the clock, so save that time too.
+      // The schedule of the next run compares the time of this run with the clock, so save the time too.
       await remember?.({
         atMs: clock.now(),
         askedAtMs: asking.lastMs(),

@@ -13,8 +13,8 @@ import type { DayCalls } from '../../domain/polling/carrier-memory.ts'
 import { clampRetryAfterMs } from '../../domain/retry-after.ts'
 
 /**
- * How many calls are saved in advance: at most `AHEAD_MAX`, and at most this share of the day's calls. A kill wastes the calls that were
- * not made yet.
+ * How many calls are saved in advance: at most `AHEAD_MAX`, and at most the share `AHEAD_PART` of the day's calls. If the process is killed, the
+ * saved calls that it has not made yet are lost for the day.
  */
 const AHEAD_MAX = 64
 const AHEAD_PART = 1 / 1000
@@ -30,11 +30,11 @@ export interface OwnBudgetOptions {
 /** The calls that an earlier run saved. */
 export interface EarlierCalls {
   readonly days: readonly DayCalls[]
-  /** When it was saved, epoch milliseconds. */
+  /** When the earlier run saved them, epoch milliseconds. */
   readonly atMs: number
   /** The end of a pause that the carrier asked for, monotonic milliseconds. */
   readonly pausedUntilMs: number
-  /** The start of this run, monotonic milliseconds. The earlier run ended before that, perhaps just after a call. */
+  /** The start of this run, monotonic milliseconds. The earlier run may have made a call just before. */
   readonly endedMs: number
 }
 
@@ -43,14 +43,17 @@ export type SlotResult =
   | { readonly kind: 'taken' }
   | { readonly kind: 'wait'; readonly untilMs: number }
   | { readonly kind: 'paused'; readonly untilMs: number }
-  /** All calls that `concurrency` allows are in flight. */
+  /** As many calls are in flight as `concurrency` allows. */
   | { readonly kind: 'busy' }
-  /** The rate allows the call, but it is not saved yet. First save the days that `toWriteDown` returns. */
+  /** The rate allows the call, but the store does not count it yet. First save the days that `toWriteDown` returns. */
   | { readonly kind: 'unwritten' }
   /** The day's calls are used up. */
   | { readonly kind: 'spent'; readonly retryAfterMs: number }
 
-/** The budget of a process that calls the carrier alone (DOMAIN 6.4). It only calculates: the caller passes the time. */
+/**
+ * The budget of a process that calls the carrier alone (DOMAIN 6.4). It only calculates: the caller passes the time, as `nowMs` (monotonic) and
+ * `wallMs` (epoch).
+ */
 export interface OwnBudget {
   /** Takes a slot if one is free now. A taken slot must be released. */
   takeSlot(nowMs: number, wallMs: number): SlotResult
@@ -62,27 +65,27 @@ export interface OwnBudget {
   earliestMs(nowMs: number, ahead: number): number
   inFlight(): number
   callsToday(wallMs: number): number
-  /** The calls to save: the calls that were made and, with `ahead`, some more that may be made today. */
+  /** Returns the calls to save: the calls that were made and, with `ahead`, some more that may be made today. */
   toWriteDown(wallMs: number, ahead: boolean): readonly DayCalls[]
-  /** Call it when these days are saved. Their calls may now be made. */
+  /** Notes that these days are saved, so that their calls may be made. */
   writtenDown(days: readonly DayCalls[]): void
 }
 
-/** A burst has the calls of half a second. So no second, wherever it begins, has more than 1.5 times the rate. */
+/** A burst may have as many calls as the rate allows in half a second. So no period of one second has more than 1.5 times the rate. */
 function ownLimits({ ratePerSecond, callsPerDay, concurrency }: OwnBudgetOptions): BudgetLimits {
-  // At this rate or below, only one call fits into a second. Two calls that are made 1,000 ms apart may arrive within one second, so the
-  // interval is longer.
+  // At such a low rate, only one call may arrive within a second. Two calls that are made 1,000 ms apart may arrive a little closer, so the interval
+  // is 1,020 ms.
   const intervalUs = Math.max(1e6 / ratePerSecond, ratePerSecond * 1.5 < 2 ? 1_020_000 : 0)
   const headStartUs = (Math.max(1, Math.floor(ratePerSecond / 2)) - 1) * intervalUs
   return { intervalUs, headStartUs, callsPerDay, concurrency, slotMs: Number.POSITIVE_INFINITY }
 }
 
 /**
- * Rate and pauses use monotonic time, so that a corrected wall clock causes neither a stall nor a burst. Only the day uses the wall clock
- * (UTC).
+ * Creates the budget. Rate and pauses use monotonic time, so that a corrected wall clock causes neither a stall nor a burst. Only the day uses the
+ * wall clock (UTC).
  *
- * A call is made only after it is saved among the calls of its day. Several calls are saved at once. A kill wastes the ones that were not
- * made yet, but no call that was made is forgotten.
+ * A call is made only after the store counts it among the calls of its day. Several calls are saved at once. If the process is killed, it may have
+ * made fewer calls than it saved, but never more.
  */
 export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
   const { callsPerDay, earlier = null } = options
@@ -93,7 +96,7 @@ export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
   let row: BudgetRow = {
     ...UNUSED_BUDGET,
     seenMs: NEVER,
-    // The earlier run may have used its burst in its last moment.
+    // The earlier run may have used its whole burst just before it ended.
     dueUs: earlier === null ? NEVER : earlier.endedMs * 1000 + headStartUs + intervalUs,
     pausedUntilMs: earlier?.pausedUntilMs ?? NEVER,
     lastDay: dayOf(earlier?.atMs ?? NEVER),
@@ -136,7 +139,8 @@ export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
       const today = dayOf(wallMs)
       const more = Math.max(0, Math.min(aheadMost, callsPerDay - callsToday(row, wallMs)))
       const counts = { ...written, ...row.days, [today]: (row.days[today] ?? 0) + more }
-      // Until the new record is saved, the calls of the old one may still be made. So the new record never counts fewer.
+      // While the new record is being saved, the calls of the old record may still be made. So the new record never counts fewer calls than the old
+      // one.
       return listDays(counts).map(({ day, calls }) => ({ day, calls: Math.max(calls, written[day] ?? 0) }))
     },
     writtenDown(saved) {

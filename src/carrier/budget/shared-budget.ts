@@ -7,26 +7,26 @@ import type { StartTimer } from '../../outbound/deadline.ts'
 import type { QueueBudget, Waiting } from '../call/call-queue.ts'
 import type { SlotResult } from './own-budget.ts'
 
-/** A slot that is not used this soon after its request is given back. Otherwise unused slots could add up to a burst. */
+/** A slot that is not used within this time after its request is given back. Otherwise unused slots could add up to a burst. */
 const USE_WITHIN_MS = 250
 /** The store counts as failing if this many answers in a row come too late to be used. */
 const LATE_MAX = 3
 /** Above this rate, in calls per second, one request asks for several slots, and requests are at least `ASK_EVERY_MS` apart. */
 const MANY_A_SECOND = 50
 const ASK_EVERY_MS = 20
-/** How often to look whether the day's calls are still used up. */
+/** When the day's calls are used up, the replica asks the shared row again after this time. */
 const SPENT_LOOK_MS = 1000
-/** How long after a call's time limit its slot lapses. */
+/** How long after the time limit of its call a slot lapses, if no replica has ended it. */
 const END_MARGIN_MS = 2000
-/** An ended slot waits this long for another request that can report it. A failed report is repeated after the same time. */
+/** The end of a call is reported with the next request, or by itself after `END_WITHIN_MS`. A failed report is repeated after `END_AGAIN_MS`. */
 const END_WITHIN_MS = 20
 const END_AGAIN_MS = 1000
-/** The server's clock counts as set forward if it gets this far ahead of a replica's clock. */
+/** The database server's clock counts as set forward if, by a replica's clock, it has advanced this much too far since the last answer. */
 const CLOCK_SLACK_MS = 2000
 
 export interface SharedBudgetOptions {
   readonly store: BudgetStore
-  /** A name that no other replica has, and no earlier run of this replica had. */
+  /** A name that is new at each start, and that no other replica has. */
   readonly replica: string
   readonly ratePerSecond: number
   readonly callsPerDay: number
@@ -36,21 +36,22 @@ export interface SharedBudgetOptions {
   readonly startTimer: StartTimer
 }
 
-/** The budget that all replicas share (DOMAIN 6.4), as one replica sees it. */
+/** One replica's view of the budget that all replicas share (DOMAIN 6.4). */
 export interface SharedBudget extends QueueBudget {
-  /** Asks for slots for the waiting calls. False: the answers come too late to be used. Rejects if the store fails. */
+  /** Asks the shared row for slots for the waiting calls. False: the answers come too late to be used. Rejects if the store fails. */
   reserve(waiting: Waiting): Promise<boolean>
-  /** Saves pauses and ended calls, and reads how many calls were made. */
+  /** Reports pauses and ended calls to the shared row, and reads how many calls all replicas made today. */
   settle(): Promise<void>
-  /** Whether everything has been reported to the shared row. */
+  /** Whether this replica has no slots, and has reported all ended calls and pauses to the shared row. */
   isSettled(): boolean
   inFlight(): number
   callsToday(): number
 }
 
 /**
- * The limits with which the shared row decides. A slot may still be used `USE_WITHIN_MS` after its grant, and the interval allows for that.
- * So no second has more than 1.5 times the rate, or more than one call at a low rate. A burst has the calls of a quarter of a second.
+ * Returns the limits for the shared row. A burst may have as many calls as the rate allows in a quarter of a second. A slot may be used up to
+ * `USE_WITHIN_MS` after its request, so the interval between slots is a little longer. So no second has more than 1.5 times the rate, or at a low
+ * rate more than one call.
  */
 function sharedLimits({ ratePerSecond, callsPerDay, concurrency, timeoutMs }: Omit<SharedBudgetOptions, 'store'>): BudgetLimits {
   const burst = Math.max(1, Math.floor(ratePerSecond / 4))
@@ -64,9 +65,9 @@ function sharedLimits({ ratePerSecond, callsPerDay, concurrency, timeoutMs }: Om
 interface Verdict {
   readonly slot: Exclude<SlotResult, { kind: 'taken' | 'unwritten' | 'busy' }>
   readonly untilMs: number
-  /** Whether it also concerns apps. It does if the request contained an app's call. */
+  /** Whether calls for apps must wait too. They need not if the request asked only for scheduled polls. */
   readonly forApps: boolean
-  /** Whether all slots are in use, so that a call that ends here makes room. */
+  /** Whether all slots are in use. Then the next call of this replica that ends makes room. */
   readonly isBusy: boolean
 }
 
@@ -76,7 +77,7 @@ export function createSharedBudget(options: SharedBudgetOptions): SharedBudget {
   const limits = sharedLimits(options)
   const row = createBudgetRow(options, limits)
   let free: readonly { readonly name: string; readonly untilMs: number }[] = []
-  /** The slots of calls in flight. The one that lapses first is in front. */
+  /** The slots of calls in flight. The slot that lapses first is the first element. */
   let taken: readonly string[] = []
   let verdict: Verdict | null = null
   let late = 0
@@ -102,7 +103,7 @@ export function createSharedBudget(options: SharedBudgetOptions): SharedBudget {
       return verdict.slot
     },
     release() {
-      // All slots are alike. End the one that lapses first, so that the others last as long as their calls.
+      // Any slot can stand for any call. End the slot that lapses first, so that the remaining slots last as long as the remaining calls.
       const [first, ...others] = taken
       if (first === undefined) return
       taken = others
@@ -182,7 +183,7 @@ function createBudgetRow({ store, replica, clock, startTimer }: SharedBudgetOpti
       today = { calls: answer.callsToday, untilMs: nowMs + answer.dayLeftMs }
       return { wanted, answer, sentMs }
     } catch (error) {
-      // The slots may have been granted before the failure, so give them back.
+      // The store may have granted the slots before it failed, so give them back.
       ended = [...ended, ...settling, ...wanted]
       throw error
     }
@@ -199,7 +200,7 @@ function createBudgetRow({ store, replica, clock, startTimer }: SharedBudgetOpti
 
   return {
     ask,
-    /** Ends these slots with the next request. If none follows soon, it makes one. */
+    /** Ends these slots with the next request. If no request follows soon, sends one. */
     end(names: readonly string[]): void {
       ended = [...ended, ...names]
       endSoon(END_WITHIN_MS)

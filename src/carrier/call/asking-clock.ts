@@ -1,18 +1,16 @@
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type { Clock } from '../../flow/ports.ts'
 
-/**
- * Longer than the time between two saves of the memory. The stamps that a killed run gave after its last save are at most this much later.
- */
+/** Longer than the time between two saves of the memory. So the last stamp of a killed run is at most this much later than its last save. */
 const UNWRITTEN_MS = 60_000
 
 /**
- * Gives each question to the carrier a time stamp. The answer to the latest question is believed. So every stamp is later than the one
- * before, even if the clock is set back or the process is killed and restarted.
+ * Gives each question to the carrier a time stamp. If two answers differ, the answer to the later question counts. So every stamp is later than the
+ * one before, even if the clock is set back or the process is killed and restarted.
  */
 export interface AskingClock {
   stamp(): number
-  /** The last stamp. */
+  /** The last stamp, epoch milliseconds. */
   lastMs(): number
 }
 

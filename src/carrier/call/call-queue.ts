@@ -6,11 +6,11 @@ import type { OwnBudget, SlotResult } from '../budget/own-budget.ts'
 
 export interface Permit {
   readonly kind: 'granted'
-  /** Frees the slot. Later calls change nothing. */
+  /** Frees the slot. Calling it again changes nothing. */
   release(): void
 }
 
-/** Says why a call was refused, and after which time a retry may succeed. */
+/** Says why a call was refused, and after how many milliseconds a retry may succeed. */
 export interface Refusal {
   readonly kind: 'refused'
   readonly reason: 'budget' | 'rate_limited'
@@ -20,8 +20,8 @@ export interface Refusal {
 export interface TakeRequest {
   readonly priority: CallPriority
   /**
-   * A call that cannot be made before this time (monotonic milliseconds) is refused at once. `null`: the caller waits for the rate as long
-   * as needed, but not for a long pause.
+   * A call that cannot be made before this time (monotonic milliseconds) is refused at once. Null: the caller waits as long as the rate requires, but
+   * not for a pause longer than `pausePatienceMs`.
    */
   readonly giveUpAtMs: number | null
   readonly signal: AbortSignal
@@ -52,13 +52,13 @@ export interface CallQueueOptions {
   readonly startTimer: StartTimer
   /** A caller without `giveUpAtMs` waits for a pause of at most this length. */
   readonly pausePatienceMs: number
-  /** The maximum of waiting calls per priority. */
+  /** How many calls of each priority may wait. */
   readonly waitingMax: number
-  /** Takes further calls out of the day's budget in the store, for the callers that wait. False: the store failed, so no call may be made. */
+  /** Reserves more of the day's calls in the store for the waiting callers. False: the store failed, so no call may be made. */
   readonly writeDown: (waiting: Waiting) => Promise<boolean>
 }
 
-/** The `retryAfterMs` of calls that are refused because the store could not take them out of the budget. */
+/** The `retryAfterMs` of calls that are refused because they could not be reserved in the store. */
 const UNWRITABLE_RETRY_MS = 5000
 
 interface Waiter {
@@ -66,7 +66,7 @@ interface Waiter {
   readonly settle: (outcome: Permit | Refusal) => void
 }
 
-/** Creates the queue. Apps go before the schedule, and each in the order of arrival. */
+/** Creates the queue. Calls for apps go before scheduled polls. Within a priority, calls go in the order of arrival. */
 export function createCallQueue(options: CallQueueOptions): CallQueue {
   const { budget, clock, startTimer, pausePatienceMs, waitingMax } = options
   const rooms = { app: new Set<Waiter>(), schedule: new Set<Waiter>() }
@@ -100,9 +100,7 @@ export function createCallQueue(options: CallQueueOptions): CallQueue {
     else refuseAll(UNWRITABLE_RETRY_MS)
   }
 
-  /**
-   * Grants calls while the budget allows them, then sleeps until it allows the next. Runs again when a slot is released or the store has taken further calls out of the budget.
-   */
+  /** Grants calls while the budget allows them, then sets a timer for the next call. Also runs when a slot is released or more calls are reserved. */
   function admit(): void {
     cancelTimer?.()
     cancelTimer = null
@@ -135,7 +133,7 @@ export function createCallQueue(options: CallQueueOptions): CallQueue {
       const waiter = createWaiter(giveUpAtMs, signal, resolve, () => leave(waiter, outOfBudget()))
       room.add(waiter)
       admit()
-      // Do this after `admit`, which gives the better reason if the carrier asked for a pause.
+      // Check this after `admit`: if the carrier asked for a pause, `admit` refuses the call with the more exact reason `rate_limited`.
       if (giveUpAtMs !== null && room.has(waiter) && budget.earliestMs(nowMs, ahead) > giveUpAtMs) leave(waiter, outOfBudget())
     })
   }
@@ -166,7 +164,7 @@ function permitOf(releaseSlot: () => void): Permit {
   }
 }
 
-/** A waiter that leaves when its signal is aborted. */
+/** Creates a waiter. `onAbort` is called when its signal is aborted. */
 function createWaiter(giveUpAtMs: number | null, signal: AbortSignal, resolve: Waiter['settle'], onAbort: () => void): Waiter {
   signal.addEventListener('abort', onAbort, { once: true })
   return {

@@ -3,7 +3,7 @@ import type { CallPriority, CarrierState, UnavailableReason } from '../../domain
 import type { Clock, Log } from '../../flow/ports.ts'
 import type { StatusOutcome } from './status-call.ts'
 
-/** Failures of the carrier or of the network. */
+/** The failures that count against the carrier: failures of the carrier itself or of the network. */
 const FAILURES: ReadonlySet<UnavailableReason> = new Set(['network', 'timeout', 'server_error'])
 
 /** The part of a question to the carrier that the breaker looks at. */
@@ -14,10 +14,7 @@ interface Question {
 
 /** The circuit breaker for calls to the carrier. */
 export interface CarrierBreaker {
-  /**
-   * Runs `ask` unless the breaker is open. Null, which `ask` may return: the call was withdrawn, so it counts neither as a failure nor as
-   * an answer.
-   */
+  /** Runs `ask` unless the breaker is open. If `ask` returns null, the call was withdrawn, and counts neither as a failure nor as an answer. */
   guard(question: Question, ask: () => Promise<StatusOutcome | null>): Promise<StatusOutcome | null>
   state(): CarrierState['breaker']
 }

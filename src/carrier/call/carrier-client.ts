@@ -21,7 +21,7 @@ import { createExchange } from './exchange.ts'
 import { askStatus, type StatusPorts } from './status-call.ts'
 
 const WAITING_MAX = 10_000
-/** A call that was cut off counts against the carrier only if the carrier had this share of the time limit to answer. */
+/** A call that was cut off counts against the carrier only if the carrier had at least this share of the time limit to answer. */
 const FAIR_SHARE = 1 / 2
 
 /** The settings of the client. Durations in milliseconds. */
@@ -31,7 +31,7 @@ export interface CarrierOptions {
   readonly username: string
   /** Read at every token request, so that a new password needs no restart. */
   readonly password: () => string
-  /** The time limit for a call: connecting, headers, body and retries. For an app it includes the wait in the queue. */
+  /** The time limit for a call, from connecting to the end of the body, with retries. For a call for an app it includes the wait in the queue. */
   readonly timeoutMs: number
   readonly ratePerSecond: number
   /** Per UTC day. */
@@ -43,15 +43,15 @@ export interface CarrierOptions {
   readonly log: Log
   /** The state that an earlier run has saved. Its calls of the day, its pauses and its refused credentials still count. */
   readonly memory?: CarrierMemory | null
-  /** Saves that state durably for the next run. Calls are made, and pauses and refusals reported, only after this has resolved. */
+  /** Saves such a state durably for the next run. Calls are made, and pauses and refusals take effect, only after this promise has resolved. */
   readonly remember?: (memory: CarrierMemory) => Promise<void>
   /** The token and the budget that replicas share, with the keys that encrypt the token; absent: this process calls the carrier alone. */
   readonly shared?: SharedCarrier & { readonly vault: TokenVault }
-  /** A private authority (PEM), trusted as well as the public ones. */
+  /** A private certificate authority (PEM), trusted in addition to the public authorities. */
   readonly ca?: string | undefined
-  /** An HTTP proxy to go through. */
+  /** The URL of an HTTP proxy for all calls. */
   readonly proxy?: string
-  /** Resolves the carrier's host; absent: the system's resolver does. */
+  /** Resolves the carrier's host name and checks its addresses; absent: the system resolves it, and every address is allowed. */
   readonly hosts?: Pick<EgressGuard, 'checkHost'>
   readonly startTimer?: StartTimer
 }
@@ -63,20 +63,20 @@ export interface LoginFailure {
   readonly detail: string
 }
 
-/** The carrier on the network. `close` ends everything in flight. Afterwards every call is `unavailable`. */
+/** The carrier, called over HTTP. `close` ends all calls in flight. After that, every call returns `unavailable`. */
 export interface RemoteCarrier extends Carrier {
   /**
-   * Tries the present password before the first question, with one call of the budget; `state` shows the result too. Makes no call while an
-   * earlier refusal forbids another attempt. Resolves with the reason if there is no token.
+   * Requests a token with the present password, for one call of the budget; `state` shows the result too. Makes no call while an earlier refusal
+   * forbids another attempt. Resolves with null if there is a token, otherwise with the reason.
    */
   logIn(): Promise<LoginFailure | null>
-  /** How far the carrier's clock is ahead of ours, by its last answer; negative: behind. Null: no answer had a time. */
+  /** By how many milliseconds the carrier's clock was ahead of ours at its last answer; negative: behind. Null: no answer had a time yet. */
   aheadMs(): number | null
   /** Saves the current state for the next run. */
   keep(): Promise<unknown>
-  /** Logs how many calls have failed in an outage, at most once a minute. Call it every few seconds. */
+  /** Logs how many calls have failed in an outage, at most once a minute. The caller calls it every few seconds. */
   logOutage(): void
-  /** Trusts another private authority (PEM), or none, from the next connection on. Running calls finish. */
+  /** Trusts another private certificate authority (PEM), or none, from the next connection on. Running calls finish. */
   replaceAuthority(ca: string | undefined): void
   close(): Promise<void>
 }
@@ -122,13 +122,13 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
   return {
     async fetchAll({ identifier, language, priority, spender, signal }) {
       const deadline = deadlines.open(signal)
-      // For an app the limit includes the wait in the queue. A scheduled poll may wait as long as it takes.
+      // For an app the time limit includes the wait in the queue. For a scheduled poll it starts when the request is sent.
       if (priority === 'app') deadline.start()
       const giveUpAtMs = priority === 'app' ? clock.monotonic() + timeoutMs : null
       try {
         const outcome = await breaker.guard({ identifier, priority }, async () => {
           const answered = await askStatus(ports, { identifier, language, priority, spender, giveUpAtMs, deadline })
-          // If the caller or a stop of the relay has ended the call, the carrier did not fail. Keep it from the breaker and the log.
+          // If the caller or a stop of the relay has ended the call, the carrier did not fail. So the breaker and the log must not count it.
           const isWithdrawn = signal?.aborted === true || deadlines.closed()
           return answered.kind === 'unavailable' && isWithdrawn ? null : answered
         })
@@ -171,7 +171,7 @@ function createAgent({ concurrency, timeoutMs, ca, proxy, hosts = ANY_HOST }: Ca
   return new Agent({ connections: concurrency, allowH2: false, connect: createGuardedConnector(hosts, { timeoutMs, ca }) })
 }
 
-/** The connections in use. After the authority was replaced, earlier ones also stay until their calls are over. */
+/** Creates the connections. When the authority is replaced, the old connections stay open until their calls are over. */
 function createConnections(options: CarrierOptions) {
   let { ca } = options
   let agent = createAgent(options)
@@ -192,7 +192,7 @@ function createConnections(options: CarrierOptions) {
   }
 }
 
-/** The deadlines of all calls. Closing ends the running calls. A call that is opened afterwards ends at once. */
+/** Creates the deadlines of all calls. `close` ends the running calls. After that, a new deadline ends at once. */
 function createDeadlines(timeoutMs: number, startTimer: StartTimer) {
   const running = new Set<Deadline>()
   let closed = false

@@ -5,13 +5,13 @@ import type { Clock, Log } from '../../flow/ports.ts'
 import type { StatusOutcome } from './status-call.ts'
 
 export interface CarrierLog {
-  /** Notes the outcome of a call, and returns it as the use cases take it (`CarrierAnswer`). */
+  /** Notes the outcome of a call, and returns it without the details that only the log needs. */
   record(outcome: StatusOutcome): CarrierAnswer
-  /** Notes that a login by itself, without a question, has failed. */
+  /** Notes that a login without a question has failed. */
   loginFailed(failure: Omit<Failure, 'kind'>): void
-  /** Notes that such a login has worked. The trouble is over if the last failure was a login. */
+  /** Notes that a login without a question has worked. If the last failure was such a login, the outage is over. */
   loggedIn(): void
-  /** Logs how many calls have failed since the last line about the outage, if that is a minute old. Call it every few seconds. */
+  /** Logs how many calls have failed since the last line about an outage, if that line is a minute old. The caller calls it every few seconds. */
   flush(): void
   latest(): Pick<CarrierState, 'lastAnswerAtMs' | 'lastFailure'>
 }
@@ -19,8 +19,8 @@ export interface CarrierLog {
 type Trouble = 'down' | 'rate_limited' | 'credentials' | 'redirect' | 'answers'
 
 /**
- * The kind of trouble of each reason. While one kind lasts, another reason of the same kind is not logged. Null: one of the relay's own
- * limits, which is no trouble.
+ * The kind of trouble behind each reason. While one kind lasts, its further failures are counted instead of logged. Null: a limit of the relay
+ * itself, which is no trouble.
  */
 const TROUBLES: Readonly<Record<UnavailableReason, Trouble | null>> = {
   budget: null,
@@ -44,7 +44,7 @@ const MESSAGES: Readonly<Record<Trouble, string>> = {
   answers: 'the answers of the carrier cannot be used',
 }
 
-/** At most this many begins and ends of outages are logged per minute, because a carrier may keep failing and recovering. */
+/** At most this many lines about the beginning or end of an outage are logged per minute, because a carrier may keep failing and recovering. */
 const LINES_MAX = 10
 const LINES_EVERY_MS = 60_000
 
@@ -56,7 +56,7 @@ interface Outage {
   readonly failures: number
 }
 
-/** The failures that no line has counted yet, with the facts of the last one. */
+/** The failures that no log line has counted yet, with the fields of the last failure. */
 interface Uncounted {
   readonly count: number
   readonly trouble: Trouble
@@ -69,11 +69,11 @@ interface FailureFields extends Pick<Failure, 'reason' | 'detail'> {
   readonly retryAfterMs: number | undefined
 }
 
-/** Creates the log. An outage is a line when it begins, a line a minute with the number of failures, and a line when it ends. */
+/** Creates the log. It writes a line when an outage begins, then a line a minute with the number of failures, and a line when it ends. */
 export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
   let lastAnswerAtMs: CarrierState['lastAnswerAtMs'] = null
   let lastFailure: CarrierState['lastFailure'] = null
-  /** The last failure of a login by itself. It lasts until another failure or a login follows. */
+  /** The last failure of a login without a question. A later login clears it from `lastFailure`, unless another failure came between. */
   let loginFailure: CarrierState['lastFailure'] = null
   let outage: Outage | null = null
   let uncounted: Uncounted | null = null
@@ -160,7 +160,7 @@ function secondsSince(fromMs: number, clock: Pick<Clock, 'monotonic'>): number {
   return Math.round((clock.monotonic() - fromMs) / 1000)
 }
 
-/** Counts a line each time, and returns whether it may be logged. */
+/** Returns a function that counts the lines of each minute, and returns whether the next line may be logged. */
 function createLineLimit(clock: Pick<Clock, 'monotonic'>): () => boolean {
   let minute = { fromMs: Number.NEGATIVE_INFINITY, lines: 0 }
   return () => {

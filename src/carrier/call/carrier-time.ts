@@ -2,9 +2,9 @@ import type { Clock } from '../../flow/ports.ts'
 
 /** Compares the carrier's clock with ours, by the `Date` of its answers. */
 export interface CarrierTime {
-  /** Call when an answer has come. `date`: its header; null: it has none. `sentAtMs`: when its request was sent, epoch milliseconds. */
+  /** Notes an answer. `date`: its `Date` header; null: it has none. `sentAtMs`: when its request was sent, epoch milliseconds. */
   answered(date: string | null, sentAtMs: number): void
-  /** How far the carrier's clock is ahead of ours, by its last answer; negative: behind. Null: no answer had a time. */
+  /** By how many milliseconds the carrier's clock was ahead of ours at its last answer; negative: behind. Null: no answer had a time yet. */
   aheadMs(): number | null
 }
 
@@ -17,7 +17,7 @@ export function createCarrierTime(clock: Pick<Clock, 'now'>): CarrierTime {
     answered(date, sentAtMs) {
       const told = date === null ? Number.NaN : Date.parse(date)
       if (Number.isNaN(told)) return
-      // The carrier read its clock at some time between the request and now.
+      // The carrier read its clock between the request and now, so compare with the middle of that time.
       aheadMs = Math.round(told + CUT_OFF_MS - (sentAtMs + clock.now()) / 2)
     },
     aheadMs: () => aheadMs,

@@ -9,10 +9,10 @@ import type { AskingClock } from './asking-clock.ts'
 import type { CallQueue } from './call-queue.ts'
 import type { CarrierTime } from './carrier-time.ts'
 
-/** How much of an unneeded body is read, so that its connection can be used again. */
+/** At most this much of an unneeded body is read. When a body was read to its end, its connection can be used again. */
 const UNWANTED_BYTES_MAX = 65_536
 
-/** Connection errors that come at once, before any answer. A quick retry may help, and repeating the request does no harm. */
+/** Connection errors that usually come at once, before any answer. A quick retry may help, and repeating the request does no harm. */
 const QUICK_CODES: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'])
 
 const NO_HTTP = 'NO_HTTP'
@@ -20,14 +20,14 @@ const NO_HTTP = 'NO_HTTP'
 export interface CarrierRequest {
   readonly method: 'GET' | 'POST'
   readonly url: string
-  /** Called when the request is sent, which may be long after it was queued. */
+  /** Called when the request is sent. It may have waited long in the queue, so the headers are made only then. */
   readonly headers: () => Readonly<Record<string, string>>
   readonly body?: string
   readonly bodyBytesMax: number
   readonly priority: CallPriority
   readonly spender: CallSpender
   readonly giveUpAtMs: number | null
-  /** Started when the request is sent, unless it is running already. */
+  /** Starts when the request is sent, unless it is running already. */
   readonly deadline: Deadline
 }
 
@@ -46,15 +46,15 @@ export interface Failed {
   readonly kind: 'failed'
   readonly reason: UnavailableReason
   readonly retryAfterMs?: number
-  /** A code for the log. It quotes nothing that was received. */
+  /** A code for the log. It contains nothing that the carrier sent. */
   readonly detail: string
-  /** Whether the failure may count against the carrier: the request was sent, and was not cut off before `fairShareMs`. */
+  /** Whether the failure may count against the carrier. It does not if the request was never sent, or was cut off before `fairShareMs`. */
   readonly conclusive: boolean
   /** Whether the failure came at once, so that a quick retry may help. */
   readonly quick: boolean
 }
 
-/** Makes one request, which is one call of the budget. Failures of the carrier or the network are values. They are never thrown. */
+/** Makes one request, which is one call of the budget. Failures of the carrier or the network are returned as values, never thrown. */
 export type Exchange = (request: CarrierRequest) => Promise<Answered | Failed>
 
 interface ExchangePorts {
@@ -153,7 +153,7 @@ async function ask(
   }
 }
 
-/** Joins repeated headers, as HTTP allows. A header that must not be repeated then cannot be read, and so is ignored. */
+/** Joins repeated headers with commas, as HTTP allows. If a header like `Retry-After` is repeated, its joined value is invalid and is ignored. */
 function headerOf(response: Dispatcher.ResponseData, name: string): string | null {
   const value = response.headers[name]
   return typeof value === 'string' ? value : (value?.join(', ') ?? null)

@@ -7,15 +7,15 @@ const FIRST_PAUSE_MS = 100
 const PASSING: ReadonlySet<number> = new Set([502, 503, 504])
 
 /**
- * Repeats a request up to twice, after a short random pause, if its failure looks temporary: the connection was refused or reset, or a
- * gateway had no backend. An answer with `Retry-After` is never repeated earlier than that.
+ * Repeats a request up to twice, after a short random pause, if its failure looks temporary: the connection was refused or reset, or a gateway had no
+ * backend. A request whose answer has a `Retry-After` is not repeated here.
  */
 export async function withQuickRetries(ask: () => Promise<Answered | Failed>, signal: AbortSignal): Promise<Answered | Failed> {
   const passing = new Error('temporary failure')
   let last: Answered | Failed | null = null
   const attempt = async (): Promise<Answered | Failed> => {
     const result = await ask()
-    // A repeat that was not sent, or was cut off at once, says less about the carrier than the request before. So keep the earlier result.
+    // A repeat that was not sent, or was cut off early, says less about the carrier than the request before. Then keep the earlier result.
     if (last === null || result.kind === 'answered' || result.conclusive) last = result
     if (isPassing(last)) throw passing
     return last
@@ -28,7 +28,7 @@ export async function withQuickRetries(ask: () => Promise<Answered | Failed>, si
   }
 }
 
-/** Names who makes each call of one request: the sender makes the first, the others count as repeats. */
+/** Returns a function that names who spends each call of one request: `sender` spends the first call, and further calls count as `repeat`. */
 export function spentBy(sender: CallSpender): () => CallSpender {
   let isFirst = true
   return () => {

@@ -9,15 +9,15 @@ import type { Answered, Exchange, Failed } from './exchange.ts'
 import { spentBy, withQuickRetries } from './quick-retry.ts'
 
 const BODY_BYTES_MAX = 1_048_576
-/** The `retryAfterMs` of a call that was cut off in our own queue. There may soon be room. */
+/** The `retryAfterMs` of a call that was cut off too early to blame the carrier, for example in our own queue. A retry may soon succeed. */
 const CUT_RETRY_MS = 1000
 
 export interface StatusPorts {
-  /** Without a trailing slash. */
+  /** The base URL of the status API, without a trailing slash. */
   readonly baseUrl: string
   readonly exchange: Exchange
   readonly tokens: TokenClient
-  /** Allows no calls for a while. Resolves when that is saved. */
+  /** Allows no calls for this time. Resolves when the pause is saved. */
   readonly pause: (waitMs: number) => Promise<void>
   readonly clock: Clock
 }
@@ -32,7 +32,7 @@ export interface StatusCall {
   readonly deadline: Deadline
 }
 
-/** The outcome of a poll, as in the port, with a `detail` for the log. */
+/** The outcome of a poll: a `CarrierAnswer`, with more facts about a failure for the log and the breaker. */
 export type StatusOutcome =
   | Exclude<CarrierAnswer, { kind: 'unavailable' }>
   | {
@@ -40,15 +40,15 @@ export type StatusOutcome =
       readonly reason: UnavailableReason
       readonly retryAfterMs?: number | undefined
       readonly detail: string
-      /** The address that gave no token, if that is why. */
+      /** The token endpoint, if the poll failed because it gave no token. */
       readonly url?: string
       /** Whether the failure may count against the carrier. A call that was not made, or was cut off too early, does not count. */
       readonly conclusive: boolean
-      /** Whether the question may have caused the failure, so that another question may be answered. */
+      /** Whether the failure may be due to this question. Then the carrier may still answer questions about other parcels. */
       readonly ofQuestion?: boolean
     }
 
-/** Failures before the question is sent. The question cannot have caused them. */
+/** Codes of failures before the question is sent. The question cannot have caused them. */
 const UNREACHED: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -64,7 +64,7 @@ interface Unauthorized {
   readonly token: string
 }
 
-/** Polls the carrier. After a 401 it gets one new token and tries again once, unless the credentials count as refused. */
+/** Polls the carrier. After a 401 it gets a new token and tries once more, unless the credentials count as refused. */
 export async function askStatus(ports: StatusPorts, call: StatusCall): Promise<StatusOutcome> {
   const { tokens } = ports
   const { signal } = call.deadline
@@ -122,7 +122,7 @@ async function readAnswer(answer: Answered, call: StatusCall, { pause, clock }: 
   }
   if (status === 404 || status === 410) return { kind: 'not_found' }
   const waitMs = parseRetryAfter(answer.header('retry-after'), clock.now()) ?? (status === 429 ? retryAfterDefaultMs : null)
-  // Both statuses concern the service and not the parcel, so all calls pause.
+  // Status 429, or 503 with `Retry-After`, concerns the service and not the parcel. So all calls pause.
   const isOfService = waitMs !== null && (status === 429 || status === 503)
   if (isOfService) await pause(waitMs)
   const trouble = { reason: reasonOf(status), retryAfterMs: waitMs ?? undefined, detail: `status ${status}` }

@@ -1,17 +1,14 @@
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 
-/**
- * The wait after the first, second and further refused attempts in a row: three attempts within 15 minutes, then pauses that grow from 15
- * minutes to an hour.
- */
+/** The waits after the first, second, third and fourth refused attempt in a row. After further ones the wait is `REFUSED_WAIT_MAX_MS`. */
 const REFUSED_WAITS_MS: readonly number[] = [SECOND, MINUTE, 15 * MINUTE, 30 * MINUTE]
 const REFUSED_WAIT_MAX_MS = 60 * MINUTE
 export const CREDENTIAL_WAIT_MAX_MS = REFUSED_WAIT_MAX_MS
 
 /**
- * The wait after trouble that says nothing about the credentials. It is shorter than after a refusal, but keeps calls from requesting a
- * token each.
+ * The first wait after trouble that is no refusal of the credentials. It doubles with each further trouble, up to `TROUBLE_WAIT_MAX_MS`. During the
+ * wait no call requests a token.
  */
 const TROUBLE_WAIT_MS = SECOND
 const TROUBLE_WAIT_MAX_MS = MINUTE
@@ -21,13 +18,13 @@ export type GateClosure = 'credentials' | 'trouble'
 
 /** Decides when the credentials may be tried again. It only calculates, in monotonic milliseconds. */
 export interface CredentialGate {
-  /** Milliseconds until the next attempt; 0: it may be made now. */
+  /** Returns how many milliseconds remain until the next attempt may be made; 0: it may be made now. */
   waitMs(nowMs: number): number
-  /** Counts an attempt, whether it was accepted or refused. */
+  /** Counts an attempt that the token endpoint has accepted or refused. Other trouble is not counted here. */
   tried(): void
   /** Notes that the token endpoint or the status API has refused the last attempt. Closes the gate. */
   refused(nowMs: number): void
-  /** Notes that the token endpoint could not be reached, or its answer could not be used. `waitMs`: its `Retry-After`, if any. */
+  /** Notes that the token endpoint was not reached or gave no usable answer. Closes the gate. `waitMs`: its `Retry-After`; null: none. */
   troubled(nowMs: number, waitMs: number | null): void
   /** Forgets earlier attempts, because a token worked or the credentials have changed. */
   reset(): void
@@ -41,15 +38,15 @@ export interface CredentialGate {
 export interface EarlierTries {
   readonly tries: number
   readonly troubles?: number
-  /** Absent: refused credentials. */
+  /** Why the gate was closed; absent: refused credentials. */
   readonly closing?: GateClosure
-  /** Monotonic milliseconds. */
+  /** When the next attempt may be made, monotonic milliseconds. */
   readonly opensAtMs: number
 }
 
 /**
- * The attempts since a token last worked decide the wait, whichever side has refused. So a token endpoint whose tokens the status API
- * refuses is asked no more often than one that refuses the password.
+ * Creates the gate. The wait depends on the number of attempts since a token last worked. It does not matter whether the token endpoint refused the
+ * password or the status API refused the token.
  */
 export function createCredentialGate(earlier: EarlierTries | null = null): CredentialGate {
   let tries = earlier?.tries ?? 0

@@ -1,30 +1,30 @@
 import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
 import type { CredentialRefusal } from '../../domain/polling/carrier-memory.ts'
 
-/** The last refusal. If it came to another replica, `atMs` and `by` are null, because they are not shared. */
+/** The last refusal. If another replica received it, `atMs` and `by` are null, because replicas do not share them. */
 export type LastRefusal = Required<Pick<CredentialRefusal, 'atMs' | 'by' | 'mark'>>
 
-/** Whether the credentials in use are refused: what operators see, and whether a refusal counts. */
+/** Knows whether the credentials in use are refused: the state that operators see, and whether attempts are limited. */
 export interface CredentialStanding {
   /** The state that operators see. */
   state(): CarrierState['credentials']
-  /** Whether a refusal counts. Then attempts are limited until the status API accepts a token, even if `state` already says otherwise. */
+  /** Whether attempts are limited because of a refusal. They are until the status API accepts a token, even if `state` is no longer `refused`. */
   isRationed(): boolean
   last(): LastRefusal
-  /** Notes that another password is in use. Earlier refusals no longer count. */
+  /** Notes that another password is in use, so that earlier refusals no longer count. */
   begin(): void
   refused(refusal: LastRefusal): void
   /** Notes that the token endpoint has accepted the password. */
   obtained(): void
-  /** Notes that another replica has obtained the token in use, after the last refusal. */
+  /** Notes that, after the last refusal, another replica has obtained the token that is now in use. */
   brought(): void
-  /** Notes that the status API has accepted a token. False: this proves nothing, because the token is older than the last refusal. */
+  /** Notes that the status API has accepted a token. False: the token is older than the last refusal, so it proves nothing about the password. */
   proved(): boolean
   /** Takes over the state that the replicas share. */
   adopt(isRefused: boolean, mark: LastRefusal['mark']): void
 }
 
-/** `earlier`: the refusal of an earlier run; null: there was none. */
+/** `earlier`: the refusal that an earlier run saved; null: the credentials were not refused. */
 export function createCredentialStanding(earlier: CredentialRefusal | null): CredentialStanding {
   let state: CarrierState['credentials'] = earlier === null ? 'unknown' : 'refused'
   let isRationed = earlier !== null
@@ -46,7 +46,7 @@ export function createCredentialStanding(earlier: CredentialRefusal | null): Cre
     },
     obtained() {
       refusedSinceObtained = false
-      // If the status API has refused such a token, getting another one shows nothing.
+      // If the status API refused the last token, a new token does not show yet that the credentials work.
       if (state === 'unknown' || (state === 'refused' && last.by === 'token_endpoint')) state = 'obtained'
     },
     brought() {
