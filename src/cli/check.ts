@@ -15,17 +15,14 @@ interface CheckOptions extends ClientOptions {
   readonly config: string
 }
 
-/**
- * `check`: says line by line whether a deployment works and, if not, why. It asks the relay if one is running, and otherwise checks by
- * itself.
- */
+/** `check`: reports line by line whether a deployment works and, if not, why. If a relay is running, asks it. Otherwise checks by itself. */
 export function checkCommand(): Command {
   const command = new Command('check')
     .description('check whether this deployment works, and say why if it does not: config, keys, store, disk, carrier, endpoints')
     .option('--config <file>', 'the config file', 'config/relay.yaml')
     .action(async (options: CheckOptions, self: Command) => {
       const isGiven = self.getOptionValueSource('url') !== 'default'
-      // Someone who names another relay, but no file, asks about the config of that relay.
+      // Someone who gives `--url` but no `--config` asks about the config of that relay, not about a local file.
       const hasFile = !isGiven || self.getOptionValueSource('config') !== 'default'
       const lines = inOrder(await check(options, { isGiven, hasFile }))
       process.stdout.write(options.json === true ? `${JSON.stringify({ ok: !isRed(lines), lines })}\n` : present(lines))
@@ -34,7 +31,7 @@ export function checkCommand(): Command {
   return addRelayOptions(command)
 }
 
-/** Whether the command line names an address, and whether it is about a file. */
+/** `isGiven`: the address of the relay was given. `hasFile`: a config file on this machine is to be checked. */
 interface Asked {
   readonly isGiven: boolean
   readonly hasFile: boolean
@@ -49,7 +46,7 @@ async function check(options: CheckOptions, asked: Asked): Promise<readonly Chec
   return lines.map((line) => (line.name === 'relay' ? { ...line, message: `${line.message} ${assumed(options)}` } : line))
 }
 
-/** Where a relay was looked for although the config does not say where it listens. Another relay may listen there. */
+/** Says which address was tried, because the config that names the address cannot be read. Another relay may listen there. */
 function assumed({ url, config }: CheckOptions): string {
   return `It was looked for at ${url}, the default address, because what ${resolve(config)} sets is not known. To look elsewhere, use --url.`
 }
@@ -60,7 +57,7 @@ async function checkAt(client: CheckOptions, config: CheckedConfig, { hasFile }:
   if (running && client.username !== undefined && client.password !== undefined) {
     const asked = await askRelay(client, hasFile && 'config' in config ? config.config : null)
     if ('unset' in config) return hasFile ? [...config.unset, ...asked] : asked
-    // The relay read the file some time ago, so the file is checked here as it is now.
+    // The relay may have read the file long ago, so report on the file as it is now.
     return hasFile ? [...config.lines, ...asked.filter(({ name }) => name !== 'config')] : asked
   }
   const relay = running
@@ -72,7 +69,7 @@ async function checkAt(client: CheckOptions, config: CheckedConfig, { hasFile }:
   return [...lines, ...(await checkStandalone(config.config, { isRunning: running }))]
 }
 
-/** Says why no relay answers. If none runs there, it gives no advice, because that may be intended. */
+/** Says why no relay answers. If nothing listens at the address, gives no advice, because that may be intended. */
 function describeAbsence(why: Error, url: string): string {
   return systemCode(why.cause) === 'ECONNREFUSED' ? `No relay answers at ${url}.` : why.message.replace(/^no/, 'No').replace(/[^?]$/, '$&.')
 }
@@ -82,8 +79,8 @@ interface CheckedFile {
 }
 
 /**
- * The config with the lines about it, or only the lines if it cannot be used. `unset`: nothing is wrong but that this shell lacks variables
- * that the relay may have, so this says less about the deployment than any other problem.
+ * A valid config with the lines about it, or only the lines about its mistakes. `unset`: lines about variables that are not set in this shell, if
+ * nothing else is wrong. The relay itself may have them, so this need not be a fault of the deployment.
  */
 type CheckedConfig = (CheckedFile & { readonly config: Config }) | (CheckedFile & { readonly unset: readonly CheckLine[] }) | CheckedFile
 
@@ -101,13 +98,13 @@ async function readFile(path: string): Promise<CheckedConfig> {
   }
 }
 
-/** Whoever keeps the variables in a file for systemd or compose does not have them in every shell. */
+/** Describes variables that this shell lacks. If they are in a file for systemd or compose, the relay may still have them. */
 function describeUnset(variables: readonly string[]): string {
   const [are, them] = variables.length === 1 ? ['is', 'it'] : ['are', 'them']
   return `${variables.join(', ')} ${are} not set in this shell, so the file cannot be checked here. The relay's own environment may have ${them}. To check the file here, load the relay's variables first, for example: set -a && . ./relay.env`
 }
 
-/** The relay's own check. `config`: a file to compare with; null: there is none. */
+/** Asks the relay for its own check. `config`: the config file of this machine, to compare with the relay; null: there is none. */
 async function askRelay(client: CheckOptions, config: Config | null): Promise<readonly CheckLine[]> {
   try {
     const ask = await openRelay(client)
@@ -120,7 +117,7 @@ async function askRelay(client: CheckOptions, config: Config | null): Promise<re
   }
 }
 
-/** Null: the answer is from a relay of a later version, which checks more. */
+/** Reads a line of the relay's answer. Null: a newer relay made a check that this version does not know. */
 function readLine(line: unknown): CheckLine | null {
   const name: CheckName | undefined = CHECK_NAMES.find((one) => one === textOf(line, 'name'))
   const state = STATES.find((one) => one === textOf(line, 'state'))
@@ -131,17 +128,17 @@ function readLine(line: unknown): CheckLine | null {
 const STATES = ['ok', 'warning', 'failed', 'skipped'] as const satisfies readonly CheckState[]
 const WORDS: Readonly<Record<CheckState, string>> = { ok: 'ok', warning: 'WARN', failed: 'FAIL', skipped: '-' }
 
-/** The address at which this machine reaches a relay with this config. */
+/** Returns the address at which this machine reaches a relay with this config. */
 function internalUrl({ listen: { internal } }: Config): string {
   const host = internal.host === '0.0.0.0' ? '127.0.0.1' : internal.host === '::' ? '::1' : internal.host
   return `${internal.tls === null ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${internal.port}`
 }
 
-/** The certificate that the relay shows at that address. It need not name this machine. Absent: it has none, or it cannot be read. */
+/** Reads the certificate that the relay shows at that address, which need not be for this host name. Undefined: no TLS, or no readable file. */
 function ownCertificate({ listen: { internal } }: Config): string | undefined {
   try {
     const chain = internal.tls === null ? '' : readCertificates('listen.internal.tls.certFile', internal.tls.certFile)
-    // The first certificate of a chain is the relay's own. Trusting the others too would trust everything that they sign.
+    // The first certificate of a chain is the relay's own. Do not trust the others: that would trust every certificate that they sign.
     return /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/.exec(chain)?.[0]
   } catch {
     return undefined

@@ -9,33 +9,33 @@ import { type CredentialStanding, createCredentialStanding, type LastRefusal } f
 import { fingerprintPassword, hasFingerprint } from './password-fingerprint.ts'
 import type { NoToken } from './token-request.ts'
 
-/** The state of the credentials, which decides whether a token may be requested now (DOMAIN 6.4). */
+/** Knows whether the carrier has refused the credentials, and decides whether a token may be requested now (DOMAIN 6.4). */
 export interface Credentials {
-  /** Why no token may be requested now; null: one may be requested. A new password may be tried at once. */
+  /** Returns why no token may be requested now; null: a token may be requested. After a refusal, a new password may be tried at once. */
   closed(): NoToken | null
-  /** Call it when a password is sent to the token endpoint. If it is not the refused one, the refusal no longer counts. */
+  /** Notes that this password is being sent to the token endpoint. If it is another password than the refused one, the refusal no longer counts. */
   present(password: string): void
   /** Notes that the token endpoint has refused the credentials. Returns the result for the caller. */
   notTaken(detail: string): NoToken
   /** Notes that the status API has refused a token that came from the credentials. */
   tokenRefused(detail: string): NoToken
-  /** Notes that no token could be obtained, for a reason that says nothing about the credentials. */
+  /** Notes that no token could be obtained, for another reason than refused credentials. */
   troubled(failure: NoToken): NoToken
-  /** Notes that the credentials have brought a token. */
+  /** Notes that the token endpoint has given a token for the credentials. */
   obtained(): void
   /** Notes that another replica has obtained a token with the credentials, and takes over its state. */
   brought(state: TokenState): void
-  /** Notes that the status API has accepted the token. Returns whether a refusal counted until now. */
+  /** Notes that the status API has accepted the token. Returns whether attempts were limited until now. */
   proved(): boolean
   /** The state that operators see. */
   state(): Pick<CarrierState, 'credentials' | 'refusal'>
-  /** Whether a refusal counts. Then attempts are limited until the status API accepts a token, even if `state` already says otherwise. */
+  /** Whether attempts are limited because of a refusal. They are until the status API accepts a token, even if `state` is no longer `refused`. */
   isRationed(): boolean
-  /** The refusal to save for the next run; null: none counts. */
+  /** The refusal to save for the next run; null: attempts are not limited. */
   refusal(): CredentialRefusal | null
-  /** The end of a pause that the token endpoint asked for, monotonic milliseconds, to be saved for the next run. */
+  /** The end of a pause that the token endpoint asked for, monotonic milliseconds. The caller saves it for the next run. */
   pausedUntilMs(): number
-  /** Takes over the state that the replicas share. */
+  /** Replaces the state by the state that the replicas share. */
   adopt(state: TokenState): void
   /** The state to share with the other replicas. */
   known(): TokenState
@@ -52,7 +52,7 @@ export interface CredentialOptions {
 
 /** The state that an earlier run saved. */
 export interface EarlierTokens {
-  /** When it was saved, epoch milliseconds. */
+  /** When the state was saved, epoch milliseconds. */
   readonly atMs: number
   readonly refusal: CredentialRefusal | null
   readonly pausedForMs: number
@@ -83,7 +83,7 @@ export function openCredentials(options: CredentialOptions): Credentials {
   const adopt = (shared: TokenState): void => {
     const isRefused = shared.refusedForMs !== null
     gate = gateOf(shared, clock.monotonic())
-    // The other replica may have tried another password.
+    // Another password may have been refused on another replica. Then forget ours, so that the refusal is not recorded against ours.
     if (isRefused && shared.mark?.digest !== standing.last().mark?.digest) presented = null
     standing.adopt(isRefused, shared.mark)
     if (shared.pausedForMs > 0) trouble.adopt(shared.trouble)
@@ -101,7 +101,7 @@ export function openCredentials(options: CredentialOptions): Credentials {
         begin()
         return null
       }
-      // Remember it, because comparing by fingerprint takes milliseconds.
+      // Remember this password as the refused one. Comparing it by fingerprint at each call would take milliseconds.
       presented = password ?? presented
       return { kind: 'none', reason: 'credentials', retryAfterMs, detail: 'waiting', conclusive: false }
     },
@@ -179,8 +179,8 @@ function stateOf(
 }
 
 /**
- * The last failure to get a token. Before the first attempt it is the wait that the endpoint asked an earlier run for. The log of calls
- * reports it; only an answer that points to a wrong address is also logged here, once while it lasts.
+ * Keeps the last failure to get a token. Before the first attempt, this is a `Retry-After` that an earlier run received. The call's own log reports
+ * each failure. A failure that suggests a wrong `authUrl` is also logged here, once while it lasts.
  */
 function createTrouble({ log, authUrl }: Pick<CredentialOptions, 'log' | 'authUrl'>) {
   let last: NoToken = { kind: 'none', reason: 'rate_limited', detail: 'token endpoint: Retry-After of an earlier run', conclusive: false }
@@ -188,7 +188,7 @@ function createTrouble({ log, authUrl }: Pick<CredentialOptions, 'log' | 'authUr
   let logged: string | null = null
   return {
     last: () => last,
-    /** Takes over a failure that another replica had and logged. Null: that replica did not say why. */
+    /** Takes over a failure that another replica had and logged. Null: that replica gave no reason. */
     adopt(reason: UnavailableReason | null): void {
       if (isOwn && reason === last.reason) return
       isOwn = false
@@ -210,7 +210,7 @@ function createTrouble({ log, authUrl }: Pick<CredentialOptions, 'log' | 'authUr
   }
 }
 
-/** Continues the waits of an earlier run: after refused credentials, and after a `Retry-After` of the token endpoint. */
+/** Opens the gate, and continues the waits of an earlier run: after refused credentials, and after a `Retry-After` of the token endpoint. */
 function openGate({ earlier, clock }: CredentialOptions, pausedUntilMs: number): CredentialGate {
   const nowMs = clock.monotonic()
   const refusal = earlier?.refusal ?? null
@@ -223,7 +223,7 @@ function openGate({ earlier, clock }: CredentialOptions, pausedUntilMs: number):
   return gate
 }
 
-/** The URL without parts that may be secret. */
+/** Returns the URL without user info and query, which may be secret. */
 function addressOf(url: string): string {
   const { origin, pathname } = new URL(url)
   return `${origin}${pathname}`

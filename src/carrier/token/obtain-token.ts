@@ -3,7 +3,7 @@ import { type CredentialOptions, type Credentials, readPassword } from './creden
 import { CLAIM_MS, type TokenShare } from './shared-token.ts'
 import { type NoToken, requestToken, type TokenRequestOptions } from './token-request.ts'
 
-/** A replica looks for the token that another one requests: how long it waits between two looks, and how often it looks. */
+/** While one replica requests a token, the others look for it in the store: every `LOOK_MS`, at most `LOOKS_MAX` times. */
 const LOOK_MS = 150
 const LOOKS_MAX = 200
 
@@ -13,10 +13,10 @@ const STORE_FAILED: NoToken = { kind: 'none', reason: 'budget', detail: 'token_s
 
 type ObtainOptions = TokenRequestOptions & Pick<CredentialOptions, 'password'>
 
-/** The token that a password has brought, or why it has brought none. */
+/** The token that was obtained with a password, or the reason why there is none. */
 interface Presented {
   readonly result: { readonly kind: 'token'; readonly token: string; readonly password: string } | NoToken
-  /** Whether it must survive a crash. A refusal must, and so must a wait that the endpoint asked for. */
+  /** Whether the result must be saved for the next run. It is if the endpoint refused the password, or asked for a wait. */
   readonly mustKeep: boolean
 }
 
@@ -42,16 +42,16 @@ interface TogetherOptions extends ObtainOptions {
   readonly startTimer: StartTimer
 }
 
-/** A token that all replicas use. Version null: the claim was lost, so only this replica has the token. */
+/** A token that all replicas use. `version` null: another replica took over the claim meanwhile, so only this replica has the token. */
 type SharedTokenResult = { readonly kind: 'token'; readonly token: string; readonly version: number | null } | NoToken
 
 /**
- * Gets the token that all replicas use. If there is none, or only `stale`, one replica requests a new one and the others wait for it. If
- * the endpoint refuses the credentials of one replica, or asks it to wait, this applies to all.
+ * Gets the token that all replicas use. If there is none, or it equals `stale`, one replica requests a new token and the others wait for it. If the
+ * endpoint refuses that replica's credentials, or asks it to wait, no other replica tries either.
  */
 export async function obtainTogether(options: TogetherOptions, stale: string | null): Promise<SharedTokenResult> {
   const { share, credentials, startTimer } = options
-  // This deadline is not started, so it ends only when the relay stops.
+  // This deadline is never started, so its signal is aborted only when the relay stops.
   const stopping = options.openDeadline()
   try {
     for (let look = 0; look < LOOKS_MAX && !stopping.signal.aborted; look++) {
@@ -76,7 +76,7 @@ export async function obtainTogether(options: TogetherOptions, stale: string | n
 
 async function requestClaimed(options: TogetherOptions, version: number): Promise<SharedTokenResult> {
   const { share, credentials } = options
-  // The replica that held the claim before may have changed the state meanwhile, so read it again.
+  // The replica that had the claim before may have changed the shared state since we read it, so read it again.
   credentials.adopt(await share.read())
   const closed = credentials.closed()
   if (closed !== null) {
@@ -97,7 +97,7 @@ async function requestClaimed(options: TogetherOptions, version: number): Promis
   return result
 }
 
-/** Renews a claim until the work is done. A failed renewal does no harm, because the next one comes before the claim lapses. */
+/** Renews a claim until the work is done. A single failed renewal does no harm, because the next renewal comes before the claim lapses. */
 async function whileRenewing<T>(work: () => Promise<T>, renew: () => Promise<unknown>, startTimer: StartTimer): Promise<T> {
   let isOver = false
   let cancel = (): void => undefined

@@ -3,11 +3,11 @@ import type { CredentialRefusal } from '../../domain/polling/carrier-memory.ts'
 
 type Fingerprint = NonNullable<CredentialRefusal['mark']>
 
-/** Two bytes show whether the password has changed. They do not reveal it, because many passwords share them. */
+/** Two bytes are enough to notice a changed password. They do not reveal the password, because many passwords have the same two bytes. */
 const DIGEST_BYTES = 2
 const SALT_BYTES = 16
 
-/** A fingerprint of a password with a salt, too short to recover the password. */
+/** Returns a salted fingerprint of a password. It is too short to recover the password from it. */
 export function fingerprintPassword(password: string): Fingerprint {
   const salt = randomBytes(SALT_BYTES).toString('hex')
   return { salt, digest: digestOf(password, salt) }

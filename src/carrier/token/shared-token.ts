@@ -3,23 +3,23 @@ import type { TokenRecord, TokenState } from '../../domain/polling/carrier-token
 import type { SharedToken, TokenVault } from '../../flow/polling/ports.ts'
 import { readPassword } from './credentials.ts'
 
-/** If a replica is killed while it requests a token, the others wait this long before one of them requests it. */
+/** A claim lapses after this time. So if a replica is killed while it requests a token, another replica can request one. */
 export const CLAIM_MS = 5000
-/** The token is encrypted for this purpose, so that no other secret can be put into its column. */
+/** The token is encrypted with this context. Another secret of the relay that somebody copies into the token's column cannot be decrypted with it. */
 const CONTEXT = 'carrier-token'
 
-/** The token that replicas share. Only the at-rest keys can open it. */
+/** The token that replicas share through the store, encrypted with the at-rest keys. */
 export interface TokenShare {
-  /** `token` null: there is none, or it was obtained with other credentials. */
+  /** Reads the token and its state. `token` null: there is no token, or it was obtained with other credentials than ours. */
   read(): Promise<TokenRecord & { readonly token: string | null }>
-  /** Takes or renews the right to replace this version. */
+  /** Claims, or continues to claim, the right to replace this version. False: another replica has the claim, or has replaced the version. */
   claim(version: number): Promise<boolean>
-  /** Saves the token that was obtained with this password. Returns its version; null: the claim was lost. */
+  /** Saves the token that was obtained with this password. Resolves with its version; null: this replica no longer has the claim. */
   replace(token: string, password: string, state: TokenState): Promise<number | null>
-  /** Removes the token, because the request that held the claim was refused. */
+  /** Removes the token, because the token endpoint refused the credentials. */
   drop(state: TokenState): Promise<void>
   giveUp(state: TokenState): Promise<void>
-  /** `accepted` and `refused` only begin to save what the status API has said about a token. The next `read` waits for that. */
+  /** `accepted` and `refused` start to save that the status API accepted or refused a token. They return at once; the next `read` waits for them. */
   accepted(version: number): void
   refused(version: number, state: TokenState): void
 }
@@ -36,13 +36,13 @@ export function createTokenShare(
 ): TokenShare {
   const holder = randomBytes(8).toString('hex')
   let saved: Promise<unknown> = Promise.resolve()
-  // Encrypt the fingerprint together with the token, so that nobody can try passwords against it.
+  // This fingerprint is encrypted together with the token, so that nobody who reads the store can try passwords against it.
   const fingerprintOf = (password: string): string =>
     createHash('sha256')
       .update(JSON.stringify([login.authUrl, login.username, password]))
       .digest('base64url')
 
-  /** A failed write does no harm, because the next call with the token shows the same again. */
+  /** Starts a write. If it fails, nothing is lost: at the next call with the token, the status API accepts or refuses it again. */
   function saveSoon(write: () => Promise<void>): void {
     saved = saved.then(write).catch(() => undefined)
   }

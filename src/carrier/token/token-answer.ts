@@ -3,8 +3,8 @@ import { isObject, member, readJson } from '../../domain/json-body.ts'
 const TOKEN = /^[\x21-\x7e]{1,8192}$/
 
 /**
- * Parses the answer of the token endpoint (spec, "POST {base_url}/auth/token"). `null`: it has no token that fits into a header. A token
- * with a line break does not.
+ * Parses the answer of the token endpoint (spec, "POST {base_url}/auth/token"). Null: it contains no token that can be sent in a header, for example
+ * because the token has a line break.
  */
 export function parseTokenAnswer(body: Uint8Array): string | null {
   const reading = readJson(body)
@@ -14,8 +14,8 @@ export function parseTokenAnswer(body: Uint8Array): string | null {
 }
 
 /**
- * When a token expires by its own statement, epoch milliseconds, if it is a JWT. This only helps to renew in time: nothing verifies the
- * token, and the spec promises no format.
+ * Returns the expiry time in a token that is a JWT, epoch milliseconds; null: the token is no JWT or states no time. It is only a hint when to renew:
+ * the relay does not verify the token, and the spec promises no format.
  */
 export function readExpiryHint(token: string): number | null {
   const [, payload, signature, ...more] = token.split('.')

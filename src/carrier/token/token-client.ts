@@ -8,7 +8,7 @@ import type { TokenShare } from './shared-token.ts'
 import { readExpiryHint } from './token-answer.ts'
 import type { NoToken, TokenRequestOptions } from './token-request.ts'
 
-/** An `exp` that is nearer than this is ignored. Otherwise the token would be renewed all the time. */
+/** If a new token expires sooner than this, its expiry time is ignored. Otherwise it would be renewed all the time. */
 const HINT_MIN_MS = 10_000
 const RENEW_AHEAD_MAX_MS = 60_000
 
@@ -19,29 +19,29 @@ export type TokenResult = { readonly kind: 'token'; readonly token: string } | N
  * expire (DOMAIN 6.5).
  */
 export interface TokenClient {
-  /** The current token, or a new one. */
+  /** Returns the current token. If there is none, requests one. */
   get(signal: AbortSignal): Promise<TokenResult>
-  /** The current token; null: there is none. Requests nothing. */
+  /** Returns the current token without a request; null: there is none. */
   current(): string | null
-  /** Returns a newer token, or requests one, because the status API has refused this one. */
+  /** Replaces a token that the status API has refused: returns the current token if that is another one, else requests a new token. */
   renew(rejected: string, signal: AbortSignal): Promise<TokenResult>
-  /** Notes that the status API has refused this token and would refuse a new one too. The credentials now count as refused. */
+  /** Notes that the status API has refused this token, and that a new token is no help. The credentials now count as refused. */
   refuse(rejected: string): NoToken
   /** Notes that the status API has accepted this token. */
   prove(token: string): void
   /** Gets a token for the present password, even if there is a token already. */
   logIn(signal: AbortSignal): Promise<TokenResult>
   state(): Pick<CarrierState, 'credentials' | 'refusal'>
-  /** Whether a refusal counts, because no later token was accepted. */
+  /** Whether attempts are limited, because the carrier refused the credentials and has accepted no later token. */
   isRationed(): boolean
-  /** The refusal to save for the next run; null: none counts. */
+  /** The refusal to save for the next run; null: attempts are not limited. */
   refusal(): CredentialRefusal | null
-  /** The end of a pause that the token endpoint asked for, monotonic milliseconds, to be saved for the next run. */
+  /** The end of a pause that the token endpoint asked for, monotonic milliseconds. The caller saves it for the next run. */
   pausedUntilMs(): number
 }
 
 export interface TokenClientOptions extends TokenRequestOptions, CredentialOptions {
-  /** Saves the state, which must survive a crash. Called when a refusal begins or ends, and when the endpoint asks for a pause. */
+  /** Saves the state for the next run. It is called when a refusal begins or ends, and when the token endpoint asks for a pause. */
   readonly keep: () => Promise<unknown>
   /** The token that replicas share; null: this process requests tokens alone. */
   readonly share: TokenShare | null
@@ -54,14 +54,14 @@ interface Held {
   readonly renewAtMs: number | null
   /** The version under which replicas share the token; null: only this process has it. */
   readonly version: number | null
-  /** Whether the status API has accepted the token, and the shared row says so. */
+  /** Whether the status API has accepted the token and this was reported to the other replicas. */
   readonly isProved: boolean
 }
 
 /**
- * Creates the token client. Without a token, the first caller requests one, unless the gate is closed. A token is used until the status API
- * refuses it. When it is about to expire it is renewed in the background, and stays in use if that fails. The credentials count as refused
- * if either side refuses them, until the status API accepts a token that was obtained since.
+ * Creates the token client. Without a token, the first caller requests one, if attempts are allowed now. A token is used until the status API refuses
+ * it. Shortly before it expires, it is renewed in the background. If that fails, it stays in use. The credentials count as refused when the token
+ * endpoint refuses the password or the status API refuses a token. That ends when the status API accepts a newer token.
  */
 export function createTokenClient(options: TokenClientOptions): TokenClient {
   const { clock, log, share } = options
@@ -76,7 +76,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
   }
   const obtain = async (): Promise<TokenResult> => {
     const { result, mustKeep } = await presentPassword(options, credentials)
-    // Save before the call returns. A crash must forget neither the attempt nor a wait that was asked for.
+    // Save before the call returns, so that a crash cannot lose a refusal, or a wait that the endpoint asked for.
     if (mustKeep) await options.keep()
     if (result.kind === 'token') hold(result.token, null)
     return result
@@ -88,10 +88,10 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     return { kind: 'token', token: result.token }
   }
   const request = (): Promise<TokenResult> => {
-    // If replicas share the credentials, the state here may be out of date. `obtainTogether` checks the shared one.
+    // If replicas share the credentials, the state here may be out of date. Then `obtainTogether` checks the shared state instead.
     const reason = flight === null && share === null ? credentials.closed() : null
     if (reason !== null) return Promise.resolve(reason)
-    // Many callers may share one request. Only the first gets its failure as conclusive, so that it counts once.
+    // Many callers may wait for one request. Only the first caller gets a conclusive failure, so that the failure counts once.
     if (flight !== null) return flight.then((result) => (result.kind === 'token' ? result : { ...result, conclusive: false }))
     flight = (share === null ? obtain() : obtainShared(share)).finally(() => {
       flight = null
@@ -112,7 +112,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
       return held === null ? orWhenAborted(request(), signal, WAITED_TOO_LONG) : { kind: 'token', token: held.token }
     },
     refuse(refused) {
-      // If many calls are refused with the same token, only the first counts.
+      // If the status API refuses many calls with the same token, only the first refusal counts.
       if (held?.token !== refused)
         return credentials.closed() ?? { kind: 'none', reason: 'credentials', detail: 'refused', conclusive: false }
       const { version } = held
@@ -139,7 +139,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
   }
 }
 
-/** When to renew a token. The time is monotonic, so that setting the clock makes the renewal neither too early nor too late. */
+/** Returns when to renew a token, monotonic milliseconds; null: not before the status API refuses it. */
 function renewalTime(token: string, clock: Clock): number | null {
   const expiresAtMs = readExpiryHint(token)
   const leftMs = expiresAtMs === null ? 0 : expiresAtMs - clock.now()

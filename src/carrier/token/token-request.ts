@@ -14,9 +14,9 @@ export interface NoToken {
   readonly retryAfterMs?: number
   /** A code for the log. */
   readonly detail: string
-  /** The address that gave no token, for the log. */
+  /** The address of the token endpoint, for the log. */
   readonly url?: string
-  /** Whether the failure may count against the carrier: this call has made a request itself, and there was time for an answer. */
+  /** Whether the failure may count against the carrier. It does if this call made the request itself, and left enough time for an answer. */
   readonly conclusive: boolean
 }
 
@@ -34,8 +34,8 @@ export interface TokenRequestOptions {
 }
 
 /**
- * Requests a token: `POST {authUrl}` (spec, "Authentication"). The request counts in the budget. It has its own deadline, because many
- * callers may wait for it.
+ * Requests a token: `POST {authUrl}` (spec, "Authentication"). The request is a call of the budget. It has its own deadline, because callers with
+ * different deadlines may wait for it.
  */
 export async function requestToken(options: TokenRequestOptions, password: string): Promise<TokenOutcome> {
   const deadline = options.openDeadline()
@@ -48,7 +48,7 @@ export async function requestToken(options: TokenRequestOptions, password: strin
       headers: () => ({ 'content-type': 'application/json', accept: 'application/json', 'accept-encoding': 'identity' }),
       body: JSON.stringify({ username, password }),
       bodyBytesMax: BODY_BYTES_MAX,
-      // All calls wait for the token.
+      // The calls of apps may also wait for this token, so it goes before scheduled polls.
       priority: 'app',
       spender: spend(),
       giveUpAtMs: null,

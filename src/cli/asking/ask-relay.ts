@@ -9,7 +9,7 @@ export interface ClientOptions {
   readonly url: string
   /** A PEM file with a private CA. */
   readonly ca?: string
-  /** The certificate (PEM) that the relay must show. Its names do not matter. */
+  /** The certificate (PEM) that the relay must show. It need not be for the host name of the URL. */
   readonly pinned?: string | undefined
   readonly username?: string
   readonly password?: string
@@ -18,7 +18,7 @@ export interface ClientOptions {
 
 const DEFAULT_URL = 'http://127.0.0.1:8081'
 
-/** Adds the options to reach a running relay. The password comes only from the environment, because `ps` would show an argument. */
+/** Adds the options to reach a running relay. The password comes only from the environment, because `ps` shows command lines to every user. */
 export function addRelayOptions(command: Command): Command {
   return command
     .addOption(new Option('--url <address>', "the running relay's internal listener").default(DEFAULT_URL).env('RELAY_URL'))
@@ -38,7 +38,7 @@ export interface RelayAnswer {
   readonly body: unknown
 }
 
-/** Sends a request to a running relay as an operator. If the relay cannot be reached, throws an error that can be shown. */
+/** Sends a request to a running relay as an operator. If the relay cannot be reached, rejects with a message for the user. */
 export type AskRelay = (method: string, path: string, body?: { readonly type: string; readonly text: string }) => Promise<RelayAnswer>
 
 export async function openRelay({ username = '', password = '', ...options }: ClientOptions): Promise<AskRelay> {
@@ -68,11 +68,11 @@ export async function openRelay({ username = '', password = '', ...options }: Cl
   }
 }
 
-/** Long enough for the relay to handle a long list. */
+/** The longest wait for an answer. The relay may need minutes for a long list. */
 const TIMEOUT_MS = 300_000
 const ALIVE_MS = 5000
 
-/** The address without a slash at its end. One without a scheme, such as 127.0.0.1:8081, has TLS if a private authority is named. */
+/** Returns the URL without a slash at its end. An address without a scheme, such as 127.0.0.1:8081, gets `https` if `ca` is set, else `http`. */
 export function relayAddress({ url, ca = '' }: Pick<ClientOptions, 'url' | 'ca'>): string {
   const given = url.trim() === '' ? DEFAULT_URL : url.trim()
   const address = given.includes('://') ? given : `${ca === '' ? 'http' : 'https'}://${given}`
@@ -86,7 +86,7 @@ function authorityIn(file = ''): string | undefined {
   return file === '' ? undefined : readCertificates('RELAY_CA', file)
 }
 
-/** Looks whether a relay answers; returns why not, null: it does. */
+/** Checks whether a relay answers. Resolves with null if it does, otherwise with the reason. */
 export async function lookForRelay(options: Pick<ClientOptions, 'url' | 'ca' | 'pinned'>): Promise<Error | null> {
   const url = relayAddress(options)
   const trust = { ca: authorityIn(options.ca), pinned: options.pinned }
@@ -98,7 +98,7 @@ export async function lookForRelay(options: Pick<ClientOptions, 'url' | 'ca' | '
   }
 }
 
-/** Says who answers at an address where nobody can log in. */
+/** Describes what answers at an address whose login path gives 404. */
 async function describeStranger(url: string, options: ClientOptions): Promise<string> {
   const stranger = await lookForRelay(options)
   if (stranger !== null) return stranger.message
@@ -113,7 +113,7 @@ async function request(url: string, sent: RequestToSend): Promise<RelayAnswer> {
   }
 }
 
-/** Encodes for a URL an identifier that a person typed or copied. The relay refuses a text that is not an identifier. */
+/** Encodes an identifier that a person typed or copied, for use in a URL. Other text is passed on, and the relay refuses it. */
 export function typedIdentifier(text: string): string {
   return encodeURIComponent(typedIdentifierText(text))
 }
@@ -123,7 +123,7 @@ export function typedIdentifierText(text: string): string {
   return parseTypedIdentifier(text) ?? text
 }
 
-/** The relay's own description of the problem. */
+/** Returns the relay's own description of the problem; without one, the status code. */
 export function describeProblem({ status, body }: RelayAnswer): string {
   return textOf(body, 'detail') ?? `status ${status}`
 }

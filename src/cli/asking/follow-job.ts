@@ -3,10 +3,10 @@ import { type AskRelay, memberOf, textOf } from './ask-relay.ts'
 import { createProgressLine } from './progress-line.ts'
 
 const LOOK_EVERY_MS = 500
-/** While another relay takes over, there may be no answer for a moment. */
+/** The relay may be silent for this long, for example while a new version of it takes over. After that, following the job fails. */
 const SILENCE_MS_MAX = 30_000
 
-/** The name of each step, and the unit of its count. `whole`: the same for a job without steps. */
+/** The name of each step, and the unit of its count. The key `whole` is for a job that reports no steps. */
 export type StepNames = Readonly<Record<string, readonly [name: string, unit: string]>>
 
 /** Shows the progress of a job until it ends, then returns the job. Ctrl-C cancels it. */

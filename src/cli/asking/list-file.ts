@@ -9,7 +9,7 @@ import { createProgressLine, type Screen } from './progress-line.ts'
 export interface ListPart {
   readonly type: string
   readonly text: string
-  /** Parameters of the request. */
+  /** Query parameters of the request, each as `name=value`. */
   readonly query: readonly string[]
   /** The number of lines of the file in this part. */
   readonly lines: number
@@ -17,21 +17,21 @@ export interface ListPart {
   readonly lineOf: (line: number) => number
 }
 
-/** A list of identifiers, and what is done with them. */
+/** A file with a list of identifiers, and the name of the work that is done with them. */
 export interface ListToSend {
   readonly file: string
-  /** The column of a CSV file to read; undefined: its usual name. */
+  /** The column of a CSV file to read; undefined: the relay looks for a column with a usual name. */
   readonly column: string | undefined
   /** Names the work for the progress bar. */
   readonly step: string
 }
 
-/** Lines per request; small enough to show progress. */
+/** Lines per request. The number is small, so that progress can be shown. */
 const LINES_AT_ONCE = 5000
 
 /**
- * Sends a file of identifiers in parts, one after the other. If the first line of a CSV file names the columns, every part repeats it. A file
- * of more than one part has a progress bar.
+ * Sends a file of identifiers in parts, one after the other. If the first line of a CSV file names the columns, every part repeats that line. With
+ * more than one part, a progress bar is shown.
  */
 export async function sendList(
   { file, column, step }: ListToSend,
@@ -74,7 +74,7 @@ export async function sendList(
   progress?.end()
 }
 
-/** Null: it is no regular file, so it can be read only once. */
+/** Counts the lines of a file. Null: it is no regular file (a pipe, for example), so counting would consume it. */
 async function countLines(file: string): Promise<number | null> {
   if (!statSync(file).isFile()) return null
   let count = 0

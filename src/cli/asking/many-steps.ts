@@ -2,16 +2,16 @@ import { countText } from '../../domain/amounts.ts'
 import { fail } from '../exit-codes.ts'
 import { createProgressLine, type Screen } from './progress-line.ts'
 
-/** How a step ended: with an outcome in a word and a line about it, or with a reason why it failed. */
+/** The result of a step: `outcome` in a word and a `line` about it, or the reason why it failed. */
 export type StepEnd = { readonly outcome: string; readonly line: string } | { readonly failure: string }
 
 export interface ManyStepsOptions {
-  /** What is done, and what is counted. */
+  /** The name of the work, and the unit of its count, for the progress bar. */
   readonly step: string
   readonly unit: string
-  /** Whether the lines are for a program, which wants all of them. */
+  /** Whether a program reads the lines. Then every step gets its line. */
   readonly isForProgram: boolean
-  /** Whether people get only the counts of many steps wherever they read them. */
+  /** Whether many steps get only counts instead of a line each, even if the output is not a terminal. */
   readonly isSummed?: boolean
 }
 
@@ -24,12 +24,12 @@ export interface Screens {
 
 const TERMINAL: Screens = { out: process.stdout, progress: process.stderr, fail }
 
-/** A terminal shows a bar from this number of steps on. With fewer steps it shows a line for each. */
+/** From this number of steps on, a terminal shows a progress bar. With fewer steps it shows a line for each. */
 const STEPS_UNDER_BAR = 20
 
 /**
- * Takes a step for each of many items, one after the other. On a terminal many steps have one progress bar, and a line at the end with how
- * often each outcome occurred; otherwise each has its line, unless `isSummed`. Failures always have a line.
+ * Takes a step for each item, one after the other. Many steps on a terminal, or with `isSummed`, get one progress bar, and at the end a line that
+ * counts each outcome. Otherwise each step gets its own line. Each failure always gets a line.
  */
 export async function takeSteps<Item>(
   items: readonly Item[],

@@ -7,7 +7,7 @@ const LIMIT_MAX = 100_000
 
 export interface Listed {
   readonly items: readonly unknown[]
-  /** The cursor of what was not asked for; null: that is all. */
+  /** The cursor of the first item after `items`; null: there are no more items. */
   readonly next: string | null
 }
 
@@ -29,7 +29,7 @@ export async function listUpTo(
   }
 }
 
-/** Parameters of a list; undefined: it was not given. */
+/** The query parameters of a list; undefined: not sent. */
 export type Query = Readonly<Record<string, string | undefined>>
 
 export interface LimitOptions {
@@ -46,7 +46,7 @@ function readLimit(text: string): number {
   return limit
 }
 
-/** Says on standard error that a list goes on, so that it is not taken for all there is. */
+/** Writes to standard error if a list has more items, so that nobody takes the shown part for the whole. */
 export function sayWhetherMore({ items, next }: Listed): void {
   if (next !== null) process.stderr.write(`There are more than these ${items.length}: raise --limit, or narrow the list down.\n`)
 }

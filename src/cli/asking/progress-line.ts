@@ -7,15 +7,15 @@ export interface Screen {
 }
 
 export interface ProgressLine {
-  /** Shows a step and how much of it is done. `unit` names the things that are counted. */
+  /** Shows the name of a step, and how many units (`done`) of how many (`total`) are done. */
   show(step: string, done: number, total: number, unit: string): void
-  /** Call it after the last step. */
+  /** Ends the line after the last step. */
   end(): void
 }
 
 const CELLS = 24
 
-/** On a terminal it redraws a bar, or a count if the total is unknown. Any other output gets a line for each step. */
+/** Creates the progress line. A terminal shows a bar that is redrawn, or only a count if the total is unknown. Other output gets a line per step. */
 export function createProgressLine(screen: Screen): ProgressLine {
   let shown = ''
   let width = 0

@@ -6,11 +6,11 @@ export interface RequestToSend {
   readonly method: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  /** A private CA (PEM), trusted in addition to the public ones. */
+  /** A private certificate authority (PEM), trusted in addition to the public authorities. */
   readonly ca?: string | undefined
-  /** The only certificate (PEM) to accept, whatever its names. Absent: any certificate that is trusted and names the host. */
+  /** The only certificate (PEM) to accept, even if it is for another host name. Absent: any trusted certificate for the host name. */
   readonly pinned?: string | undefined
-  /** The longest silence to wait for. */
+  /** The request fails when the connection was silent for this long. */
   readonly timeoutMs: number
 }
 
@@ -20,7 +20,7 @@ export interface Answer {
   readonly body: unknown
 }
 
-/** Sends a request. It does not use `fetch`, which cannot take a private CA. Rejects on a redirect or an incomplete answer. */
+/** Sends a request. Rejects on a redirect or an incomplete answer. (`fetch` is no option, because it cannot trust a private authority.) */
 export async function sendRequest(url: string, { method, headers = {}, body, timeoutMs, ...trust }: RequestToSend): Promise<Answer> {
   const { status, type, text } = await new Promise<{ status: number; type: string; text: string }>((resolve, reject) => {
     const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }

@@ -3,11 +3,11 @@ import { type AskRelay, describeProblem, listOf, type RelayAnswer, textOf, typed
 
 /** Identifiers to compare with a mistyped one. */
 const CANDIDATES_MAX = 200
-/** The last two characters may be wrong. Parcels are searched by the characters before them, and these are few enough to compare. */
+/** To find similar identifiers, parcels are searched by all characters but the last two, which may be mistyped. */
 const ENDING = 2
 const BEGINNING_MIN = 3
 
-/** Describes why a parcel was not found, and what to type next. Any other problem is described as the relay does. */
+/** Describes why a parcel was not found, and what to type next. For another problem, returns the relay's own description. */
 export async function describeParcelProblem(ask: AskRelay, identifier: string, answer: RelayAnswer): Promise<string> {
   if (answer.status !== 404) return `${identifier}: ${describeProblem(answer)}`
   const detail = describeProblem(answer)
@@ -33,7 +33,7 @@ async function nearestIdentifier(ask: AskRelay, typed: string): Promise<string |
   return null
 }
 
-/** Describes why a delivery was not found, and what to type next. `instead`: the command for all deliveries of an endpoint. */
+/** Describes why a delivery was not found, and what to type next. `instead`: makes the command for all deliveries of the named endpoint. */
 export async function describeDeliveryProblem(
   ask: AskRelay,
   id: string,
@@ -47,7 +47,7 @@ export async function describeDeliveryProblem(
   return `no delivery has the id ${id}: "parcel-relay deliveries" lists the ids`
 }
 
-/** A name as it can be typed into a shell. */
+/** Quotes a name for a shell, if necessary. */
 function quoted(name: string): string {
   return /^[\w.-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`
 }

@@ -3,7 +3,7 @@ import { systemCode } from '../../domain/errors.ts'
 const UNTRUSTED =
   'its certificate is not trusted. If a private authority has signed it, name the file with that authority (PEM) with --ca or in RELAY_CA'
 
-/** Why no answer came, and what to do, by the code of the failure. */
+/** For each error code: why no answer came, and what to do. */
 const REASONS: readonly (readonly [codes: RegExp, reason: (url: URL) => string])[] = [
   [/^(?:DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT)/, () => UNTRUSTED],
   [/^CERT_HAS_EXPIRED$/, () => 'its certificate has expired'],
@@ -17,7 +17,7 @@ const REASONS: readonly (readonly [codes: RegExp, reason: (url: URL) => string])
   [/^(?:ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)$/, () => 'there is no route to it: look at the address, the network and the firewall'],
 ]
 
-/** The error for a request that got no whole answer. It says what to do next. */
+/** Returns the error for a request that got no complete answer. Its message says what to do next. */
 export function unreachable(address: string, cause: unknown): Error {
   const url = new URL(address)
   const code = systemCode(cause) ?? ''

@@ -4,7 +4,7 @@ import { filesNamedIn } from '../../config/named-files.ts'
 import { OPENING_MS, tryOpening } from '../../runtime/opening/try-opening.ts'
 import { fail } from '../exit-codes.ts'
 
-/** Loads a config file. Null: the file has problems. They are reported, and the command will exit with 1. */
+/** Loads a config file. If it has problems, reports them, sets the exit code to 1 and resolves with null. */
 export async function readConfig(path: string): Promise<Config | null> {
   try {
     return await openConfig(path)
@@ -16,8 +16,8 @@ export async function readConfig(path: string): Promise<Config | null> {
 }
 
 /**
- * Loads a config file. Before that, tests whether the file and every file it names can be opened, because a file that never opens would
- * block this process forever. Messages have the whole path, because `npm --prefix` starts the relay in another folder than it was typed in.
+ * Loads a config file. First tests that the file and every file that it names can be opened, because opening a pipe or a dead network drive would
+ * block this process forever. Messages have the absolute path, because with `npm --prefix` the relay runs in another folder than the shell.
  */
 export async function openConfig(given: string): Promise<Config> {
   const path = resolve(given)
