@@ -24,11 +24,12 @@ interface Flags {
 }
 
 const LOOK_EVERY_MS = 500
-/** With --until-complete: the time after the last event within which every history must be complete. */
+/** With --until-complete, every history must be complete within this time after the last event. */
 const PATIENCE_MS = 60_000
 
 /**
- * `parcel-relay demo`: a relay, a carrier that loses pushes, a subscriber that receives every event, and problems to look at in the portal.
+ * `parcel-relay demo`: runs a relay, a carrier that loses pushes, and a subscriber that receives every event. It also makes problems to look at in
+ * the portal.
  */
 export function demoCommand(): Command {
   const command = new Command('demo')
@@ -68,7 +69,7 @@ async function run(flags: Flags): Promise<void> {
   const ending = new AbortController()
   const end = () => ending.abort()
   void untilSignalled().then(end)
-  // Also end when the terminal is closed or the reader of the pipe is gone.
+  // Also end when the terminal is closed, or when the program that reads the output through a pipe has ended.
   process.once('SIGHUP', end)
   process.stdout.on('error', end)
   const view = process.stdout.isTTY ? createLiveView(process.stdout) : createLineView(process.stdout, () => performance.now())
@@ -95,7 +96,7 @@ async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal)
   const { carrier, replicas, subscriber, troubledApps } = stage
   const shop = await openShop(replicas)
   for (const { trackingNumber } of carrier.world.parcels()) await shop.watch(trackingNumber)
-  // Events name a parcel by tracking id; the demo shows tracking numbers.
+  // Events name a parcel by its tracking id, but the demo shows tracking numbers.
   const byTrackingNumber = (news: Happening): Happening => ({
     ...news,
     trackingNumber: carrier.world.parcel(news.trackingNumber)?.trackingNumber ?? news.trackingNumber,
@@ -115,7 +116,7 @@ async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal)
       view.note(presentGuide(stage, { ...flags, trackingNumber: known.trackingNumber, nowMs: Date.now() }))
       view.pin(pinsOfGuide(stage))
       guided = true
-      // Make trouble after the guide, because the guide announces the warnings that the relay then logs.
+      // Make trouble only after the guide is shown, because the guide announces the warnings that the relay will log.
       await makeTrouble(carrier, shop, troubledApps)
     }
     if (guided) {

@@ -21,7 +21,7 @@ test('replay --missing lists, counts and sends once each event that an endpoint 
   const { run, refresh } = await start()
   await refresh()
   const replay = (...args: readonly string[]) => run('replay', '--endpoint', 'shop', '--missing', ...args)
-  expect((await run('deliveries', '--endpoint', 'shop')).stdout).toBe('No delivery is like that.\n')
+  expect((await run('deliveries', '--endpoint', 'shop')).stdout).toBe('No delivery matches.\n')
   const dry = await replay('--dry-run', '--limit', '3')
   expect(dry.stdout).toMatch(
     /^4 events about 2 parcels, the first recorded .* ago, would be sent to shop\. Nothing was sent\.\n\nSEQUENCE +PARCEL +STATUS +HAPPENED +RECORDED\n(\d+ +(MI30|7510)\S+ +TerminalArrived +2026-03-01T1\S+ +.* ago\n){3}$/,

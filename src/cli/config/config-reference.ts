@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { configJsonSchema } from '../../config/config.ts'
 
-/** The part of JSON Schema that the reference uses. */
+/** The keywords of JSON Schema that the reference uses. */
 interface Setting {
   /** The type and bounds, if keywords of JSON Schema cannot express them. */
   readonly $comment?: string
@@ -20,7 +20,7 @@ interface Setting {
   readonly maximum?: number
 }
 
-/** A row of the reference. */
+/** A row of a table in the reference. */
 interface Row {
   readonly key: string
   readonly setting: Setting
@@ -48,7 +48,7 @@ export function configReferenceCommand(): Command {
   })
 }
 
-/** The exact content of `docs/configuration.md`. */
+/** Returns the exact content of `docs/configuration.md`. */
 export function presentReference(): string {
   const root: Setting = configJsonSchema()
   return [INTRODUCTION, ...Object.entries(root.properties ?? {}).map(([key, setting]) => presentSection(root, key, setting))].join('\n')
@@ -61,7 +61,7 @@ function presentSection(root: Setting, key: string, setting: Setting): string {
   return `## ${key}\n\n${about}| key | type and bounds | default | meaning |\n|---|---|---|---|\n${rows.map(presentRow).join('\n')}\n`
 }
 
-/** The settings within a group or within the entries of a list. An optional group has its own row. */
+/** Returns a row for each setting in a group or in the entries of a list. An optional group also has a row of its own. */
 function rowsWithin(setting: Setting, prefix: string): readonly Row[] {
   const { properties = {}, required = [], additionalProperties } = setting.items ?? setting
   const rows = Object.entries(properties).flatMap(([name, inner]): readonly Row[] => {
@@ -74,7 +74,7 @@ function rowsWithin(setting: Setting, prefix: string): readonly Row[] {
   return [...rows, ...others]
 }
 
-/** Whether the setting contains no others. */
+/** Whether the setting contains no other settings. */
 function isPlain(setting: Setting): boolean {
   return (setting.items ?? setting).properties === undefined
 }
@@ -88,7 +88,7 @@ function presentRow({ key, setting, isRequired }: Row): string {
   return `| ${[`\`${key}\``, kindOf(setting), isRequired ? 'required' : defaultOf(setting), description].map(escapeCell).join(' | ')} |`
 }
 
-/** Empty if the description states the default. */
+/** Returns the default as Markdown; empty if the description states it already. */
 function defaultOf(setting: Setting): string {
   if (setting.default !== undefined) return `\`${presentValue(setting.default)}\``
   return setting.description?.includes('Default:') ? '' : 'none'
@@ -111,7 +111,7 @@ function boundsOf(minimum = 0, maximum = Number.MAX_SAFE_INTEGER): string {
   return maximum === Number.MAX_SAFE_INTEGER ? `${minimum} or more` : `${minimum} to ${maximum}`
 }
 
-/** A value as it is written in the config file. */
+/** Writes a value as in the config file. */
 function presentValue(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(presentValue).join(', ')}]`
   return typeof value === 'string' ? value : JSON.stringify(value)

@@ -8,10 +8,10 @@ export function configSchemaCommand(): Command {
   })
 }
 
-/** The exact content of `config/relay.schema.json`. */
+/** Returns the exact content of `config/relay.schema.json`. */
 export function presentSchema(): string {
   const expanded = JSON.stringify(configJsonSchema(), null, 2)
-  // The formatter puts lists of plain values on one line.
+  // Write lists of plain values on one line, as the formatter of this repository does.
   const compact = expanded.replace(/\[\n\s+([^[\]{}]+?)\n\s+\]/g, (_, items: string) => `[${items.replace(/\n\s+/g, ' ')}]`)
   return `${compact}\n`
 }

@@ -1,10 +1,10 @@
 import { listOf, memberOf, textOf } from '../asking/ask-relay.ts'
 
-/** How a list of deliveries differs from the list before. */
+/** What changed in a list of deliveries since the previous list. */
 export interface Look {
   /** The deliveries that are new or have changed, the oldest first. */
   readonly changed: readonly unknown[]
-  /** Whether there may be more new ones than the list holds: all of a full list are new. */
+  /** Whether there may be new deliveries that the list lacks. This is so if the relay has more deliveries and all in the list are new. */
   readonly mayLackSome: boolean
 }
 
@@ -12,10 +12,10 @@ export interface FollowedDeliveries {
   look(list: unknown): Look
 }
 
-/** How many deliveries are remembered: more than a list has, because newer ones push a delivery out of the list. */
+/** How many deliveries are remembered. They are more than a list has, because a delivery that newer ones pushed out of the list may come back. */
 const REMEMBERED_MAX = 5000
 
-/** Compares lists of deliveries, one after the other. From the first list it returns at most `firstMax`. */
+/** Compares each list of deliveries with the lists before. Of the first list, returns only the newest `firstMax` as changed. */
 export function createFollowedDeliveries({ firstMax }: { readonly firstMax: number }): FollowedDeliveries {
   const seen = new Map<string, string>()
   let isFirst = true

@@ -11,16 +11,16 @@ const TONES: ReadonlyMap<string, Tone> = new Map([
   ['cancelled', 'dim'],
 ])
 
-/** The list of deliveries. */
+/** Presents a list of deliveries as a table. */
 export function presentDeliveries(deliveries: readonly unknown[]): string {
-  if (deliveries.length === 0) return 'No delivery is like that.\n'
+  if (deliveries.length === 0) return 'No delivery matches.\n'
   return table(
     ['id', 'endpoint', 'parcel', 'status', 'state', 'attempts', 'last answer', 'queued'],
     deliveries.map((delivery) => [...rowOf(delivery), `${age(textOf(delivery, 'queuedAt'))} ago`]),
   )
 }
 
-/** Events that an endpoint never received. */
+/** Presents events that an endpoint never received, as a table. */
 export function presentMissing(events: readonly unknown[]): string {
   return table(
     ['sequence', 'parcel', 'status', 'happened', 'recorded'],
@@ -34,7 +34,7 @@ export function presentMissing(events: readonly unknown[]): string {
   )
 }
 
-/** The cells that identify a delivery and show its state. */
+/** Returns the cells of a table row: what the delivery is about, and its state. */
 function rowOf(delivery: unknown): readonly Cell[] {
   const last = memberOf(delivery, 'lastAttempt')
   return [
@@ -48,7 +48,7 @@ function rowOf(delivery: unknown): readonly Cell[] {
   ]
 }
 
-/** A delivery in one line, as it is shown while deliveries are followed. */
+/** Presents a delivery in one line, for `deliveries --follow`. */
 export function deliveryLine(delivery: unknown): string {
   const [id, endpoint, parcel, status, , attempts, answer] = rowOf(delivery).map((cell) => (typeof cell === 'string' ? cell : cell.text))
   const state = stateText(delivery)
@@ -71,7 +71,7 @@ function stateCell(delivery: unknown): Cell {
   return tone === undefined ? stateText(delivery) : { text: stateText(delivery), tone }
 }
 
-/** A delivery with its request and its attempts. */
+/** Presents a delivery with its request and its attempts. */
 export function presentDelivery(delivery: unknown): string {
   const request = memberOf(delivery, 'request')
   const next = textOf(delivery, 'nextAttemptAt')

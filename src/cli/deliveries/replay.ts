@@ -136,7 +136,7 @@ async function replayMany(
 interface Target {
   readonly name: string
   readonly unit: readonly [one: string, many: string]
-  /** The parcel, if one is named. */
+  /** ` about ` and the parcels that the user named; empty: none. */
   readonly about: string
   readonly again: '' | ' again'
 }
@@ -146,7 +146,7 @@ function wordsOf({ missing }: ReplayOptions, parcel: string | undefined): Omit<T
   return missing === true ? { unit: ['event', 'events'], about, again: '' } : { unit: ['delivery', 'deliveries'], about, again: ' again' }
 }
 
-/** What a dry run has counted, in a sentence. */
+/** Says in a sentence what a dry run has counted. */
 function presentCount(answer: unknown, { name, unit, about, again }: Target): string {
   const count = Number(memberOf(answer, 'count'))
   const recorded = textOf(answer, 'oldestRecordedAt')
@@ -167,7 +167,7 @@ async function listMissing(
   return await listUpTo(ask, { path: `/relay/endpoints/${id}/missing`, name: 'events', limit, query: texts })
 }
 
-/** The id of the endpoint whose deliveries are sent; one that was removed is known by its id alone. */
+/** Returns the id of the endpoint whose deliveries are sent. A removed endpoint can be named only by its id. */
 async function sourceOf(ask: AskRelay, nameOrId: string): Promise<string> {
   return /^\d{1,15}$/.test(nameOrId) ? nameOrId : (await findEndpoint(ask, nameOrId)).id
 }

@@ -46,7 +46,7 @@ async function orderEach(ask: AskRelay, ids: readonly string[], order: 'retry' |
   }
 }
 
-/** The command for all deliveries of an endpoint. */
+/** Makes the command that a user who gave the name of an endpoint instead of a delivery id probably wants. */
 function insteadOf(order: 'retry' | 'skip'): (name: string) => string {
   return (name) => (order === 'retry' ? `retry --endpoint ${name}` : `deliveries --endpoint ${name}`)
 }

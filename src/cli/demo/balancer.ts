@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 
-/** A load balancer in front of the replicas' public listeners. */
 export interface Balancer {
   readonly url: string
   stop(): Promise<void>
@@ -9,10 +8,10 @@ export interface Balancer {
 
 const BODY_BYTES_MAX = 1024 * 1024
 const TIMEOUT_MS = 10_000
-/** Headers that belong to a connection and not to the request. */
+/** Headers that are about the connection, so they are not passed on with the request. */
 const HOP_HEADERS = new Set(['connection', 'content-length', 'expect', 'host', 'keep-alive', 'transfer-encoding'])
 
-/** Passes each request to the next target. If that cannot be reached, passes it to the one after it. */
+/** Passes requests to the targets in turn. If a target cannot be reached, tries the next one. */
 export async function startBalancer(host: string, port: number, targets: readonly string[]): Promise<Balancer> {
   let turn = 0
   const pass = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {

@@ -15,7 +15,7 @@ export interface GuideOptions {
   readonly nowMs: number
 }
 
-/** The demo's introduction: what it shows, the addresses, and commands to paste. */
+/** Writes the demo's introduction: what the demo shows, the addresses, and commands to paste. */
 export function presentGuide(stage: Stage, options: GuideOptions): string {
   const { replicas, carrier, subscriber, troubledApps, store, takenPorts } = stage
   const lines = [
@@ -78,7 +78,7 @@ function presentRelays({ replicas, webhookUrl }: Stage): readonly string[] {
 function linesToPaste({ replicas, webhookUrl, sharedKey }: Stage, { trackingNumber, nowMs }: GuideOptions): readonly string[] {
   const internalUrl = replicas[0]?.internalUrl ?? ''
   const parcel = `${internalUrl}/v1/status/${trackingNumber}`
-  // The carrier must not know this parcel, or the comparison with the carrier's histories would fail.
+  // Use a parcel that the carrier does not know. Otherwise the relay's history would differ from the carrier's, and the demo would never complete.
   const mine = '990000000000000001'
   const event = madeEvent({ trackingId: mine, eventTime: new Date(nowMs).toISOString(), text: 'Pushed by hand' })
   const bearer = '-H "authorization: Bearer $TOKEN"'
@@ -111,7 +111,7 @@ function linesAboutReplicas(internalUrl: string): readonly string[] {
   ]
 }
 
-/** Kept apart from the lines to paste, so that nobody kills a replica by accident. */
+/** Presents the commands that kill a replica. They are apart from the lines to paste, so that nobody kills a replica by accident. */
 function presentKill(replicas: readonly DemoReplica[]): readonly string[] {
   const commands = replicas.map(({ pid }) => `kill -9 ${pid}`).join(' or ')
   return [
@@ -122,7 +122,7 @@ function presentKill(replicas: readonly DemoReplica[]): readonly string[] {
   ]
 }
 
-/** The commands that stay on a terminal of 80 columns while the demo delivers its parcels. */
+/** Returns the lines that stay at the bottom of the terminal while the demo delivers its parcels. They fit into 80 columns. */
 export function pinsOfGuide({ replicas }: Stage): readonly string[] {
   const internalUrl = replicas[0]?.internalUrl ?? ''
   return [
@@ -134,7 +134,7 @@ export function pinsOfGuide({ replicas }: Stage): readonly string[] {
   ]
 }
 
-/** Printed once every history is complete. */
+/** Writes what is printed once every history is complete. */
 export function presentCompletion({ parcels, replicas, subscriber }: Picture): string {
   const running = replicas.filter(({ isRunning }) => isRunning).map(({ name }) => name)
   const comparison =
@@ -150,7 +150,7 @@ export function presentCompletion({ parcels, replicas, subscriber }: Picture): s
   ].join('\n')
 }
 
-/** Printed after the completion if the demo continues. */
+/** Writes what is printed after that if the demo goes on. */
 export function presentMore(stage: Stage, picture: Picture): string {
   return [
     'The demo goes on until Ctrl-C. Give the carrier more to report; after the second',
@@ -161,13 +161,13 @@ export function presentMore(stage: Stage, picture: Picture): string {
   ].join('\n')
 }
 
-/** The commands that stay on a terminal of 80 columns after the completion. */
+/** Returns the lines that stay at the bottom of the terminal once every history is complete. They fit into 80 columns. */
 export function pinsOfMore(stage: Stage, picture: Picture): readonly string[] {
   const portal = `Portal: ${stage.replicas[0]?.internalUrl ?? ''} (${ADMIN.username} / ${ADMIN.password}); Ctrl-C ends it.`
   return [portal, 'Report an event, stop the pushes, see the counts:', ...nextCommands(stage, picture)]
 }
 
-/** No line is wider than 79 characters. */
+/** Returns commands to paste, each at most 79 characters wide. */
 function nextCommands({ replicas, carrier }: Stage, { parcels }: Picture): readonly string[] {
   const scan = { trackingNumber: parcels[0]?.trackingNumber ?? '', status: 'TerminalUpdated' }
   const [first = '', ...others] = replicas.map(({ internalUrl }) => `${internalUrl}/metrics`)

@@ -8,7 +8,7 @@ export interface Happening {
   readonly about: string
 }
 
-/** Lists the happenings between two pictures. */
+/** Lists what has happened between two pictures. `before` null: `now` is the first picture. */
 export function happeningsBetween(before: Picture | null, now: Picture): readonly Happening[] {
   const earlier = new Map(before?.parcels.map((parcel) => [parcel.trackingNumber, parcel]))
   return now.parcels.flatMap((parcel) => happeningsOf(earlier.get(parcel.trackingNumber), parcel))

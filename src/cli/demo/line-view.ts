@@ -3,11 +3,11 @@ import { totalsOf } from './picture.ts'
 import type { View } from './view.ts'
 import { presentElision, presentHappening, presentReplicas, presentTotals } from './wording.ts'
 
-/** How many happenings of a kind are printed one by one. */
+/** How many happenings of each kind are printed. */
 const SHOWN_MAX = 4
 const TOTALS_EVERY_MS = 2000
 
-/** For files and pipes: prints the first few of each kind and, at most every two seconds until all is complete, totals that changed. */
+/** Creates the view for files and pipes. It prints the first few happenings of each kind and, at most every two seconds, changed totals. */
 export function createLineView(output: { write(text: string): unknown }, monotonicMs: () => number): View {
   const counts = new Map<HappeningKind, number>()
   let totals = ''
@@ -16,7 +16,7 @@ export function createLineView(output: { write(text: string): unknown }, monoton
   return {
     note: line,
     end: line,
-    // Whatever was printed stays where it is.
+    // Printed lines stay anyway, so there is nothing to pin.
     pin: () => undefined,
     show(picture, happenings) {
       for (const happening of happenings) {

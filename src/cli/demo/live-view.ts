@@ -8,16 +8,16 @@ import { presentHappening, presentReplicas, presentTotals } from './wording.ts'
 const GLYPHS: Readonly<Record<Mark, string>> = { pushed: '●', polled: '◆', missing: '○' }
 const LEGEND = '● pushed   ◆ lost, found by a poll   ○ not known yet   ✓ complete'
 const NEWS_SHOWN = 5
-/** A low terminal shows only this many news lines, because the parcels and the commands need the room. */
+/** A terminal with fewer than `LOW_ROWS` rows shows only this many news lines, to leave room for the parcels and the commands. */
 const NEWS_SHOWN_LOW = 2
 const LOW_ROWS = 30
 const BAR_WIDTH = 30
-/** A tracking number, up to 14 marks, the tick and a space. */
+/** The width of a tracking number, up to 14 marks, the tick and a space, in characters. */
 const CELL_WIDTH = 34
 
 /**
- * For terminals: redraws one picture at the same position. It overwrites each line and clears the rest of the line, because clearing the
- * whole screen would push every picture into the scrollback of many terminals.
+ * Creates the view for terminals. It redraws the picture in place, line by line. It does not clear the screen, because many terminals would then save
+ * every picture in their scrollback.
  */
 export function createLiveView(output: NodeJS.WriteStream): View {
   let drawn: readonly string[] = []
@@ -47,7 +47,7 @@ export function createLiveView(output: NodeJS.WriteStream): View {
       toTop()
       const lines = text.split('\n')
       writeLines(lines)
-      // Redraw the picture below the note, where it covers the rest of the old one.
+      // Redraw the picture below the note. There it covers what is left of the old picture.
       const picture = drawn
       drawn = []
       draw(picture)
@@ -66,11 +66,11 @@ export function createLiveView(output: NodeJS.WriteStream): View {
 
 interface Below {
   readonly news: readonly string[]
-  /** Commands to paste, below everything else. */
+  /** Lines with commands to paste. They are below everything else. */
   readonly pinned: readonly string[]
 }
 
-/** Uses one line fewer than the terminal has, and no line wider than it, so that the picture can always be erased. */
+/** Lays the picture out with one row and one column fewer than the terminal has, so that no line wraps or scrolls and the picture can be redrawn. */
 export function layOut(picture: Picture, { news, pinned }: Below, { columns, rows }: { readonly columns: number; readonly rows: number }) {
   const { complete, parcels } = totalsOf(picture)
   const full = parcels === 0 ? 0 : Math.floor((complete / parcels) * BAR_WIDTH)
@@ -80,7 +80,7 @@ export function layOut(picture: Picture, { news, pinned }: Below, { columns, row
   const across = Math.max(1, Math.floor(columns / CELL_WIDTH))
   const shown = rows < LOW_ROWS ? NEWS_SHOWN_LOW : NEWS_SHOWN
   const last = news.slice(-shown)
-  // A command that is cut off does harm when it is pasted, so there are all lines or none.
+  // Show all commands or none, because a command that is cut off may do harm when it is pasted.
   const commands = pinned.some((line) => line.length >= columns) || pinned.length > rows / 3 ? [] : pinned
   const tail = ['', ...last, ...Array.from({ length: shown - last.length }, () => ''), ...(commands.length === 0 ? [] : ['', ...commands])]
   const down = Math.max(0, rows - 1 - top.length - tail.length)
@@ -88,7 +88,7 @@ export function layOut(picture: Picture, { news, pinned }: Below, { columns, row
   return [...top, ...grid, ...tail].slice(0, rows - 1).map((line) => line.slice(0, columns - 1))
 }
 
-/** Joins parts to lines, as many per line as fit. */
+/** Joins parts to lines, with as many parts per line as fit. */
 function filledUp(parts: readonly string[], width: number): readonly string[] {
   const lines: string[] = []
   for (const part of parts) {
@@ -99,7 +99,7 @@ function filledUp(parts: readonly string[], width: number): readonly string[] {
   return lines
 }
 
-/** If there is no room for all, shows incomplete parcels first and counts the rest in the last line. */
+/** Lays the parcels out in columns. If not all of them fit, shows incomplete parcels first, and says in the last line how many are not shown. */
 function gridOf(parcels: readonly ParcelPicture[], across: number, down: number): readonly string[] {
   if (parcels.length > across * down) {
     const room = across * Math.max(0, down - 1)

@@ -3,21 +3,21 @@ import { type Picture, pictureOf } from './picture.ts'
 import type { Shop } from './shop.ts'
 import type { Subscriber } from './subscriber.ts'
 
-/** Parcels whose histories are requested at the same time. */
+/** How many parcels' histories are requested at the same time. */
 const AT_ONCE = 10
 /** After this time the relay has polled every parcel once. */
 const FIRST_POLLS_MS = 7000
 
 /**
- * Returns a function that takes a picture. It requests the history of every parcel that still differs from the carrier's. It waits for the
- * first polls: a request for an unknown parcel makes the relay ask the carrier, and the demo would then show its own effect.
+ * Returns a function that takes a picture of the carrier's and the relay's state. It requests the histories that still differ from the carrier's, but
+ * none before the first polls: a request for an unknown parcel makes the relay ask the carrier, and the demo would show that as a poll.
  */
 export function createLook(carrier: Pick<Sandbox, 'world'>, shop: Shop, subscriber: Pick<Subscriber, 'counts'>): () => Promise<Picture> {
   const histories = new Map<string, string>()
   const startedAtMs = performance.now()
   const askFor = async ({ trackingNumber, answers }: SandboxParcel) => {
     const found = await shop.histories(trackingNumber)
-    // One replica that differs is enough for the parcel to count as incomplete.
+    // If a replica differs from the carrier, take its history, so that the parcel counts as incomplete.
     const history = found.find((one) => one !== answers.en) ?? found[0] ?? null
     if (history !== null) histories.set(trackingNumber, history)
   }
@@ -27,7 +27,7 @@ export function createLook(carrier: Pick<Sandbox, 'world'>, shop: Shop, subscrib
     const differing = asksNow ? parcels.filter(({ trackingNumber, answers }) => histories.get(trackingNumber) !== answers.en) : []
     for (let from = 0; from < differing.length; from += AT_ONCE) await Promise.all(differing.slice(from, from + AT_ONCE).map(askFor))
     return {
-      // Compare with the carrier's state from before the requests, or a push on its way would count as a poll.
+      // Compare with the carrier's state from before the requests. With a newer state, a push still on its way would be shown as a poll.
       parcels: parcels.map((parcel) => pictureOf(parcel, histories.get(parcel.trackingNumber) ?? null)),
       replicas: await shop.news(),
       subscriber: subscriber.counts(),

@@ -2,11 +2,11 @@ export interface MadeEvent {
   readonly trackingId: string
   /** The time in the carrier's format or, to make trouble, in another format. */
   readonly eventTime: string
-  /** The text for consumers. */
+  /** The English text for consumers. */
   readonly text: string
 }
 
-/** Makes an event in the carrier's format that the carrier itself does not know. */
+/** Makes an event in the carrier's format. The sandbox carrier itself does not know this event. */
 export function madeEvent({ trackingId, eventTime, text }: MadeEvent): string {
   return JSON.stringify({
     status: 'TerminalArrived',

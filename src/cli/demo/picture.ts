@@ -1,12 +1,15 @@
 import type { SandboxParcel } from '../../sandbox/handle.ts'
 import type { PushCounts, ReplicaNews } from './shop.ts'
 
-/** How the relay learned of an event: its push arrived; a poll found it, and its push is lost or late; not yet. */
+/**
+ * How the relay learned of an event. `pushed`: its push arrived. `polled`: a poll found it, and its push is lost or late. `missing`: the relay does
+ * not know it yet.
+ */
 export type Mark = 'pushed' | 'polled' | 'missing'
 
 export interface EventPicture {
   readonly title: string
-  /** Whether the carrier dropped its push. */
+  /** Whether the push of this event is lost: the carrier has dropped it, or no longer tries to send it. */
   readonly lost: boolean
   readonly mark: Mark
 }
@@ -15,16 +18,16 @@ export interface ParcelPicture {
   readonly trackingNumber: string
   /** Oldest first. */
   readonly events: readonly EventPicture[]
-  /** Whether all its events have happened and the relay's `all` is byte for byte the carrier's. */
+  /** Whether all events of the parcel have happened and the relay's history (`/all`) is byte for byte the carrier's. */
   readonly complete: boolean
 }
 
 /** The carrier's and the relay's state side by side, at one moment. */
 export interface Picture {
   readonly parcels: readonly ParcelPicture[]
-  /** One relay, or several that share a store. */
+  /** The counts of each relay: of one, or of several that share a store. */
   readonly replicas: readonly ReplicaNews[]
-  /** Distinct events that the subscriber received, and pushes to it with a wrong signature. */
+  /** `events`: the distinct events that the subscriber received. `wrong`: how many pushes to it had a wrong signature. */
   readonly subscriber: { readonly events: number; readonly wrong: number }
 }
 
@@ -33,7 +36,7 @@ export interface Totals {
   readonly parcels: number
   readonly events: number
   readonly lost: number
-  /** How many of the lost ones a poll has found. */
+  /** How many events whose push was lost a poll has found. */
   readonly filled: number
   /** The pushes that the relays have received. */
   readonly pushes: PushCounts
@@ -41,7 +44,7 @@ export interface Totals {
 
 type Push = SandboxParcel['pushes'][number]
 
-/** Compares a parcel at the carrier and at the relay. `history` is the relay's `all`; null: the relay has none. */
+/** Compares a parcel at the carrier and at the relay. `history`: the body of the relay's answer to `/all`; null: the relay has no history. */
 export function pictureOf(
   { trackingNumber, entries, entriesPlanned, answers, pushes }: SandboxParcel,
   history: string | null,
@@ -50,7 +53,7 @@ export function pictureOf(
   const marks = new Map<Push, Mark>()
   for (const [key, group] of Map.groupBy(pushes, ({ body }) => keyOf(JSON.parse(body), 'eventTime'))) {
     const [arrived, others] = [group.filter(hasArrived), group.filter((push) => !hasArrived(push))]
-    // If the relay has more entries than pushes arrived, polls have found the others.
+    // If the relay has more entries than pushes have arrived, polls have found the rest.
     const beyond = Math.max(0, (held.get(key) ?? 0) - arrived.length)
     for (const push of arrived) marks.set(push, 'pushed')
     for (const [nth, push] of others.toSorted((a, b) => Number(isLost(b)) - Number(isLost(a))).entries())
@@ -76,7 +79,7 @@ export function totalsOf({ parcels, replicas }: Picture): Totals {
   }
 }
 
-/** Whether a poll filled the gap of a lost push. An event counts as `polled` also if its push is only late; that is no gap. */
+/** Whether a poll found an event whose push is lost. `mark` alone does not say so: an event whose push is only late is also `polled`. */
 export function isFilled({ lost, mark }: EventPicture): boolean {
   return lost && mark === 'polled'
 }

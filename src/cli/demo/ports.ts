@@ -3,11 +3,11 @@ import { createServer } from 'node:net'
 
 export interface FoundPort {
   readonly port: number
-  /** Whether the preferred port was in use. */
+  /** Whether the wanted port was in use. */
   readonly moved: boolean
 }
 
-/** The preferred port if it is free, else any free one; 0 means any. */
+/** Finds a free port: `wanted` if it is free, else any other. `wanted` 0 means any port. */
 export async function findPort(host: string, wanted: number): Promise<FoundPort> {
   try {
     return { port: await tryPort(host, wanted), moved: false }

@@ -8,20 +8,20 @@ import type { DemoReplica } from './replica.ts'
 
 export interface ReplicaOptions {
   readonly name: string
-  /** The folder for its config file. */
+  /** The folder in which the replica's config file is written. */
   readonly folder: string
-  /** Settings that differ from those of the demo's config, each with the path of its key. */
+  /** Settings that replace those of `configFile`, each with the path of its key. */
   readonly settings: readonly (readonly [path: readonly (string | number)[], value: unknown])[]
-  /** The demo's config file. */
+  /** The config file on which the replica's own is based. */
   readonly configFile: string
   /** Called with the relay's warnings and errors. */
   readonly onTrouble: (message: string) => void
 }
 
-/** How long a stop may wait for requests in flight, before the process is killed. */
+/** A process that has not stopped after this time is killed. */
 const STOP_MAX_MS = 15_000
 
-/** Starts `parcel-relay serve` in a separate process. Resolves when it is ready. */
+/** Starts `parcel-relay serve` in a separate process. Resolves when the relay is ready. */
 export async function startReplica({ name, folder, settings, configFile, onTrouble }: ReplicaOptions): Promise<DemoReplica> {
   const path = join(folder, `${name.replace(' ', '-')}.yaml`)
   const document = parseDocument(readFileSync(configFile, 'utf8'))
@@ -50,7 +50,7 @@ export async function startReplica({ name, folder, settings, configFile, onTroub
   }
 }
 
-/** Ends the relay with this process, even if this process is killed: a shell waits until its standard input closes. */
+/** Makes the relay end with this process, even if this process is killed. A shell waits until its standard input closes, then kills the relay. */
 function endWithThisProcess(child: ChildProcess): void {
   const leash = spawn('/bin/sh', ['-c', 'cat >/dev/null; kill -KILL "$0"', String(child.pid)], {
     detached: true,
@@ -62,7 +62,7 @@ function endWithThisProcess(child: ChildProcess): void {
 
 type Addresses = Pick<DemoReplica, 'publicUrl' | 'internalUrl'>
 
-/** Resolves with the addresses from the line that reports that the relay is ready. Passes warnings and errors to `onTrouble`. */
+/** Reads the relay's log. Resolves with the addresses from the line "relay ready". Passes warnings and errors to `onTrouble`. */
 function readLog({ stdout }: ChildProcess, onTrouble: (message: string) => void): Promise<Addresses> {
   return new Promise((resolve) => {
     if (stdout === null) return

@@ -1,4 +1,3 @@
-/** A relay of the demo. */
 export interface DemoReplica {
   readonly name: string
   readonly pid: number
@@ -10,12 +9,12 @@ export interface DemoReplica {
   stop(): Promise<void>
 }
 
-/** The relays of the demo, which share a store. */
+/** The relays of the demo: one, or several that share a store. */
 export interface DemoRelays {
   readonly replicas: readonly DemoReplica[]
-  /** The address that the carrier pushes to. */
+  /** The address to which the carrier sends its pushes. */
   readonly webhookUrl: string
-  /** The name of the store. */
+  /** The path of the SQLite file, or the URL of the PostgreSQL database. */
   readonly store: string
   stop(): Promise<void>
 }

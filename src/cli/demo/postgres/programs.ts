@@ -4,10 +4,13 @@ import { createRequire } from 'node:module'
 import { arch, platform } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 
-/** The user a server runs as. PostgreSQL refuses to run as root, so under root it is `nobody` (65534 on Linux). */
+/**
+ * The user that the server runs as; empty: the user of this process. PostgreSQL refuses to run as root, so root starts it as `nobody` (65534 on
+ * Linux).
+ */
 export const SERVER_USER = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
 
-/** The folder of the server's programs, as npm installed them. They are a development dependency, so an installed relay lacks them. */
+/** Returns the folder with the server's programs, where npm installed them. They are a development dependency, so an installed relay lacks them. */
 function installedFolder(): string {
   const system = platform() === 'win32' ? 'windows' : platform()
   const require = createRequire(import.meta.url)
@@ -44,7 +47,7 @@ export function postgresPrograms(folder: string): { readonly initdb: string; rea
   return copied
 }
 
-/** The package lists links to make as JSON: `[{ "source": PATH, "target": PATH }]`. */
+/** Parses the package's list of links to make. It is JSON: `[{ "source": PATH, "target": PATH }]`. */
 function linksIn(list: string): readonly { readonly source: string; readonly target: string }[] {
   const links: unknown = JSON.parse(list)
   const textOf = (link: unknown, name: string) => (typeof link === 'object' && link !== null ? String(Reflect.get(link, name)) : '')

@@ -10,32 +10,34 @@ export interface PostgresOptions {
   readonly settings?: Readonly<Record<string, string>>
   /** The parent of the server's folder. Default: the system's folder for temporary files. */
   readonly parent?: string
-  /** A data folder from `makeInitialData` to copy, which takes a tenth of the time. Absent: makes a new one. */
+  /** A data folder from `makeInitialData`. Copying it takes a tenth of the time of making a new one. Absent: a new one is made. */
   readonly initial?: string
 }
 
-/** A PostgreSQL server on a free port of 127.0.0.1, for the demo and for tests. It leaves nothing behind. */
+/** A PostgreSQL server on a free port of 127.0.0.1, for the demo and for tests. Disposing it deletes all its files. */
 export interface PostgresServer {
   readonly port: number
   /** The server's folder; its data is in `data`. */
   readonly folder: string
-  /** Returns the URL of a database. Default: `postgres`. */
+  /** Returns the URL of a database; without a name, of the database `postgres`. */
   url(database?: string): string
-  /** `immediate`: like a crash, so the server recovers at its next start. `fast`: a clean shutdown with a checkpoint. */
+  /** Stops the server. `immediate`: like a crash, so the server recovers at its next start. `fast` (default): a clean shutdown with a checkpoint. */
   stop(how?: 'fast' | 'immediate'): Promise<void>
-  /** Starts it again with the same port, data and settings. */
+  /** Starts the stopped server again with the same port, data and settings. */
   start(): Promise<void>
-  /** Stops it and deletes its files. */
+  /** Stops the server and deletes its files. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
 const USER = 'relay'
 const PASSWORD = 'only-for-this-run'
-/** These ports are below the ephemeral ones, so that no outgoing connection takes the port while the server is down. */
+/**
+ * These ports are below the range that systems use for outgoing connections, so that no such connection takes the port while the server is stopped.
+ */
 const PORTS = { from: 15_000, count: 15_000 }
 /**
- * Settings for little memory, because many servers may run at once; durability keeps its defaults. The authentication timeout is short,
- * because a database cannot be dropped while a connection is still authenticating.
+ * Settings that save memory, because many servers may run at once. The authentication timeout is short, because a database cannot be dropped while a
+ * connection is still authenticating.
  */
 const SETTINGS = {
   listen_addresses: '127.0.0.1',
@@ -45,7 +47,7 @@ const SETTINGS = {
   authentication_timeout: '30s',
 }
 
-/** Creates and starts a server. It stops with this process at the latest, even if this process is killed. */
+/** Creates and starts a server. If this process ends or is killed, the server stops and its files are deleted. */
 export async function startPostgres({ settings = {}, parent = tmpdir(), initial }: PostgresOptions = {}): Promise<PostgresServer> {
   const folder = mkdtempSync(join(parent, 'parcel-relay-postgres-'))
   giveToServer(folder)
@@ -81,7 +83,7 @@ function giveToServer(path: string): void {
   if (SERVER_USER.uid !== undefined) chownSync(path, SERVER_USER.uid, SERVER_USER.gid)
 }
 
-/** Makes a data folder for servers to copy. It is deleted with this process at the latest. */
+/** Makes a data folder for servers to copy. If this process ends or is killed, the folder is deleted. */
 export function makeInitialData(parent: string): { readonly path: string; remove(): Promise<void> } {
   const folder = mkdtempSync(join(parent, 'parcel-relay-postgres-'))
   giveToServer(folder)
@@ -95,7 +97,7 @@ function copyData(initial: string, folder: string): void {
   if (status !== 0) throw new Error(`cp failed: ${stderr}`)
 }
 
-/** Sorts by the rules of a language, which exposes queries that compare texts without an explicit collation. */
+/** Sorts texts by the rules of a language. That exposes queries that need a certain order but name no collation. */
 const LOCALE = ['--locale=C', '--locale-provider=icu', '--icu-locale=en']
 
 function initialise(initdb: string, folder: string): void {
@@ -107,7 +109,7 @@ function initialise(initdb: string, folder: string): void {
   if (status !== 0) throw new Error(`initdb failed: ${stderr}`)
 }
 
-/** Resolves when the server accepts connections. It runs detached from the terminal's signals and stops when its leash ends. */
+/** Starts the server. Resolves when it accepts connections. It is detached, so that Ctrl-C does not stop it; the shell of `startLeash` does. */
 async function run(postgres: string, args: readonly string[]): Promise<ChildProcess> {
   const child = spawn(postgres, args, { ...SERVER_USER, cwd: '/', detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
   let said = ''
@@ -132,7 +134,8 @@ async function end(server: ChildProcess, signal: NodeJS.Signals): Promise<void> 
 const LEASH = 'cat >/dev/null; test -f data/postmaster.pid && kill -QUIT "$(head -n 1 data/postmaster.pid)"; cd / && rm -rf "$0"'
 
 /**
- * Starts a shell that stops the server and deletes its folder when its standard input closes. That happens even if this process is killed.
+ * Starts a shell that waits until its standard input closes, then stops the server and deletes its folder. The input closes even if this process is
+ * killed.
  */
 function startLeash(folder: string): { release(): Promise<void> } {
   const shell = spawn('/bin/sh', ['-c', LEASH, folder], {
@@ -146,13 +149,13 @@ function startLeash(folder: string): { release(): Promise<void> } {
     async release() {
       shell.stdin.end()
       await ended
-      // Delete files that others wrote there.
+      // The shell runs as the server's user and cannot delete files of other users, so delete what is left.
       rmSync(folder, { recursive: true, force: true })
     },
   }
 }
 
-/** A port that nothing listens on. */
+/** Finds a port of 127.0.0.1 on which nothing listens. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = PORTS.from + Math.floor(Math.random() * PORTS.count)
