@@ -1,6 +1,6 @@
 import type { Command, CommanderError } from 'commander'
 
-/** 0 success, 1 failure, 2 usage error: the same for every command. */
+/** The exit codes of all commands: 0 success, 1 failure, 2 usage error. */
 export const EXIT = { ok: 0, failed: 1, usage: 2 } as const
 
 /** Makes a command and its subcommands exit with 2 on a usage error, but with 0 after `--help`. */
@@ -16,7 +16,7 @@ export function fail(message: string): void {
   process.exitCode = EXIT.failed
 }
 
-/** Reports a usage error, which commander cannot find by itself, and sets the exit code. */
+/** Reports a usage error that commander does not detect by itself, and sets the exit code. */
 export function failUsage(message: string): void {
   process.stderr.write(`${message}\n`)
   process.exitCode = EXIT.usage

@@ -9,7 +9,7 @@ interface FingerprintOptions {
   readonly json?: true
 }
 
-/** `fingerprint`: shows the fingerprints of keys, to compare them with the one that `endpoints show` prints. It asks no relay. */
+/** `fingerprint`: shows the fingerprints of keys, to compare them with those that `endpoints show` prints. It sends no requests. */
 export function fingerprintCommand(): Command {
   const all = (value: string, before: readonly string[] = []) => [...before, value]
   const command = new Command('fingerprint')

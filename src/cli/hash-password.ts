@@ -4,14 +4,14 @@ import { hash } from '@node-rs/argon2'
 import { Command } from 'commander'
 import { fail, withExitCodes } from './exit-codes.ts'
 
-// The minimum that OWASP recommends for argon2id, which is the library's default.
+// The minimum that OWASP recommends for argon2id. It is also the library's default.
 const COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const
 const BYTES_MAX = 4096
-/** Somebody who has only the hash can try shorter passwords one by one. */
+/** A shorter password gets a warning, because somebody who has the hash can guess it by trying. */
 const LENGTH_ADVISED = 12
 const SHORT = `hash-password: warning: the password has fewer than ${LENGTH_ADVISED} characters and may be guessed; take a longer one\n`
 
-/** `hash-password`: never takes the password as an argument, which `ps` and the shell history would show. */
+/** `hash-password`: hashes a password. It never takes it as an argument, because `ps` and the shell history show arguments. */
 export function hashPasswordCommand(): Command {
   const command = new Command('hash-password')
     .description('print the argon2id hash of a password, for apps[].passwordHash; prompts for it, or reads standard input')
@@ -37,12 +37,12 @@ function problemOf(password: string | null): string | null {
   return null
 }
 
-/** A file or a pipe delivers within this time; a person who types takes longer. */
+/** If standard input is silent for this long, a person is probably typing. A file or a pipe delivers sooner. */
 const QUIET_MS = 1000
 const SEEN =
   'hash-password: standard input is no terminal, so what you type here can be seen. Press Ctrl-C, and run this in a terminal (in a container: docker exec -it).\n'
 
-/** Drops one newline at the end, which the shell adds. */
+/** Reads the password from standard input, without the one newline that a shell adds at the end. */
 async function readAll(): Promise<string> {
   const chunks: Buffer[] = []
   let size = 0
@@ -61,9 +61,9 @@ async function readAll(): Promise<string> {
     .replace(/\r?\n$/, '')
 }
 
-/** `null`: the two answers differ. */
+/** Asks for the password twice. Null: the two answers differ. */
 async function askTwice(): Promise<string | null> {
-  // readline writes its echo here, so the terminal does not show the password.
+  // readline echoes what is typed to this output, so the terminal does not show the password.
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
   const prompt = createInterface({ input: process.stdin, output: nowhere, terminal: true })
   prompt.on('SIGINT', () => process.exit(130))

@@ -29,7 +29,10 @@ export function historyCommand(): Command {
   return addRelayOptions(command)
 }
 
-/** A tracking number gets a parcel only when a poll has tied it to the tracking id that pushes name, so ask the carrier about it. */
+/**
+ * Asks the carrier about an identifier that the relay does not know. Pushes name only tracking ids, so the relay learns from a poll to which parcel a
+ * tracking number belongs.
+ */
 async function askCarrierFirst(ask: AskRelay, path: string): Promise<RelayAnswer> {
   const refreshed = await ask('POST', `${path}/refresh`)
   if (refreshed.status !== 200) return refreshed

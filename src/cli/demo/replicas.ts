@@ -7,9 +7,9 @@ import type { DemoRelays } from './replica.ts'
 import { startReplica } from './replica-process.ts'
 
 export interface ReplicasOptions {
-  /** The folder for their config files. */
+  /** The folder in which the replicas' config files are written. */
   readonly folder: string
-  /** A port for each replica's internal listener. */
+  /** The ports of the replicas' internal listeners, one for each replica. */
   readonly internalPorts: readonly number[]
   readonly carrierUrl: string
   readonly subscriberUrl: string
@@ -18,7 +18,7 @@ export interface ReplicasOptions {
   readonly onTrouble: (message: string) => void
 }
 
-/** Starts replicas behind a load balancer. Each runs in a separate process. They share a new PostgreSQL server. */
+/** Starts replicas, each in a separate process, behind a load balancer. They share the database of a new PostgreSQL server. */
 export async function startReplicas(config: Config, options: ReplicasOptions): Promise<DemoRelays> {
   const { listen, webhook } = config
   const { folder, internalPorts, carrierUrl, subscriberUrl, onCallUrl, onTrouble } = options
@@ -43,7 +43,7 @@ export async function startReplicas(config: Config, options: ReplicasOptions): P
     ),
   )
   for (const { name, died } of replicas)
-    void died.then(() => onTrouble(`${name} has ended; after six seconds at most the other does what it did`))
+    void died.then(() => onTrouble(`${name} has ended; within six seconds the other replica takes over its roles`))
   const balancer = await startBalancer(
     listen.public.host,
     listen.public.port,

@@ -1,29 +1,29 @@
 import type { DemoReplica } from './replica.ts'
 
-/** The logins of config/demo.yaml, which holds their hashes. */
+/** The passwords whose hashes are in config/demo.yaml. */
 export const SHOP = { username: 'shop', password: 'shop-demo-password' } as const
 export const ADMIN = { username: 'admin', password: 'admin-demo-password' } as const
 
 export interface PushCounts {
-  /** Pushes with a good signature, duplicates included. */
+  /** The number of pushes with a valid signature, duplicates included. */
   readonly received: number
   readonly duplicates: number
 }
 
-/** The pushes that one relay has received, and its roles. */
+/** The number of pushes that one relay has received, and the roles that it has now. */
 export interface ReplicaNews {
   readonly name: string
   readonly isRunning: boolean
   readonly pushes: PushCounts
-  /** The roles it holds, such as `poller`. */
+  /** The names of its roles, such as `poller`. */
   readonly roles: readonly string[]
 }
 
-/** The demo's client of the relays, over HTTP: a shop that watches its parcels and reads their histories, and whose operator adds webhooks. */
+/** The demo's HTTP client of the relays. It watches parcels and reads their histories, as a shop does, and adds webhooks, as an operator does. */
 export interface Shop {
   watch(trackingNumber: string): Promise<void>
   addWebhook(name: string, url: string): Promise<void>
-  /** The `all` in English of each running relay; null: the relay has none, or failed to answer. */
+  /** Returns each running relay's history of the parcel (the body of `/all`, in English); null: the relay has none, or failed to answer. */
   histories(trackingNumber: string): Promise<readonly (string | null)[]>
   news(): Promise<readonly ReplicaNews[]>
 }
@@ -48,7 +48,7 @@ export async function openShop(replicas: readonly Asked[]): Promise<Shop> {
     async news() {
       for (const [at, { name, isRunning }] of replicas.entries()) {
         const before = news.get(name) ?? { pushes: { received: 0, duplicates: 0 }, roles: [] }
-        // A replica that has ended keeps the counts of its last answer.
+        // For a replica that has ended or does not answer, keep the counts of its last answer.
         const now = isRunning() ? await clients[at]?.news().catch(() => null) : { roles: [] }
         news.set(name, { name, ...before, ...now, isRunning: isRunning() })
       }
@@ -57,7 +57,7 @@ export async function openShop(replicas: readonly Asked[]): Promise<Shop> {
   }
 }
 
-/** The shop's client of one relay. */
+/** Logs in at one relay, and returns a client of it. */
 async function openClient({ internalUrl, pid }: Asked) {
   const admin = await logIn(internalUrl, ADMIN)
   let token = await logIn(internalUrl, SHOP)
@@ -107,7 +107,7 @@ function pushCountsIn(metrics: string): PushCounts {
   return { received: sum(DURABLE), duplicates: sum(['duplicate']) }
 }
 
-/** The roles of the relay whose name ends with this process. */
+/** Returns the roles of the relay in process `pid`. The name of a relay ends with its process id. */
 function rolesIn(answer: unknown, pid: number): readonly string[] {
   const member = (value: unknown, name: string): unknown =>
     typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined

@@ -10,7 +10,7 @@ export interface SoleRelayOptions {
   readonly onTrouble: (message: string) => void
 }
 
-/** Runs one relay in this process, on a file. */
+/** Runs one relay in this process, with a SQLite file in `folder` as its store. */
 export async function startSoleRelay(config: Config, { folder, onTrouble }: SoleRelayOptions): Promise<DemoRelays> {
   const path = join(folder, 'demo.db')
   const relay = await startRelay({ ...config, store: { engine: 'sqlite', path } }, troubleOnly(onTrouble))

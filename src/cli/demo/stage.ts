@@ -14,10 +14,10 @@ import { startTroubledApps, type TroubledApps } from './troubled-apps.ts'
 export interface StageOptions {
   readonly store: 'sqlite' | 'postgres'
   readonly parcels: number
-  /** Time from the first event to the last delivery. */
+  /** The time from the first event to the last delivery of a parcel. */
   readonly seconds: number
   readonly seed: number
-  /** Fraction of the pushes that the carrier loses. */
+  /** The fraction of its pushes that the carrier loses, from 0 to 1. */
   readonly loss: number
   /** Whether to use any free ports instead of the usual ones. */
   readonly freePorts: boolean
@@ -29,11 +29,11 @@ export interface Stage extends Pick<DemoRelays, 'replicas' | 'webhookUrl' | 'sto
   readonly carrier: Sandbox
   readonly subscriber: Subscriber
   readonly troubledApps: TroubledApps
-  /** Resolves when no relay is left, with the reason. */
+  /** Resolves when every relay has ended, with the reason why the first one did. */
   readonly died: Promise<unknown>
   /** The key that signs the carrier's pushes. */
   readonly sharedKey: string
-  /** The usual ports that are in use. */
+  /** The usual ports that were in use, so that the demo uses others. */
   readonly takenPorts: readonly number[]
   stop(): Promise<void>
 }
@@ -43,16 +43,16 @@ const SECOND_REPLICA_PORT = 8082
 const CARRIER_PORT = 8090
 const SUBSCRIBER_PORT = 8091
 const TROUBLED_APPS_PORT = 8092
-/** From the first booking to the last delivery in the sandbox's plan. */
+/** The time from the first booking to the last delivery in the sandbox's plan. The demo runs it faster. */
 const PLANNED_SECONDS = 56 * 3600
 
-/** A free port may be taken before the demo uses it, so a failed start is repeated with others. */
+/** Another program may take a free port before the demo uses it. Then the start is repeated with other ports, at most this often in all. */
 const STARTS_MAX = 5
 
-/** The first is the system's message about a port of the demo itself, the second the relay's about a port of its listeners. */
+/** A port in use: the system's message about a port of the demo itself, or the relay's message about a port of its listeners. */
 const PORT_TAKEN = /EADDRINUSE|is in use by another program/
 
-/** Starts a relay, or two replicas, with a new store, a paused carrier, a subscriber and apps in trouble. */
+/** Starts a relay or two replicas with a new store, a subscriber, apps in trouble, and a carrier that is paused. */
 export async function setStage(options: StageOptions, find = findPort): Promise<Stage> {
   for (let start = 1; ; start++) {
     const started = new AsyncDisposableStack()
@@ -65,7 +65,7 @@ export async function setStage(options: StageOptions, find = findPort): Promise<
   }
 }
 
-/** `started` collects everything that was started, and ends it in reverse order. */
+/** Starts everything once. `started` collects what has been started; disposing it ends everything in reverse order. */
 async function startStage(options: StageOptions, find: typeof findPort, started: AsyncDisposableStack): Promise<Stage> {
   const settings = loadConfig(DEMO_CONFIG)
   const { listen } = settings
@@ -80,7 +80,7 @@ async function startStage(options: StageOptions, find: typeof findPort, started:
 
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-demo-'))
   const removeFolder = () => rmSync(folder, { recursive: true, force: true })
-  // This runs however the process ends, unless it is killed.
+  // Delete the folder also if the process ends without `stop`. Only a kill leaves it behind.
   process.once('exit', removeFolder)
   started.defer(removeFolder)
   const carrierUrl = `http://${HOST}:${carrierPort}`
@@ -128,7 +128,7 @@ interface RelaysOptions extends Pick<StageOptions, 'store' | 'onTrouble'> {
   readonly onCallUrl: string
 }
 
-/** Loads only the code of the chosen engine. */
+/** Starts the relays. Imports only the code for the chosen engine. */
 async function startRelays(config: Config, options: RelaysOptions): Promise<DemoRelays> {
   if (options.store === 'sqlite') return await (await import('./sole-relay.ts')).startSoleRelay(config, options)
   return await (await import('./replicas.ts')).startReplicas(config, options)

@@ -3,18 +3,18 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { Happening } from './happenings.ts'
 
-/** An app that the relay pushes to. It uses only its key and the documented headers. */
+/** An app to which the relay pushes events. It relies only on its shared key and the documented headers. */
 export interface Subscriber {
   readonly url: string
-  /** Events received since the last call. */
+  /** Returns the new events since the last call. */
   takeNews(): readonly Happening[]
-  /** Distinct events with a valid signature, and pushes with a wrong one. */
+  /** Returns the number of distinct events with a valid signature, and the number of pushes with a wrong one. */
   counts(): { readonly events: number; readonly wrong: number }
   stop(): Promise<void>
 }
 
 const BODY_BYTES_MAX = 1024 * 1024
-/** Bounds the memory for event ids. */
+/** At most this many event ids are remembered, to bound the memory. */
 const REMEMBERED_MAX = 100_000
 
 export async function startSubscriber(host: string, port: number, sharedKey: string): Promise<Subscriber> {
@@ -22,7 +22,7 @@ export async function startSubscriber(host: string, port: number, sharedKey: str
   let news: Happening[] = []
   let wrong = 0
 
-  /** Returns the status for a push. An event may come twice; its id shows whether it is new. */
+  /** Takes a push, and returns the status to answer. The relay may send an event twice; its id shows whether it is new. */
   function take(body: Buffer, headers: IncomingMessage['headers']): number {
     const expected = createHmac('sha256', sharedKey).update(body).digest()
     const given = Buffer.from(String(headers['x-service-hmac-sha256']), 'base64')
@@ -66,7 +66,7 @@ export async function startSubscriber(host: string, port: number, sharedKey: str
   }
 }
 
-/** An event as one line. */
+/** Describes an event in one line. */
 function presentEvent(body: string): Pick<Happening, 'trackingNumber' | 'about'> {
   const event: unknown = JSON.parse(body)
   const say = (name: string): unknown => (typeof event === 'object' && event !== null ? Reflect.get(event, name) : undefined)

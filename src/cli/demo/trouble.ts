@@ -3,19 +3,19 @@ import { madeEvent } from './made-event.ts'
 import type { Shop } from './shop.ts'
 import type { TroubledApps } from './troubled-apps.ts'
 
-/** A watched number for which the carrier has no parcel. */
+/** A parcel number that is watched, although the carrier has no such parcel. */
 const MISTYPED = 'AB123456798SE'
 /** A key that the relay does not know. */
 const OTHER_KEY = 'key-of-the-test-system-of-the-carrier'
 const WRONGLY_SIGNED = 5
-/** The number of pushes whose time has a format that the carrier never uses. */
+/** How many pushes have a time in a format that the carrier never uses. */
 const REFORMATTED = 3
-/** The number of bytes left of the push that is cut off. */
+/** The length in bytes of the push that is cut off. */
 const CUT_TO = 96
 
 /**
- * Makes realistic trouble to look at in the portal: apps refuse events, the carrier pushes bodies that are not events, somebody signs with
- * another key, and a number is mistyped. Nothing of this affects the histories of the demo's parcels.
+ * Makes realistic trouble to look at in the portal: apps refuse events, the carrier pushes bodies that are not events, some pushes are signed with
+ * another key, and a watched number is mistyped. The histories of the demo's parcels stay as they are.
  */
 export async function makeTrouble(carrier: Sandbox, shop: Shop, { webhooks }: TroubledApps): Promise<void> {
   for (const { name, url } of webhooks) await shop.addWebhook(name, url)

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 
-/** Apps whose webhooks are in trouble, and one that pages the operator on call. They share a listener. Each has its own path. */
+/** Apps whose webhooks are in trouble, and an app that pages the operator on call. They share a listener, and each has its own path. */
 export interface TroubledApps {
   readonly onCallUrl: string
-  /** The webhooks that an operator would add. */
+  /** The webhooks of the apps in trouble, for an operator to add. */
   readonly webhooks: readonly { readonly name: string; readonly url: string }[]
   stop(): Promise<void>
 }
@@ -14,7 +14,7 @@ interface Answer {
   readonly body?: string
 }
 
-/** The busy app refuses every fourth event once. */
+/** The busy app refuses every fourth event, but only at its first attempt. */
 const REFUSED_ONCE_EVERY = 4
 
 export async function startTroubledApps(host: string, port: number): Promise<TroubledApps> {
@@ -44,7 +44,7 @@ export async function startTroubledApps(host: string, port: number): Promise<Tro
   }
 }
 
-/** An app that refuses some events at first, and accepts each on its second attempt. */
+/** Creates an app that refuses some events at the first attempt, and accepts them at the second. */
 function busyApp(): (eventId: string) => Answer {
   const refused = new Set<string>()
   let events = 0

@@ -3,11 +3,11 @@ import type { Picture } from './picture.ts'
 
 /** Shows the demo's progress, on a terminal or in a file. */
 export interface View {
-  /** Prints text that stays. */
+  /** Prints text that the picture does not overwrite. */
   note(text: string): void
-  /** Replaces the lines that stay on the screen. Anything else moves off a terminal with later output. */
+  /** Replaces the lines that are always shown below the picture. A note, in contrast, scrolls away. */
   pin(lines: readonly string[]): void
   show(picture: Picture, happenings: readonly Happening[]): void
-  /** Prints the last line, below everything. */
+  /** Prints the last text of the demo. */
   end(text: string): void
 }

@@ -14,14 +14,15 @@ export function presentHappening({ kind, trackingNumber, about }: Happening): st
   return `${WORDS[kind]} ${trackingNumber}  ${about}`
 }
 
-/** Printed after the last happening of a kind that is shown singly. */
+/** Writes the line after the last happening of a kind that gets its own line. */
 export function presentElision(kind: HappeningKind): string {
   return `${WORDS[kind]} (more of these are only counted)`
 }
 
 /**
- * `pushes received` and `duplicates` are metrics of the relay; the subscriber counts its own events; the rest compares carrier and relay. The relay's own
- * metric of missed pushes counts late pushes too, so it may be higher than `gaps filled by polls`.
+ * Returns the parts of the line of totals. `pushes received` and `duplicates` are metrics of the relay. The subscriber counts its own events. The
+ * other numbers compare the carrier with the relay. The relay's metric of missed pushes also counts late pushes, so it may be higher than `gaps
+ * filled by polls`.
  */
 export function presentTotals(picture: Picture): readonly [string, ...string[]] {
   const { complete, parcels, lost, filled, pushes } = totalsOf(picture)
@@ -43,7 +44,7 @@ const DUTIES = [
   ['janitor', 'keeps house'],
 ] as const
 
-/** A line for each replica; none if there is only one. */
+/** Returns a line for each replica; no lines if there is only one relay. */
 export function presentReplicas({ replicas }: Picture): readonly string[] {
   return replicas.length < 2 ? [] : replicas.map(presentReplica)
 }

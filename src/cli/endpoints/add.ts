@@ -55,7 +55,7 @@ export function addCommand(): Command {
   return addRelayOptions(addKeyOptions(command))
 }
 
-/** Only the settings that were given, so that the relay fills in its own defaults. */
+/** Returns only the settings that the user gave. The relay fills in the defaults of the others. */
 function settingsIn({
   status,
   detailedStatus,
@@ -75,7 +75,7 @@ function settingsIn({
   }
 }
 
-/** A header may be a credential, so its value is no argument, which `ps` and the history of the shell would show. */
+/** Reads the values of headers from environment variables. A value may be a credential, and `ps` and the shell history show arguments. */
 function headersIn({ header = [] }: AddOptions): { readonly headers?: Readonly<Record<string, string>> } {
   const headers = header.map((given) => {
     const [, name = '', variable = ''] = /^([^=\s]+)=(\w+)$/.exec(given) ?? []

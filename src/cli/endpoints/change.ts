@@ -8,7 +8,7 @@ import { addKeyOptions, type KeyOptions, keyIn, printKey } from './shared-key.ts
 
 type Act<Options> = (ask: AskRelay, endpoint: FoundEndpoint, options: Options) => Promise<void>
 
-/** A command about one endpoint, by its name or id. */
+/** Creates a command whose argument is one endpoint, by name or id. */
 function aboutOne<Options extends ClientOptions>(name: string, description: string, act: Act<Options>): Command {
   return new Command(name)
     .description(description)

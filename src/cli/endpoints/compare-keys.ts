@@ -4,12 +4,12 @@ import { fingerprintKey } from '../../domain/delivery/key-fingerprint.ts'
 import { type AskRelay, textOf } from '../asking/ask-relay.ts'
 import { everyEndpoint } from './find-endpoint.ts'
 
-/** Each endpoint is one request, and nobody waits for thousands. */
+/** At most this many endpoints are compared, because each takes a request to the relay. */
 const COMPARED_MAX = 200
 
 /**
- * Compares the keys of endpoints in a config file with those of a running relay, by their fingerprints. They differ if a key was changed
- * since the relay read it, or if this shell has another value in a variable.
+ * Compares the endpoints' keys in a config file with the keys of a running relay, by fingerprint. They differ if a key was changed after the relay
+ * read it, or if a variable has another value in this shell.
  */
 export async function compareKeys(ask: AskRelay, { endpoints }: Pick<Config, 'endpoints'>): Promise<readonly CheckLine[]> {
   if (endpoints.length === 0) return []

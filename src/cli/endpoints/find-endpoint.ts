@@ -8,7 +8,7 @@ export interface FoundEndpoint {
   readonly body: unknown
 }
 
-/** Finds an endpoint by its name or, if none has this name, by its id. Throws an error that names the nearest one. */
+/** Finds an endpoint by its name or, if no endpoint has this name, by its id. If there is none, throws an error that suggests a similar name. */
 export async function findEndpoint(ask: AskRelay, nameOrId: string): Promise<FoundEndpoint> {
   const named = await ask('GET', `/relay/endpoints?limit=1&name=${encodeURIComponent(nameOrId)}`)
   if (named.status !== 200) throw new Error(describeProblem(named))

@@ -5,11 +5,11 @@ import { everyEndpoint } from './find-endpoint.ts'
 
 const NAMED_MAX = 3
 
-/** Adds up what endpoints never received of the parcels that were refreshed. */
+/** Counts, for each endpoint, the events of refreshed parcels that it never received. */
 export interface MissingTotal {
-  /** Takes the answer to a refresh. */
+  /** Adds the counts in the relay's answer to a refresh. */
   add(answer: unknown): void
-  /** What was not sent to whom, and the commands that send it; `''`: nothing. */
+  /** Says how many events were not sent to which endpoint, and by which command to send them; empty: none are missing. */
   text(): string
 }
 
@@ -39,7 +39,7 @@ function othersIn(count: number): string {
   return count === 0 ? '' : `${counted(count, 'other endpoint is', 'other endpoints are')} missing some too: parcel-relay status.\n`
 }
 
-/** The command that lists what an endpoint never received. */
+/** Returns the command that lists the events that an endpoint never received. */
 export function missingCommand(endpoint: unknown): string {
   const [id, name] = [textOf(endpoint, 'id') ?? '', textOf(endpoint, 'name') ?? '']
   return `parcel-relay replay --endpoint ${typedName({ id, name })} --missing --dry-run`
@@ -50,8 +50,8 @@ function howToSend(endpoint: unknown): string {
 }
 
 /**
- * What to know before the first polls of new parcels find their earlier events: which endpoints will not be sent them, and the command that
- * sends them afterwards; `''`: every endpoint is sent them.
+ * Says which endpoints will not be sent the earlier events that the first polls of new parcels find, and which command sends them later; empty: all
+ * endpoints get them.
  */
 export async function noteEarlierEvents(ask: AskRelay): Promise<string> {
   const left = (await everyEndpoint(ask)).filter((endpoint) => memberOf(endpoint, 'backfill') !== true)

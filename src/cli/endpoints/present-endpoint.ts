@@ -3,7 +3,7 @@ import { listOf, memberOf, textOf } from '../asking/ask-relay.ts'
 import { age } from '../terminal/ages.ts'
 import { type Cell, plain, table } from '../terminal/table.ts'
 
-/** The list of endpoints with the state, the waiting deliveries and the last failure of each. */
+/** Presents endpoints as a table, with the state, the waiting deliveries and the last failure of each. */
 export function presentEndpoints(endpoints: readonly unknown[]): string {
   if (endpoints.length === 0) return 'There is no endpoint yet. Add one: parcel-relay endpoints add NAME URL\n'
   return table(
@@ -20,7 +20,7 @@ export function presentEndpoints(endpoints: readonly unknown[]): string {
   )
 }
 
-/** An endpoint with its settings, its health and its failures. */
+/** Presents an endpoint with its settings, its health and its failures. */
 export function presentEndpoint(endpoint: unknown): string {
   const text = (name: string) => textOf(endpoint, name)
   const waiting = Number(memberOf(endpoint, 'waiting'))
@@ -48,13 +48,13 @@ export function presentEndpoint(endpoint: unknown): string {
   return `${settings.join('\n')}\n${failures.length === 0 ? '' : `\n${presentFailures(failures)}`}`
 }
 
-/** What a retry made due. A list of a moment ago may have counted more, which were delivered since. */
+/** Says how many deliveries a retry made due. There may be fewer than an earlier list showed, because some were delivered since. */
 export function dueNow(endpoint: unknown): string {
   const waiting = Number(memberOf(endpoint, 'waiting'))
   return waiting === 0 ? 'nothing waits' : `${counted(waiting, 'delivery that still waits is', 'deliveries that still wait are')} due now`
 }
 
-/** The settings that differ from their defaults. */
+/** Returns the settings that differ from their defaults. */
 function changedSettings(endpoint: unknown): readonly (readonly [name: string, value: string | null])[] {
   const number = (name: string) => {
     const value = memberOf(endpoint, name)
@@ -103,7 +103,7 @@ function describeState(endpoint: unknown): string {
   return failingSince === null ? state : `${state}; it has accepted nothing for ${age(failingSince)}, since ${failingSince}`
 }
 
-/** An event of a parcel for which nothing waits may go before the next probe. */
+/** Says when a failing endpoint is tried next. An event of a parcel without waiting deliveries may be tried earlier than the waiting ones. */
 function describeNextProbe(endpoint: unknown): string | null {
   const [next, ofNew] = [textOf(endpoint, 'nextProbeAt'), textOf(endpoint, 'newEventProbeAt')]
   if (ofNew === null) return null
@@ -114,7 +114,7 @@ function describeNextProbe(endpoint: unknown): string | null {
   return next <= ofNew ? next : `${next}; an event of another parcel goes ${when}`
 }
 
-/** The fingerprint tells whether the receiver has the same key: `parcel-relay fingerprint` prints the one of a file. */
+/** Describes the key by its fingerprint. To check that the receiver has the same key, compare with `parcel-relay fingerprint`. */
 function describeKey(endpoint: unknown): string {
   const print = textOf(endpoint, 'keyFingerprint')
   const from = textOf(endpoint, 'keySince')
@@ -122,7 +122,7 @@ function describeKey(endpoint: unknown): string {
   return print === null ? `cannot be opened${since}` : `fingerprint ${print}${since}`
 }
 
-/** Where the config takes the key from, and how a new value comes into use. */
+/** Says where the config takes the key from, and how to put a new value into use. */
 function keyOrigin(endpoint: unknown): string {
   const from = memberOf(endpoint, 'keyFrom')
   const [variable, file] = [textOf(from, 'env'), textOf(from, 'file')]
@@ -140,7 +140,7 @@ function lastError(endpoint: unknown): string {
   return typeof failure === 'object' && failure !== null ? `${describeAnswer(failure)}, ${since(textOf(failure, 'at')) ?? ''}` : ''
 }
 
-/** The result of an attempt: the status and the beginning of the answer, or why there was no answer. */
+/** Describes the result of an attempt: the status and the beginning of the answer, or the reason why there was no answer. */
 export function describeAnswer(attempt: unknown): string {
   const status = memberOf(attempt, 'status')
   if (typeof status !== 'number') return (textOf(attempt, 'reason') ?? 'no answer').replaceAll('_', ' ')

@@ -7,21 +7,21 @@ export interface KeyOptions {
   readonly keyEnv?: string
 }
 
-/** A key never comes as an argument, because `ps` and the history of the shell would show it. */
+/** Adds the options that name a key. The key itself is never an argument, because `ps` and the shell history show arguments. */
 export function addKeyOptions(command: Command): Command {
   return command
     .option('--key-file <file>', 'sign with the key in this file')
     .option('--key-env <name>', 'sign with the key in this environment variable')
 }
 
-/** The `sharedKey` member of a request. If no key was named, there is no member, so the relay makes a key. */
+/** Reads the key for the `sharedKey` member of a request. If the user named no key, there is no member, and the relay makes a key. */
 export function keyIn({ keyFile, keyEnv }: KeyOptions): { readonly sharedKey?: string } {
   if (keyFile !== undefined && keyEnv !== undefined) throw new Error('name the key with --key-file or with --key-env, not with both')
   const [key] = signingKeysIn(keyFile === undefined ? [] : [keyFile], keyEnv === undefined ? [] : [keyEnv]).push
   return key === undefined ? {} : { sharedKey: key.key }
 }
 
-/** Prints a key that the relay has made. Whoever gave a key has it, and a terminal is no place for it. */
+/** Prints a key that the relay has made. A key that the user gave is not printed, because it is known and should not appear on a screen. */
 export function printKey(body: unknown, given: { readonly sharedKey?: string }): void {
   const key = textOf(body, 'sharedKey')
   if (key !== null && given.sharedKey === undefined) process.stdout.write(`Its key, which is shown only this once: ${key}\n`)

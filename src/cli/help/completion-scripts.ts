@@ -1,6 +1,6 @@
-/** A command with the words that can complete it. */
+/** A command, and the words with which a shell can complete it. */
 export interface Completable {
-  /** The words of the command after `parcel-relay`; `''`: the program itself. */
+  /** The words after `parcel-relay` that name the command; empty: the program itself. */
   readonly path: string
   readonly about: string
   /** The names of its subcommands. */
@@ -11,15 +11,15 @@ export interface Completable {
 }
 
 interface CompletableOption {
-  /** With its dashes. */
+  /** The name with its dashes, such as `--json`. */
   readonly name: string
   readonly about: string
   readonly takesValue: boolean
-  /** The only values that it takes; empty: any, such as the name of a file. */
+  /** The only values that the option takes; empty: it takes any value, such as the name of a file. */
   readonly values: readonly string[]
 }
 
-/** The scripts by shell. Each knows all commands, so that completing starts no process. */
+/** Makes the script for each shell. A script contains all commands, so completing need not start `parcel-relay`. */
 export const SHELLS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const
 
 export type Shell = keyof typeof SHELLS
@@ -30,12 +30,12 @@ export function scriptFor(shell: Shell, commands: readonly Completable[]): strin
 
 const HELP: CompletableOption = { name: '--help', about: 'display help for command', takesValue: false, values: [] }
 
-/** The path of each command as a shell pattern of a case. */
+/** Joins the paths of commands to the pattern of a shell `case`. */
 const paths = (commands: readonly Completable[]) => commands.map(({ path }) => `'${path}'`).join('|')
 
 const candidates = ({ words, values, options }: Completable) => [...words, ...values, ...[...options, HELP].map(({ name }) => name)]
 
-/** The cases for options that take one of a few values. */
+/** Writes the branches of a shell `case` for the options that take only certain values. */
 function valueCases(commands: readonly Completable[], act: (values: readonly string[]) => string): readonly string[] {
   return commands.flatMap(({ path, options }) =>
     options.filter(({ values }) => values.length > 0).map(({ name, values }) => `    '${path} ${name}') ${act(values)} ;;`),
@@ -91,7 +91,7 @@ if [ "$funcstack[1]" = _parcel-relay ]; then _parcel_relay "$@"; else compdef _p
 `
 }
 
-/** A candidate with its description, in quotes for zsh. */
+/** Quotes a completion and its description for zsh. */
 function zshItem(name: string, about: string): string {
   return `'${name}${about === '' ? '' : `:${about.replaceAll("'", "'\\''").replaceAll(':', '\\:')}`}'`
 }

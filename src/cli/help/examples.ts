@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 
-/** One or two examples of each command, as typed after `parcel-relay`. A test fails for a command without an example. */
+/** One or two examples of each command, without the word `parcel-relay`. A test fails if a command has no example. */
 export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   '': ['demo', 'serve --config config/relay.yaml'],
   serve: ['serve --config config/relay.yaml'],
@@ -69,13 +69,13 @@ export function addExamples(program: Command): void {
   }
 }
 
-/** A command with its words after `parcel-relay`, such as `endpoints add`; `''`: the program itself. */
+/** A command. `path`: its words after `parcel-relay`, such as `endpoints add`; empty: the program itself. */
 export interface NamedCommand {
   readonly path: string
   readonly command: Command
 }
 
-/** The command and all its subcommands. */
+/** Lists the command and all its subcommands. */
 export function commandsWithin(command: Command, path = ''): readonly NamedCommand[] {
   const inner = command.commands.flatMap((one) => commandsWithin(one, `${path} ${one.name()}`.trim()))
   return [{ path, command }, ...inner]
