@@ -62,7 +62,7 @@ export function inboxCommand(): Command {
   return addRelayOptions(addLimitOption(command, 100))
 }
 
-/** Why these arguments do not fit together; null: they do. */
+/** Returns why these arguments cannot be combined; null: they can. */
 function mistakeIn(ids: readonly string[], options: InboxOptions): string | null {
   const { state, parcel, reason, reprocess, refresh, dismiss, refused } = options
   if (refused === true && [ids.length > 0, state, parcel, reason, reprocess, refresh, dismiss].some((given) => Boolean(given)))
@@ -90,7 +90,7 @@ async function listRefused(ask: AskRelay, { limit, json }: InboxOptions): Promis
   if (items.length === 0) return void process.stdout.write('No push was refused for its signature.\n')
   process.stdout.write(table(['received', 'from', 'bytes', 'why'], items.map(refusedRowOf)))
   process.stdout.write(
-    'Of refused pushes that come within a second only one is examined and listed; parcel-relay status counts them all.\n',
+    'The relay examines and lists at most one refused push per second; parcel-relay status counts them all.\n',
   )
   sayWhetherMore(listed)
 }
@@ -138,7 +138,7 @@ async function reprocessAll(ask: AskRelay, ids: readonly string[], { state, json
   if (left > 0) fail(`${counted(left, 'push is', 'pushes are')} still not recorded.`)
 }
 
-/** The outcomes with which a push is still not recorded. */
+/** The outcomes of reprocessing after which a push is still not recorded. */
 const STILL_HELD = ['quarantined', 'expired']
 
 async function idsIn(ask: AskRelay, selection: Parameters<typeof listPushes>[1]): Promise<readonly string[]> {
@@ -160,7 +160,7 @@ function rowOf(push: unknown): readonly Cell[] {
   ]
 }
 
-/** Why a push is, or was, in quarantine, and what is wrong in its body. */
+/** Says why a push is, or was, in quarantine, and what is wrong in its body; empty: it never was in quarantine. */
 function reasonOf(push: unknown): string {
   const reason = textOf(push, 'reason')
   if (reason === null) return ''
@@ -172,7 +172,7 @@ function reasonOf(push: unknown): string {
   return what === '' ? reasonText(reason) : `${reasonText(reason)} (${what})`
 }
 
-/** A carrier that has renamed a member sends it under a name that the relay does not know. */
+/** Names the unknown members at the place of the error. If the carrier has renamed a member, its new name is among them. */
 function unknownOf(place: unknown): string {
   const unknown = listOf(place, 'unknown').map(String)
   return unknown.length === 0 ? '' : `, and ${unknown.join(', ')} ${unknown.length === 1 ? 'is' : 'are'} unknown`

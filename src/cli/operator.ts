@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from './asking/ask-relay.ts'
 import { fail } from './exit-codes.ts'
 
-/** `operator`: the address that operator events are posted to. */
+/** `operator`: commands about the address to which the relay posts operator events. */
 export function operatorCommand(): Command {
   return new Command('operator').description('the address that operator events are posted to').addCommand(testCommand())
 }

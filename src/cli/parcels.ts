@@ -32,10 +32,10 @@ export function parcelsCommand(): Command {
   return addRelayOptions(addLimitOption(command))
 }
 
-/** A parcel may have a number that no push or answer has named yet. */
+/** Says that no parcel was found. A number may be missing only because no push or answer has named it yet. */
 function describeNone(beginning: string | undefined): string {
-  if (beginning === undefined) return 'No parcel is like that.\n'
-  return `No parcel is like that, among the identifiers known so far that begin with ${plain(beginning)}.
+  if (beginning === undefined) return 'No parcel matches.\n'
+  return `No such parcel has a known identifier that begins with ${plain(beginning)}.
 If a push has brought its tracking id only, the relay may not know its number yet:
 "parcel-relay refresh NUMBER" asks the carrier, and ties the number to its parcel.
 `
@@ -43,16 +43,16 @@ If a push has brought its tracking id only, the relay may not know its number ye
 
 const UNKNOWN_NUMBER = 'not known yet'
 
-/** Says on standard error what a list needs that is to be compared with a carrier's list of numbers. */
+/** Says on standard error how many listed parcels have no tracking number. Someone who compares the list with the carrier's numbers must know. */
 function sayWhichLackNumbers(parcels: readonly unknown[]): void {
   const nameless = parcels.filter((parcel) => listOf(parcel, 'trackingNumbers').length === 0).length
   if (nameless === 0) return
   process.stderr.write(
-    `Of ${counted(nameless, 'parcel', 'parcels')} the tracking number is not known, because pushes name tracking ids only. If you have the numbers,\n"parcel-relay watch --file FILE" polls them and finds their parcels.\n`,
+    `The tracking number of ${counted(nameless, 'parcel', 'parcels')} is not known, because pushes contain only tracking ids. If you have the numbers,\n"parcel-relay watch --file FILE" polls them and finds their parcels.\n`,
   )
 }
 
-/** The first of several identifiers, and how many there are more; null: there is none. */
+/** Returns the first identifier, and how many more there are, such as `AB123456789SE +2`; null: there is none. */
 function firstOf(identifiers: readonly unknown[]): string | null {
   const [first, ...more] = identifiers
   return typeof first === 'string' ? `${first}${more.length === 0 ? '' : ` +${more.length}`}` : null

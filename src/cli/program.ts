@@ -4,7 +4,7 @@ import { VERSION } from '../package-files.ts'
 import { EXIT, withExitCodes } from './exit-codes.ts'
 import { addExamples } from './help/examples.ts'
 
-/** Loads a command only when it is run, so that `serve` does not wait for the libraries of other commands. */
+/** Imports the code of each command. It is called only for the command that runs, so that `serve` does not wait for the libraries of others. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./serve.ts')).serveCommand(),
   demo: async () => (await import('./demo.ts')).demoCommand(),
@@ -38,7 +38,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   completion: async () => (await import('./completion.ts')).completionCommand(() => createProgram()),
 }
 
-/** Creates the program with these commands, by default with all. */
+/** Creates the program with these commands; by default with all commands. */
 export async function createProgram(names: readonly string[] = Object.keys(COMMANDS)): Promise<Command> {
   const program = new Command('parcel-relay')
     .description("Receives, polls, merges, serves and relays a carrier's parcel status.")
@@ -59,7 +59,7 @@ export async function runProgram(): Promise<void> {
     await program.parseAsync()
   } catch (error) {
     process.stderr.write(`parcel-relay: ${describeFailure(error)}\n`)
-    // A start that failed may have left a thread that never ends.
+    // A failed start may leave a thread that never ends, so end the process.
     const { endProcess } = await import('../runtime/end-process.ts')
     await endProcess(EXIT.failed)
   }

@@ -32,7 +32,7 @@ function describe(body: unknown): string {
 }
 
 function listed(body: unknown, name: string): readonly string[] {
-  // A problem of the config also shows the lines concerned.
+  // A problem with the config has several lines of text, because it quotes the lines of the file.
   return listOf(body, name)
     .flatMap((one) => String(one).split('\n'))
     .map((line) => `  ${plain(line)}`)

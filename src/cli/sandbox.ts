@@ -126,7 +126,7 @@ function optionsOf(flags: Flags): SandboxOptions {
 async function run(flags: Flags): Promise<void> {
   const asked = new AbortController()
   const ask = (): void => asked.abort()
-  // `on`, not `once`: Ctrl-C under npm arrives twice, and the second signal must not kill a sandbox that is stopping.
+  // Use `on` instead of `once`. Ctrl-C under npm arrives twice, and the second signal must not kill a sandbox that is stopping.
   process.on('SIGTERM', ask).on('SIGINT', ask)
   try {
     const sandbox = await startSandbox(optionsOf(flags))
@@ -141,7 +141,7 @@ async function run(flags: Flags): Promise<void> {
   }
 }
 
-/** `parcel-relay sandbox`: the carrier emulator, until a signal stops it. */
+/** `parcel-relay sandbox`: runs the carrier emulator until a signal stops it. */
 export function sandboxCommand(): Command {
   return new Command('sandbox')
     .description('run a sandbox carrier: its API, its signed pushes, and faults')

@@ -15,7 +15,7 @@ import { openConfig, readConfig } from './config/config-file.ts'
 import { EXIT, fail } from './exit-codes.ts'
 import { untilSignalled } from './signals.ts'
 
-/** `parcel-relay serve`: the relay, until a signal stops it. */
+/** `parcel-relay serve`: runs the relay until a signal stops it. */
 export function serveCommand(): Command {
   return new Command('serve')
     .description('run the relay')
@@ -37,7 +37,7 @@ async function serve(config: Config, path: string): Promise<void> {
   const log = createLog(config.log)
   for (const warning of config.warnings) log.warn({}, warning)
   endOnFault(log)
-  // Register before the start, so that a signal during the start stops the relay in order.
+  // Register the handler before the start, so that a signal during the start also stops the relay in an orderly way.
   const stopped = untilSignalled(() => void endProcess(EXIT.failed))
   void stopped.then(() => endIfLate(log, config.shutdownTimeoutMs + STOPPING_MS, 'the relay did not stop in time'))
   const ready = Promise.withResolvers<RunningRelay>()
@@ -59,14 +59,12 @@ async function serve(config: Config, path: string): Promise<void> {
   endIfLate(log, ENDING_MS, 'the relay has stopped')
 }
 
-/**
- * The time beyond `shutdownTimeout` that a stop may take. `shutdownTimeout` is for requests; after it, the store must finish its writes.
- */
+/** How long a stop may take after `shutdownTimeout`. Requests end within `shutdownTimeout`; then the store must finish its writes. */
 const STOPPING_MS = 10_000
-/** The time in which the process must end when nothing is left to do. */
+/** How long the process may take to end by itself after the relay has stopped. */
 const ENDING_MS = 2000
 
-/** Ends the process if it still runs after `afterMs`, because something in it hangs. */
+/** Ends the process if it still runs after `afterMs`. Then something in it hangs. */
 function endIfLate(log: Log, afterMs: number, what: string): void {
   const end = () => {
     log.error({}, `${what}, but something in it does not answer: the process is ended`)
@@ -76,8 +74,8 @@ function endIfLate(log: Log, afterMs: number, what: string): void {
 }
 
 /**
- * Ends the process on an uncaught error or rejection: its memory can no longer be trusted, and everything acknowledged is on disk. Node itself
- * would print the error with all its members, secrets included, and log nothing.
+ * Ends the process on an uncaught error or rejection, because its state in memory may be wrong. Nothing is lost: everything acknowledged is on disk.
+ * Without this handler, Node would print the error with all its members, secrets included, and log nothing.
  */
 function endOnFault(log: Log): void {
   process.on('uncaughtException', (error) => {
@@ -87,7 +85,8 @@ function endOnFault(log: Log): void {
 }
 
 /**
- * Starts the threads before loading the rest of the code. Loading code takes most of a start, so threads and process load at the same time.
+ * Starts the threads, then imports the rest of the code. Imports take most of the time of a start, so the threads and this one import at the same
+ * time.
  */
 async function start(config: Config, log: Log, reloadConfig: ReloadConfig): Promise<RunningRelay> {
   setHeapFlags()
@@ -96,16 +95,16 @@ async function start(config: Config, log: Log, reloadConfig: ReloadConfig): Prom
   return await runRelay(config, log, { threads, reloadConfig })
 }
 
-/** SIGHUP reloads the config. If the config has problems, all of them are logged and nothing changes. */
+/** Makes SIGHUP reload the config. If the config has problems, all of them are logged and nothing changes. */
 function reloadOnSignal(reloadConfig: ReloadConfig): void {
   const by: Actor = { kind: 'signal', name: 'SIGHUP', address: null }
   process.on('SIGHUP', () => {
-    // The reload itself logs what went wrong.
+    // The reload has logged its problems already.
     reloadConfig(by).catch(() => undefined)
   })
 }
 
-/** Reloads by signals and by the API wait for each other. */
+/** Creates the reload function. Only one reload runs at a time, whether a signal or the API asks for it. */
 function createReload(served: Served): ReloadConfig {
   let last: Promise<unknown> = Promise.resolve()
   return async (by) => {

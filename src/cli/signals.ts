@@ -1,7 +1,7 @@
-/** Signals closer together than this count as one, because Ctrl-C under npm arrives twice. */
+/** Signals within this time count as one signal, because Ctrl-C under npm arrives twice. */
 const ONE_SIGNAL_MS = 1000
 
-/** Resolves with the first SIGTERM or SIGINT. Another one more than a second later calls `endNow`, by default an exit with 1. */
+/** Resolves with the first SIGTERM or SIGINT. A second signal more than `ONE_SIGNAL_MS` later calls `endNow`, by default an exit with 1. */
 export function untilSignalled(endNow: () => void = () => process.exit(1)): Promise<string> {
   return new Promise((resolve) => {
     let firstAtMs: number | null = null

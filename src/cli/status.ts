@@ -89,7 +89,10 @@ function presentFacts(overview: unknown): string {
     .join('\n')
 }
 
-/** A login is a call, and tells nothing about a parcel. The relay keeps no time of the last answer over a restart. */
+/**
+ * Says when the carrier answered, and how many calls are used. A login counts as a call, but not as an answer. The time of the last answer is not
+ * saved over a restart.
+ */
 function carrierEvidence(carrier: unknown): string {
   const [at, calls] = [textOf(carrier, 'lastAnswerAt'), Number(memberOf(carrier, 'callsToday'))]
   const isUnasked = textOf(carrier, 'standing') === 'unasked'
@@ -107,7 +110,7 @@ function parcelEvidence(parcels: unknown): string {
   return `${count('known')} known, ${count('watched')} polled, ${count('overdue')} due now${unknown}`
 }
 
-/** Wrong paths to which something signed was posted since the last push with news: perhaps the carrier has a wrong address. */
+/** Lists wrong paths to which somebody posted a signed request after the last push arrived. Perhaps the carrier pushes to a wrong address. */
 function wrongPaths(pushes: unknown): readonly (readonly [name: string, state: string, evidence: string])[] {
   const lastPushAt = textOf(pushes, 'lastPushAt') ?? ''
   const telling = listOf(pushes, 'misdirected').filter(
@@ -119,7 +122,7 @@ function wrongPaths(pushes: unknown): readonly (readonly [name: string, state: s
   })
 }
 
-/** Pushes that were refused and have all come again: no problem, but their reader waits to hear of it. */
+/** Lists times in which pushes were refused and have all come again. They are no problem, but an operator who saw the refusals wants to know. */
 function comebacks(pushes: unknown): readonly (readonly [name: string, state: string, evidence: string])[] {
   return listOf(pushes, 'refused').flatMap((spell) => {
     const [count, again] = [Number(memberOf(spell, 'pushes')), Number(memberOf(spell, 'again'))]
@@ -130,10 +133,10 @@ function comebacks(pushes: unknown): readonly (readonly [name: string, state: st
 }
 
 const WRONG_PATHS_SHOWN = 3
-/** The longest state and a space. */
+/** The width of the longest state and a space, in characters. */
 const STATE_WIDTH = 15
 
-/** What was recorded lately and an endpoint never received. */
+/** Lists the endpoints that never received some recently recorded events. */
 function missingRows(missing: unknown): readonly (readonly [name: string, state: string, evidence: string])[] {
   const endpoints = listOf(missing, 'endpoints')
   const atLeast = memberOf(missing, 'more') === true ? 'at least ' : ''
@@ -153,7 +156,7 @@ function missingRows(missing: unknown): readonly (readonly [name: string, state:
   ].map(([, state, evidence], at) => [at === 0 ? 'backfill' : '', state, evidence])
 }
 
-/** A resend that is under way must not be ordered again. */
+/** Shows a resend that is under way, so that nobody starts it again. */
 function resendRow(resend: unknown, missing: unknown, atLeast: string) {
   const left = listOf(missing, 'endpoints').find((one) => endpointIn(one) === endpointIn(resend))
   const count = Number(left === undefined ? 0 : memberOf(left, 'count'))

@@ -26,15 +26,15 @@ interface TailOptions extends ClientOptions {
 }
 
 const LOOK_EVERY_MS = 1000
-/** A look lists this many deliveries, the newest. */
+/** Each request lists this many of the newest deliveries. */
 const LIST_MAX = 200
 const BEYOND_THE_END = 999_999_999_999_999
-/** How long a request for the feed waits for news; the relay allows at most 50 s. */
+/** How long a request for the feed waits for new events. The relay allows at most 50 s. */
 const WAIT = '30s'
-/** While a relay restarts, nobody answers for a moment. */
+/** If the relay does not answer, for example while it restarts, ask again after this time. */
 const AGAIN_AFTER_MS = 2000
 
-/** `tail`: shows what happens in a running relay as it happens. */
+/** `tail`: shows the events of a running relay's feed, or its deliveries, as they happen. */
 export function tailCommand(): Command {
   const command = new Command('tail')
     .description('show what happens, as it happens: events of the feed, or deliveries; Ctrl-C ends it')
@@ -59,7 +59,7 @@ export function tailCommand(): Command {
   return addRelayOptions(command)
 }
 
-/** A tail ends with Ctrl-C, or with the program that reads its output. Neither is a failure. */
+/** Makes the process end with exit code 0 on Ctrl-C, or when the program that reads its output has ended. */
 function endQuietly(): void {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(EXIT.ok))
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? EXIT.ok : EXIT.failed))
@@ -77,7 +77,7 @@ async function followFeed(ask: AskRelay, { lines, after, json }: TailOptions): P
     const answer = await patient(`/relay/events?after=${position}&limit=100&wait=${WAIT}`)
     const page = readFeed(answer.body)
     if (page === null) {
-      // The feed was pruned, or a restored store ends earlier, so continue where there are events.
+      // The feed has no events at this position: they were pruned, or the relay was restored from an older backup. Continue where there are events.
       position = positionAfterGap(answer)
       continue
     }
@@ -86,7 +86,7 @@ async function followFeed(ask: AskRelay, { lines, after, json }: TailOptions): P
   }
 }
 
-/** The last sequence of the feed. The answer to a question beyond the end names it. */
+/** Returns the last sequence of the feed. The answer to a request beyond the end contains it. */
 async function lastSequence(ask: (path: string) => Promise<RelayAnswer>): Promise<number> {
   const { body } = await ask(`/relay/events?after=${BEYOND_THE_END}&limit=1`)
   return Number(memberOf(body, 'lastSequence') ?? 0)
@@ -118,9 +118,9 @@ async function followDeliveries(ask: AskRelay, { lines, endpoint, state, json }:
   }
 }
 
-const MAY_LACK = `More than ${LIST_MAX} deliveries are new since the look before: only the newest are shown. "parcel-relay deliveries" lists all.\n`
+const MAY_LACK = `More than ${LIST_MAX} deliveries are new since the last request: only the newest are shown. "parcel-relay deliveries" lists all.\n`
 
-/** Asks again while nobody answers, and says so once. Refusals are answers. */
+/** Creates a function that repeats a request until the relay answers, and says once that it waits. A status below 500 is an answer. */
 function createPatientAsk(ask: AskRelay): (path: string) => Promise<RelayAnswer> {
   let isSilent = false
   return async (path) => {

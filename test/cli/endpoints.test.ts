@@ -208,5 +208,5 @@ test('parcels are found by the beginning of an identifier, and an empty result s
   const first = await run('parcels', '--limit', '1')
   expect([first.code, first.stderr]).toEqual([0, expect.stringContaining('There are more than these 1')])
   expect((await run('parcels', '79')).stdout).toMatch(/identifiers known so far that begin with 79\.\n.*\n"parcel-relay refresh NUMBER"/)
-  expect((await run('parcels', '--stopped', 'delivered')).stdout).toBe('No parcel is like that.\n')
+  expect((await run('parcels', '--stopped', 'delivered')).stdout).toBe('No parcel matches.\n')
 })

@@ -59,7 +59,7 @@ test('status says if the carrier was not asked yet, and parcels lists what it do
   )
   world.carrier.says.set('UN300000002SE', () => answerBody())
   for (const number of ['UN300000001SE', 'UN300000002SE', 'UN300000003SE']) await run('watch', number)
-  expect((await run('parcels', '--unknown')).stdout).toBe('No parcel is like that.\n')
+  expect((await run('parcels', '--unknown')).stdout).toBe('No parcel matches.\n')
   await run('refresh', 'UN300000001SE', 'UN300000002SE')
   expect((await run('parcels', '--unknown')).stdout).toMatch(/^TRACKING NUMBER .*\nUN300000001SE +never +in .*\n$/)
   expect((await run('parcels', 'UN', '--unknown')).stdout).toMatch(/^TRACKING NUMBER .*\nUN300000001SE .*\n$/)

@@ -48,7 +48,7 @@ function rowOf(delivery: unknown): readonly Cell[] {
   ]
 }
 
-/** Presents a delivery in one line, for `deliveries --follow`. */
+/** Presents a delivery in one line, for `tail deliveries`. */
 export function deliveryLine(delivery: unknown): string {
   const [id, endpoint, parcel, status, , attempts, answer] = rowOf(delivery).map((cell) => (typeof cell === 'string' ? cell : cell.text))
   const state = stateText(delivery)

@@ -1,28 +1,28 @@
 import { type AskRelay, describeProblem, listOf, memberOf, textOf } from '../asking/ask-relay.ts'
 import { createProgressLine } from '../asking/progress-line.ts'
 
-/** Selects pushes of the inbox. */
+/** Selects pushes of the inbox by state and, unless `reason` is undefined, by the reason why they were quarantined. */
 export interface PushSelection {
   readonly state: string
   readonly reason: string | undefined
 }
 
-/** A parcel that pushes name. */
+/** A parcel that selected pushes name in their bodies. */
 export interface NamedParcel {
-  /** All of its identifiers that the pushes name. */
+  /** All identifiers of this parcel that the pushes name. */
   readonly identifiers: readonly string[]
-  /** An identifier by which the relay knows it; null: it does not know the parcel. */
+  /** An identifier of this parcel that the relay knows; null: the relay does not know the parcel. */
   readonly knownAs: string | null
 }
 
 export interface NamedParcels {
   readonly parcels: readonly NamedParcel[]
   readonly pushes: number
-  /** How many pushes name no parcel that can be read. */
+  /** How many pushes contain no identifier that the relay can read. */
   readonly unreadable: number
 }
 
-/** Lists selected pushes before anything changes them, in the order of arrival. */
+/** Lists all selected pushes, in the order of arrival. */
 export async function listPushes(ask: AskRelay, { state, reason }: PushSelection): Promise<readonly unknown[]> {
   const found: unknown[] = []
   for (let cursor: string | null = ''; cursor !== null; ) {
@@ -40,7 +40,7 @@ export async function listPushes(ask: AskRelay, { state, reason }: PushSelection
   return found.reverse()
 }
 
-/** Finds the parcels that selected pushes name in their bodies, and whether the relay knows them. */
+/** Finds the parcels that selected pushes name, and whether the relay knows them. */
 export async function findNamedParcels(ask: AskRelay, selection: PushSelection): Promise<NamedParcels> {
   const pushes = await listPushes(ask, selection)
   const named = new Map<string, ReadonlySet<string>>()
@@ -66,7 +66,7 @@ export async function findNamedParcels(ask: AskRelay, selection: PushSelection):
 
 async function identifiersOf(ask: AskRelay, push: unknown): Promise<readonly string[]> {
   const listed = textsIn(push)
-  // A list does not read long bodies, so look at such a push alone.
+  // The relay does not read long bodies for a list, so ask for such a push by its id.
   const isUnread = listed.length === 0 && memberOf(push, 'place') === null && memberOf(push, 'bodyBytes') !== null
   return isUnread ? textsIn((await ask('GET', `/relay/inbox/${textOf(push, 'id') ?? ''}`)).body) : listed
 }

@@ -10,7 +10,10 @@ interface Shown {
   readonly json: boolean
 }
 
-/** Asks the carrier about each parcel that selected pushes name. A parcel that is new to the relay is polled from then on. */
+/**
+ * Asks the carrier about each parcel that selected pushes name. If the carrier knows a parcel that is new to the relay, the relay polls it from now
+ * on.
+ */
 export async function refreshNamed(ask: AskRelay, selection: PushSelection, { json }: Shown): Promise<void> {
   const named = await findNamedParcels(ask, selection)
   const { parcels } = named
@@ -31,7 +34,7 @@ export async function refreshNamed(ask: AskRelay, selection: PushSelection, { js
   ;(json ? process.stderr : process.stdout).write(`${said}${unreadableIn(named)}\n${missing.text()}`)
 }
 
-/** The parcel is `new` to the relay, was `known` to it, is `unknown to the carrier`, or is `erased`. */
+/** Asks the carrier about one parcel. The outcome is `new` or `known` (to the relay, before this), `unknown to the carrier`, or `erased`. */
 async function refreshOne(
   ask: AskRelay,
   { identifiers, knownAs }: NamedParcel,
@@ -48,14 +51,14 @@ async function refreshOne(
   return { outcome: isErased ? 'erased' : 'unknown to the carrier' }
 }
 
-/** Says what would be lost by dismissing selected pushes; dismisses them if `yes`. */
+/** Says which parcels the selected pushes name and how many of them the relay does not know. With `yes`, then dismisses the pushes. */
 export async function dismissAll(ask: AskRelay, selection: PushSelection, { json, yes }: Shown & { readonly yes: boolean }): Promise<void> {
   const named = await findNamedParcels(ask, selection)
   const unknown = named.parcels.filter(({ knownAs }) => knownAs === null).length
   const counts = { pushes: named.pushes, parcels: named.parcels.length, unknownParcels: unknown, unreadable: named.unreadable }
   const print = (text: string, dismissed: number) =>
     void process.stdout.write(json ? `${JSON.stringify({ ...counts, dismissed })}\n` : `${text}\n`)
-  if (named.pushes === 0) return print('No push is in quarantine for this: there is nothing to dismiss.', 0)
+  if (named.pushes === 0) return print('No such push is in quarantine: there is nothing to dismiss.', 0)
   if (!json) process.stdout.write(`${describe(named, unknown)}\n`)
   if (!yes) return print('Nothing was dismissed. Say --yes to dismiss them.', 0)
   const query = selection.reason === undefined ? '' : `&reason=${selection.reason}`

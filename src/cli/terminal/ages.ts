@@ -2,18 +2,18 @@ import { InvalidArgumentError } from 'commander'
 import { spanText } from '../../domain/amounts.ts'
 import { parseDuration } from '../../domain/duration.ts'
 
-/** How long ago a time was, such as `12 min`; `''`: there is no time. */
+/** Says how long ago `instant` was, such as `12 min`; empty for null. */
 export function age(instant: string | null, nowMs = Date.now()): string {
   return instant === null ? '' : spanText(Math.max(0, nowMs - Date.parse(instant)))
 }
 
-/** How far ahead a time is, such as `in 12 min`; `now`: it has come, by the same rule by which `status` counts what is due. */
+/** Says how far ahead a time is, such as `in 12 min`; `now`: the time has come. By the same rule, `status` counts what is due. */
 export function until(instant: string, nowMs = Date.now()): string {
   const aheadMs = Date.parse(instant) - nowMs
   return aheadMs <= 0 ? 'now' : `in ${spanText(aheadMs)}`
 }
 
-/** The time that a person gave as a time with its zone, or as how long ago it was: `2h`. Null: it is neither. */
+/** Reads a time: an instant with its time zone, or a duration such as `2h`, which means two hours ago. Null: the text is neither. */
 function readTime(text: string, nowMs = Date.now()): string | null {
   const agoMs = parseDuration(text)
   if (agoMs !== null) return new Date(nowMs - agoMs).toISOString()

@@ -7,7 +7,7 @@ export function readFeed(body: unknown): { readonly events: readonly unknown[]; 
   return typeof next === 'number' ? { events: listOf(body, 'events'), next } : null
 }
 
-/** An event of the feed in one line. */
+/** Presents an event of the feed in one line. */
 export function feedLine(event: unknown): string {
   const parcel = memberOf(event, 'parcel')
   const entry = memberOf(event, 'entry')

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters, styleText } from 'node:util'
 
-/** How a cell looks on a terminal that shows colours. */
+/** The style of a cell on a terminal that shows colours. */
 export type Tone = 'good' | 'warn' | 'bad' | 'dim'
 
 export type Cell = string | { readonly text: string; readonly tone: Tone }
@@ -17,12 +17,12 @@ export function plain(text: string): string {
   return stripVTControlCharacters(text).replace(/\p{Cc}+/gu, ' ')
 }
 
-/** A body that others sent. A file or a program gets it unchanged; on a terminal its control characters are replaced. */
+/** Returns a received body for standard output. On a terminal its control characters are replaced; a file or a program gets it unchanged. */
 export function shownBody(body: string): string {
   return process.stdout.isTTY ? body.split('\n').map(plain).join('\n') : body
 }
 
-/** Aligns rows under their titles; the last column may be as long as it likes. */
+/** Aligns rows under their titles. The last column is not padded. */
 export function table(titles: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const texts = rows.map((row) => row.map((cell) => plain(typeof cell === 'string' ? cell : cell.text)))
   const widths = titles.map((title, at) => Math.max(title.length, ...texts.map((row) => row[at]?.length ?? 0)))

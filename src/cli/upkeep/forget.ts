@@ -71,7 +71,7 @@ async function forgetFile(ask: AskRelay, file: string, { json, column, yes }: Fo
   if (wrong.length > 0) fail(wrong.join('\n'))
 }
 
-/** One report of several, as of the parts of a list. */
+/** Adds up the reports on the parts of a list to one report. */
 function united(reports: readonly unknown[]) {
   const sum = (name: string) => reports.reduce<number>((total, report) => total + Number(memberOf(report, name) ?? 0), 0)
   const removed: Record<string, number> = {}
@@ -82,13 +82,13 @@ function united(reports: readonly unknown[]) {
   )
   const each = (name: string) => [...new Set(reports.flatMap((report) => listOf(report, name).map(String)))]
   const lists = { endpoints: [...endpoints.values()], backups: each('backups'), stores: each('stores') }
-  // The last part speaks for the storage of all.
+  // The state of the storage after the last part is the state for all parts.
   const last = reports.at(-1)
   const storage = { storage: textOf(last, 'storage'), storageBecause: textOf(last, 'storageBecause') }
   return { erased: sum('erased'), removed, ...lists, unreadable: sum('unreadable'), ...storage }
 }
 
-/** The names of the counts in an answer are plurals. */
+/** The singular of each name of a count. The relay's answer has the plural. */
 const SINGULAR: ReadonlyMap<string, string> = new Map([
   ['parcels', 'parcel'],
   ['identifiers', 'identifier'],
