@@ -89,9 +89,7 @@ async function listRefused(ask: AskRelay, { limit, json }: InboxOptions): Promis
   if (json === true) return void process.stdout.write(`${JSON.stringify({ refusals: items, next })}\n`)
   if (items.length === 0) return void process.stdout.write('No push was refused for its signature.\n')
   process.stdout.write(table(['received', 'from', 'bytes', 'why'], items.map(refusedRowOf)))
-  process.stdout.write(
-    'The relay examines and lists at most one refused push per second; parcel-relay status counts them all.\n',
-  )
+  process.stdout.write('The relay examines and lists at most one refused push per second; parcel-relay status counts them all.\n')
   sayWhetherMore(listed)
 }
 

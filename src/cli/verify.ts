@@ -14,12 +14,12 @@ interface VerifyOptions {
   readonly json?: true
 }
 
-/** The largest possible `webhook.bodyBytesMax`. */
+/** The largest value that `webhook.bodyBytesMax` may have. */
 const BODY_BYTES_MAX = 64 * 1024 * 1024
-/** These bounds allow some seconds for a usual body, and a minute for the largest. */
+/** With these bounds, the search takes some seconds for a usual body, and a minute for the largest. */
 const BOUNDS = { triesMax: 200_000, hashedBytesMax: 4 * 1024 * 1024 * 1024 }
 
-/** `verify`: says why the signature of a body does not match. It opens no store and asks no relay. */
+/** `verify`: says whether the signature of a body matches and, if not, why. It needs neither the store nor a running relay. */
 export function verifyCommand(): Command {
   const all = (value: string, before: readonly string[] = []) => [...before, value]
   const command = new Command('verify')
@@ -42,14 +42,14 @@ export function verifyCommand(): Command {
   return withExitCodes(command)
 }
 
-/** Null: the config has problems. They are reported. */
+/** Reads the keys to try. If the config has problems, reports them and returns null. */
 async function keysFor({ config: path, keyFile, keyEnv }: VerifyOptions): Promise<SigningKeys | null> {
   if (keyFile.length + keyEnv.length > 0) return signingKeysIn(keyFile, keyEnv)
   const config = await readConfig(path)
   return config === null ? null : signingKeysOf(config)
 }
 
-/** Reads to the end, also of a pipe, but never more than the bound. */
+/** Reads a file or a pipe to its end. Throws if it has more than `bytesMax` bytes. */
 function readBounded(file: string, bytesMax: number): Buffer {
   const opened = file === '-' ? STANDARD_INPUT : openSync(file, 'r')
   const parts: Buffer[] = []

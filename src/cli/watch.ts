@@ -54,11 +54,13 @@ async function watchNamed(ask: AskRelay, identifiers: readonly string[], { json 
   if (isNew && json !== true) process.stdout.write(await noteEarlierEvents(ask))
 }
 
-/** Says which parcel a number is, as far as the relay knows. The first poll of a new number may tie it to a parcel that has another. */
+/**
+ * Says whether the number is new to the relay or belongs to a known parcel. A new number may belong to a known parcel too: the first poll shows it.
+ */
 async function describeWatched(ask: AskRelay, watched: unknown): Promise<string> {
   if (memberOf(watched, 'created') === true) return ', new to the relay'
   const identifier = textOf(watched, 'identifier') ?? ''
-  // An identifier is the first in the list of those that begin with it. A list, unlike the parcel, comes without the history.
+  // Ask for a list, because it comes without the history. Its first parcel is the one with exactly this identifier.
   const { body } = await ask('GET', `/relay/parcels?query=${identifier}&limit=1`)
   const [parcel] = listOf(body, 'parcels')
   const [other, ...more] = listOf(parcel, 'identifiers').filter((one) => one !== identifier)
@@ -67,7 +69,7 @@ async function describeWatched(ask: AskRelay, watched: unknown): Promise<string>
     : ''
 }
 
-/** Carriers push tracking ids and list tracking numbers, so all numbers of a list may be new although their parcels are known. */
+/** Pushes contain tracking ids, but lists contain tracking numbers. So all numbers of a list may be new although the relay knows their parcels. */
 const MAY_BE_KNOWN =
   'A number counts as new until its first poll, a minute or two from now: then parcel-relay parcels NUMBER shows the parcel with all its identifiers, also if the relay knew it by another one.\n'
 

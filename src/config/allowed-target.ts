@@ -10,7 +10,7 @@ const NEVER: Readonly<Partial<Record<AddressRefusal, string>>> = {
   special: 'is not the address of a host (it is unspecified, broadcast, multicast, or embeds another address)',
 }
 
-/** An entry of `delivery.allowNetworks`. An entry that could never allow anything is refused, with the reason. */
+/** The schema of an entry of `delivery.allowNetworks`. It rejects an entry that names only addresses to which the relay never sends. */
 export const allowedTarget = z
   .string({ error })
   .meta({ $comment: 'network, address, address:port or host name' })

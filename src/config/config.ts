@@ -15,21 +15,21 @@ type DeepReadonly<T> = T extends (...args: never[]) => unknown
     ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> }
     : T
 
-/** All settings, checked. Defaults are filled in, and names end in units. Secrets are wrapped (`Secret`). */
+/** All settings, after validation. Defaults are filled in, and names end in the unit, such as `timeoutMs`. Secrets are wrapped (`Secret`). */
 export type Settings = DeepReadonly<z.output<ReturnType<typeof configSchema>>>
 
 export type Config = Settings & {
-  /** Settings that are allowed but unwise, logged at every start. Each has its file, line and column, and none shows a secret. */
+  /** Messages about settings that are allowed but unwise. They are logged at every start. Each has its file, line and column; none shows a secret. */
   readonly warnings: readonly string[]
-  /** Settings that need other settings, without which `serve` refuses to start. Each has its file, line and column. */
+  /** Messages about settings that need other settings. With any, `serve` refuses to start. Each has its file, line and column. */
   readonly conflicts: readonly string[]
 }
 
-/** The config cannot be used. `problems` lists all reasons. Each has a file, line, column and path, and says what to write instead. */
+/** Thrown if the config cannot be used. `problems` lists all reasons. Each has a file, line, column and path, and says what to write instead. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly problems: readonly string[]
-  /** The environment variables that are not set, if nothing else is wrong. */
+  /** The names of environment variables that are not set. Empty if the config has any other problem. */
   readonly unsetVariables: readonly string[]
 
   constructor(problems: readonly string[], unsetVariables: readonly string[] = []) {
@@ -39,15 +39,15 @@ export class ConfigError extends Error {
   }
 }
 
-/** Reads the config file and the secrets that it names. No other folder reads settings. Throws ConfigError. */
+/** Reads the config file and the secrets that it names. Throws ConfigError. */
 export function loadConfig(path: string, env: NodeJS.ProcessEnv = process.env): Config {
   const source = parseSource(readText(path))
   if (!source.readable) throw problemsOf(path, source, source.findings)
   const read = valuesOf(source)
   if ('problem' in read) throw problemsOf(path, source, [{ severity: 'problem', offset: 0, path: [], message: read.problem }])
 
-  // Parse twice: the first run reports warnings as marked issues, because only issues have a path; the second yields the settings.
-  // `jitless`, because compiling the schema pays only if it is used often.
+  // Parse twice. The first run reports warnings as issues, because only issues have a path. The second run yields the settings. `jitless`: do not
+  // compile the schema, because that takes longer than parsing once.
   const once = { jitless: true }
   const { warning, plain } = schemasOf(env)
   const noted = warning.safeParse(read.values, once).error?.issues ?? []
@@ -63,7 +63,7 @@ export function loadConfig(path: string, env: NodeJS.ProcessEnv = process.env): 
 
 type Schema = ReturnType<typeof configSchema>
 
-/** The schemas by environment, kept because building them takes many times as long as checking a file. */
+/** The schemas by environment. They are cached, because building them takes many times as long as checking a file. */
 const schemas = new WeakMap<NodeJS.ProcessEnv, { readonly warning: Schema; readonly plain: Schema }>()
 
 function schemasOf(env: NodeJS.ProcessEnv) {
@@ -74,7 +74,7 @@ function schemasOf(env: NodeJS.ProcessEnv) {
 
 const jsonSchema = z.toJSONSchema(configSchema({ env: {}, warn: false }), { io: 'input' })
 
-/** The JSON Schema (2020-12) of the file, for editors. */
+/** Returns the JSON Schema (2020-12) of the config file, for editors. */
 export function configJsonSchema(): object {
   return jsonSchema
 }
@@ -84,7 +84,7 @@ function unsetIn(problems: readonly Finding[]): readonly string[] {
   return variables.length < problems.length ? [] : [...new Set(variables)]
 }
 
-/** Settings that do not go together, each with its position in the file. */
+/** Finds settings that need other settings. */
 function conflictsIn(config: Settings, source: Source): readonly Finding[] {
   if (config.store.engine === 'sqlite' || config.secrets.atRestKeys.length > 0) return []
   const message =

@@ -7,8 +7,8 @@ import { offsetOf, type Source } from './source.ts'
 import { readUrl } from './values.ts'
 
 /**
- * Checks that involve several settings. They use the values as written, so that all problems are reported at once; the schema reports
- * values of the wrong type.
+ * Checks rules that involve several settings. It checks the values as written, so that its problems are reported together with those of the schema. A
+ * value of the wrong type is skipped here, because the schema reports it.
  */
 export function crossCheck(values: unknown, source: Source): readonly Finding[] {
   return [
@@ -29,7 +29,7 @@ interface Complaint {
   readonly message: string
 }
 
-/** Over plain http the password and every token would cross the network unencrypted. */
+/** Complains about plain http to the carrier, because the password and every token would cross the network unencrypted. */
 function plainHttp(values: unknown): readonly Complaint[] {
   if (valueAt(values, ['upstream', 'allowHttp']) === true) return []
   return ['baseUrl', 'authUrl'].flatMap((key) => {
@@ -68,7 +68,7 @@ function samePort(values: unknown): readonly Complaint[] {
   return overlap ? [{ path: ['listen', 'internal', 'port'], message: 'is also the port of listen.public: choose another' }] : []
 }
 
-/** Without trusted proxies anybody could send the header and pass for whomever they like. */
+/** Complains about `portal.trustedHeader` without trusted proxies. Anybody could send the header, and so log in as anyone. */
 function untrustedHeader(values: unknown): readonly Complaint[] {
   const path = ['portal', 'trustedHeader']
   const proxies = valueAt(values, ['listen', 'internal', 'trustProxy'])
@@ -76,7 +76,10 @@ function untrustedHeader(values: unknown): readonly Complaint[] {
   return [{ path, message: 'needs listen.internal.trustProxy: it is believed only from those proxies' }]
 }
 
-/** An endpoint that is a relay too would take the header for a person. */
+/**
+ * Complains about an endpoint's fixed header with the name of `portal.trustedHeader`. If the endpoint is also a relay, it would take the sender for a
+ * person who has logged in.
+ */
 function headersForPeople(values: unknown): readonly Complaint[] {
   const [trusted, endpoints] = [valueAt(values, ['portal', 'trustedHeader']), valueAt(values, ['endpoints'])]
   if (typeof trusted !== 'string' || !Array.isArray(endpoints)) return []
@@ -99,8 +102,8 @@ function emptyQuietHours(values: unknown): readonly Complaint[] {
 }
 
 /**
- * A delivery refers to its event in the feed, and the event refers to the bytes of its push. So each must be kept at least as long as what
- * refers to it.
+ * Complains about retentions in the wrong order. A delivery refers to its event in the feed, so events must be kept at least as long as deliveries.
+ * An event refers to the bytes of its push, so bytes must be kept at least as long as events.
  */
 function retentionOrder(values: unknown, source: Source): readonly Complaint[] {
   const kept = (name: 'raw' | 'feed' | 'deliveries') => {
@@ -124,7 +127,7 @@ function retentionOrder(values: unknown, source: Source): readonly Complaint[] {
   })
 }
 
-/** A schedule alone would make no backup, and nobody would know until one is needed. */
+/** Complains about a backup schedule without a folder. It would make no backups, and nobody would notice until a backup is needed. */
 function homelessBackups(values: unknown): readonly Complaint[] {
   const path = ['backup', 'cron']
   const [cron, directory] = [valueAt(values, path) ?? null, valueAt(values, ['backup', 'directory']) ?? null]

@@ -4,17 +4,17 @@ import { type Finding, formatPath, isPlainName, type Path } from './finding.ts'
 import { REDACTED } from './secret.ts'
 import { keyName, pairAt, type Source } from './source.ts'
 
-// Shows a finding with its line and a caret. A config line may hold a secret, and findings end up in logs and tickets, so anything that may
-// be a secret is masked. In readable YAML, that is the value of every secret setting and of every unknown key (which may be a mistyped
-// secret). In unreadable YAML, it is everything that does not clearly belong to another setting.
+// Shows a finding with its line and a caret. The line may contain a secret, and findings are copied to logs and tickets, so everything that may be a
+// secret is masked. In readable YAML, this is the value of every secret setting and of every unknown key, which may be a mistyped secret setting. In
+// unreadable YAML, it is everything that does not clearly belong to a setting without a secret.
 
 const SECRET_KEYS = ['password', 'passwordHash', 'sharedKey', 'sharedKeys', 'atRestKeys', 'headers']
 const WIDTH = 120
 
-/** Start and end, as offsets in the text. */
+/** A part of the file's text. `to` is the offset after its last character. */
 export type Span = readonly [from: number, to: number]
 
-/** The spans to mask in readable YAML; `unknown` lists the paths of its unknown keys. */
+/** Returns the spans to mask in readable YAML. `unknown`: the paths of its unknown keys. */
 export function maskedSpans(source: Source, unknown: readonly Path[]): readonly Span[] {
   const spans: Span[] = []
   const walk = (node: unknown) => {
@@ -55,7 +55,7 @@ function spanOf(node: unknown): Span[] {
   return isNode(node) && node.range ? [[node.range[0], node.range[1]]] : []
 }
 
-/** The spans to mask in a line of unreadable YAML. */
+/** Returns the spans to mask in a line of unreadable YAML. */
 function maskedInLine(line: string, offset: number): readonly Span[] {
   const end = offset + line.length
   const [start = ''] = /^[\s-]*/.exec(line) ?? []
@@ -66,7 +66,7 @@ function maskedInLine(line: string, offset: number): readonly Span[] {
   return []
 }
 
-/** `file:line:column path: message`, the line, and a caret below the fault. */
+/** Presents a finding in three lines: `file:line:column path: message`, the line of the file, and a caret below the error. */
 export function presentFinding(file: string, source: Source, finding: Finding, masks: readonly Span[]): string {
   const { line, col } = source.lines.linePos(finding.offset)
   const number = Math.max(line, 1)
@@ -90,7 +90,7 @@ function maskLine(line: string, lineStart: number, spans: readonly Span[], offse
     const isMasked = spans.some(([from, to]) => at >= from && at < to)
     if (isMasked && !text.endsWith(REDACTED)) text += REDACTED
     if (at === offset) caret = isMasked ? text.length - REDACTED.length : text.length
-    // A control character could move the terminal's cursor.
+    // Replace control characters, because they could move the terminal's cursor.
     if (!isMasked) text += line[index]?.replace(/\p{Cc}/u, ' ') ?? ''
   }
   const column = caret === -1 ? text.length : caret

@@ -29,7 +29,7 @@ export function findingsOf(issues: readonly z.core.$ZodIssue[], values: unknown,
   })
 }
 
-/** The paths of keys that the schema does not know. */
+/** Returns the paths of keys that the schema does not know. */
 export function unknownPaths(issues: readonly z.core.$ZodIssue[]): readonly Path[] {
   return issues.flatMap((issue) => (issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : []))
 }
@@ -48,14 +48,14 @@ function describeUnknown(key: string, known: readonly string[]): string {
   return near === null ? `is not a known key; the keys here are ${known.join(', ')}` : `is not a known key; did you mean ${near}?`
 }
 
-/** The value at a path; only own members count. */
+/** Returns the value at a path. Inherited members do not count. */
 export function valueAt(values: unknown, path: Path): unknown {
   return path.reduce<unknown>((value, segment) => {
     return typeof value === 'object' && value !== null && Object.hasOwn(value, segment) ? Reflect.get(value, segment) : undefined
   }, values)
 }
 
-/** The keys that the JSON Schema knows at a path. */
+/** Returns the keys that the JSON Schema knows at a path. */
 function knownKeys(schema: unknown, path: Path): readonly string[] {
   const at = path.flatMap((segment) => (typeof segment === 'number' ? ['items'] : ['properties', segment]))
   const properties = valueAt(schema, [...at, 'properties'])

@@ -11,7 +11,7 @@ export function readNamedFile(setting: string, path: string): Buffer {
   }
 }
 
-/** Reads and checks PEM certificates that a setting names: TLS would silently skip bad ones and then refuse every connection. */
+/** Reads and checks PEM certificates that a setting names. Without the check, TLS would silently skip a bad certificate and refuse connections. */
 export function readCertificates(setting: string, path: string): string {
   const text = readNamedFile(setting, path).toString()
   const blocks = text.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? []

@@ -1,7 +1,7 @@
 import type { Settings } from './config.ts'
 import { revealAll } from './secret.ts'
 
-/** Settings that a reload applies. */
+/** The settings that a reload applies. */
 const LIVE: ReadonlySet<string> = new Set([
   'apps',
   'endpoints',
@@ -18,7 +18,7 @@ const LIVE: ReadonlySet<string> = new Set([
   'upstream.caFile',
   'warnings',
 ])
-/** Sections with some settings that a reload applies. */
+/** Sections of which a reload applies only some settings. */
 const PARTLY: ReadonlySet<string> = new Set(['webhook', 'upstream', 'secrets'])
 
 /** Returns the names of the settings that have changed since the start and that a reload does not apply. */
@@ -32,10 +32,7 @@ export function needsRestart(started: Settings, next: Settings): readonly string
     .map((name) => name.replace(/Ms$/, ''))
 }
 
-/**
- * Returns the names of the settings that differ and that a reload applies. Each endpoint and app counts as a setting. Never returns a
- * value.
- */
+/** Returns the names of the settings that have changed and that a reload applies. Each endpoint and app counts as a setting. No value is returned. */
 export function reloadedSettings(before: Settings, next: Settings): readonly string[] {
   return changedNames(before, next)
     .flatMap((name) => {
@@ -62,7 +59,7 @@ function changedItems(section: string, before: readonly Item[], after: readonly 
   return [...new Set([...changedNames(was, is), ...gone])].map((name) => `${section}.${name}`)
 }
 
-/** A reload reads the files of a listener's certificate again; only starting or ending TLS needs a restart. */
+/** Returns `after` with the certificate files of `before`. A reload reads such files again, so only turning TLS on or off needs a restart. */
 function withFilesOf(before: Settings['listen'], after: Settings['listen']): Settings['listen'] {
   const of = (name: 'public' | 'internal') => ({
     ...after[name],

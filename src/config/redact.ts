@@ -4,14 +4,14 @@ import type { Settings } from './config.ts'
 import { isSecret, REDACTED } from './secret.ts'
 
 /**
- * The settings in effect in the form of the file, for `config print`, with secrets and password hashes masked. If you put the secrets back,
- * the file loads to the same settings.
+ * Returns the settings in effect in the form of the file, for `config print`, with secrets and password hashes masked. With the secrets put back, the
+ * file yields the same settings.
  */
 export function redactedConfig(config: Settings): Record<string, unknown> {
   const { listen, store, webhook, shutdownTimeoutMs, upstream, poll, serve, endpoints, limits } = config
   const { byStatusMs, defaultMs, whenPushIsHealthy } = poll.cadence
   const { freeSpaceBytesMin, ...otherLimits } = limits
-  // Keep the order of the documentation.
+  // The settings have the same order as in the documentation.
   return asWritten({
     listen,
     store: store.engine === 'sqlite' ? `sqlite:${store.path}` : maskUrl(store.url.reveal()),
@@ -46,7 +46,7 @@ export function redactedConfig(config: Settings): Record<string, unknown> {
   })
 }
 
-/** Writes `timeoutMs: 10000` as `timeout: 10s` and leaves out what is not set. */
+/** Writes `timeoutMs: 10000` as `timeout: 10s`, and leaves out settings without a value. */
 function asWritten(group: object): Record<string, unknown> {
   const members = Object.entries(group).filter(([, value]) => value !== null && value !== undefined)
   return Object.fromEntries(
@@ -69,7 +69,7 @@ function withSuffix(byStatusMs: Readonly<Record<string, number>>): Record<string
   return Object.fromEntries(Object.entries(byStatusMs).map(([status, ms]) => [`${status}Ms`, ms]))
 }
 
-/** Masks user, password and parameters of a URL, each of which may be a credential. */
+/** Masks the user, password and parameters of a URL, because each may be a credential. */
 function maskUrl(written: string): string {
   return written.replace(/^([a-z]+:\/\/)[^\s]*@/i, `$1${REDACTED}@`).replace(/\?.*$/, `?${REDACTED}`)
 }

@@ -1,4 +1,4 @@
-/** How long each kind of data is kept if the file does not say so. */
+/** How long each kind of data is kept if the config file does not say. */
 export const RETENTION_DEFAULTS = {
   raw: '90d',
   history: '400d',

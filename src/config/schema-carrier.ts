@@ -20,7 +20,7 @@ import {
   zone,
 } from './values.ts'
 
-/** The ends of the carrier's own paths, which people copy along with an address. */
+/** Endings of an address that people may have copied from the carrier's documentation, although the relay adds these paths itself. */
 const API_PATH = /(?:\/+(?:v1|auth|status))+\/*$|\/+auth\/+token\/*$/i
 
 function withoutApiPath(address: string): string {
@@ -135,7 +135,7 @@ function cadence(context: SchemaContext) {
           issues.addIssue({ code: 'custom', path: [status], message, params: { warning: true } })
         }
       }
-      // The object has no prototype, so that looking up a status named `constructor` finds nothing.
+      // Remove the prototype, so that looking up a status named `constructor` finds nothing.
       const byStatusMs: Record<string, number> = { ...byStatus }
       Object.setPrototypeOf(byStatusMs, null)
       return { byStatusMs, defaultMs, whenPushIsHealthy }

@@ -13,7 +13,7 @@ interface PruneOptions extends ClientOptions {
   readonly config: string
 }
 
-/** `prune`: removes data whose time is over, through a running relay. With `--compact`: returns free space, while the relay is stopped. */
+/** `prune`: makes a running relay remove data that is older than `retention`. With `--compact`, returns the free space of a stopped relay's store. */
 export function pruneCommand(): Command {
   const command = new Command('prune')
     .description('remove now what is older than `retention` says, as the relay does every hour')
@@ -63,7 +63,7 @@ async function prune(options: PruneOptions): Promise<void> {
   printCounts('Removed:', memberOf(last, 'removed'), Number)
 }
 
-/** Prints a line for each kind of data of which there is some, in the order in which a pass goes through them. */
+/** Prints a line for each kind of data with a count above 0, in the order in which the relay removes them. */
 function printCounts(title: string, counts: unknown, countOf: (of: unknown) => number, note: (of: unknown) => string = () => ''): void {
   const found = Object.entries(typeof counts === 'object' && counts !== null ? counts : {}).filter(([, of]) => countOf(of) > 0)
   if (found.length === 0) {
@@ -77,7 +77,7 @@ function printCounts(title: string, counts: unknown, countOf: (of: unknown) => n
   process.stdout.write(`${[title, ...lines].join('\n')}\n`)
 }
 
-/** A newer relay may have stages that this command does not know. */
+/** Returns the title of a kind of data. A newer relay may have kinds that this command does not know; their name is their title. */
 function titleOf(stage: string): string {
   return new Map<string, string>(Object.entries(RETENTION_TITLES)).get(stage) ?? stage
 }

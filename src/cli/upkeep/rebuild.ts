@@ -21,7 +21,7 @@ interface RebuildOptions extends ClientOptions {
 
 const LOOK_EVERY_MS = 500
 
-/** `rebuild`: derives histories again from the bytes of pushes and answers, in a running relay. */
+/** `rebuild`: makes a running relay derive histories again from the stored bytes of pushes and answers. */
 export function rebuildCommand(): Command {
   const command = new Command('rebuild')
     .description('compare histories with the bytes of their pushes and answers, and correct what differs; nothing is sent to endpoints')
@@ -43,7 +43,7 @@ export function rebuildCommand(): Command {
   return addRelayOptions(command)
 }
 
-/** Shows the progress of the job until it has ended, then returns the job. */
+/** Shows the progress of the job until it ends, then returns the job. */
 async function showUntilEnded(ask: AskRelay, id: string, step: string): Promise<unknown> {
   const line = createProgressLine(process.stderr)
   for (;;) {
@@ -67,7 +67,7 @@ function report(job: unknown, { json, dryRun }: RebuildOptions): void {
   else if (state !== 'done') fail(textOf(job, 'failure') ?? `the job ended as ${state}`)
 }
 
-/** Facts about parcels, as they are said of one and of several. */
+/** The wording of each count of the report, for one parcel and for several. */
 const COUNTS: readonly (readonly [name: string, one: string, many: string])[] = [
   ['fromSightings', 'has lost bytes and was compared with its sightings', 'have lost bytes and were compared with their sightings'],
   ['damaged', 'has bytes that do not match their digests', 'have bytes that do not match their digests'],
