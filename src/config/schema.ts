@@ -23,8 +23,8 @@ import {
 } from './values.ts'
 
 /**
- * Every setting: its key, its values, its default and, in `describe`, its purpose. Parsing puts units into names (`timeout: 10s` becomes
- * `timeoutMs: 10000`). The editors' schema and the reference are generated from it.
+ * Creates the schema of all settings: their keys, values, defaults and, in `describe`, their purpose. Parsing puts the unit into the name (`timeout:
+ * 10s` becomes `timeoutMs: 10000`). The JSON Schema for editors and `docs/configuration.md` are generated from it.
  */
 export function configSchema(context: SchemaContext) {
   return section({
@@ -156,7 +156,7 @@ function serve() {
 
 function app(context: SchemaContext) {
   const PHC = /^\$argon2id\$v=19\$m=\d{1,7},t=\d{1,3},p=\d{1,3}\$[A-Za-z0-9+/]{11,86}\$[A-Za-z0-9+/]{22,86}$/
-  // What an unquoted hash becomes: each `$` and the word after it are a variable that is not set.
+  // What a shell makes of a hash without quotes: it takes each `$` and the word after it for a variable, and removes both.
   const MANGLED = /^[^$]*=\d{1,7},t=\d{1,3},p=\d{1,3}/
   const problem = (value: string) => {
     if (PHC.test(value)) return null

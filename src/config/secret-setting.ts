@@ -5,14 +5,14 @@ import { systemReason } from '../domain/system-reason.ts'
 import { openRegular } from '../regular-file.ts'
 import { createSecret, type Secret } from './secret.ts'
 
-/** A secret as written in the file: its environment variable, its file, or (discouraged) the secret itself. */
+/** A secret as written in the config file: its environment variable, its file, or (discouraged) the secret itself. */
 type SecretReference = string | { readonly env: string } | { readonly file: string }
 
 type SecretReading =
   | { readonly kind: 'read'; readonly secret: Secret; readonly warnings: readonly string[] }
   | { readonly kind: 'unreadable'; readonly problem: string; readonly unsetVariable?: string }
 
-/** Input of the schema. `warn`: whether to report values that are allowed but unwise, marked as warnings. */
+/** What the schema needs to read secrets. `warn`: whether it also reports values that are allowed but unwise, as issues marked as warnings. */
 export interface SchemaContext {
   readonly env: NodeJS.ProcessEnv
   readonly warn: boolean
@@ -39,19 +39,19 @@ const reference = z
   )
   .meta({ $comment: 'secret' })
 
-/** Checks of a secret that was read. Their messages must not repeat it. */
+/** Checks the text of a secret. Null: nothing is wrong. A message must not repeat the text. */
 export interface SecretCheck {
   readonly problem?: (text: string) => string | null
   readonly warning?: (text: string) => string | null
 }
 
-/** A setting that holds a secret. */
+/** Creates the schema of a setting that holds a secret. */
 export function secret(context: SchemaContext, check: SecretCheck = {}) {
   const read = readChecked(context, check)
   return reference.transform((written, issues): Secret => read(written, (issue) => issues.addIssue({ ...issue })) ?? z.NEVER)
 }
 
-/** A setting that holds a secret, or a list of two while one replaces the other. */
+/** Creates the schema of a setting that holds a secret, or a list of two while one replaces the other. */
 export function oneOrTwoSecrets(context: SchemaContext, check: SecretCheck = {}) {
   const read = readChecked(context, check)
   const few = { error: 'must be a list of one or two' }
@@ -69,7 +69,7 @@ interface SecretIssue {
   readonly params?: { readonly warning: true } | { readonly unsetVariable: string }
 }
 
-/** Reads a secret, and reports what is wrong with it. Null: it cannot be read. */
+/** Returns a function that reads a secret and reports what is wrong with it. It returns null if the secret cannot be read. */
 function readChecked({ env, warn }: SchemaContext, check: SecretCheck) {
   return (written: SecretReference, report: (issue: SecretIssue) => void): Secret | null => {
     const reading = readSecret(written, env)
@@ -88,14 +88,14 @@ function readChecked({ env, warn }: SchemaContext, check: SecretCheck) {
   }
 }
 
-/** Says why a signing key is weak, without repeating it; null: it is not weak. */
+/** Says why a signing key is weak, without repeating the key; null: it is not weak. */
 export function looksWeak(key: string): string | null {
   if (/change.?me/i.test(key)) return 'looks like a placeholder: make a real one with `parcel-relay generate-key`'
   if (Buffer.byteLength(key) < 16) return 'is shorter than 16 bytes and may be guessed: make a longer one with `parcel-relay generate-key`'
   return null
 }
 
-/** Reads a secret. An empty or blank one is refused like a missing one, because anyone could sign with it. */
+/** Reads a secret. An empty or blank secret is refused like a missing one, because anyone could guess it and sign with it. */
 export function readSecret(written: SecretReference, env: NodeJS.ProcessEnv): SecretReading {
   if (typeof written === 'string') return accept(written, null, [])
   if ('env' in written) {

@@ -1,12 +1,12 @@
 import { inspect } from 'node:util'
 import type { SecretOrigin } from '../domain/delivery/endpoint-keys.ts'
 
-/** Printed in place of a secret. */
+/** The text that is printed instead of a secret. */
 export const REDACTED = '[redacted]'
 
-/** Text that prints as `[redacted]` in JSON, templates, the console and the log. Only `reveal` returns it. */
+/** A text that prints as `[redacted]` in JSON, templates, the console and the log. Only `reveal` returns the text. */
 export interface Secret {
-  /** Null: it is not known, or the text is in the config itself. */
+  /** The variable or file that the secret was read from; null: unknown, or the config file itself contains the text. */
   readonly from: SecretOrigin | null
   reveal(): string
   toString(): string
@@ -26,7 +26,7 @@ export function isSecret(value: unknown): value is Secret {
   return typeof value === 'object' && value !== null && secrets.has(value)
 }
 
-/** The same value with every secret in it revealed, for comparison only. */
+/** Returns the value with every secret in it revealed, only to compare it with another value. */
 export function revealAll(value: unknown): unknown {
   if (isSecret(value)) return value.reveal()
   if (Array.isArray(value)) return value.map(revealAll)

@@ -2,11 +2,11 @@ import type { NamedKey } from '../domain/ingest/mismatch/key-variants.ts'
 import type { Config } from './config.ts'
 import { readSecret } from './secret-setting.ts'
 
-/** The keys of a config, revealed, by the names of their settings. They serve to find out which key signed a push. */
+/** The keys of a config in plain text, with the names of their settings. They serve to find out which key signed a push. */
 export interface SigningKeys {
   /** The keys that verify pushes. */
   readonly push: readonly NamedKey[]
-  /** Other secrets. A sender may have signed with one of them by mistake. */
+  /** Other secrets, with which a sender may have signed by mistake. */
   readonly others: readonly NamedKey[]
 }
 
@@ -21,17 +21,17 @@ export function signingKeysOf({ webhook, endpoints, operator, upstream }: Config
   }
 }
 
-/** An explanation tries every key. This bounds its cost if a config has very many endpoints. */
+/** At most this many endpoints' keys are tried, because a config may have very many. */
 const ENDPOINTS_MAX = 20
 
-/** Returns a secret of an environment variable. `what`: how an error calls it. Throws if it cannot be read. */
+/** Reads a secret from an environment variable. Throws if there is none; the message calls it `what`. */
 export function secretInVariable(what: string, name: string, env: NodeJS.ProcessEnv = process.env): string {
   const reading = readSecret({ env: name }, env)
   if (reading.kind === 'unreadable') throw new Error(`${what} ${reading.problem}`)
   return reading.secret.reveal()
 }
 
-/** Reads keys from files and environment variables instead of a config. Throws an error that names the key that cannot be read. */
+/** Reads keys from files and environment variables instead of a config. If a key cannot be read, throws an error that names its file or variable. */
 export function signingKeysIn(files: readonly string[], variables: readonly string[], env: NodeJS.ProcessEnv = process.env): SigningKeys {
   const given = [...files.map((file) => ({ file })), ...variables.map((name) => ({ env: name }))]
   const push = given.map((reference) => {

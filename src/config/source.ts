@@ -6,13 +6,13 @@ export interface Source {
   readonly text: string
   readonly document: Document
   readonly lines: LineCounter
-  /** Problems of the YAML itself. */
+  /** Problems with the YAML, not with the settings. */
   readonly findings: readonly Finding[]
-  /** Whether the YAML is sound enough to check its values. */
+  /** Whether the YAML can be read well enough to check the settings. */
   readonly readable: boolean
 }
 
-// Our own messages by the parser's codes, because the parser's messages may repeat a secret.
+// Our own message for each code of the parser, because the parser's messages may repeat a secret.
 const SYNTAX: Readonly<Record<string, string>> = {
   BAD_ALIAS: 'text that begins with * must be in quotes, as in "* * * * *"',
   BAD_DQ_ESCAPE: 'a backslash in double quotes must begin a known escape: double it, or use single quotes',
@@ -28,7 +28,7 @@ const SYNTAX: Readonly<Record<string, string>> = {
   UNEXPECTED_TOKEN: 'this is not expected here: check brackets, commas and indentation, and put unusual text in quotes',
 }
 
-/** The parser reports an unclosed brace or bracket as a line with too little indentation. */
+/** The message for an unclosed brace or bracket. The parser reports it as a line with too little indentation. */
 const UNCLOSED = 'a closing } or ] is missing before this'
 
 const MENDABLE = new Set(['DUPLICATE_KEY', 'TAB_AS_INDENT'])
@@ -63,7 +63,7 @@ export function parseSource(text: string): Source {
   return { text, document, lines, findings: firstOfEachLine(findings, lines), readable }
 }
 
-/** One mistake causes several findings; the first in a line shows where it is. */
+/** Keeps the first finding of each line. One mistake causes several findings, of which the first shows its position. */
 function firstOfEachLine(findings: readonly Finding[], lines: LineCounter): readonly Finding[] {
   const seen = new Set<number>()
   return findings
@@ -74,7 +74,7 @@ function firstOfEachLine(findings: readonly Finding[], lines: LineCounter): read
     })
 }
 
-/** The values of a readable source as plain data, or the reason why there are none. */
+/** Returns the values of a readable source as plain data, or the problem because of which they cannot be read. */
 export function valuesOf(source: Source): { readonly values: unknown } | { readonly problem: string } {
   try {
     return { values: source.document.toJS({ maxAliasCount: ALIASES_MAX }) ?? {} }
@@ -83,7 +83,7 @@ export function valuesOf(source: Source): { readonly values: unknown } | { reado
   }
 }
 
-/** The position of a setting's value or key or, if it is missing, of the nearest group that should contain it. */
+/** Returns the offset of a setting's value or key. If the setting is missing, returns the offset of the innermost group on its path that exists. */
 export function offsetOf(source: Source, path: Path, part: 'key' | 'value'): number {
   let node: unknown = source.document.contents
   let offset = isNode(node) ? (node.range?.[0] ?? 0) : 0
@@ -103,7 +103,7 @@ export interface Member {
   readonly value: unknown
 }
 
-/** The member of a map or a sequence; in a sequence an item is its own key. If a key is repeated, its last value counts, as in the parser. */
+/** Finds a member of a map, or an item of a sequence (returned as its own key); null: there is none. If a key is repeated, the last one counts. */
 export function pairAt(node: unknown, segment: PropertyKey, document: Document): Member | null {
   const target = isAlias(node) ? node.resolve(document) : node
   if (isMap(target)) return target.items.findLast(({ key }) => keyName(key) === String(segment)) ?? null

@@ -5,8 +5,8 @@ import { DURATION, parseDuration } from '../domain/duration.ts'
 import { parseLanguageTag } from '../domain/languages.ts'
 import { FACTOR, formatSize, parseFactor, parseSize, SIZE } from './units.ts'
 
-// The types of settings. Every message completes "this setting ..." and never repeats the value, which may be a secret. `$comment` describes
-// types and bounds that JSON Schema cannot express; the reference of the settings uses it.
+// The types of settings. Every message completes the sentence "this setting ...". It never repeats the value, which may be a secret. `$comment`
+// describes types and bounds that JSON Schema cannot express, for the generated reference.
 
 export function section<const Shape extends z.ZodRawShape>(shape: Shape, example = 'one `key: value` each') {
   return z.strictObject(shape, { error: `must be a group of settings, ${example}` })
@@ -37,7 +37,9 @@ export function oneOf<const Names extends readonly [string, ...string[]]>(names:
   return z.enum(names, { error: `must be one of ${names.join(', ')}` })
 }
 
-/** Milliseconds. Keep the upper bound of a value used by a timer under 24 days, beyond which Node's timers fire at once. */
+/**
+ * Creates a type that parses a duration to milliseconds. If a timer uses the value, `max` must be below 24 days: longer timers of Node fire at once.
+ */
 export function duration(min: string, max: string) {
   const error = `must be a duration from ${min} to ${max}: a whole number and its unit (ms, s, m, h or d), such as 10s`
   const [minMs, maxMs] = [parseDuration(min) ?? 0, parseDuration(max) ?? 0]
@@ -99,7 +101,7 @@ export const headerName = checkedText('header name', 'must be the name of a head
 
 const WEB_URL = 'must be an http or https address without user, password or #fragment, such as https://carrier.example'
 
-/** Says why a text is no address for requests; null: it is one. */
+/** Says why a text is not an address for requests; null: it is one. */
 export function webUrlProblem(value: string): string | null {
   const url = readUrl(value)
   const isOne = url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '' && !value.includes('#')
@@ -108,7 +110,7 @@ export function webUrlProblem(value: string): string | null {
 
 export const webUrl = checkedText('http or https address', WEB_URL, (value) => webUrlProblem(value) === null)
 
-/** Parses only a URL that is written in full; `URL` alone would also accept `http:host`, backslashes and tabs. */
+/** Parses a URL that is written in full; null: it is not. `URL` alone would also accept `http:host`, backslashes and tabs. */
 export function readUrl(value: string): URL | null {
   if (!/^[a-z]+:\/\/[^\s/\\]+[^\s\\]*$/i.test(value)) return null
   const url = URL.parse(value)
@@ -120,13 +122,13 @@ export function isProxyUrl(value: string): boolean {
   return url !== null && /^https?:$/.test(url.protocol)
 }
 
-/** Whether it is the URL of a database on one host. The driver would treat a list of hosts as one name. */
+/** Whether a text is the URL of a PostgreSQL database on one host. The driver would treat a list of hosts as one name. */
 export function isPostgresUrl(value: string): boolean {
   const url = readUrl(value)
   return url !== null && /^postgres(?:ql)?:$/.test(url.protocol) && /^[^,]+$/.test(url.hostname) && url.pathname.length > 1
 }
 
-/** The parameters that the URL of a database may have. */
+/** The parameters that the URL of a PostgreSQL database may have. */
 const POSTGRES_PARAMETERS = ['application_name', 'host', 'options', 'password', 'pgbouncer', 'port', 'sslcert', 'sslkey', 'sslmode'].concat(
   ['sslnegotiation', 'sslrootcert', 'uselibpqcompat', 'user'],
 )
@@ -134,21 +136,21 @@ const POSTGRES_PARAMETERS = ['application_name', 'host', 'options', 'password', 
 const SEVERAL_HOSTS =
   'names several hosts, and the driver would look the whole list up as one name: write one address that always leads to the primary, such as a virtual address, a DNS name that moves with it, or a proxy (HAProxy, pgbouncer) in front of the servers'
 
-/** Whether the URL of a database names a list of hosts, as only the drivers of other languages take it. */
+/** Whether the URL of a database names several hosts. Drivers of other languages allow this, but ours does not. */
 function namesSeveralHosts(value: string): boolean {
   const [, authority = '', parameters = ''] = /^postgres(?:ql)?:\/\/([^/?#]*)[^?]*(\?.*)?$/is.exec(value) ?? []
   const hosts = [authority.slice(authority.lastIndexOf('@') + 1), ...new URLSearchParams(parameters).getAll('host')]
   return hosts.some((host) => host.includes(','))
 }
 
-/** Says why a text is no address of a store; null: it is one. */
+/** Says why a text is not the address of a store; null: it is one. */
 export function storeAddressProblem(value: string): string | null {
   if (/^sqlite:[^\s].*$/.test(value)) return null
   if (namesSeveralHosts(value)) return SEVERAL_HOSTS
   if (!isPostgresUrl(value)) return 'must be sqlite:PATH or postgres://user:password@host:5432/database'
   const names = [...(readUrl(value)?.searchParams.keys() ?? [])]
   if (names.every((name) => POSTGRES_PARAMETERS.includes(name))) return null
-  // Do not repeat the parameter: it may be part of a password that contains a question mark.
+  // Do not repeat the parameter, because it may be a part of a password that contains a question mark.
   return `has a parameter in its address that is not known; known are ${POSTGRES_PARAMETERS.join(', ')}`
 }
 
@@ -177,7 +179,7 @@ export const timeOfDay = checkedText('time of day', 'must be a time of day such 
 )
 
 export const zone = checkedText('time zone', 'must be a time zone such as Europe/Stockholm or UTC', (value) => {
-  // An offset such as +01:00 is not a zone: it has no summer time, and the scheduler does not accept it.
+  // Reject an offset such as +01:00. It has no summer time, and the scheduler does not accept it.
   if (!/^[A-Za-z]/.test(value)) return false
   try {
     new Intl.DateTimeFormat('en', { timeZone: value })
@@ -187,7 +189,7 @@ export const zone = checkedText('time zone', 'must be a time zone such as Europe
   }
 })
 
-/** An exact path, without anything a router could read as a pattern (DOMAIN 5.5). */
+/** An exact path, without characters that a router could take for a pattern (DOMAIN 5.5). */
 export const webhookPath = checkedText(
   'path',
   'must be a path such as /webhooks/status: letters, digits and . _ ~ -, no slash at its end, and not /healthz',
