@@ -24,10 +24,10 @@ export const CHECK_NAMES = [
 
 export type CheckName = (typeof CHECK_NAMES)[number]
 
-/** `ok`: it works. `warning`: it works, but somebody should look at it. `failed`: it does not work. `skipped`: it could not be tried. */
+/** `ok`: the thing works. `warning`: it works, but somebody should look at it. `failed`: it does not work. `skipped`: it could not be checked. */
 export type CheckState = 'ok' | 'warning' | 'failed' | 'skipped'
 
-/** One thing that was checked. */
+/** The result for one thing that was checked. */
 export interface CheckLine {
   readonly name: CheckName
   /** The name of the checked thing if there are several of its kind, such as an endpoint; null: there is only one. */
@@ -37,7 +37,7 @@ export interface CheckLine {
   readonly message: string
 }
 
-/** The result for one thing, before it has its name. */
+/** The result for one thing, without the thing's name. */
 export type Verdict = Pick<CheckLine, 'state' | 'message'>
 
 export function isRed(lines: readonly CheckLine[]): boolean {
@@ -59,20 +59,20 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
 
-/** The carrier's answer gives whole seconds, and takes a while to arrive. */
+/** The limits allow for errors: the carrier's answer gives its time in whole seconds, and takes a while to arrive. */
 const CLOCK_WARNING_MS = 5 * SECOND_MS
 const CLOCK_FAILED_MS = MINUTE_MS
 
-/** Judges the clock. @param aheadMs how far the carrier's clock is ahead of the relay's; null: its answer has no time */
+/** Judges the relay's clock. @param aheadMs by how much the carrier's clock is ahead of it; null: the carrier's answer has no time */
 export function judgeClock(aheadMs: number | null): Verdict {
-  if (aheadMs === null) return skipped('The carrier told no time, so the clock was not compared.')
+  if (aheadMs === null) return skipped('The carrier's answer had no time, so the clock was not compared.')
   const seconds = Math.round(Math.abs(aheadMs) / SECOND_MS)
   if (Math.abs(aheadMs) < CLOCK_WARNING_MS) return ok(`It agrees with the carrier's to within ${CLOCK_WARNING_MS / SECOND_MS} s.`)
   const message = `It is ${seconds} s ${aheadMs > 0 ? 'behind' : 'ahead of'} the carrier's. Have the machine set its clock by NTP.`
   return Math.abs(aheadMs) < CLOCK_FAILED_MS ? warning(message) : failed(message)
 }
 
-/** Judges the room on the disk of the store, in bytes. */
+/** Judges the free space on the disk of the store, in bytes. */
 export function judgeDisk(freeBytes: number, freeBytesMin: number): Verdict {
   const room = { freeBytes, freeBytesMin }
   const [free, least] = [sizeText(freeBytes), sizeText(freeBytesMin)]
@@ -91,10 +91,10 @@ export function judgeCertificate(untilMs: number, nowMs: number): Verdict {
   return days < CERTIFICATE_WARNING_DAYS ? warning(`${message} Replace its files, then reload: parcel-relay reload.`) : ok(message)
 }
 
-/** How many files a relay opens in addition to its connections. */
+/** How many files a relay may open in addition to its connections. */
 const OTHER_FILES = 200
 
-/** Judges how many files the process may open. @param limit null: there is no limit, or the system does not tell */
+/** Judges how many files the process may open. @param limit null: there is no limit, or it cannot be read */
 export function judgeOpenFiles(limit: number | null, connectionsMax: number): Verdict {
   if (limit === null) return ok('The system sets no limit that is known.')
   // All connections of both listeners may be in use.
@@ -104,12 +104,10 @@ export function judgeOpenFiles(limit: number | null, connectionsMax: number): Ve
   return limit < connectionsMax + OTHER_FILES ? failed(message) : warning(message)
 }
 
-/** A pass begins each hour. */
+/** A retention pass begins each hour. If none has ended for this long, something is wrong. */
 const PASS_LATE_MS = 6 * HOUR_MS
 
-/**
- * Judges whether data is removed when its time is over. @param last null: no pass has ended yet @param kept how long data is kept, as text
- */
+/** Judges whether old data is removed. @param last the last retention pass; null: none has ended yet @param kept how long data is kept, as text */
 export function judgeRetention(last: RetentionReport | null, kept: string, nowMs: number): Verdict {
   const message = `Data is kept: ${kept}.`
   if (last === null) return ok(message)
@@ -118,11 +116,11 @@ export function judgeRetention(last: RetentionReport | null, kept: string, nowMs
   if (last.isClockDoubted) return warning('The clock has jumped ahead, so nothing was removed. Set it right.')
   const held = Object.values(last.held).reduce((sum, count) => sum + count, 0)
   if (isHeldLong(last))
-    return warning(`${held} are past their time and held back for more than 30 days, because they are undelivered or open.`)
+    return warning(`${held} records are past their time, but kept for 30 more days and longer, because they are not delivered or settled yet.`)
   return ok(message)
 }
 
-/** Judges whether what was erased is gone from the files of the store. */
+/** Judges whether erased data is gone from the files of the store. */
 export function judgeErasure(storage: StorageState): Verdict {
   return storage.state === 'clean' ? ok('Nothing that was erased is known to be left in the file of the store.') : warning(storage.because)
 }
@@ -134,13 +132,13 @@ export interface BackupsToJudge {
   /** When each backup in the folder was made, epoch milliseconds, the newest first. */
   readonly madeAtMs: readonly number[]
   readonly failing: { readonly reason: string } | null
-  /** Why the folder cannot be read; null: it was read. */
+  /** Why the folder cannot be read; null: it can. */
   readonly unreadable: string | null
 }
 
-/** A backup is late if it is older than this many times the usual gap between backups. */
+/** The next backup is late if the newest one is older than this many times the usual gap between backups. */
 const LATE_GAPS = 2
-/** The usual gap, unless two backups show another one. */
+/** The least gap that counts as usual. It is longer if two backups were further apart. */
 const GAP_MS = DAY_MS
 
 /** Judges the backups: whether any are made, and how old the newest is. */

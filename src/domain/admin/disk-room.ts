@@ -1,9 +1,9 @@
 import type { Tally } from './tally.ts'
 
-/** The room on the disk of the store, in bytes. */
+/** The space on the disk of the store, in bytes. */
 export interface DiskRoom {
   readonly freeBytes: number
-  /** Below this, pushes are refused. */
+  /** If less than this is free, pushes are refused. */
   readonly freeBytesMin: number
   readonly totalBytes: number
   /** The size of the store. */
@@ -11,26 +11,26 @@ export interface DiskRoom {
   readonly path: string
 }
 
-/** The reason that `/readyz` gives, before the colon, while the disk is full. */
+/** The code with which the reason of `/readyz` begins while the disk is full. */
 export const DISK_FULL = 'disk_nearly_full'
 
-/** Whether pushes are refused because there is too little room. */
+/** Whether pushes are refused because too little is free. */
 export function isDiskFull({ freeBytes, freeBytesMin }: Pick<DiskRoom, 'freeBytes' | 'freeBytesMin'>): boolean {
   return freeBytes < freeBytesMin
 }
 
-/** Work that frees space continues until less than this part of `freeBytesMin` is free. */
+/** Long work needs at least this part of `freeBytesMin` to be free. */
 const WORK_NEEDS = 1 / 4
 
-/** Whether there is room for long work. Long work continues while pushes are refused, because it may free the room that pushes need. */
+/** Whether enough is free for long work. It needs less than pushes do, because it may free the space that pushes need. */
 export function hasRoomForWork({ freeBytes, freeBytesMin }: Pick<DiskRoom, 'freeBytes' | 'freeBytesMin'>): boolean {
   return freeBytes >= WORK_NEEDS * freeBytesMin
 }
 
-/** Operators are warned when less than this many times the limit is free. */
+/** Operators are warned when less than this many times `freeBytesMin` is free. */
 const LOW_AT = 2
 
-/** Whether somebody should make room, before pushes are refused. */
+/** Whether so little is free that somebody should make room before pushes are refused. */
 export function isDiskLow({ freeBytes, freeBytesMin }: Pick<DiskRoom, 'freeBytes' | 'freeBytesMin'>): boolean {
   return freeBytes < LOW_AT * freeBytesMin
 }
@@ -40,8 +40,8 @@ const PACE_MS_MIN = HOUR_MS / 2
 const FORESEEN_MS = 30 * 24 * HOUR_MS
 
 /**
- * When pushes will be refused if the disk fills up at the same speed, epoch milliseconds. Null: it does not fill, or it fills too slowly,
- * or for too short a time to tell.
+ * Returns when pushes will be refused if the disk goes on filling at the same speed, epoch milliseconds. Null: the disk does not fill, or will not be
+ * full within 30 days, or was measured for too short a time.
  *
  * @param hours the lowest number of free bytes in each past hour, as `free`, the oldest first
  */

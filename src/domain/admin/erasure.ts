@@ -1,4 +1,4 @@
-/** How many rows of each kind an erasure has removed. `mentions`: other records that named the parcel. They stay without the name. */
+/** How many rows of each kind an erasure has removed. `mentions`: other records that named the parcel. They stay, but without the name. */
 export interface ErasedCounts {
   readonly parcels: number
   readonly identifiers: number
@@ -23,7 +23,7 @@ export const NOTHING_ERASED: ErasedCounts = {
   mentions: 0,
 }
 
-/** The sum of two counts. */
+/** Adds up two counts. */
 export function addErased(one: ErasedCounts, other: Partial<ErasedCounts>): ErasedCounts {
   return {
     parcels: one.parcels + (other.parcels ?? 0),
@@ -44,18 +44,18 @@ export interface NamedEndpoint {
   readonly name: string
 }
 
-/** `erased_before`: it was erased earlier, and is erased again. `unknown`: no parcel has it, and it was never erased. */
+/** `erased_before`: the identifier was erased earlier, and is erased again. `unknown`: no parcel has the identifier, and it was never erased. */
 export type ErasureOutcome = 'erased' | 'erased_before' | 'unknown'
 
 /** The result for one identifier. */
 export interface ErasedIdentifier {
   readonly identifier: string
   readonly outcome: ErasureOutcome
-  /** The id of its parcel, which no other parcel gets; null: it had no parcel. */
+  /** The id of its parcel. No other parcel ever gets this id. Null: the identifier had no parcel. */
   readonly parcelId: number | null
 }
 
-/** Whether the files of the store still hold erased data. `pending`: they may; `because` says why, as a sentence. */
+/** Whether the files of the store may still contain erased data. `pending`: they may, and the sentence `because` says why. */
 export type StorageState = { readonly state: 'clean' } | { readonly state: 'pending'; readonly because: string }
 
 /** The kinds of other records that may name a parcel, in the order in which they are searched. */
@@ -63,7 +63,7 @@ export const MENTION_SOURCES = ['quarantined', 'expired', 'dismissed', 'actions'
 
 export type MentionSource = (typeof MENTION_SOURCES)[number]
 
-/** Where a search continues: after this row of a kind of records. */
+/** Where a search for mentions continues: after row `after` of the records of kind `source`. */
 export interface MentionPlace {
   readonly source: MentionSource
   readonly after: number
@@ -72,8 +72,7 @@ export interface MentionPlace {
 export const FIRST_MENTION: MentionPlace = { source: MENTION_SOURCES[0], after: 0 }
 
 /**
- * Where the search continues after a page. `last`: the last row of the page; null: this kind has no more rows. Returns null if nothing is
- * left to search.
+ * Returns where a search continues after a page; null: everything was searched. `last`: the last row of the page; null: this kind has no more rows.
  */
 export function placeAfter({ source }: MentionPlace, last: number | null): MentionPlace | null {
   if (last !== null) return { source, after: last }
@@ -81,12 +80,12 @@ export function placeAfter({ source }: MentionPlace, last: number | null): Menti
   return next === undefined ? null : { source: next, after: 0 }
 }
 
-/** This word replaces a name that was erased. */
+/** The word that replaces an erased identifier in a text. */
 export const ERASED_WORD = '(erased)'
 
 const WORD = /[A-Za-z0-9]+/g
 
-/** Removes identifiers from a text. Null: the text names none of them. */
+/** Replaces identifiers in a text by `ERASED_WORD`. Null: the text contains none of them. */
 export function scrubText(text: string, identifiers: ReadonlySet<string>): string | null {
   const scrubbed = text.replace(WORD, (word) => (identifiers.has(word.toUpperCase()) ? ERASED_WORD : word))
   return scrubbed === text ? null : scrubbed

@@ -14,11 +14,11 @@ import { areOnlyMisunderstood, misdirectedSincePush, type Problem, type Situatio
 
 /** A problem in plain text, for a terminal or a message. */
 export interface Explanation {
-  /** One line, without a full stop. */
+  /** The problem in one line, without a full stop. */
   readonly title: string
-  /** Since when, epoch milliseconds; null: not known. */
+  /** When the problem began, epoch milliseconds; null: not known. */
   readonly sinceMs: number | null
-  /** The facts about it, in sentences. */
+  /** The facts about the problem, in sentences. */
   readonly evidence: readonly string[]
   /** The steps that solve it, in order. */
   readonly todo: readonly string[]
@@ -32,14 +32,14 @@ const SETTLE_QUARANTINE = [
   'If the format stays: install a version of the relay that reads it, then reprocess: parcel-relay inbox --reprocess --state quarantined.',
 ]
 
-/** Why the relay is not ready, for people: without the code before the colon, which is for programs. */
+/** Returns why the relay is not ready, in words for people: without the code before the colon, which is for programs. */
 export function readableReason(reason: string): string {
   const words = reason.replace(/^[a-z_]+: /, '')
   // A name such as relay.db keeps its case.
   return words.replace(/^[a-z]+(?= |$)/, (first) => `${first.charAt(0).toUpperCase()}${first.slice(1)}`)
 }
 
-/** Explains a problem of the relay: what is wrong, since when, and who must do what. The portal says the same with links and buttons. */
+/** Explains a problem of the relay: what is wrong, since when, and what to do. The portal says the same with links and buttons. */
 export function explainProblem(problem: Problem, situation: Situation, nowMs: number): Explanation {
   switch (problem.kind) {
     case 'not_ready':
@@ -109,16 +109,16 @@ function explainCarrier({ carrier }: Situation): Explanation {
   }
 }
 
-/** Says that polls do not find everything, so that nobody waits for them in vain. */
+/** Says that polls do not find everything, so that nobody waits for polls instead of acting. */
 export const UNHEARD_OF = 'Polls find nothing of parcels that no push has named yet: the relay does not know these parcels.'
 
-/** Says what was posted to a wrong path: the decisive clue if the carrier has been given a wrong address. */
+/** Describes requests to a wrong path. They show best that the carrier has a wrong address. */
 export function describeMisdirected({ path, isSigned, count, firstAtMs }: MisdirectedPath, webhookPath: string): string {
   const unsigned = isSigned ? '' : ', without a signature'
   return `POST ${path}: 404, ${counted(count, 'time', 'times')} since ${timeText(firstAtMs)}${unsigned} (the webhook's path is ${webhookPath}).`
 }
 
-/** Wrong paths that an explanation names. */
+/** How many wrong paths an explanation names. */
 export const MISDIRECTED_SHOWN = 3
 
 function timeText(atMs: number): string {
@@ -152,7 +152,7 @@ function explainSilence(situation: Situation): Explanation {
   }
 }
 
-/** Spells of refused pushes that an explanation lists. */
+/** How many periods of refused pushes an explanation lists. */
 const SPELLS_SHOWN = 3
 
 function explainLoss({ pushes, refused, missedByHour }: Situation, nowMs: number): Explanation {
@@ -163,14 +163,14 @@ function explainLoss({ pushes, refused, missedByHour }: Situation, nowMs: number
     evidence: [
       plainText(pushEvidence(pushes, nowMs)),
       ...(own === null ? [] : ownRefusalEvidence(own)),
-      'Polls find what they do not bring, but late.',
+      'Polls find the entries of lost pushes, but late.',
       UNHEARD_OF,
     ],
     todo: [...(own === null ? [] : ownRefusalTodo(own)), ...(own?.explainMost === true ? [] : OTHERS_LOSE_TODO)],
   }
 }
 
-/** Who refuses pushes and then says that the carrier loses them sends its operators the wrong way. */
+/** Says how many lost pushes the relay itself refused. Without this, operators would look for the cause at the carrier. */
 function ownRefusalEvidence({ spells, missed, explained }: OwnRefusals): readonly string[] {
   return [
     `The relay itself refused pushes with 503: ${spells.slice(0, SPELLS_SHOWN).map(spellText).join(', ')}.`,
@@ -283,7 +283,7 @@ function explainEndpoint(
   }
 }
 
-/** Two fingerprints show whether relay and receiver have the same key, and nobody has to read it. */
+/** Says how to find out by fingerprint whether relay and receiver have the same key. So nobody has to read the key. */
 function compareKeys(name: string, typed: string): string {
   return `Compare the fingerprint of its key, parcel-relay endpoints show ${typed}, with the key that ${name} verifies with, parcel-relay fingerprint --key-file FILE. If they differ, give ${name} the relay's key, or the relay the key of ${name}.`
 }

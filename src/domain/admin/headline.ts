@@ -12,19 +12,19 @@ import { isNew, type Problem, type Situation } from './verdict.ts'
 /** The verdict on the relay in one line. */
 export interface Headline {
   readonly verdict: 'works' | 'new' | 'problems'
-  /** Without a full stop. */
+  /** The line, without a full stop. */
   readonly text: string
-  /** What is not well although it is no problem yet, in sentences. The text names it too. */
+  /** What is wrong but not a problem yet, in sentences. `text` mentions it too, unless there are problems. */
   readonly caveats: readonly string[]
 }
 
 interface Caveat {
-  /** A clause that goes on after "but". */
+  /** A clause that follows the word "but". */
   readonly clause: string
   readonly sentence: string
 }
 
-/** Puts the verdict in one line, which must not contradict the lines below it. `problems`: as `problemsOf` finds them. */
+/** Puts the verdict on the relay into one line. It must not contradict the details that are shown below it. */
 export function headlineOf(situation: Situation, problems: readonly Problem[], nowMs: number): Headline {
   const found = [...ofCarrier(situation, nowMs), ...ofPushes(situation, nowMs), ...ofRefused(situation)]
   const caveats = found.map(({ sentence }) => sentence)
@@ -44,13 +44,13 @@ function ofCarrier({ carrier }: Situation, nowMs: number): readonly Caveat[] {
   return [{ clause: 'the last call to the carrier failed', sentence }]
 }
 
-/** The breaker counts only failures that may be the carrier's. */
+/** Says when failures become a problem; empty for failures that the circuit breaker does not count, because they are not the carrier's. */
 function outlook(reason: UnavailableReason, failures: number): string {
   if (isOfAll(reason) || failures === 0) return ''
   return ` It becomes a problem after ${FAILURES_TO_OPEN} failures in a row; ${failures} so far.`
 }
 
-/** Pushes that are lost, or of which none comes, are a problem. */
+/** Finds what is wrong with pushes but no problem. Lost pushes and a silence of pushes are problems, so they are not found here. */
 function ofPushes({ pushes }: Situation, nowMs: number): readonly Caveat[] {
   const standing = pushStanding(pushes)
   if (standing !== 'resumed' && standing !== 'not_understood') return []
@@ -58,7 +58,7 @@ function ofPushes({ pushes }: Situation, nowMs: number): readonly Caveat[] {
   return [{ clause: standing === 'resumed' ? 'pushes have just recovered' : 'many pushes are not understood', sentence }]
 }
 
-/** Refused pushes that anybody may have sent are no problem, so that no stranger can make one. */
+/** The words for each cause of refused pushes. Anybody may have sent them, so they are no problem. Otherwise a stranger could cause a problem. */
 const REFUSED: Readonly<Record<Exclude<RefusedCause, 'not_stored'>, readonly [clause: string, why: string, todo: string]>> = {
   overload: [
     'pushes were refused because too many came at once',
@@ -82,7 +82,7 @@ const REFUSED: Readonly<Record<Exclude<RefusedCause, 'not_stored'>, readonly [cl
   ],
 }
 
-/** One sentence for each cause, however often somebody comes back. */
+/** Returns one caveat for each cause, so that somebody who sends such pushes again and again does not fill the list. */
 function ofRefused({ refused }: Situation): readonly Caveat[] {
   return [...Map.groupBy(refused, ({ cause }) => cause)].flatMap(([cause, spells]) => {
     if (cause === 'not_stored') return []

@@ -6,14 +6,14 @@ export type JobTask = ReplayJobTask | ReprocessJobTask | DismissJobTask | Rebuil
 
 export type ReplayJobTask = ReplayTask & { readonly kind: 'replay' }
 
-/** Reprocesses pushes that were not recorded, up to the newest one at the time of the order. */
+/** Reprocesses pushes that were not recorded. Pushes that came after the order are not included. */
 export interface ReprocessJobTask {
   readonly kind: 'reprocess'
   readonly selection: HeldSelection
   readonly upTo: number
 }
 
-/** Dismisses quarantined pushes of a reason, up to the newest one at the time of the order. Reason null: any. */
+/** Dismisses pushes that were quarantined for a reason; null: for any reason. Pushes that came after the order are not included. */
 export interface DismissJobTask {
   readonly kind: 'dismiss'
   readonly selection: HeldSelection & { readonly state: 'quarantined' }
@@ -25,7 +25,7 @@ export interface RetentionJobTask {
   readonly kind: 'retention'
 }
 
-/** Derives again what the store keeps of parcels, and corrects it. `dryRun`: only compares. */
+/** Derives the stored data of parcels again, and corrects what differs. `dryRun`: only compares. */
 export interface RebuildJobTask {
   readonly kind: 'rebuild'
   readonly dryRun: boolean
@@ -47,12 +47,12 @@ export interface BackupJobTask {
   readonly name: string
 }
 
-/** Work that takes too long for one request, as operators see it. Times are epoch milliseconds. */
+/** Work that takes too long for one request. Operators order it and see its progress. Times are epoch milliseconds. */
 export interface Job {
   readonly jobId: number
   readonly task: JobTask
   readonly state: 'waiting' | 'running' | 'done' | 'failed' | 'cancelled'
-  /** The app that requested it. */
+  /** The app that ordered the job. */
   readonly by: string
   /**
    * How much is done. A replay counts the deliveries that it has queued, a move the rows that it has copied, a backup the pages of the
@@ -60,7 +60,7 @@ export interface Job {
    * reprocessed or dismissed.
    */
   readonly done: number
-  /** Why it failed; null: it has not failed. */
+  /** Why the job failed; null: it has not failed. */
   readonly failure: string | null
   readonly createdAtMs: number
   readonly startedAtMs: number | null
@@ -69,22 +69,22 @@ export interface Job {
   readonly rebuilt?: RebuildReport
 }
 
-/** The maximum of jobs that have not ended. */
+/** At most this many jobs may wait or run. */
 export const UNENDED_MAX = 100
 
-/** Whether one of these jobs is of a kind and has not ended. */
+/** Whether one of the jobs is of this kind and has not ended. */
 export function hasUnended(jobs: readonly Job[], kind: JobTask['kind']): boolean {
   return jobs.some(({ task, endedAtMs }) => task.kind === kind && endedAtMs === null)
 }
 
 /**
- * Where a job continues: a replay after a delivery, reprocessing or dismissing after the inbox id of the last push, a rebuild after a parcel, a
- * retention pass in the pass that began at a time.
+ * Where a job continues: a replay after a delivery, reprocessing and dismissing after the push with an inbox id, a rebuild after a parcel, and a
+ * retention job in the pass that began at this time.
  */
 export type JobCursor = ReplayCursor | RebuildProgress | { readonly inboxId: number } | { readonly passStartedAtMs: number }
 
 /** A job that has not ended. */
 export interface UnendedJob extends Job {
-  /** Where it continues; null: it has not started. */
+  /** Where the job continues; null: it has not started. */
   readonly cursor: JobCursor | null
 }

@@ -1,19 +1,19 @@
 import { z } from 'zod'
 
 const leftSchema = z.object({
-  /** The path of a file, or the name of a database. */
+  /** The path of the file, or the name of the database. */
   name: z.string(),
-  /** When it was left, epoch milliseconds. */
+  /** When the relay moved away from it, epoch milliseconds. */
   atMs: z.number(),
 })
 
-/** A store that a move has left behind. It keeps the data that it had then, until somebody deletes it. */
+/** A store that the relay has moved away from. It keeps its data until somebody deletes it. */
 export type LeftStore = Readonly<z.infer<typeof leftSchema>>
 
-/** The most stores that are remembered, the newest ones. */
+/** At most this many stores are remembered. The ones that were left first are forgotten. */
 const REMEMBERED_MAX = 100
 
-/** Parses the stores that a store remembers. An unreadable text counts as none. */
+/** Parses the stored list of left stores. A text that cannot be parsed counts as an empty list. */
 export function parseLeftStores(text: string): readonly LeftStore[] {
   try {
     return z.array(leftSchema).safeParse(JSON.parse(text)).data ?? []
@@ -22,7 +22,7 @@ export function parseLeftStores(text: string): readonly LeftStore[] {
   }
 }
 
-/** Adds a store to those that a store remembers. `current`: the name of the store in use, which is not left behind any more. */
+/** Adds a store to the list of left stores. `current`: the name of the store in use. It is removed from the list. */
 export function addLeftStore(known: readonly LeftStore[], left: LeftStore, current: string): readonly LeftStore[] {
   return [...known, left]
     .filter(({ name }, at, all) => name !== current && all.findLastIndex((one) => one.name === name) === at)

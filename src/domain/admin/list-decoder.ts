@@ -1,14 +1,14 @@
 /** Decodes the text of a list piece by piece. */
 export interface ListDecoder {
-  /** Returns the text of a piece. A character that is cut off comes with the next piece. */
+  /** Returns the text of a piece. A character that is cut off at its end is returned with the next piece. */
   write(bytes: Uint8Array): string
-  /** Returns the rest at the end. */
+  /** Returns the rest of the text, after the last piece. */
   end(): string
 }
 
 /**
- * Creates a decoder for a list. If the list begins with the byte order mark of UTF-16, as spreadsheets save "Unicode text", it is UTF-16;
- * otherwise UTF-8. The mark is dropped.
+ * Creates a decoder for a list. A list that begins with the byte order mark of UTF-16 is decoded as UTF-16 ("Unicode text" of spreadsheets), any
+ * other list as UTF-8. The mark is dropped.
  */
 export function createListDecoder(): ListDecoder {
   let decoder: InstanceType<typeof TextDecoder> | null = null

@@ -1,8 +1,8 @@
 import type { TimeCursor } from '../delivery/operator-event.ts'
 
 /**
- * Who gives an order: an app by its token, a person whom a proxy has logged in, the machine by a signal, or the relay itself because of its
- * config. `address`: where the order came from; null: from this machine.
+ * Who gives an order. `app`: an app, by its token. `person`: a person whom a proxy has logged in. `signal`: somebody on this machine, by a signal.
+ * `relay`: the relay itself. `command`: the user of a command on this machine. `address`: where the order came from; null: from this machine.
  */
 export interface Actor {
   readonly kind: 'app' | 'person' | 'signal' | 'relay' | 'command'
@@ -48,7 +48,7 @@ export type ActionName =
   | 'retention.ordered'
   | 'retention.gave_up'
 
-/** An order that was carried out, as the audit trail keeps it: who, when, what, and details without secrets. */
+/** An order that was carried out, as the audit trail stores it: who gave it, when, what it was, and details without secrets. */
 export interface OperatorAction {
   readonly atMs: number
   readonly by: Actor
@@ -59,11 +59,13 @@ export interface OperatorAction {
 
 /** An order. The transaction that carries it out also adds it to the audit trail. */
 export interface Audited {
-  /** Absent: no operator has given an order. */
+  /** The order; absent: no operator gave one. */
   readonly action?: OperatorAction
 }
 
-/** An action from the audit trail, with its number there. It may have words of another version of the relay. */
+/**
+ * An action from the audit trail, with its number there. Another version of the relay may have written it, with names that this one does not know.
+ */
 export interface KeptAction extends Pick<OperatorAction, 'atMs' | 'detail'> {
   readonly id: number
   readonly by: { readonly kind: string; readonly name: string; readonly address: string | null }
@@ -71,7 +73,7 @@ export interface KeptAction extends Pick<OperatorAction, 'atMs' | 'detail'> {
   readonly target: { readonly kind: string; readonly id: string } | null
 }
 
-/** Selects a page of the audit trail, the newest first. Null: from the newest. */
+/** Selects a page of the audit trail, the newest action first. `before` null: the page begins with the newest action. */
 export interface ActionQuery {
   readonly before: TimeCursor | null
   readonly limit: number

@@ -1,29 +1,31 @@
 import type { RefusedPushes } from '../ingest/refused-pushes.ts'
 
-/** How many missed pushes were noticed in an hour, which begins at `fromMs`. */
+/** How many missed pushes were noticed in the hour that begins at `fromMs`. */
 export interface MissedInHour {
   readonly fromMs: number
   readonly count: number
 }
 
-/** Pushes that the relay itself answered with 503 in the last day, and what of the missed pushes that explains. */
+/** The pushes that the relay itself answered with 503 in the last day, and how many missed pushes they explain. */
 export interface OwnRefusals {
-  /** The newest first. */
+  /** The periods in which the relay refused pushes, the newest first. */
   readonly spells: readonly RefusedPushes[]
-  /** How many missed pushes were noticed in the last day, and how many of them while pushes were refused or soon after. */
+  /** How many missed pushes were noticed in the last day. `explained`: how many of them were noticed while pushes were refused, or soon after. */
   readonly missed: number
   readonly explained: number
-  /** Whether that leaves so few that nobody else need be suspected. */
+  /** Whether almost all missed pushes are explained, so that nobody need look for another cause. */
   readonly explainMost: boolean
 }
 
 const HOUR_MS = 3_600_000
-/** While its disk is full the relay does not poll either, so it notices what it has refused when the polls have caught up. */
+/**
+ * How long after a refusal a missed push may still be noticed. While the disk is full, the relay does not poll, and its polls must catch up later.
+ */
 export const NOTICED_WITHIN_MS = 3 * HOUR_MS
-/** The least share of the missed pushes that counts as most. */
+/** The share of missed pushes from which `explainMost` is true. */
 const MOST = 0.8
 
-/** Null: the relay refused none, or no missed push was noticed then. */
+/** Finds the missed pushes that the relay's own refusals explain. Null: there are none. */
 export function ownRefusalsOf(refused: readonly RefusedPushes[], missedByHour: readonly MissedInHour[]): OwnRefusals | null {
   const spells = refused.filter(({ cause }) => cause === 'not_stored' || cause === 'overload')
   const isExplained = ({ fromMs }: MissedInHour) =>

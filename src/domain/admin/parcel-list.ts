@@ -11,15 +11,15 @@ export interface StoreCounts {
 }
 
 /**
- * Selects a page of parcels. With `prefix`: the parcels with an identifier that begins with it, sorted by identifier. Otherwise: all
- * parcels, first by next check, the most overdue first; then the parcels without a next check, by the reason why their polling stopped.
+ * Selects a page of parcels. With `prefix`: the parcels with an identifier that begins with `prefix`, sorted by identifier. Without it: first the
+ * parcels with a next poll, the most overdue first. Then the parcels that are no longer polled, sorted by the reason.
  */
 export interface ParcelQuery {
   readonly prefix: string | null
   /** The latest status; null: any. */
   readonly status: string | null
   readonly stopped: ParcelState['stopped']
-  /** Only parcels of which the carrier knew no identifier when it was last asked. Absent: all. */
+  /** Whether to select only parcels of which the carrier knew no identifier when it was last asked. Absent: all parcels. */
   readonly isUnknown?: boolean
   readonly after: ParcelCursor | null
   readonly limit: number
@@ -31,7 +31,7 @@ export type ParcelCursor =
   | { readonly by: 'next'; readonly atMs: number; readonly parcelId: number }
   | { readonly by: 'stopped'; readonly reason: NonNullable<ParcelState['stopped']>; readonly parcelId: number }
 
-/** A page of parcels; `next` null: it is the last. */
+/** A page of parcels; `next` null: this is the last page. */
 export interface ParcelPage {
   readonly parcels: readonly ListedParcel[]
   readonly next: ParcelCursor | null
@@ -52,6 +52,6 @@ export interface InspectedIdentifier {
 
 /** A parcel with its history. */
 export interface InspectedParcel extends ListedParcel {
-  /** Newest first. */
+  /** The entries of the history, the newest first. */
   readonly entries: readonly Entry[]
 }

@@ -3,7 +3,7 @@ import { digest } from '../digest.ts'
 import type { HistoryChange, HistoryChangeKind } from '../history/rebuild/compare-histories.ts'
 import type { RebuiltParcel } from '../history/rebuild/rebuild-parcel.ts'
 
-/** The maximum of parcels that one order may name. */
+/** How many parcels one order may name. */
 const NAMED_MAX = 100
 
 /** The body of an order to rebuild. */
@@ -16,12 +16,12 @@ export const rebuildOrderSchema = z.strictObject({
     .describe('Only the parcels with these identifiers; absent: all parcels.'),
 })
 
-/** A change of a history in a report: its position and what differs. It never contains the words of the parcel, which may be erased. */
+/** A change of a history in a report: where it is and what differs. It contains no texts of the parcel, because the parcel may be erased later. */
 export interface RebuildExample extends Pick<HistoryChange, 'kind' | 'members'> {
   readonly parcelId: number
-  /** An identifier of the parcel. It is looked up for the reader and not stored here. Null: the parcel is gone. */
+  /** An identifier of the parcel. It is not stored with the report, but looked up when somebody reads it. Null: the parcel no longer exists. */
   readonly identifier?: string | null
-  /** The id of the entry; null: it has none yet, or the change concerns the parcel as a whole. */
+  /** The id of the entry; null: the entry has no id yet, or the change concerns the whole parcel. */
   readonly entry: number | null
 }
 
@@ -29,28 +29,28 @@ export interface RebuildExample extends Pick<HistoryChange, 'kind' | 'members'> 
 export interface RebuildReport {
   /** How many parcels were compared. */
   readonly parcels: number
-  /** How many parcels have lost bytes, so that they were derived from their sightings. */
+  /** How many parcels were derived from their sightings, because some bytes of their pushes or answers are gone. */
   readonly fromSightings: number
-  /** How many parcels have bytes that do not match their digest. They were derived from their sightings too. */
+  /** How many parcels have bytes that do not match their digest. They were also derived from their sightings. */
   readonly damaged: number
-  /** How many could not be compared, because of a fault in the relay or because they kept changing. They stay as they are. */
+  /** How many parcels could not be compared, because of an error or because they kept changing. They stay as they are. */
   readonly left: number
   /** How many parcels name an identifier that another parcel has. The identifier stays with that other parcel. */
   readonly conflicts: number
-  /** For how many parcels anything stored differs from what was derived. */
+  /** The number of parcels for which any stored data differs from the derived data. */
   readonly differing: number
-  /** For how many parcels the served history differs. */
+  /** The number of parcels for which the history that is served to apps differs. */
   readonly histories: number
   /** The changes of histories, by kind. */
   readonly changes: Readonly<Partial<Record<HistoryChangeKind, number>>>
   /** The first change of each kind. */
   readonly examples: readonly RebuildExample[]
-  /** Digests of all parcels in order, as stored and as derived. If they are equal, nothing differs. */
+  /** A digest of all parcels as stored. `derived`: the digest as derived. If both are equal, nothing differs. */
   readonly stored: string
   readonly derived: string
 }
 
-/** Where a rebuild continues, and its results so far. */
+/** Where a rebuild continues, and its findings so far. */
 export interface RebuildProgress {
   /** The last parcel that was compared. */
   readonly rebuiltTo: number
@@ -74,7 +74,7 @@ export const REBUILD_START: RebuildProgress = {
   },
 }
 
-/** Adds the result for a parcel. */
+/** Adds the result for one parcel. */
 export function addRebuilt({ report }: RebuildProgress, parcel: RebuiltParcel): RebuildProgress {
   const changes = { ...report.changes }
   for (const { kind } of parcel.changes) changes[kind] = (changes[kind] ?? 0) + 1

@@ -15,7 +15,7 @@ const DAY_MS = 86_400_000
 const MB = 1024 * 1024
 
 test.each([
-  [null, 'skipped', 'told no time'],
+  [null, 'skipped', 'had no time'],
   [-4900, 'ok', 'to within 5 s'],
   [20_000, 'warning', '20 s behind'],
   [-20_000, 'warning', '20 s ahead of'],
@@ -72,7 +72,7 @@ test.each([
   [{}, 'ok', 'raw 90d'],
   [{ endedAtMs: 92 * DAY_MS }, 'failed', 'No pass has ended for 192 h'],
   [{ isClockDoubted: true }, 'warning', 'jumped ahead'],
-  [{ held: { overdue: 3, feed: 1 }, heldSinceMs: 60 * DAY_MS, startedAtMs: 100 * DAY_MS }, 'warning', '4 are past their time'],
+  [{ held: { overdue: 3, feed: 1 }, heldSinceMs: 60 * DAY_MS, startedAtMs: 100 * DAY_MS }, 'warning', '4 records are past their time'],
 ] as const)('a last retention pass of %j is %s', (more, state, said) => {
   const last = more === null ? null : { ...PASS, endedAtMs: 100 * DAY_MS, ...more }
   expect(judgeRetention(last, 'raw 90d', 100 * DAY_MS)).toEqual({ state, message: expect.stringContaining(said) })
