@@ -65,7 +65,7 @@ const CLOCK_FAILED_MS = MINUTE_MS
 
 /** Judges the relay's clock. @param aheadMs by how much the carrier's clock is ahead of it; null: the carrier's answer has no time */
 export function judgeClock(aheadMs: number | null): Verdict {
-  if (aheadMs === null) return skipped('The carrier's answer had no time, so the clock was not compared.')
+  if (aheadMs === null) return skipped("The carrier's answer had no time, so the clock was not compared.")
   const seconds = Math.round(Math.abs(aheadMs) / SECOND_MS)
   if (Math.abs(aheadMs) < CLOCK_WARNING_MS) return ok(`It agrees with the carrier's to within ${CLOCK_WARNING_MS / SECOND_MS} s.`)
   const message = `It is ${seconds} s ${aheadMs > 0 ? 'behind' : 'ahead of'} the carrier's. Have the machine set its clock by NTP.`
@@ -116,7 +116,9 @@ export function judgeRetention(last: RetentionReport | null, kept: string, nowMs
   if (last.isClockDoubted) return warning('The clock has jumped ahead, so nothing was removed. Set it right.')
   const held = Object.values(last.held).reduce((sum, count) => sum + count, 0)
   if (isHeldLong(last))
-    return warning(`${held} records are past their time, but kept for 30 more days and longer, because they are not delivered or settled yet.`)
+    return warning(
+      `${held} records are past their time, and some have been held back for more than 30 days: they are not delivered or settled yet.`,
+    )
   return ok(message)
 }
 

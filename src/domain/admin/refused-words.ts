@@ -3,14 +3,14 @@ import type { RefusedPushes } from '../ingest/refused-pushes.ts'
 
 type Spell = Omit<RefusedPushes, 'cause'>
 
-/** How many requests came in a spell, and when: `355 requests from TIME until TIME`. */
+/** Says how many requests were refused in a period, and when: `355 requests from TIME until TIME`. */
 export function spellText({ count, fromMs, untilMs }: Spell): string {
   const [from, until] = [Math.floor(fromMs / 1000), Math.ceil(untilMs / 1000)]
   const when = fromMs === untilMs ? `at ${timeText(from)}` : `from ${timeText(from)} until ${timeText(until)}`
   return `${counted(count, 'request', 'requests')} ${when}`
 }
 
-/** Several spells as one, with the pauses between them. */
+/** Joins several periods to one, from the beginning of the first to the end of the last. */
 export function wholeSpell(spells: readonly Spell[]): Spell {
   return {
     count: spells.reduce((sum, { count }) => sum + count, 0),
@@ -19,7 +19,7 @@ export function wholeSpell(spells: readonly Spell[]): Spell {
   }
 }
 
-/** How many of the refused pushes have come again; null: it is not known of all. */
+/** Says how many of the refused pushes have come again; null: not known for every period. */
 export function comebackText(spells: readonly RefusedPushes[]): string | null {
   const comebacks = spells.flatMap(({ comeback }) => comeback ?? [])
   const pushes = comebacks.reduce((sum, one) => sum + one.pushes, 0)

@@ -7,51 +7,51 @@ export function dispatcherOf(endpointId: string): Role {
   return `${DISPATCHER}${endpointId}`
 }
 
-/** The endpoint of a dispatcher role; null: it is another role. */
+/** Returns the id of the endpoint of a dispatcher role; null: it is another role. */
 export function endpointOf(role: Role): string | null {
   return role.startsWith(DISPATCHER) ? role.slice(DISPATCHER.length) : null
 }
 
 /** One of the relays that share a store. */
 export interface Replica {
-  /** Given at each start. A replica that was declared dead comes back under a new id. */
+  /** A replica gets a new id at each start, and also when it comes back after it was declared dead. */
   readonly id: number
-  /** Host and process. */
+  /** The name of its host and its process id. */
   readonly name: string
   readonly version: string
-  /** Replicas with equal settings have equal fingerprints. Their listeners and their log do not count. */
+  /** A hash of the settings. Replicas with the same settings have the same fingerprint. The settings `listen` and `log` do not count. */
   readonly configFingerprint: string
-  /** The names of its at-rest keys; empty: it has a key file. */
+  /** The names of its at-rest keys; empty: it uses a key file. */
   readonly atRestKeys: readonly string[]
   readonly startedAtMs: number
   readonly lastSeenAtMs: number
   readonly roles: readonly Role[]
 }
 
-/** Who holds which role at one moment. */
+/** Which replica has which role at one moment. */
 export interface Assignment {
   /** The ids of the live replicas. */
   readonly live: readonly number[]
-  /** The holder of each role that is held. */
+  /** For each role that a replica has, the id of this replica. */
   readonly holders: ReadonlyMap<Role, number>
-  /** Every role there is. */
+  /** All roles that exist. */
   readonly roles: readonly Role[]
-  /** If only some of the live replicas can play a role: which, in the order of `live`. */
+  /** The live replicas that can have a role, if not all of them can, in the order of `live`. */
   readonly only?: ReadonlyMap<Role, readonly number[]>
 }
 
-/** The roles that one replica should take and give up. */
+/** The roles that one replica should take, and the roles that it should give up. */
 export interface RoleChange {
   readonly take: readonly Role[]
   readonly giveUp: readonly Role[]
 }
 
 /**
- * Shares the roles so that no live replica has two endpoints more than another, and likewise for the other roles. A role that only some
- * replicas can play is shared among those.
+ * Shares the roles evenly among the live replicas: the numbers of endpoints that they have differ by at most one, and so do the numbers of other
+ * roles. A role that only some replicas can have is shared among these.
  *
- * No role moves without need: a replica with more than its share gives up the excess, and a replica with less takes what is free. A replica
- * also gives up roles that no longer exist, and roles that it can no longer play.
+ * No role moves without need: a replica with more roles than its share gives up the excess, and a replica with fewer takes free roles. A replica also
+ * gives up roles that no longer exist, or that it can no longer have.
  */
 export function shareRoles({ live, holders, roles, only }: Assignment, me: number): RoleChange {
   const wanted = new Set(roles)
@@ -73,7 +73,7 @@ function shareEvenly(assignment: Assignment, me: number): RoleChange {
   return { take: free.slice(0, Math.max(0, share - mine.length)), giveUp: mine.slice(share) }
 }
 
-/** How many roles a replica may have. If they do not divide evenly, the replicas with the most keep one more. */
+/** Returns how many roles a replica may have. If they cannot be divided evenly, the replicas with the most roles may have one more. */
 function shareOf({ live, holders, roles }: Assignment, me: number): number {
   const counts = new Map(live.map((id) => [id, 0]))
   for (const role of roles) {

@@ -1,6 +1,6 @@
 import type { RetentionStage } from './retention.ts'
 
-/** The data of each stage of retention in words, for people. */
+/** The name of the data that each stage of retention removes, for people. */
 export const RETENTION_TITLES: Readonly<Record<RetentionStage, string>> = {
   overdue: 'Deliveries that wait too long',
   deliveries: 'Deliveries that have ended',

@@ -6,20 +6,20 @@ import type { InboxState } from '../ingest/inbox.ts'
 export interface Retention {
   /** The bytes of pushes and of polled answers. */
   readonly rawMs: number
-  /** A parcel, counted from its last entry, its watch order and the last question about it. */
+  /** A parcel. Its time begins with the last of its entries, its watch orders and the questions about it. */
   readonly historyMs: number
   /** Deliveries that have ended, with their attempts. */
   readonly deliveriesMs: number
   readonly feedMs: number
   /** The audit trail and operator events. */
   readonly auditMs: number
-  /** The maximum time for which something is held back: undelivered events, pushes in quarantine, and data that an endpoint still needs. */
+  /** The longest time for which undelivered events, pushes in quarantine, and data that an endpoint still needs are held back from removal. */
   readonly heldMs: number
 }
 
 const CENTURY_MS = 100 * 365 * 24 * 3_600_000
 
-/** With this retention nothing is removed because of its age. */
+/** The retention with which nothing is removed because of its age. */
 export const KEPT_FOREVER: Retention = {
   rawMs: CENTURY_MS,
   historyMs: CENTURY_MS,
@@ -30,10 +30,10 @@ export const KEPT_FOREVER: Retention = {
 }
 
 /**
- * The stages of a pass, in order, each with the data that it removes. `overdue`: deliveries that have waited longer than `held`; they are
- * cancelled. `deliveries`: deliveries that have ended. `pushBytes`, `answerBytes`: the raw bytes; their entries stay. `parcels`: whole
- * parcels. `texts`: texts that only such parcels used. `unrecorded`: pushes without a parcel. `feed`: events of the feed. `composed`: bodies of composed events that neither the feed
- * nor a delivery names. `audit`: the audit trail, operator events and tallies.
+ * The stages of a retention pass, in order. Each removes one kind of data. `overdue` cancels deliveries that have waited longer than `held`.
+ * `deliveries`: deliveries that have ended. `pushBytes`, `answerBytes`: the raw bytes, but not the entries made from them. `parcels`: whole parcels.
+ * `texts`: texts that only removed parcels used. `unrecorded`: pushes without a parcel. `feed`: events of the feed. `composed`: bodies of composed
+ * events to which neither the feed nor a delivery refers. `audit`: the audit trail, operator events and tallies.
  */
 export const RETENTION_STAGES = [
   'overdue',
@@ -51,10 +51,7 @@ export const RETENTION_STAGES = [
 export type RetentionStage = (typeof RETENTION_STAGES)[number]
 export type RetentionCounts = Readonly<Partial<Record<RetentionStage, number>>>
 
-/**
- * Rows that are old enough to be removed but must stay. `sinceMs`: when the first of them became old enough, epoch milliseconds; null:
- * there are none.
- */
+/** Rows that are old enough to be removed but must stay. `sinceMs`: when the first of them became old enough, epoch milliseconds; null: no row. */
 export interface HeldBack {
   readonly count: number
   readonly sinceMs: number | null
@@ -71,7 +68,7 @@ export interface AgedDelivery {
   readonly isWaiting: boolean
 }
 
-/** Decides which waiting deliveries are cancelled, because they are older than `held`. All other waiting ones are held back. */
+/** Decides which waiting deliveries are cancelled, because they are older than `held`. The other waiting deliveries are held back. */
 export function decideOverdue(rows: readonly AgedDelivery[], nowMs: number, { heldMs, deliveriesMs }: Retention) {
   const isOver = ({ queuedAtMs }: AgedDelivery) => queuedAtMs < nowMs - heldMs
   const waiting = rows.filter(({ isWaiting }) => isWaiting)
@@ -79,28 +76,28 @@ export function decideOverdue(rows: readonly AgedDelivery[], nowMs: number, { he
   return { cancelled: waiting.filter(isOver), held: heldOf(past.map(({ queuedAtMs }) => queuedAtMs + deliveriesMs)) }
 }
 
-/** A push older than `raw` whose bytes are still kept. */
+/** A push that is older than `raw`, but whose bytes are still stored. */
 export interface AgedPush {
   readonly inboxId: number
   readonly receivedAtMs: number
   readonly state: InboxState
-  /** 0: it has no parcel. */
+  /** 0: the push has no parcel. */
   readonly parcelId: number
   readonly bodyBytes: number
 }
 
 /** The facts about deliveries and endpoints that keep data from being removed. */
 export interface Needs {
-  /** The parcels with a waiting delivery, among the parcels of the question. */
+  /** The ids of the parcels with a waiting delivery, among the parcels that are looked at. */
   readonly awaited: ReadonlySet<number>
-  /** Whether an endpoint is behind: it is still being sent the feed, so it may need any event. */
+  /** Whether an endpoint is behind: earlier events of the feed are still being queued for it, so it may need any event. */
   readonly isBehind: boolean
 }
 
 /**
- * Decides which pushes lose their bytes. The bytes stay while a delivery of their parcel waits. They also stay, but only up to `held`,
- * while the push is open in quarantine or an endpoint is behind. An open push cannot be reprocessed without its bytes, so it is closed when
- * it loses them.
+ * Decides which pushes lose their bytes. The bytes stay while a delivery of their parcel waits. Until they are older than `held`, they also stay
+ * while the push is open in quarantine or an endpoint is behind. An open push cannot be reprocessed without its bytes, so it is closed when it loses
+ * them.
  */
 export function decidePushBytes(rows: readonly AgedPush[], { awaited, isBehind }: Needs, nowMs: number, { rawMs, heldMs }: Retention) {
   const isKept = ({ receivedAtMs, parcelId, state }: AgedPush) =>
@@ -121,7 +118,7 @@ function isOpen(state: InboxState): boolean {
 /** A push without a parcel that is older than `history`. */
 export type UnrecordedPush = Pick<AgedPush, 'inboxId' | 'receivedAtMs' | 'state'>
 
-/** Decides which pushes without a parcel are removed with their digests. An open one stays up to `held`. */
+/** Decides which pushes without a parcel are removed, with their digests. An open push stays until it is older than `held`. */
 export function decideUnrecorded(rows: readonly UnrecordedPush[], nowMs: number, { historyMs, heldMs }: Retention) {
   const isKept = ({ receivedAtMs, state }: UnrecordedPush) => isOpen(state) && receivedAtMs >= nowMs - heldMs
   const removed = rows.filter((row) => !isKept(row))
@@ -138,23 +135,20 @@ export type ParcelAge = Pick<
   'parcelId' | 'watchedAtMs' | 'activatedAtMs' | 'latest' | 'lastSeenAtMs' | 'checkedAtMs' | 'nextPollAtMs' | 'entryCount'
 >
 
-/**
- * When something last happened to a parcel: its last entry, the last report about it, its watch order, or the last question about it, from
- * an app or to the carrier.
- */
+/** Returns when something last happened to a parcel: an entry, a push or an answer about it, a watch order, or a question about it. */
 function lastTouchedMs({ watchedAtMs, activatedAtMs, latest, lastSeenAtMs, checkedAtMs }: ParcelAge): number {
   return Math.max(activatedAtMs, watchedAtMs ?? 0, latest === null ? 0 : countsFromMs(latest), lastSeenAtMs ?? 0, checkedAtMs ?? 0)
 }
 
-/** Whether nothing has happened to a parcel for longer than `history`. A parcel that is still polled is never that old. */
+/** Whether nothing has happened to a parcel for longer than `history`. A parcel that is still polled never counts as that old. */
 export function isParcelPast(age: ParcelAge, nowMs: number, { historyMs }: Retention): boolean {
   return age.nextPollAtMs === null && lastTouchedMs(age) < nowMs - historyMs
 }
 
 /**
- * Decides which parcels are removed. A parcel stays in four cases: something of it waits to be delivered; an endpoint is behind (only up to
- * `held`); its deliveries are not old enough to be removed, so that given-up deliveries can still be listed; or it owns the newest push,
- * whose number must not be given again.
+ * Decides which parcels are removed. A parcel stays in four cases. One of its deliveries waits. An endpoint is behind, and the parcel is not older
+ * than `held`. Its deliveries are not old enough to be removed, so that they can still be listed. Or it has the newest push, whose number must not be
+ * given to another push.
  */
 export function decideParcels(
   rows: readonly ParcelAge[],
@@ -171,14 +165,17 @@ export function decideParcels(
   }
 }
 
-/** The highest numbers that were in use at a time: the last sequence of the feed and the highest parcel id. */
+/**
+ * The highest numbers that were in use at one moment: the last sequence of the feed and the highest parcel id. From such marks a pass learns how old
+ * a number is.
+ */
 export interface AgeMark {
   readonly atMs: number
   readonly sequence: number
   readonly parcelId: number
 }
 
-/** The numbers of the last mark before a time. They are 0 if there is none. */
+/** Returns the numbers of the last mark before a time. They are 0 if there is no such mark. */
 export function givenBefore(marks: readonly AgeMark[], beforeMs: number): Omit<AgeMark, 'atMs'> {
   const older = marks.filter(({ atMs }) => atMs < beforeMs)
   return {
@@ -187,24 +184,24 @@ export function givenBefore(marks: readonly AgeMark[], beforeMs: number): Omit<A
   }
 }
 
-/** A running relay makes a mark every hour. A gap of more than this shows that the relay stood still or its clock was changed. */
+/** A running relay makes a mark every hour. A longer gap than this shows that the relay was stopped or its clock was changed. */
 const GAP_MS = 36 * 3_600_000
-/** How long the clock is doubted after it has jumped ahead. */
+/** How long the clock is not trusted after it has jumped ahead. */
 const TRUSTED_AFTER_MS = 24 * 3_600_000
 
-/** The mark of the present time, which a pass stores when it begins. */
+/** The mark of the present moment. A pass stores it when it begins. */
 export interface MarkOfNow {
   readonly mark: AgeMark
-  /** Drop the marks after this time, which were made while the clock was ahead by mistake; null: drop none. */
+  /** The marks after this time must be dropped, because they were made while the clock was ahead by mistake; null: drop no marks. */
   readonly droppedAfterMs: number | null
-  /** Whether the clock has jumped ahead in the last day. Then everything looks old, so only an operator's order may remove data. */
+  /** Whether the clock has jumped ahead in the last day. Then all data may look old, so it is removed only if an operator orders it. */
   readonly isDoubted: boolean
 }
 
 /**
- * Marks the present time. If the clock was ahead for a while, there is a gap before marks that now lie in the future, and these marks are
- * dropped. If the clock was put back in another way, the new mark repeats the time of the last one, because no data may look older than it
- * is.
+ * Marks the present moment. Marks in the future after a gap show that the clock was ahead by mistake for a while. These marks are dropped. If there
+ * are marks in the future without a gap, the clock was set back. Then the new mark repeats the time of the last one, because no data may look older
+ * than it is.
  */
 export function markNow(marks: readonly AgeMark[], given: AgeMark): MarkOfNow {
   const ahead = marks.findIndex(({ atMs }) => atMs > given.atMs)
@@ -221,21 +218,21 @@ function isDoubted(marks: readonly AgeMark[], nowMs: number): boolean {
   return jumped !== -1 && nowMs - (times[jumped] ?? nowMs) < TRUSTED_AFTER_MS
 }
 
-/** The time of the newest mark that is older than every period. Earlier marks are not needed any more. */
+/** Returns the time of the newest mark that is older than all of these periods; 0: there is none. Earlier marks are not needed any more. */
 export function marksKeptFrom(marks: readonly AgeMark[], nowMs: number, { historyMs, feedMs, heldMs }: Retention): number {
   const pastMs = nowMs - Math.max(historyMs, feedMs, heldMs)
   return Math.max(0, ...marks.flatMap(({ atMs }) => (atMs < pastMs ? [atMs] : [])))
 }
 
-/** An endpoint that is behind, and the sequence up to which it was sent the feed. */
+/** An endpoint that is behind. `queuedTo`: the sequence up to which events were queued for it. */
 export interface BehindEndpoint {
   readonly endpointId: string
   readonly queuedTo: number
 }
 
 /**
- * Decides up to which sequence the feed is removed. An endpoint that is behind still needs the events above `needed`, so these stay up to
- * `held`. Then they are removed, and `passed` names the endpoints that will never receive them.
+ * Decides up to which sequence (`upTo`) the feed is removed. Endpoints that are behind still need the events above `needed`, so these stay until they
+ * are older than `held`. Then they are removed too, and `passed` lists the endpoints that will never receive them.
  */
 export function decideFeed(marks: readonly AgeMark[], behind: readonly BehindEndpoint[], nowMs: number, { feedMs, heldMs }: Retention) {
   const past = givenBefore(marks, nowMs - feedMs).sequence
@@ -251,20 +248,20 @@ export function decideFeed(marks: readonly AgeMark[], behind: readonly BehindEnd
   }
 }
 
-/** The progress of a pass. It is stored with each batch, so that a restart continues exactly there. */
+/** The progress of a pass. It is stored with each batch, so that a pass continues exactly where it was when the relay restarts. */
 export interface RetentionPass {
   readonly startedAtMs: number
   readonly stage: RetentionStage
-  /** Where the stage continues; null: at its beginning. */
+  /** Where the stage continues; null: it begins. */
   readonly cursor: TimeCursor | null
   readonly removed: RetentionCounts
   readonly held: RetentionCounts
-  /** How much data older than `held` was given up although it was undelivered, open or still needed. */
+  /** How many rows older than `held` were removed although they were undelivered, open or still needed. */
   readonly givenUp: RetentionCounts
   readonly heldSinceMs: number | null
-  /** The endpoints, by id, for which deliveries or events were given up. */
+  /** The ids of the endpoints whose deliveries or events were given up. */
   readonly endpoints: readonly string[]
-  /** Whether the clock had jumped ahead, so that nothing was removed. */
+  /** Whether the pass removed nothing, because the clock had jumped ahead. */
   readonly isClockDoubted: boolean
 }
 
@@ -274,7 +271,7 @@ export interface StageOutcome {
   readonly held?: HeldBack
   readonly givenUp?: number
   readonly endpoints?: readonly string[]
-  /** Where the stage continues; null: it is over. */
+  /** Where the stage continues; null: the stage is over. */
   readonly next: TimeCursor | null
 }
 
@@ -292,7 +289,7 @@ export interface RetentionState {
 /** How often a pass begins. */
 const RETENTION_EVERY_MS = 3_600_000
 
-/** Whether a pass is going on or must begin. Passes must go on if the clock was put back. */
+/** Whether a pass is under way or must begin. A clock that was set back by an hour or more also makes a pass begin, so that it cannot stop passes. */
 export function isPassDue({ pass, last }: RetentionState, nowMs: number): boolean {
   return pass !== null || last === null || Math.abs(nowMs - last.startedAtMs) >= RETENTION_EVERY_MS
 }
@@ -302,10 +299,10 @@ export function beginPass(nowMs: number, isClockDoubted = false): RetentionPass 
   return { startedAtMs: nowMs, stage: RETENTION_STAGES[0], cursor: null, ...nothing }
 }
 
-/** A report names at most this many endpoints. */
+/** The result of a pass names at most this many endpoints. */
 const ENDPOINTS_MAX = 100
 
-/** The pass after the batch. `isOver`: it was the last batch of the last stage. */
+/** Adds the result of a batch to the pass. `isOver`: it was the last batch of the last stage. */
 export function advancePass(pass: RetentionPass, outcome: StageOutcome): { readonly pass: RetentionPass; readonly isOver: boolean } {
   const { removed, held = NOTHING_HELD, givenUp = 0, endpoints = [], next } = outcome
   const { stage } = pass
@@ -327,15 +324,15 @@ export function endPass({ stage: _stage, cursor: _cursor, ...counted }: Retentio
   return { ...counted, endedAtMs: nowMs }
 }
 
-/** Operators are notified of something that was held back for this long. */
+/** Operators are notified of data that was held back for at least this long. */
 const HELD_TOLD_AFTER_MS = 30 * 24 * 3_600_000
 
-/** Whether operators must be notified that something was held back for long. */
+/** Whether data was held back for so long that operators must be notified. */
 export function isHeldLong({ heldSinceMs, startedAtMs }: RetentionReport): boolean {
   return heldSinceMs !== null && startedAtMs - heldSinceMs >= HELD_TOLD_AFTER_MS
 }
 
-/** The first rows whose sizes together stay below a limit, but at least one row. */
+/** Returns the first rows that together are at most `sizeMax` large, but at least one row. */
 export function upToSize<Row>(rows: readonly Row[], sizeOf: (row: Row) => number, sizeMax: number): readonly Row[] {
   let size = 0
   const end = rows.findIndex((row, at) => {

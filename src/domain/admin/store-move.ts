@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import type { CarrierMemory } from '../polling/carrier-memory.ts'
 
-/** A value of a stored row. Whole numbers only. */
+/** A value of a stored row. A number is always a whole number. */
 export type Cell = string | number | Uint8Array | null
 
-/** The values of a stored row, those of its primary key first. */
+/** The values of a stored row. Those of its primary key come first. */
 export type StoredRow = readonly Cell[]
 
-/** Facts that each engine keeps in its own form: the highest number of each kind (the next one is higher), and the carrier's limits. */
+/** Facts that each engine stores in its own form: the highest number of each kind that was given, and what the relay remembers of the carrier. */
 export interface StoreNumbers {
   readonly sequence: number
   readonly parcel: number
@@ -15,32 +15,32 @@ export interface StoreNumbers {
   readonly endpoint: number
   readonly delivery: number
   readonly job: number
-  /** The calls of the day, pauses and refusals; null: there are none, or the copied settings contain them. */
+  /** The calls of the day, pauses and refusals; null: there are none, or they are copied with the settings. */
   readonly carrier: CarrierMemory | null
 }
 
-/** The steps of a move, in order. In `waiting`, everything except the last changes is copied and checked. */
+/** The steps of a move, in order. At `waiting`, everything but the last changes has been copied and checked. */
 export type MoveStep = 'copying' | 'catching_up' | 'verifying' | 'waiting' | 'switching'
 
-/** Why a move's job has failed if its relay was stopped or killed. */
+/** The reason why a move failed that was under way when the relay was stopped or killed. */
 export const MOVE_WAS_STOPPED = 'The relay was stopped before the switch. The store has stayed in use, and the move can be begun again.'
 
-/** Why a move ends without a switch if its job is cancelled at the last moment. */
+/** The reason why a move ends without a switch, if its job is cancelled at the last moment. */
 export const MOVE_WAS_CANCELLED = 'The move was cancelled before its switch.'
 
-/** The progress of a move. `done` and `total` count rows of the present step. */
+/** The progress of a move. `done` and `total` count the rows of the present step. */
 export interface MoveProgress {
   readonly step: MoveStep
   readonly done: number
   readonly total: number
 }
 
-/** A text for a primary key. Only equal keys have equal texts. */
+/** Makes a text of a primary key. Different keys have different texts. */
 export function keyTextOf(key: StoredRow): string {
   return JSON.stringify(key.map((cell) => (cell instanceof Uint8Array ? { hex: Buffer.from(cell).toString('hex') } : cell)))
 }
 
-/** A hash over rows in order. It is the same for the same rows in any store. Each value counts with its type and length. */
+/** Computes a hash of rows in their order. The same rows have the same hash in both engines. Each value counts with its type and length. */
 export function digestOfRows(rows: readonly StoredRow[]): string {
   const hash = createHash('sha256')
   for (const row of rows) {

@@ -1,23 +1,20 @@
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-/** How long a tally counts: an hour, or a day in UTC. */
+/** The period that a tally covers: an hour, or a day in UTC. */
 export type TallySpan = 'hour' | 'day'
 
 export const SPANS: readonly TallySpan[] = ['hour', 'day']
 const SPAN_MS: Readonly<Record<TallySpan, number>> = { hour: HOUR_MS, day: DAY_MS }
 
-/**
- * How many hours and days are kept: a week of hours and the present day, and a year of days and the present month. Operator events and the
- * audit trail are kept for as many days.
- */
+/** How many tallies are kept: hours for a week and the present day, days for somewhat more than a year. */
 export const SPANS_KEPT: Readonly<Record<TallySpan, number>> = { hour: 8 * 24, day: 400 }
 
 /**
- * The time before which hours or days may be deleted. Age alone does not decide: if the clock is set ahead by mistake, everything looks
- * old. So as many hours or days as are kept must also have been counted since.
+ * Returns the time before which tallies may be deleted. Their age is not enough: if the clock is set ahead by mistake, all tallies look old. So
+ * `SPANS_KEPT` newer tallies must exist too.
  *
- * @param countedFromMs among the newest `SPANS_KEPT` hours or days with counts, the beginning of the oldest; null: there are fewer
+ * @param countedFromMs the beginning of the oldest of the newest `SPANS_KEPT` tallies; null: there are fewer tallies
  */
 export function keptFrom(span: TallySpan, nowMs: number, countedFromMs: number | null): number {
   return countedFromMs === null ? 0 : Math.min(nowMs - SPANS_KEPT[span] * SPAN_MS[span], countedFromMs)
@@ -32,7 +29,7 @@ export type TallyKind = 'pushes' | 'missed' | 'polls' | 'attempts' | 'calls' | '
 
 const KIND = /^(?:pushes|missed|polls|attempts|calls|disk|endpoint:\d{1,15})$/
 
-/** Parses the name of a kind; null: it is not one. */
+/** Parses the name of a kind; null: the text is no kind. */
 export function readTallyKind(text: string): TallyKind | null {
   return isKind(text) ? text : null
 }
@@ -50,25 +47,25 @@ export interface Tally {
   readonly counts: Counts
 }
 
-/** Counts of one hour, to be added to the stored ones. */
+/** Counts to be added to the stored tallies of an hour and its day. */
 export interface TallyAddition extends Tally {
   readonly kind: TallyKind
 }
 
-/** The counts that a process adds at once. It sends them again under the same number until it knows that they are stored. */
+/** The counts that a process adds at once. It sends them again with the same number until it knows that they are stored, so they count once. */
 export interface TallyFlush {
-  /** A name of the process that no other process ever has. */
+  /** The name of the process. No other process ever has this name. */
   readonly by: string
   readonly number: number
   readonly additions: readonly TallyAddition[]
 }
 
-/** When the hour or the day of a moment begins. */
+/** Returns when the hour or the UTC day of a moment begins. */
 export function spanStart(span: TallySpan, atMs: number): number {
   return Math.floor(atMs / SPAN_MS[span]) * SPAN_MS[span]
 }
 
-/** The limits of the classes of lateness, in milliseconds, with their names. A push after the last limit is `later`. */
+/** The classes by which missed pushes are counted, with their limits in milliseconds. Above the last limit the class is `later`. */
 const LATENESS: readonly (readonly [limitMs: number, name: string])[] = [
   [60_000, '1m'],
   [5 * 60_000, '5m'],
@@ -78,21 +75,21 @@ const LATENESS: readonly (readonly [limitMs: number, name: string])[] = [
   [DAY_MS, '1d'],
 ]
 
-/** The names of the classes of lateness, from soon to late. */
+/** The names of the classes, by increasing lateness. */
 export const LATENESS_CLASSES: readonly string[] = [...LATENESS.map(([, name]) => name), 'later']
 
-/** The class of a missed push, by the time from its event to the poll that found it. */
+/** Returns the class of a missed push, by the time from its event to the poll that found the event. */
 export function latenessClass(latencyMs: number): string {
   return LATENESS.find(([limitMs]) => latencyMs <= limitMs)?.[1] ?? 'later'
 }
 
 /**
- * Who makes a call to the carrier. `language`: to fetch texts that entries lacked. `repeat`: to ask the same again, after a failure or a
+ * Who makes a call to the carrier. `language`: the call fetches texts that entries lack. `repeat`: the call repeats another one after a failure or a
  * refused token.
  */
 export type CallSpender = 'schedule' | 'language' | 'operator' | 'token' | 'repeat' | `app:${string}`
 
-/** The tallies of `length` hours or days, up to the one that begins at `last`. If one is not stored, its counts are zero. */
+/** Returns the tallies of `length` hours or days, up to the one that begins at `last`. A tally that is not stored has no counts. */
 export function seriesOf(
   stored: readonly Tally[],
   { span, last, length }: { readonly span: TallySpan; readonly last: number; readonly length: number },
@@ -104,7 +101,7 @@ export function seriesOf(
   })
 }
 
-/** The sum of counts, of all names or of some. */
+/** Adds up the counts of the given names; by default of all names. */
 export function totalOf(counts: Counts, names: readonly string[] = Object.keys(counts)): number {
   return names.reduce((sum, name) => sum + (counts[name] ?? 0), 0)
 }

@@ -3,25 +3,25 @@ import { readInput } from '../read-input.ts'
 
 /** The keys that sign the relay's own tokens. */
 export interface TokenKeys {
-  /** Signs new tokens. */
+  /** The key that signs new tokens. */
   readonly current: Uint8Array
-  /** The key that was replaced last, and until when it still verifies tokens, epoch milliseconds; null: there is none. */
+  /** The key before the current one, and until when it verifies tokens, epoch milliseconds; null: there is none. */
   readonly previous: { readonly key: Uint8Array; readonly untilMs: number } | null
 }
 
-/** How to replace the key that signs tokens. */
+/** When and how to replace the key that signs tokens. */
 export interface TokenKeyRotation {
   readonly nowMs: number
-  /** How long tokens that were signed with the replaced key stay valid, milliseconds; 0: they end now. */
+  /** How many milliseconds tokens that were signed with the replaced key stay valid; 0: they end now. */
   readonly keepMs: number
 }
 
-/** Replaces the current key by `next`. The key before the current one no longer verifies tokens. */
+/** Replaces the current key by `next`. The current key becomes the previous one, and the key before it no longer verifies tokens. */
 export function rotateTokenKeys({ current }: TokenKeys, next: Uint8Array, { nowMs, keepMs }: TokenKeyRotation): TokenKeys {
   return { current: next, previous: keepMs > 0 ? { key: current, untilMs: nowMs + keepMs } : null }
 }
 
-/** The keys that verify tokens at a time, the current one first. */
+/** Returns the keys that verify tokens at `nowMs`, the current key first. */
 export function verifyingKeys({ current, previous }: TokenKeys, nowMs: number): readonly Uint8Array[] {
   return previous !== null && nowMs < previous.untilMs ? [current, previous.key] : [current]
 }

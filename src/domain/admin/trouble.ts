@@ -2,17 +2,17 @@ import type { OperatorEvent } from '../delivery/operator-event.ts'
 import { isUnderstood } from '../history/observation.ts'
 import type { InboxPush } from '../ingest/inbox.ts'
 
-/** A problem that lasts and that operators know of. */
+/** A problem that lasts, and of which operators were notified. */
 export interface Trouble {
-  /** Its name: `carrier`, `credentials`, `disk`, `disk full`, a certificate, or a reason of quarantine. */
+  /** The name of the trouble: `carrier`, `credentials`, `disk`, `disk full`, a certificate, or a reason of quarantine. */
   readonly subject: string
-  /** When it began, epoch milliseconds. */
+  /** When the trouble began, epoch milliseconds. */
   readonly sinceMs: number
-  /** For a reason of quarantine: how many have come. For others 0. */
+  /** The number of pushes that were quarantined for the reason. For any other trouble 0. */
   readonly count: number
 }
 
-/** A trouble that begins. Operators are notified once, whichever replica sees it. */
+/** A trouble that begins. Operators are notified once, even if several replicas see it. */
 export interface TroubleBegun {
   readonly subject: string
   readonly event: OperatorEvent
@@ -25,26 +25,26 @@ export type EndEvent = Extract<
   { readonly event: 'credentials_accepted' | 'carrier_recovered' | 'disk_usable' | 'disk_recovered' }
 >
 
-/** The same event without its start, which the store knows. */
+/** An event without the start of the trouble, because only the store knows that. */
 type Untimed<Event> = Event extends OperatorEvent ? Omit<Event, 'since'> : never
 
-/** A trouble that is over. Operators are notified once, but only if they know that it began. */
+/** A trouble that is over. Operators are notified once, but only if they were notified of its beginning. */
 export interface TroubleEnded {
   readonly subject: string
   readonly event: Untimed<EndEvent>
   readonly nowMs: number
 }
 
-/** The prefix of the subjects of certificates that are about to expire. */
+/** The prefix of the subject for a certificate that is about to expire. */
 export const CERTIFICATE_SUBJECTS = 'certificate '
 
-/** The prefix of the subjects of quarantine, one for each reason: when its first push came, and how many have come since. */
+/** The prefix of the subject for a reason of quarantine. Its trouble stores when the first push came, and how many have come. */
 export const QUARANTINE_SUBJECTS = 'quarantine '
-/** The prefix of the subjects that hold, for each reason, when operators were last told, and what count. */
+/** The prefix of the subject that stores, for a reason of quarantine, when operators were last notified, and of how many pushes. */
 export const TOLD_SUBJECTS = 'told of quarantine '
 
 const HOUR_MS = 3_600_000
-/** A new report goes out at once when there are this many times as many quarantined pushes as in the last one. */
+/** Operators are notified again at once when there are this many times as many quarantined pushes as in the last event. */
 const GROWTH = 10
 
 export interface QuarantineCount {
@@ -53,13 +53,13 @@ export interface QuarantineCount {
   readonly count: number
 }
 
-/** The quarantined pushes on record: for each reason the trouble itself, and the last report of it to operators. */
+/** What the store knows of quarantined pushes. `troubles`: the trouble of each reason. `told`: the last event that operators got of it. */
 export interface KnownQuarantine {
   readonly troubles: readonly Trouble[]
   readonly told: readonly Trouble[]
 }
 
-/** The events for operators about quarantined pushes, and the state for the next look. `over`: subjects that are over. */
+/** The events to send about quarantined pushes, and the state to store. `kept`: troubles to store. `over`: subjects of troubles that have ended. */
 export interface QuarantineNews {
   readonly events: readonly OperatorEvent[]
   readonly kept: readonly Trouble[]
@@ -67,9 +67,9 @@ export interface QuarantineNews {
 }
 
 /**
- * Decides which events to send about pushes that were quarantined since the last look. Each event says how many have come so far, and since
- * when. The first push of a reason is reported at once. Growth is reported when there are ten times as many as were last reported, so that a
- * flood is noticed, and otherwise once an hour. After an hour without any, the next push counts as the first again.
+ * Decides which events to send about pushes that were quarantined since the last time. Each event says how many have come so far, and since when. The
+ * first push of a reason is reported at once. Further pushes are reported once an hour, or at once when there are ten times as many as last reported.
+ * After an hour without any, the next push counts as the first again.
  */
 export function tellQuarantined(known: KnownQuarantine, counts: readonly QuarantineCount[], nowMs: number): QuarantineNews {
   const events: OperatorEvent[] = []
@@ -84,7 +84,7 @@ export function tellQuarantined(known: KnownQuarantine, counts: readonly Quarant
     const told = known.told.find((one) => one.subject === toldSubject) ?? { sinceMs: before?.sinceMs ?? nowMs, count: 0 }
     const sinceMs = before?.sinceMs ?? Math.min(...fresh.map(({ atMs }) => atMs))
     const count = fresh.reduce((sum, one) => sum + one.count, before?.count ?? 0)
-    // An hour has passed also if the clock was put back.
+    // A clock that was set back must not stop the reports.
     const isHourOver = Math.abs(nowMs - told.sinceMs) >= HOUR_MS
     const hasGrown = count >= told.count * GROWTH || (isHourOver && count > told.count)
     if (hasGrown) {
@@ -96,16 +96,16 @@ export function tellQuarantined(known: KnownQuarantine, counts: readonly Quarant
   return { events, kept, over }
 }
 
-/** The subject of the trouble that no push is understood. */
+/** The subject of the trouble that the relay understands no push. */
 export const NOT_UNDERSTOOD = 'no push is understood'
-/** This many of the newest pushes show whether pushes are understood. */
+/** How many of the newest pushes decide whether pushes are understood. */
 export const NEWEST_PUSHES = 10
 
 export type NewestPush = Pick<InboxPush, 'state' | 'reason' | 'receivedAtMs'>
 
 /**
- * Decides whether operators must be told that no push is understood any more, or that pushes are understood again; null: neither. `newest`:
- * the newest pushes, the newest first. A trouble ends only when most are understood, so that it does not begin and end with every push.
+ * Decides whether operators must be notified that no push is understood any more, or that pushes are understood again; null: neither. `newest`: the
+ * newest pushes, the newest first. The trouble ends only when at least half of them are understood, so that it does not begin and end all the time.
  */
 export function tellUnderstood(known: Trouble | undefined, newest: readonly NewestPush[]): OperatorEvent | null {
   if (newest.length < NEWEST_PUSHES) return null

@@ -14,45 +14,45 @@ import type { MissedInHour } from './own-refusals.ts'
 import type { StoreCounts } from './parcel-list.ts'
 import type { Replica } from './replica.ts'
 
-/** Facts that are cheap to learn and that show what is wrong with the relay. */
+/** The facts that show whether something is wrong with the relay. They can be found quickly. */
 export interface Glance {
-  /** Why the relay cannot take pushes or answer; empty: it can. */
+  /** The reasons why the relay cannot take pushes or answer; empty: it can. */
   readonly notReady: readonly string[]
   readonly counts: Pick<StoreCounts, 'quarantined'>
-  /** Null: the store is on a server, which watches its own disk, or the room could not be measured. */
+  /** The space on the store's disk; null: the store is on a database server, or the space could not be measured. */
   readonly disk: DiskRoom | null
   readonly carrier: CarrierState
   readonly pushes: PushChannelView
-  /** A silence of the pushes that is over, but not for long; null: there is none. */
+  /** The last time without pushes, if it ended less than a day ago; null: there is none. */
   readonly pastSilence: PastSilence | null
   /** Pushes that were refused in the last day, the newest first. */
   readonly refused: readonly RefusedPushes[]
   readonly endpoints: readonly EndpointState[]
   readonly replicas: readonly Replica[]
-  /** If the last backup of the store failed: why, and since when every backup has failed; null: it did not fail. */
+  /** If the last backup failed: why, and since when every backup has failed. Null: it did not fail. */
   readonly backupFailing: BackupState['failing']
 }
 
 /** The state of the relay at one moment. */
 export interface Situation extends Glance {
   readonly counts: StoreCounts
-  /** Since when the disk is full, or low, as operators were told; null: it is neither, or they were not told yet. */
+  /** Since when the disk is full or low, as operators were notified; null: it is neither, or they were not notified yet. */
   readonly diskSinceMs: number | null
   /** The pushes in quarantine by reason. The reason with the newest push comes first. */
   readonly held: readonly HeldGroup[]
-  /** For each endpoint in trouble, by id: how much waits for it, and how it failed last. */
+  /** For each endpoint in trouble, by its id: how many deliveries wait for it. `failures`: how it failed last. */
   readonly backlogs: ReadonlyMap<string, EndpointBacklog>
   readonly failures: ReadonlyMap<string, FailureGroup>
   readonly webhook: WebhookView
-  /** For each of the last 24 hours, the oldest first. */
+  /** The missed pushes of each of the last 24 hours, the oldest hour first. */
   readonly missedByHour: readonly MissedInHour[]
 }
 
 /** The address of the public listener to which the carrier pushes. */
 export interface WebhookView {
-  /** `webhook.path`. */
+  /** The setting `webhook.path`. */
   readonly path: string
-  /** Other paths to which requests were posted, seen by this replica since its start. The one requested last comes first. */
+  /** Other paths to which requests were posted at this replica since its start. The path that was requested last comes first. */
   readonly misdirected: readonly MisdirectedPath[]
 }
 
@@ -76,12 +76,12 @@ export function isInTrouble({ disabled, health }: EndpointState): boolean {
 }
 
 /**
- * From this many pushes in quarantine on, the carrier has probably changed its format: new parcels stay unknown, and somebody must look now. A few
- * odd pushes can wait.
+ * With this many pushes in quarantine, the carrier has probably changed its format. Then new parcels stay unknown, so somebody must look at once.
+ * Fewer pushes can wait.
  */
 export const MANY_QUARANTINED = 10
 
-/** Whether a problem can wait until the morning. The command `status` exits with 1 if there is one that cannot. */
+/** Whether a problem can wait until the morning. The command `status` exits with 1 if any problem cannot wait. */
 export function isWarning(problem: Problem): boolean {
   if (problem.kind === 'quarantined') return problem.count < MANY_QUARANTINED
   return CAN_WAIT.includes(problem.kind)
@@ -98,12 +98,12 @@ const CAN_WAIT: readonly Problem['kind'][] = [
 
 const DAY_MS = 86_400_000
 
-/** The last silence, if it ended within a day: so long it is shown that some parcels may still be unknown. */
+/** Returns the last time without pushes, if it ended less than a day ago. It is shown that long, because some parcels may still be unknown. */
 export function pastSilenceOf({ lastSilence }: PushChannelView, nowMs: number): PastSilence | null {
   return lastSilence !== null && lastSilence.toMs > nowMs - DAY_MS ? lastSilence : null
 }
 
-/** The problems, the worst first. Empty: everything works. */
+/** Finds the problems, the worst first; empty: everything works. */
 export function problemsOf(glance: Glance): readonly Problem[] {
   const { notReady, counts, disk, carrier, pushes, endpoints, replicas, backupFailing } = glance
   const troubled = endpoints.filter(isInTrouble).map((state): Problem => {
@@ -129,26 +129,29 @@ export function problemsOf(glance: Glance): readonly Problem[] {
 }
 
 /**
- * Whether polls replace the pushes of the parcels that the relay knows. A parcel that no push, app or operator has named is never polled,
- * so nothing replaces its first push.
+ * Whether polls replace missing pushes. They do so only for parcels that the relay knows. A parcel that no push, app or operator has named is never
+ * polled.
  */
 export function doPollsReplacePushes({ carrier, notReady }: Situation): boolean {
   const { kind } = carrierStanding(carrier)
   return notReady.length === 0 && kind !== 'refused' && kind !== 'failing'
 }
 
-/** Whether pushes only seem silent: the carrier's newest push is in quarantine, so pushes do come but are not understood. */
+/** Whether pushes only seem to be missing: they do come, but the newest is in quarantine, because the relay does not understand it. */
 export function areOnlyMisunderstood({ pushes, held }: Pick<Situation, 'pushes' | 'held'>): boolean {
   return pushes.health === 'silent' && held.some(({ last }) => last.receivedAtMs > (pushes.lastPushAtMs ?? 0))
 }
 
-/** The wrong paths to which something was posted since the last push came, the most telling first. They may explain a silence. */
+/**
+ * Returns the wrong paths to which something was posted after the last push came: signed requests first, then the most frequent paths. They may
+ * explain why no pushes come.
+ */
 export function misdirectedSincePush({ pushes, webhook }: Pick<Situation, 'pushes' | 'webhook'>): readonly MisdirectedPath[] {
   const since = webhook.misdirected.filter(({ lastAtMs }) => lastAtMs > (pushes.lastPushAtMs ?? 0))
   return since.toSorted((a, b) => Number(b.isSigned) - Number(a.isSigned) || b.count - a.count)
 }
 
-/** What is over, and has left work behind: the carrier may never send those pushes again. */
+/** Finds problems that are over but may have left work: the carrier may never send the missing pushes again. */
 function ofPast({ pushes, pastSilence, refused }: Glance): readonly Problem[] {
   const notStored = refused.filter(({ cause }) => cause === 'not_stored')
   const lacksNone = hasAllComeAgain(notStored)
@@ -167,7 +170,7 @@ function ofDisk(disk: DiskRoom | null, kind: 'disk_full' | 'disk_low'): readonly
   return isDiskFull(disk) === (kind === 'disk_full') ? [{ kind, disk }] : []
 }
 
-/** The problem with the carrier, if there is one. A single failed call is no problem: the breaker decides when enough calls have failed. */
+/** Finds the problem with the carrier, if any. A single failed call is no problem: the circuit breaker decides when enough calls have failed. */
 function ofCarrier({ kind }: CarrierStanding): readonly Problem[] {
   if (kind === 'refused') return [{ kind: 'credentials_refused' }]
   return kind === 'failing' ? [{ kind: 'carrier_failing' }] : []
