@@ -204,7 +204,7 @@ test('parcels are found by the beginning of an identifier, and an empty result s
   await push(relay.publicUrl, pushBody({ trackingIds: ['73000001', '73000002', '73000003'] }))
   const several = await run('parcels', '73')
   expect(several.stdout).toMatch(/\nnot known yet +73000001 \+2 +TerminalArrived /)
-  expect(several.stderr).toMatch(/^Of 1 parcel the tracking number is not known, .*\n"parcel-relay watch --file FILE"/)
+  expect(several.stderr).toMatch(/^The tracking number of 1 parcel is not known, .*\n"parcel-relay watch --file FILE"/)
   const first = await run('parcels', '--limit', '1')
   expect([first.code, first.stderr]).toEqual([0, expect.stringContaining('There are more than these 1')])
   expect((await run('parcels', '79')).stdout).toMatch(/identifiers known so far that begin with 79\.\n.*\n"parcel-relay refresh NUMBER"/)
