@@ -28,8 +28,8 @@ const LOOK_EVERY_MS = 500
 const PATIENCE_MS = 60_000
 
 /**
- * `parcel-relay demo`: runs a relay, a carrier that loses pushes, and a subscriber that receives every event. It also makes problems to look at in
- * the portal.
+ * `parcel-relay demo`: runs a relay, a carrier that loses pushes, and a subscriber that receives every event. It also makes trouble to look at in the
+ * portal.
  */
 export function demoCommand(): Command {
   const command = new Command('demo')

@@ -29,10 +29,7 @@ export function historyCommand(): Command {
   return addRelayOptions(command)
 }
 
-/**
- * Asks the carrier about an identifier that the relay does not know. Pushes name only tracking ids, so the relay learns from a poll to which parcel a
- * tracking number belongs.
- */
+/** Asks the carrier about an unknown identifier. Pushes name only tracking ids, so only a poll shows to which parcel a tracking number belongs. */
 async function askCarrierFirst(ask: AskRelay, path: string): Promise<RelayAnswer> {
   const refreshed = await ask('POST', `${path}/refresh`)
   if (refreshed.status !== 200) return refreshed

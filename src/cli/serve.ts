@@ -84,10 +84,7 @@ function endOnFault(log: Log): void {
   })
 }
 
-/**
- * Starts the threads, then imports the rest of the code. Imports take most of the time of a start, so the threads and this one import at the same
- * time.
- */
+/** Starts the threads, then imports the rest of the code. Imports take most of the time of a start, so all threads import at the same time. */
 async function start(config: Config, log: Log, reloadConfig: ReloadConfig): Promise<RunningRelay> {
   setHeapFlags()
   const threads = config.store.engine === 'sqlite' ? startThreads(config, config.store.path) : undefined

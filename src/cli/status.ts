@@ -90,8 +90,8 @@ function presentFacts(overview: unknown): string {
 }
 
 /**
- * Says when the carrier answered, and how many calls are used. A login counts as a call, but not as an answer. The time of the last answer is not
- * saved over a restart.
+ * Says when the carrier answered and how many calls are used. A login counts as a call, but not as an answer. After a restart, the relay does not
+ * know when the carrier last answered.
  */
 function carrierEvidence(carrier: unknown): string {
   const [at, calls] = [textOf(carrier, 'lastAnswerAt'), Number(memberOf(carrier, 'callsToday'))]

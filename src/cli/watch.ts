@@ -54,9 +54,7 @@ async function watchNamed(ask: AskRelay, identifiers: readonly string[], { json 
   if (isNew && json !== true) process.stdout.write(await noteEarlierEvents(ask))
 }
 
-/**
- * Says whether the number is new to the relay or belongs to a known parcel. A new number may belong to a known parcel too: the first poll shows it.
- */
+/** Says whether the number is new to the relay or belongs to a known parcel. A new number may belong to a known parcel too; the first poll tells. */
 async function describeWatched(ask: AskRelay, watched: unknown): Promise<string> {
   if (memberOf(watched, 'created') === true) return ', new to the relay'
   const identifier = textOf(watched, 'identifier') ?? ''

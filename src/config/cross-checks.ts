@@ -77,8 +77,8 @@ function untrustedHeader(values: unknown): readonly Complaint[] {
 }
 
 /**
- * Complains about an endpoint's fixed header with the name of `portal.trustedHeader`. If the endpoint is also a relay, it would take the sender for a
- * person who has logged in.
+ * Complains if an endpoint's fixed headers contain `portal.trustedHeader`. If the endpoint is also a relay, it would take the sender for a person who
+ * has logged in.
  */
 function headersForPeople(values: unknown): readonly Complaint[] {
   const [trusted, endpoints] = [valueAt(values, ['portal', 'trustedHeader']), valueAt(values, ['endpoints'])]

@@ -38,7 +38,8 @@ export function oneOf<const Names extends readonly [string, ...string[]]>(names:
 }
 
 /**
- * Creates a type that parses a duration to milliseconds. If a timer uses the value, `max` must be below 24 days: longer timers of Node fire at once.
+ * Creates a type that parses a duration to milliseconds. For a value that a timer uses, `max` must be below 24 days: Node's longer timers fire at
+ * once.
  */
 export function duration(min: string, max: string) {
   const error = `must be a duration from ${min} to ${max}: a whole number and its unit (ms, s, m, h or d), such as 10s`

@@ -1,11 +1,11 @@
-// Amounts in words, for people: on pages, on a terminal, in messages.
+// Amounts as text for people: on pages, on a terminal, in messages.
 
-/** A whole number with commas: `4,121,006`. */
+/** Formats a whole number with commas: `4,121,006`. */
 export function countText(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ',')
 }
 
-/** A number with its noun: `1`, `event waits` and `events wait` give `1 event waits`. */
+/** Puts a number before the right form of a noun: `1`, `event waits` and `events wait` give `1 event waits`. */
 export function counted(count: number, one: string, many: string): string {
   return `${countText(count)} ${count === 1 ? one : many}`
 }
@@ -14,13 +14,13 @@ const SIZES = ['kilobyte', 'megabyte', 'gigabyte', 'terabyte'].map(
   (unit) => new Intl.NumberFormat('en', { style: 'unit', unit, maximumSignificantDigits: 3 }),
 )
 
-/** A size in the unit that gives it few digits: `612 MB`, `8.2 GB`. A kilobyte has 1,024 bytes, as in the config. */
+/** Formats a number of bytes in a unit that leaves few digits: `612 MB`, `8.2 GB`. A kilobyte has 1,024 bytes, as in the config. */
 export function bytesText(bytes: number): string {
   const at = Math.min(SIZES.length - 1, Math.max(0, Math.floor(Math.log2(Math.max(1, bytes)) / 10) - 1))
   return SIZES[at]?.format(bytes / 1024 ** (at + 1)) ?? ''
 }
 
-/** A length of time with two units at most: `41 s`, `4 min 10 s`, `12 min`, `4 h 12 min`, `3 d 4 h`. */
+/** Formats a length of time with at most two units: `41 s`, `4 min 10 s`, `12 min`, `4 h 12 min`, `3 d 4 h`. */
 export function spanText(lengthMs: number): string {
   const seconds = Math.round(lengthMs / 1000)
   if (seconds < 1) return 'less than a second'

@@ -51,8 +51,7 @@ export type SlotResult =
   | { readonly kind: 'spent'; readonly retryAfterMs: number }
 
 /**
- * The budget of a process that calls the carrier alone (DOMAIN 6.4). It only calculates: the caller passes the time, as `nowMs` (monotonic) and
- * `wallMs` (epoch).
+ * The budget of a process that calls the carrier alone (DOMAIN 6.4). The caller passes the time: `nowMs` is monotonic, `wallMs` epoch milliseconds.
  */
 export interface OwnBudget {
   /** Takes a slot if one is free now. A taken slot must be released. */
@@ -139,8 +138,7 @@ export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
       const today = dayOf(wallMs)
       const more = Math.max(0, Math.min(aheadMost, callsPerDay - callsToday(row, wallMs)))
       const counts = { ...written, ...row.days, [today]: (row.days[today] ?? 0) + more }
-      // While the new record is being saved, the calls of the old record may still be made. So the new record never counts fewer calls than the old
-      // one.
+      // While the new record is being saved, the calls of the old record may still be made. So the new record never counts fewer calls.
       return listDays(counts).map(({ day, calls }) => ({ day, calls: Math.max(calls, written[day] ?? 0) }))
     },
     writtenDown(saved) {

@@ -50,8 +50,8 @@ export interface SharedBudget extends QueueBudget {
 
 /**
  * Returns the limits for the shared row. A burst may have as many calls as the rate allows in a quarter of a second. A slot may be used up to
- * `USE_WITHIN_MS` after its request, so the interval between slots is a little longer. So no second has more than 1.5 times the rate, or at a low
- * rate more than one call.
+ * `USE_WITHIN_MS` after its request, so the interval between slots is a little longer. So no second has more than 1.5 times the rate (at a low rate:
+ * one call).
  */
 function sharedLimits({ ratePerSecond, callsPerDay, concurrency, timeoutMs }: Omit<SharedBudgetOptions, 'store'>): BudgetLimits {
   const burst = Math.max(1, Math.floor(ratePerSecond / 4))

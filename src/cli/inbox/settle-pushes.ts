@@ -10,10 +10,7 @@ interface Shown {
   readonly json: boolean
 }
 
-/**
- * Asks the carrier about each parcel that selected pushes name. If the carrier knows a parcel that is new to the relay, the relay polls it from now
- * on.
- */
+/** Asks the carrier about each parcel that selected pushes name. From now on the relay polls new parcels that the carrier knows. */
 export async function refreshNamed(ask: AskRelay, selection: PushSelection, { json }: Shown): Promise<void> {
   const named = await findNamedParcels(ask, selection)
   const { parcels } = named

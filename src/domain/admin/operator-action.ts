@@ -63,9 +63,7 @@ export interface Audited {
   readonly action?: OperatorAction
 }
 
-/**
- * An action from the audit trail, with its number there. Another version of the relay may have written it, with names that this one does not know.
- */
+/** An action from the audit trail, with its number there. Another version of the relay may have written it, with names unknown to this one. */
 export interface KeptAction extends Pick<OperatorAction, 'atMs' | 'detail'> {
   readonly id: number
   readonly by: { readonly kind: string; readonly name: string; readonly address: string | null }

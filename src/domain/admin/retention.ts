@@ -165,10 +165,7 @@ export function decideParcels(
   }
 }
 
-/**
- * The highest numbers that were in use at one moment: the last sequence of the feed and the highest parcel id. From such marks a pass learns how old
- * a number is.
- */
+/** The last sequence of the feed and the highest parcel id at one moment. Such marks show how old a sequence or a parcel is. */
 export interface AgeMark {
   readonly atMs: number
   readonly sequence: number

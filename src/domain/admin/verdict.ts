@@ -143,8 +143,8 @@ export function areOnlyMisunderstood({ pushes, held }: Pick<Situation, 'pushes' 
 }
 
 /**
- * Returns the wrong paths to which something was posted after the last push came: signed requests first, then the most frequent paths. They may
- * explain why no pushes come.
+ * Returns the wrong paths to which something was posted after the last push. They may explain why no pushes come. Paths of signed requests come
+ * first, and otherwise the most frequent paths.
  */
 export function misdirectedSincePush({ pushes, webhook }: Pick<Situation, 'pushes' | 'webhook'>): readonly MisdirectedPath[] {
   const since = webhook.misdirected.filter(({ lastAtMs }) => lastAtMs > (pushes.lastPushAtMs ?? 0))

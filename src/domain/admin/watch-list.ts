@@ -5,8 +5,8 @@ import { isObject, member } from '../json-body.ts'
 export type WatchListFormat = 'ndjson' | 'csv'
 
 /**
- * A parsed line. `nothing`: it is empty or names the columns. `bad`: it has no identifier; `reason` is a predicate such as "is not valid
- * JSON". `refused`: the whole list cannot be read; `reason` is a sentence that says why and what to do.
+ * A parsed line. `nothing`: the line is empty or names the columns. `bad`: it has no identifier, for a `reason` such as "is not valid JSON".
+ * `refused`: the whole list cannot be read. Here `reason` is a sentence that says why, and what to do.
  */
 export type WatchLine =
   | { readonly kind: 'identifier'; readonly identifier: string }
@@ -14,9 +14,9 @@ export type WatchLine =
   | { readonly kind: 'bad'; readonly reason: string }
   | { readonly kind: 'refused'; readonly reason: string }
 
-/** The maximum of lines in a list. */
+/** How many lines a list may have. */
 export const WATCH_LINES_MAX = 100_000
-/** The maximum of characters in a line. */
+/** How many characters a line may have. */
 export const WATCH_LINE_LENGTH_MAX = 4096
 
 const NAMES: readonly string[] = ['identifier', 'trackingnumber', 'trackingid']
@@ -28,11 +28,11 @@ const NO_IDENTIFIER = 'is not an identifier: it must be 4 to 40 letters and digi
 const NO_DIGIT = 'has no digit, so it is taken for a column header and not watched; give `column` if the list has a header line'
 
 /**
- * Creates a parser for the lines of one list. Call it in the order of the lines.
+ * Creates a parser for the lines of one list. It must be called for each line, in order.
  *
- * NDJSON: a line is a string, or an object with `identifier`. CSV: `column` is a column's name or its number from 1. Without it, the column
- * is read that the first line names `identifier`, `trackingNumber` or `trackingId`. A list with a single column needs no name. The
- * separator is the one of comma, semicolon and tab that occurs most often in the first line.
+ * NDJSON: a line is a string, or an object with `identifier`. CSV: `column` is the name of the column to read, or its number from 1. Without
+ * `column`, the parser reads the column that the first line calls `identifier`, `trackingNumber` or `trackingId`, or the only column. The separator
+ * is a comma, semicolon or tab, whichever occurs most often in the first line.
  */
 export function createWatchLineReader(format: WatchListFormat, column: string | null = null): (line: string) => WatchLine {
   if (format === 'ndjson') return (line) => (line.trim() === '' ? { kind: 'nothing' } : readJsonLine(line))
@@ -50,7 +50,7 @@ export function createWatchLineReader(format: WatchListFormat, column: string | 
   }
 }
 
-/** Finds the column to read by the cells of the first line. `isNamed`: that line names the columns and has no data. */
+/** Finds the column to read in the first line; null: there is none. `isNamed`: this line names the columns, so it has no data. */
 function findColumn(cells: readonly string[], column: string | null): { readonly at: number; readonly isNamed: boolean } | null {
   const isWanted = (cell: string): boolean =>
     column === null ? NAMES.includes(cell.toLowerCase().replace(/[^a-z]/g, '')) : cell.toLowerCase() === column.trim().toLowerCase()
@@ -61,10 +61,7 @@ function findColumn(cells: readonly string[], column: string | null): { readonly
   return at >= 0 && at < cells.length ? { at, isNamed: false } : null
 }
 
-/**
- * Tracking numbers have digits, and names of columns hardly ever do. So a cell without digits is taken for a header, and not watched as a
- * parcel.
- */
+/** Reads the cell of the first line. A cell without digits is taken for the name of the column, because tracking numbers have digits. */
 function readFirstCell(cell: string | undefined, column: string | null): WatchLine {
   if (cell === undefined || /\d/.test(cell)) return readCell(cell)
   return column === null ? { kind: 'bad', reason: NO_DIGIT } : { kind: 'nothing' }
@@ -92,7 +89,7 @@ function readJsonLine(line: string): WatchLine {
   return lineOf(parseIdentifier(isObject(value) ? member(value, 'identifier') : value))
 }
 
-/** Spreadsheets write `="00123"` to keep the zeros of a number. */
+/** Reads the identifier in a cell. Spreadsheets write `="00123"` to preserve the zeros of a number. */
 function readCell(cell: string | undefined): WatchLine {
   return lineOf(parseTypedIdentifier(cell?.replace(/^="?|"$/g, '')))
 }

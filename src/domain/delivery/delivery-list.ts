@@ -2,12 +2,12 @@ import { isObject, member, readJson } from '../json-body.ts'
 import type { DeadReason } from './delivery.ts'
 import type { MissingSelection } from './missing.ts'
 
-/** Selects ended deliveries of one endpoint. All conditions must be true. */
+/** Selects ended deliveries of one endpoint that meet all of these conditions. */
 export interface DeliverySelection {
   readonly endpointId: string
   readonly states: readonly ('delivered' | 'dead' | 'cancelled')[]
   readonly fromSequence: number
-  /** Queued at this time (epoch milliseconds) or later. */
+  /** The delivery was queued at this time (epoch milliseconds) or later. */
   readonly fromMs: number
   /** Null: any. */
   readonly deliveryId: number | null
@@ -15,16 +15,16 @@ export interface DeliverySelection {
   readonly parcelId: number | null
 }
 
-/** Which deliveries to queue again, and for which endpoint. */
+/** A replay that queues ended deliveries again. */
 export interface EndedReplay {
   readonly selection: DeliverySelection
   /** The id of the endpoint for which to queue them. It may be another endpoint, which then gets deliveries of the same events. */
   readonly to: string
-  /** When the replay was ordered, epoch milliseconds. If deliveries are selected by time, those queued later are left out. */
+  /** When the replay was ordered, epoch milliseconds. A selection by time leaves out deliveries that were queued later. */
   readonly untilMs: number
 }
 
-/** Which events to queue for an endpoint that never received them. */
+/** A replay that queues events for an endpoint that never received them. */
 export interface MissingReplay {
   readonly missing: MissingSelection
   /** The id of the endpoint. */
@@ -33,7 +33,7 @@ export interface MissingReplay {
 
 export type ReplayTask = EndedReplay | MissingReplay
 
-/** Where a replay continues: after the delivery with this sequence (or time) and id, or after the event with this sequence (and id 0). */
+/** Where a replay continues. `at`: the sequence (or the time) of the last delivery or event. `id`: the id of this delivery; 0 for an event. */
 export interface ReplayCursor {
   readonly at: number
   readonly id: number
@@ -41,7 +41,7 @@ export interface ReplayCursor {
 
 /** One batch of a replay. */
 export interface ReplayBatch {
-  /** Null: from the start. */
+  /** The end of the batch before; null: this is the first batch. */
   readonly after: ReplayCursor | null
   readonly limit: number
   readonly nowMs: number
@@ -53,7 +53,7 @@ export type ReplayRequest = ReplayTask & ReplayBatch
 /** The result of one batch of a replay. */
 export interface ReplayedBatch {
   readonly count: number
-  /** Null: nothing is left. */
+  /** Where the replay continues; null: it is complete. */
   readonly next: ReplayCursor | null
 }
 
@@ -62,7 +62,7 @@ export interface ReplayCount {
   readonly count: number
   /** How many parcels they belong to. */
   readonly parcels: number
-  /** When the oldest of them was queued, epoch milliseconds; null: there are none. */
+  /** When the oldest of these deliveries was queued, epoch milliseconds; null: there are none. */
   readonly oldestAtMs: number | null
 }
 
@@ -72,22 +72,22 @@ export interface DeliveryQuery {
   readonly endpointId: string | null
   readonly state: ListedDelivery['state'] | null
   readonly parcelId: number | null
-  /** Queued in this time; absent: at any time. */
+  /** When the deliveries were queued; absent: at any time. */
   readonly queued?: QueuedSpan
-  /** Only deliveries that come after this cursor in the list; null: from the newest. */
+  /** The cursor after which the page begins; null: it begins with the newest delivery. */
   readonly before: DeliveryCursor | null
   readonly limit: number
 }
 
-/** From `fromMs` (inclusive) to `toMs` (exclusive), epoch milliseconds. */
+/** The time from `fromMs` (inclusive) to `toMs` (exclusive), epoch milliseconds. */
 export interface QueuedSpan {
   readonly fromMs: number
   readonly toMs: number
 }
 
 /**
- * Where a page of deliveries begins: after this delivery. A list ordered by time also needs `queuedAtMs`, because a replayed delivery has a
- * new time but its old id.
+ * The delivery after which a page begins. A list in order of time also needs `queuedAtMs`, because a replay gives a delivery a new time but not a new
+ * id.
  */
 export interface DeliveryCursor {
   readonly id: number
@@ -96,27 +96,27 @@ export interface DeliveryCursor {
 
 /** A page of deliveries. */
 export interface DeliveryPage {
-  /** The newest first. While there is a `next`, a page may hold fewer than asked for, even none. */
+  /** The newest first. A page with a `next` may have fewer deliveries than `limit`, or none. */
   readonly deliveries: readonly FoundDelivery[]
   readonly next: DeliveryCursor | null
 }
 
-/** A delivery with all identifiers of its parcel, the status it reports, and the end of its last attempt. */
+/** A delivery with all identifiers of its parcel, the status that it reports, and the result of its last attempt. */
 export interface FoundDelivery extends ListedDelivery {
   readonly identifiers: readonly string[]
   /**
-   * Null: the bytes are no longer kept, or they are not an event of the carrier. In a list it is also null for more than `EVENT_READ_MAX`
+   * Null: the bytes are no longer stored, or they are not an event of the carrier. In a list it is also null if there are more than `EVENT_READ_MAX`
    * bytes.
    */
   readonly event: ToldEvent | null
-  /** Null: no attempt was made since it was queued, and no earlier attempt is kept. */
+  /** Null: no attempt was made since the delivery was queued, and no earlier attempt is stored. */
   readonly lastAttempt: AttemptRecord | null
 }
 
-/** The largest event that a list reads, in bytes. So the cost of a page depends on its length only. */
+/** The largest event that a list reads, in bytes. So the cost of a page depends only on the number of its deliveries. */
 export const EVENT_READ_MAX = 16 * 1024
 
-/** The status that an event reports about its parcel. */
+/** The status of its parcel that an event reports. */
 export interface ToldEvent {
   readonly status: string
   readonly detailedStatus: string
@@ -132,15 +132,15 @@ export function readToldEvent(body: Uint8Array): ToldEvent | null {
 
 /** The request that an attempt sends. */
 export interface SentEvent {
-  /** The present URL of the endpoint. */
+  /** The URL that the endpoint has now. */
   readonly url: string
-  /** The names of its fixed headers. */
+  /** The names of the endpoint's fixed headers. */
   readonly headers: readonly string[]
-  /** Null: it is no longer kept (`retention.raw`). */
+  /** Null: the body is no longer stored (`retention.raw`). */
   readonly body: Uint8Array | null
 }
 
-/** A delivery as operators see it. `held`: it waits because its endpoint is disabled. Times are epoch milliseconds. */
+/** A delivery as operators see it. State `held`: the delivery waits because its endpoint is disabled. Times are epoch milliseconds. */
 export interface ListedDelivery {
   readonly deliveryId: number
   readonly endpointId: string
@@ -150,33 +150,33 @@ export interface ListedDelivery {
   readonly previousSequence: number
   readonly state: 'queued' | 'retrying' | 'held' | 'delivered' | 'dead' | 'cancelled'
   /**
-   * Why it is dead or cancelled. A waiting delivery may also have `skipped`. It is then no longer claimed, and ends as soon as no attempt
-   * of it is running.
+   * Why the delivery is dead or cancelled; null: it is neither. A waiting delivery may have `skipped`: then it is not attempted again, and ends when
+   * no attempt is running.
    */
   readonly reason: DeadReason | 'skipped' | 'endpoint_removed' | 'held_too_long' | null
   readonly attempts: number
   readonly queuedAtMs: number
   /**
-   * When it is attempted next. While its endpoint is failing, this is the time of the next probe. Null: it waits for an earlier delivery of
-   * its parcel, or it has ended.
+   * When the delivery is attempted next. While its endpoint is failing, this is the time of the next probe. Null: the delivery waits for an earlier
+   * delivery of its parcel, or it has ended.
    */
   readonly nextAttemptAtMs: number | null
   readonly settledAtMs: number | null
 }
 
-/** An attempt as it is kept for operators. */
+/** The record of an attempt that operators can see. */
 export interface AttemptRecord {
   readonly atMs: number
   readonly durationMs: number
-  /** Null: there was no answer, for the reason in `reason`. */
+  /** The status of the answer; null: there was no answer, and `reason` says why. */
   readonly status: number | null
   readonly reason: string | null
   readonly answerStart: Uint8Array
-  /** The IP address that it went to, or that refused it; null: there was no connection. */
+  /** The IP address to which the attempt went, or that refused the connection; null: there was no connection. */
   readonly address: string | null
 }
 
-/** A delivery with its attempts, the last first, and the request that an attempt sends. */
+/** A delivery with its attempts, the last one first, and the request that an attempt sends. */
 export interface InspectedDelivery {
   readonly delivery: FoundDelivery
   readonly attempts: readonly AttemptRecord[]
@@ -184,7 +184,7 @@ export interface InspectedDelivery {
 }
 
 /**
- * The result of retrying a delivery. `done`: it is due now. `behind`: an earlier delivery of its parcel goes first. `disabled`: its
- * endpoint is disabled. `ended`: it has ended already. `unknown`: there is no such delivery.
+ * The result of an order to retry a delivery. `done`: the delivery is due now. `behind`: an earlier delivery of its parcel goes first. `disabled`:
+ * its endpoint is disabled. `ended`: it has ended already. `unknown`: there is no such delivery.
  */
 export type RetryOutcome = 'done' | 'unknown' | 'disabled' | 'behind' | 'ended'

@@ -7,24 +7,21 @@ import type { FixedHeaders } from './fixed-headers.ts'
 import { fingerprintKey } from './key-fingerprint.ts'
 import { standardReadings } from './standard-key.ts'
 
-/** The content of a delivery. It is the same at every attempt. */
+/** The content of a delivery, which is the same at every attempt. */
 export interface DeliveryContent {
-  /**
-   * The id of the event. Retries and replays have the same id, so that receivers can recognise duplicates. It has letters, digits, `_` and
-   * `-`.
-   */
+  /** The id of the event: letters, digits, `_` and `-`. It stays the same for retries and replays, so that receivers can recognise duplicates. */
   readonly webhookId: string
   readonly sequence: number
-  /** The sequence of the event that was queued before for the same parcel and endpoint; 0: there was none (DOMAIN 7.3). */
+  /** The sequence of the previous event that was queued for the same parcel and endpoint; 0: there was none (DOMAIN 7.3). */
   readonly previousSequence: number
-  /** The exact bytes of a push, or `encodeEvent` of a polled entry (DOMAIN 7.1). */
+  /** The exact bytes of a push, or the result of `encodeEvent` for a polled entry (DOMAIN 7.1). */
   readonly body: Uint8Array
 }
 
-/** Signs for one endpoint. It is made once, because preparing a key costs more than the HMAC of an event. */
+/** Signs the requests to one endpoint. It is made once per endpoint, because preparing a key takes longer than signing an event. */
 export interface DeliverySigner {
   /**
-   * All headers of an attempt, by lower-case name. `exchanged`: the current and the next key change places.
+   * Returns all headers of an attempt, by lower-case name. `exchanged`: the current and the next key change places.
    *
    * @throws RangeError if `webhookId` has other characters than allowed.
    */
@@ -34,7 +31,7 @@ export interface DeliverySigner {
   readonly fingerprints: KeyFingerprints
 }
 
-/** The fingerprints of an endpoint's keys (`fingerprintKey`). `next`: of the key that will replace the current one; null: there is none. */
+/** The fingerprints of an endpoint's keys. `next`: the fingerprint of the key that will replace the current one; null: there is no such key. */
 export interface KeyFingerprints {
   readonly current: string
   readonly next: string | null
@@ -49,22 +46,22 @@ export interface SigningKeys {
   readonly previous?: string | undefined
 }
 
-/** Headers that do not depend on the event. */
+/** The headers that are the same for all events. */
 export interface ConstantHeaders {
   readonly userAgent: string
   /** The fixed headers of the endpoint. A `user-agent` among them replaces the relay's. */
   readonly fixed?: FixedHeaders
 }
 
-/** One signature per header, as the specification requires. */
+/** Each header has one signature, as the specification requires. */
 const SIGNATURE = 'x-service-hmac-sha256'
 const NEXT_SIGNATURE = 'x-service-hmac-sha256-next'
 const PREVIOUS_SIGNATURE = 'x-service-hmac-sha256-previous'
 const WEBHOOK_ID = /^[A-Za-z0-9_-]{1,128}$/
 
 /**
- * Creates the signer of an endpoint (CONTRACT, "Pushes to endpoints"). It always sets the carrier's own header, with the key as UTF-8 bytes
- * (spec, "Authentication").
+ * Creates the signer of an endpoint (CONTRACT, "Pushes to endpoints"). It always sets the header with which the carrier signs, with the key as UTF-8
+ * bytes (spec, "Authentication").
  */
 export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['signature'], given: ConstantHeaders): DeliverySigner {
   const constant = { 'user-agent': given.userAgent, ...given.fixed }
@@ -78,7 +75,7 @@ export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['sig
     fingerprints: { current: fingerprintKey(keys.current), next: keys.next === undefined ? null : fingerprintKey(keys.next) },
     headers(content, nowMs, exchanged) {
       const { webhookId, sequence, previousSequence, body } = content
-      // A full stop separates the parts that are signed. With one in the id, a signature could fit two different messages.
+      // Full stops separate the parts that are signed. If the id could contain one, two different messages could have the same signature.
       if (!WEBHOOK_ID.test(webhookId)) throw new RangeError('a webhook-id is made of letters, digits, _ and -')
       const [first, second] = exchanged === undefined || next === undefined ? [current, next] : [next, current]
       const headers = { ...constant, ...eventHeaders({ webhookId, sequence, previousSequence }), [SIGNATURE]: first(body) }
@@ -93,7 +90,7 @@ export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['sig
   }
 }
 
-/** The headers that identify the event, without the signatures. */
+/** Returns the headers that identify the event, without the signatures. */
 export function eventHeaders({ webhookId, sequence, previousSequence }: Omit<DeliveryContent, 'body'>) {
   return {
     'content-type': 'application/json',
@@ -103,30 +100,30 @@ export function eventHeaders({ webhookId, sequence, previousSequence }: Omit<Del
   }
 }
 
-/** The headers of the Standard Webhooks specification. They are signed again at every attempt, because receivers refuse old timestamps. */
+/** Returns the headers of the Standard Webhooks specification. Each attempt has a new timestamp, because receivers refuse old ones. */
 function standardHeaders(keys: readonly Mac[], { webhookId, body }: DeliveryContent, nowMs: number): Record<string, string> {
   const timestamp = String(Math.floor(nowMs / 1000))
   const signatures = keys.map((mac) => `v1,${mac(`${webhookId}.${timestamp}.`, body)}`)
   return { 'webhook-timestamp': timestamp, 'webhook-signature': signatures.join(' ') }
 }
 
-/** An entry that no push reported, with the values of its parcel as a whole. */
+/** An entry that no push reported, with the values that all entries of its parcel share. */
 export interface PolledEvent {
   readonly entry: Entry
   /**
-   * The identifiers in the order of the carrier's answer. An event names at least one: if the answer listed none, this is the identifier
-   * that was polled.
+   * The identifiers in the order of the carrier's answer. If the answer listed none, this is the identifier that was polled, because an event must
+   * name one.
    */
   readonly trackingIds: readonly string[]
   readonly distributionType: string
 }
 
-/** The maximum of identifiers in an event (DOMAIN 5.3). */
+/** How many identifiers an event may have (DOMAIN 5.3). */
 const TRACKING_IDS_MAX = 100
 
 /**
- * Encodes a polled entry as the carrier would have pushed it (spec, "Webhook event payload"): with milliseconds, `null` for no location,
- * and texts in every known language. Texts that consumers may not see are left out (DOMAIN 2.6).
+ * Encodes a polled entry in the form of a push (spec, "Webhook event payload"): its time has milliseconds, no location is `null`, and texts are in
+ * every known language. Texts that consumers may not see are left out (DOMAIN 2.6).
  */
 export function encodeEvent({ entry, trackingIds, distributionType }: PolledEvent): Uint8Array {
   return Buffer.from(
@@ -144,7 +141,7 @@ export function encodeEvent({ entry, trackingIds, distributionType }: PolledEven
   )
 }
 
-/** The texts of an entry. An empty text is known to be empty. `null` means that there is none, which this format cannot express. */
+/** Returns the texts of an entry in each language. A null text is left out, because the format cannot express it. An empty text stays. */
 function localizedTexts(entry: Entry, field: keyof Texts): readonly { readonly value: string; readonly languageCode: string }[] {
   return languagesOf(entry).flatMap((languageCode) => {
     const value = entry.texts[languageCode]?.[field]

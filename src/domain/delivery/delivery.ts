@@ -1,19 +1,19 @@
 import { type BackoffPolicy, lastDelayMs, nextDelayMs, obeyRetryAfterMs } from './backoff.ts'
 
-/** The outcome of an attempt. Only a complete header block counts as an answer. The body does not matter. */
+/** The outcome of an attempt. An answer counts when its headers are complete. Its body does not matter. */
 export type AttemptOutcome =
-  /** A 2xx. `byNextKey`: the sealed next key, if it signed the specification's header. */
+  /** A 2xx status. `byNextKey`: the encrypted next key, if it signed the header with which the carrier signs. */
   | { readonly kind: 'accepted'; readonly status: number; readonly byNextKey?: string }
-  /** Any other answer. Redirects belong here, because they are never followed. */
+  /** Any other status. A redirect counts as a rejection, because the relay follows none. */
   | { readonly kind: 'rejected'; readonly status: number; readonly retryAfterMs: number | null }
-  /** No answer. */
+  /** There was no answer. */
   | { readonly kind: 'failed'; readonly reason: FailureReason; readonly detail: string }
 
 /**
- * Why there was no answer. `connection_refused`: nobody listens there, or there is no route. `forbidden`: the relay may not send to the
- * address. `interrupted`: the relay stopped, which says nothing about the endpoint. `withdrawn`: nothing was sent, because the endpoint has
- * changed since the attempt began. `bad_response`: the answer is not HTTP or is too long. `body_gone`: the bytes to send are no longer kept
- * (`retention.raw`), and nothing else may be sent. `proxy`: the proxy could not be reached or refused.
+ * Why there was no answer. `connection_refused`: nobody listens at the address, or there is no route to it. `forbidden`: the relay may not send to
+ * the address. `interrupted`: the relay stopped, which says nothing about the endpoint. `withdrawn`: nothing was sent, because the endpoint was
+ * changed after the attempt began. `bad_response`: the answer is not HTTP or is too long. `body_gone`: the bytes to send are no longer stored
+ * (`retention.raw`), and no others may be sent instead. `proxy`: the proxy could not be reached, or refused the request.
  */
 export type FailureReason =
   | 'timeout'
@@ -29,57 +29,54 @@ export type FailureReason =
   | 'network'
   | 'body_gone'
 
-/** An attempt as it is kept for operators. */
+/** The result of an attempt, with the facts that are stored for operators. */
 export type AttemptResult = AttemptOutcome & {
   readonly durationMs: number
   /** The first bytes of the answer's body, at most `ANSWER_KEPT_BYTES`. */
   readonly answerStart: Uint8Array
-  /** The IP address that it went to, or that refused it: the proxy's, if there is one. Absent: there was no connection. */
+  /** The IP address to which the attempt went, or that refused the connection. With a proxy it is the proxy's. Absent: there was no connection. */
   readonly address?: string
 }
 
 /**
- * How many deliveries may be claimed for each concurrent attempt. A waiting claim starts as soon as another attempt ends, before its result
- * is stored. With two waiting per attempt, a round settles as many deliveries as are attempted at once.
+ * How many deliveries may be claimed for each concurrent attempt: one is attempted, and two wait. A waiting one starts as soon as an attempt ends,
+ * without waiting until the result is stored. So attempts go on while a round stores results.
  */
 export const CLAIMS_PER_ATTEMPT = 3
-/**
- * The same number for a store on a server, where a round costs round trips and a commit, however little it settles. So claims must last
- * longer, and larger rounds cost less for each delivery.
- */
+/** The same number for a store on a database server. There each round costs round trips and a commit, so larger rounds cost less per delivery. */
 export const CLAIMS_PER_ATTEMPT_ON_SERVER = 8
 
-/** How many bytes of an answer are kept. */
+/** How many bytes of an answer's body are stored. */
 export const ANSWER_KEPT_BYTES = 1024
 
 /** The facts about a delivery that decide its next state. */
 export interface Delivery {
-  /** The attempts, including the one that is being settled: at least 1. A replay starts again at 0. */
+  /** The number of attempts, including the one that is being settled. A replay starts again at 0. */
   readonly attempts: number
-  /** How many of them did not count towards the schedule. */
+  /** How many of the attempts did not count towards the schedule. */
   readonly spared: number
-  /** When the first attempt failed since it was queued or last replayed, epoch milliseconds; `null`: none failed. */
+  /** When the first attempt failed since the delivery was queued or last replayed, epoch milliseconds; null: no attempt has failed. */
   readonly firstFailedAtMs: number | null
 }
 
-/** The facts about the health of its endpoint that decide its next state. */
+/** The facts about the health of the endpoint that decide the next state of a delivery. */
 export interface EndpointRecord {
-  /** When it last accepted a delivery, epoch milliseconds; `null`: never. */
+  /** When the endpoint last accepted a delivery, epoch milliseconds; null: never. */
   readonly lastSuccessAtMs: number | null
-  /** For how many milliseconds every attempt at it was seen to fail, since it last accepted a delivery, was created or was enabled. */
+  /** For how many milliseconds all attempts have failed, since the endpoint last accepted a delivery, was created or was enabled. */
   readonly failedForMs: number
 }
 
-/** An endpoint is disabled if for this long everything has failed (DOMAIN 7.4). */
+/** An endpoint is disabled when all attempts have failed for this long (DOMAIN 7.4). */
 export const FAILING_MAX_MS = 120 * 60 * 60 * 1000
 
 /**
- * Why a delivery was given up. `receiver_refused`: the last answer was not a 2xx. `unreachable`: there was no answer. `forbidden`: the
- * relay may not send to the address. `body_gone`: the bytes to send are no longer kept.
+ * Why a delivery was given up. `receiver_refused`: the last answer was not a 2xx. `unreachable`: there was no answer. `forbidden`: the relay may not
+ * send to the address. `body_gone`: the bytes to send are no longer stored.
  */
 export type DeadReason = 'receiver_refused' | 'unreachable' | 'forbidden' | 'body_gone'
 
-/** Why an endpoint was disabled: it answered 410, or everything failed for 120 h. */
+/** Why an endpoint was disabled: it answered 410, or all attempts failed for 120 h. */
 export type HeldReason = 'gone' | 'failing'
 
 /** The state of a delivery after an attempt. */
@@ -90,8 +87,8 @@ export type Settlement =
   | { readonly state: 'held'; readonly reason: HeldReason }
 
 /*
- * The life of a delivery. It is queued in the same transaction as the entry it reports, and due at once; but it is attempted only when
- * every earlier delivery of its parcel to its endpoint is delivered, dead or cancelled, and its endpoint is enabled.
+ * The life of a delivery. It is queued in the same transaction as the entry that it reports, and is due at once. But it is attempted only when
+ * its endpoint is enabled, and every earlier delivery of its parcel to this endpoint is delivered, dead or cancelled.
  *
  *   queued ── attempt ──┬─ accepted ─────────────────────────────────────────────► delivered
  *                       ├─ 410, or failing for 120 h: the endpoint is disabled ──► held ── enabled again ──► queued
@@ -108,7 +105,7 @@ export type Settlement =
  * same `webhook-id`. Delivered, dead and cancelled are final. A delivery in any other state is attempted when its time comes.
  */
 
-/** Whether the relay itself caused the failure, so that it says nothing about the endpoint. */
+/** Whether the relay itself caused the failure. Such a failure says nothing about the endpoint. */
 export function isOwnFailure(outcome: AttemptOutcome): boolean {
   return isUnsent(outcome) || (outcome.kind === 'failed' && outcome.reason === 'body_gone')
 }
@@ -117,19 +114,19 @@ function isUnsent(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'failed' && (outcome.reason === 'interrupted' || outcome.reason === 'withdrawn')
 }
 
-/** Whether nothing was sent because the endpoint has changed. This does not count as an attempt. */
+/** Whether nothing was sent because the endpoint was changed. This does not count as an attempt. */
 export function isWithdrawn(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'failed' && outcome.reason === 'withdrawn'
 }
 
-/** Whether the endpoint answered 410: it wants no more deliveries. */
+/** Whether the endpoint answered 410, which means that it wants no more deliveries. */
 export function isGone(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'rejected' && outcome.status === 410
 }
 
 /**
- * These answers reject the event itself, so it would be refused again. Receivers give other answers if a key or URL is wrong, or if they
- * are busy.
+ * The statuses that reject the event itself, so that sending it again is useless. If a key or URL is wrong, or a receiver is busy, its answer is
+ * another one.
  */
 const REFUSED_FOR_GOOD = [400, 409, 413, 415, 422]
 
@@ -145,9 +142,9 @@ export function endsByRefusal(
 }
 
 /**
- * Counts an attempt, unless the relay itself made it fail.
+ * Counts an attempt, unless the relay itself caused its failure.
  *
- * @param isSpared the attempt was made before its time or as a probe.
+ * @param isSpared whether the attempt was made before its time or as a probe. Such an attempt does not count towards the schedule.
  */
 export function countAttempt(delivery: Delivery, outcome: AttemptOutcome, nowMs: number, isSpared = false): Delivery {
   const { attempts, spared, firstFailedAtMs } = delivery
@@ -160,13 +157,13 @@ export function countAttempt(delivery: Delivery, outcome: AttemptOutcome, nowMs:
 }
 
 /**
- * Decides the next state of a delivery after an attempt (DOMAIN 7.4). Every input is an argument, including time and chance, and the return
+ * Decides the next state of a delivery after an attempt (DOMAIN 7.4). Every input is an argument, even the time and a random number, and the return
  * type lists every outcome.
  *
  * `held` means two things: the endpoint is disabled, and the delivery waits for it.
  *
- * A delivery dies only if the endpoint has accepted something since the delivery's first failure. Otherwise the endpoint may be down, and
- * an endpoint that is down for days must lose nothing.
+ * A delivery is given up only if the endpoint has accepted another one after the delivery's first failure. Otherwise the endpoint may be down, and an
+ * endpoint that is down for days must lose nothing.
  *
  * @param delivery with this attempt counted, see `countAttempt`.
  *
@@ -174,7 +171,7 @@ export function countAttempt(delivery: Delivery, outcome: AttemptOutcome, nowMs:
  *
  * @param random from 0 (inclusive) to 1 (exclusive).
  *
- * @param plannedAtMs if this attempt was not on the schedule: when the next scheduled one is due; `null`: it was on the schedule.
+ * @param plannedAtMs if this attempt was early or a probe: when the scheduled one is due, epoch milliseconds; null: this was the scheduled one.
  */
 export function settle(
   delivery: Delivery,

@@ -6,12 +6,9 @@ import type { EndpointNotice, EndpointState } from './endpoint-state.ts'
 /** The settings of delivery. */
 export interface DeliveryRules {
   readonly policy: BackoffPolicy
-  /** How many attempts may run at once to an endpoint that sets no limit. */
+  /** How many attempts may run at once to an endpoint without its own limit. */
   readonly perEndpoint: number
-  /**
-   * How many deliveries may be claimed for each concurrent attempt. After a kill, this many times an endpoint's concurrency can arrive
-   * twice.
-   */
+  /** How many deliveries may be claimed for each concurrent attempt. After a kill, all claimed deliveries may arrive a second time. */
   readonly claimsPerAttempt: number
   /** Operators are notified that an endpoint fails after this many milliseconds of failing. */
   readonly failingAfterMs: number
@@ -22,17 +19,17 @@ export interface QueuedDelivery {
   readonly endpointId: string
   readonly parcelId: number
   readonly sequence: number
-  /** The push whose exact bytes it sends; null: the composed event of its sequence. */
+  /** The push whose exact bytes are sent; null: the composed event with this sequence is sent. */
   readonly inboxId: number | null
   /**
-   * The sequence of the backfill in which the same entry was told before. An endpoint that was queued that one by a replay is not queued
-   * this one too. Null: it was not told before.
+   * The sequence of an earlier backfill event about the same entry; null: there was none. If a replay has queued that event for the endpoint, this
+   * one is not queued too.
    */
   readonly toldIn: number | null
   readonly nowMs: number
 }
 
-/** An event that no push has reported, to be queued for one endpoint. */
+/** An event that no push has reported, to be queued for one endpoint. `body`: its bytes. */
 export interface ComposedDelivery extends Omit<QueuedDelivery, 'sequence' | 'inboxId' | 'toldIn'> {
   readonly body: Uint8Array
 }
@@ -43,7 +40,7 @@ export interface QueuedFeed {
   readonly deliveries: readonly QueuedDelivery[]
 }
 
-/** A claimed delivery, by id, and its endpoint. */
+/** The ids of a claimed delivery and its endpoint. */
 export interface ClaimRef {
   readonly deliveryId: number
   readonly endpointId: string
@@ -53,18 +50,15 @@ export interface ClaimRef {
 export interface DeliveryRef extends Delivery, ClaimRef {
   readonly parcelId: number
   readonly sequence: number
-  /**
-   * When the schedule has planned this attempt, epoch milliseconds. If the delivery was woken early or is a probe, this is later than the
-   * claim.
-   */
+  /** When this attempt is due by the schedule, epoch milliseconds. If the delivery was woken early or is a probe, it is claimed before this time. */
   readonly plannedAtMs: number
 }
 
 /** A delivery claimed by the caller, ready to be attempted. */
 export interface ClaimedDelivery extends DeliveryRef {
-  /** The previous event of its parcel at this endpoint; 0: there was none. */
+  /** The sequence of the previous event of its parcel at this endpoint; 0: there was none. */
   readonly previousSequence: number
-  /** The bytes; null: they are no longer kept. */
+  /** The bytes to send; null: they are no longer stored. */
   readonly body: Uint8Array | null
 }
 
@@ -73,7 +67,7 @@ export interface SettledAttempt extends DeliveryRef {
   readonly result: AttemptResult
   /** When the attempt began. */
   readonly atMs: number
-  /** Random, from 0 (inclusive) to 1 (exclusive), for the jitter. */
+  /** A random number from 0 (inclusive) to 1 (exclusive), for the jitter. */
   readonly random: number
 }
 
@@ -93,37 +87,37 @@ export interface ProbeRequest extends Omit<ProbeLook, 'atMs'> {
 /** Asks for the next deliveries of an endpoint. */
 export interface NextRequest {
   readonly endpointId: string
-  /** The endpoint's health round. A delivery whose last attempt was in an earlier round has been due since `wokenAtMs`. */
+  /** The endpoint's health round. A delivery whose last attempt was in an earlier round is due since `wokenAtMs`. */
   readonly round: number
   readonly wokenAtMs: number
-  /** The claimed deliveries, by id. They must end before anything else of their parcels may go. */
+  /** The ids of the claimed deliveries. They must end before other deliveries of their parcels may go. */
   readonly underWay: readonly number[]
   readonly limit: number
   readonly nowMs: number
 }
 
-/** A delivery that may go next. The body is loaded only if it is due. */
+/** A delivery that may go next. Its body is loaded only if the delivery is due. */
 export interface NextDelivery extends ClaimedDelivery {
   readonly dueAtMs: number
 }
 
 export interface NextDeliveries {
   readonly deliveries: readonly NextDelivery[]
-  /** When to look again for deliveries that this look may have missed, epoch milliseconds; null: it has missed none. */
+  /** When to ask again for deliveries that this answer may lack, epoch milliseconds; null: it lacks none. */
   readonly lookAgainAtMs: number | null
 }
 
-/** The attempts that ended since the last round, and how much may be claimed. */
+/** The attempts that ended since the last round, and the limits for new claims. */
 export interface DispatchRound {
   readonly settled: readonly SettledAttempt[]
-  /** The ids of the endpoints to which this replica delivers; it claims nothing for others. Absent: all. */
+  /** The ids of the endpoints to which this replica delivers. It claims nothing for other endpoints. Absent: it delivers to all. */
   readonly held?: readonly string[]
   /**
-   * The ids of all other claims, by endpoint id: every delivery that is being sent or waits to be sent. Claims exist only here, so a claim
-   * that is missing from this list has ended. No claim is lost, and none expires while its attempt is running.
+   * The ids of all other claimed deliveries, by endpoint id: those that are being sent or wait to be sent. Claims are not stored, so a claim that is
+   * missing here has ended. No claim can be lost, or expire while its attempt is running.
    */
   readonly inFlight: Readonly<Record<string, readonly number[]>>
-  /** How many attempts the rate of an endpoint allows now, by endpoint id. Endpoints without a rate are left out. */
+  /** How many attempts the rate of each endpoint allows now, by endpoint id. Endpoints without a rate are left out. */
   readonly allowance: Readonly<Record<string, number>>
   readonly claimsMax: number
   readonly nowMs: number
@@ -132,14 +126,14 @@ export interface DispatchRound {
 /** The result of a dispatch round. */
 export interface DispatchRoundReport {
   readonly claimed: readonly ClaimedDelivery[]
-  /** Claims that must not start any more: another delivery of their parcel now goes first, or may be under way. */
+  /** Claimed deliveries that must not be attempted any more, because another delivery of their parcel goes first or may be under way. */
   readonly overtaken: readonly ClaimRef[]
   readonly endpoints: readonly EndpointState[]
-  /** Changes that operators are notified of, once each. */
+  /** Changes of which operators must be notified. Each is reported once. */
   readonly notices: readonly EndpointNotice[]
   /** The ids of endpoints that have as many claims as they may. More deliveries probably wait for them. */
   readonly more: readonly string[]
-  /** When the next delivery is due, epoch milliseconds; null: none waits for its time. */
+  /** When the next delivery is due, epoch milliseconds; null: no delivery waits for its time. */
   readonly nextAtMs: number | null
   /** Whether pushes arrive as fast as they can be recorded, so that their senders wait for every round. Absent: not known. */
   readonly isBusy?: boolean

@@ -8,13 +8,13 @@ export interface Probing {
   readonly atMs: number
   /** How many probes failed. */
   readonly failed: number
-  /** Set while the endpoint answers and refuses what it is sent. */
+  /** Set while the endpoint answers, but refuses what is sent to it. */
   readonly refused?: Refusing
 }
 
 /**
- * An endpoint that refuses some deliveries may accept others. Deliveries whose last attempt was in round `fromRound` or later were refused.
- * From `atMs` on, a delivery that was not refused is probed.
+ * The state of an endpoint that refuses deliveries but may accept others. Deliveries that were attempted in round `fromRound` or later were refused.
+ * From `atMs` on, one of the other deliveries is sent as a probe.
  */
 export interface Refusing {
   readonly fromRound: number
@@ -23,51 +23,48 @@ export interface Refusing {
 
 /** The health of an endpoint. Times are epoch milliseconds. */
 export interface EndpointHealth extends EndpointRecord {
-  /** The first failure since it last accepted a delivery, was created or was enabled; `null`: there was none. */
+  /** When the first attempt failed since the endpoint last accepted a delivery, was created or was enabled; null: none has failed. */
   readonly failingSinceMs: number | null
-  /** The parcels whose attempts have failed since then, by id: the last `FAILURES_LOOKED_AT`, the newest last. */
+  /** The ids of the parcels of the last `FAILURES_LOOKED_AT` failed attempts since then, the newest last. */
   readonly failedParcels: readonly number[]
-  /** Set while the endpoint is failing; `null`: it is not failing. */
+  /** How the failing endpoint is probed; null: it is not failing. */
   readonly probing: Probing | null
   /**
-   * A counter that starts at 1. It grows when all waiting deliveries are woken, and with each failed probe. A delivery keeps the round of
-   * its last attempt. If that round is over, the delivery is due at once, whatever its schedule says. While the endpoint is failing,
-   * deliveries of the earliest round are probed first.
+   * A counter that starts at 1. It grows when all waiting deliveries are woken, and with each failed probe. A delivery stores the round of its last
+   * attempt. When that round is over, the delivery is due at once, whatever its schedule says. While the endpoint is failing, deliveries of the
+   * earliest round are probed first.
    */
   readonly round: number
   /** When all waiting deliveries were last woken; 0: never. */
   readonly wokenAtMs: number
-  /** When operators were notified that it fails; null: they were not, or it has recovered. */
+  /** When operators were notified that the endpoint fails; null: they were not notified, or it has recovered. */
   readonly alarmedAtMs: number | null
 }
 
 /*
- * An endpoint that refuses everything is tried rarely, and one that recovers is sent everything at once.
+ * An endpoint that refuses everything is tried rarely. When it recovers, everything that waits is sent at once.
  *
- *   healthy ── the last five attempts failed, of five parcels, or of all that wait if those are fewer ──► failing
+ *   healthy ── the last five attempts failed, for five parcels (or all that wait, if fewer) ──► failing
  *   failing ── the pause is over: one probe ──┬─ fails ──► failing, the pause doubled, 5 s to 5 min
- *                                             └─ succeeds, as may any other attempt ──► healthy, all that waits is woken
- *   failing, answering 4xx ── 5 s after the last attempt: one probe with what was not refused yet, as long as there is any
- *   failing, fewer than five parcels have failed ── another one waits: a probe with it, at once
- *   any ── 120 h of only failures, or a 410 ──► disabled ── enabled again ──► healthy, all that waits is woken
+ *                                             └─ it or any other attempt succeeds ──► healthy, all waiting deliveries are woken
+ *   failing, answering 4xx ── 5 s after the last attempt: one probe with a delivery that was not refused yet, if any waits
+ *   failing, fewer than five parcels have failed ── a delivery of another parcel waits: a probe with it, at once
+ *   any ── 120 h of only failures, or a 410 ──► disabled ── enabled again ──► healthy, all waiting deliveries are woken
  *
- * Waking is a mark on the endpoint (`round`), so its cost does not depend on how much waits. A probe is a delivery that was never attempted, or else the
- * one whose last attempt is longest ago. So a delivery that can never succeed is probed once per round and does not hold up the others.
- * A few refused parcels say nothing about the others, so an endpoint that refuses (4xx) may accept the next. One that gives no answer, 429 or
- * 5xx would accept none, so it is left alone during its pauses.
+ * Waking deliveries only increments `round`, so its cost does not depend on their number. A probe is a delivery that was never attempted or, if there
+ * is none, the one whose last attempt is longest ago. So a delivery that can never succeed is probed once per round, and does not hold up the others.
+ * An endpoint that refuses a few parcels (4xx) may still accept others. An endpoint that gives no answer, 429 or 5xx would accept none, so it is left
+ * alone during its pauses.
  */
 
-/** An endpoint is failing after this many failed attempts in a row. */
+/** An endpoint counts as failing after this many failed attempts in a row. */
 const FAILURES_LOOKED_AT = 5
 const PROBE_MIN_MS = 5000
 const PROBE_MAX_MS = 5 * 60_000
 const PAUSE_MAX_MS = 60 * 60_000
-/** Up to this much of the time between two failures counts as failing time. During a longer time the relay may not have been running. */
+/** At most this much of the time between two failures counts as failing time, because the relay may have been stopped in a longer time. */
 const SEEN_MAX_MS = PAUSE_MAX_MS
-/**
- * How old the stored time of a healthy endpoint's last success may be. Storing each success would cost as much as storing everything else
- * about the endpoint.
- */
+/** The time of a healthy endpoint's last success is stored at most this often, because storing each success would be expensive. */
 const SUCCESS_EVERY_MS = 1000
 
 /** The health of an endpoint that was just created. */
@@ -82,14 +79,14 @@ export const newHealth: EndpointHealth = {
   alarmedAtMs: null,
 }
 
-/** An attempt that ended; `atMs`: when it began. */
+/** An attempt that has ended. `atMs`: when it began. */
 export interface HealthAttempt {
   readonly parcelId: number
   readonly outcome: AttemptOutcome
   readonly atMs: number
 }
 
-/** Makes everything that waits due at once, and ends the failing state. */
+/** Makes all waiting deliveries due at once, and ends the failing state. */
 export function wakeWaiting(health: EndpointHealth, nowMs: number): EndpointHealth {
   return { ...health, failedParcels: [], probing: null, round: health.round + 1, wokenAtMs: nowMs }
 }
@@ -100,31 +97,29 @@ export function probeSoon(health: EndpointHealth, nowMs: number): EndpointHealth
 }
 
 /**
- * The health of an endpoint whose key, headers or address have changed. What it refused before it may accept now, so nothing waits for the
- * next probe or for the schedule.
+ * Returns the health of an endpoint whose key, headers or address were changed. It may now accept what it refused before, so deliveries no longer
+ * wait for the next probe or their schedule.
  */
 export function tryChanged(health: EndpointHealth, nowMs: number): EndpointHealth {
   if (health.probing !== null) return probeSoon(health, nowMs)
   return health.failingSinceMs === null ? health : wakeWaiting(health, nowMs)
 }
 
-/** The health of an endpoint that was enabled again. Its earlier failures no longer count. */
+/** Returns the health of an endpoint that was enabled again. Its earlier failures no longer count. */
 export function resetHealth({ round }: EndpointHealth, nowMs: number): EndpointHealth {
   return wakeWaiting({ ...newHealth, round }, nowMs)
 }
 
 /**
- * Adds failing time after a failed attempt. `seenMs`: the measured time since the failure before it. A difference of two dates would not
- * do, because setting the clock would turn a second into days.
+ * Adds failing time after a failed attempt. `seenMs`: the time since the failure before it, measured with the monotonic clock. (If the wall clock is
+ * set, the difference of two dates may be days instead of a second.)
  */
 export function addFailingTime(health: EndpointHealth, outcome: AttemptOutcome, seenMs: number): EndpointHealth {
   if (outcome.kind === 'accepted' || isOwnFailure(outcome) || health.failingSinceMs === null) return health
   return { ...health, failedForMs: health.failedForMs + Math.round(Math.min(SEEN_MAX_MS, Math.max(0, seenMs))) }
 }
 
-/**
- * The health of an endpoint after an attempt. One success ends the failing state. Failures that the relay itself has caused change nothing.
- */
+/** Returns the health of an endpoint after an attempt. One success ends the failing state. Failures that the relay itself caused change nothing. */
 export function healthAfter(health: EndpointHealth, { outcome, parcelId, atMs }: HealthAttempt, nowMs: number): EndpointHealth {
   if (isOwnFailure(outcome)) return health
   if (outcome.kind === 'accepted') {
@@ -145,15 +140,15 @@ export function healthAfter(health: EndpointHealth, { outcome, parcelId, atMs }:
   return { ...failed, round: health.round + 1, probing: probingAfter(next, outcome, health.round + 1, nowMs) }
 }
 
-/** The probing of a failing endpoint after another failed attempt in this round. */
+/** Returns the probing of a failing endpoint after another failed attempt in this round. */
 function probingAfter({ atMs, failed, refused }: Probing, outcome: AttemptOutcome, round: number, nowMs: number): Probing {
   if (!isRefusal(outcome)) return { atMs, failed }
   return { atMs, failed, refused: { fromRound: refused?.fromRound ?? round, atMs: nowMs + pauseMs(0, outcome) } }
 }
 
 /**
- * Whether an endpoint has refused what it was sent: it answered 4xx. A 429 does not refuse the event, because such an endpoint refuses
- * everything for a while.
+ * Whether an endpoint has refused what was sent to it: it answered 4xx. A 429 is no such refusal, because it means that the endpoint accepts nothing
+ * for a while.
  */
 function isRefusal(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'rejected' && outcome.status >= 400 && outcome.status <= 499 && outcome.status !== 429
@@ -164,7 +159,7 @@ function hasJustSucceeded({ lastSuccessAtMs }: EndpointHealth, nowMs: number): b
 }
 
 /**
- * Whether an endpoint becomes failing. `ask`: only few parcels have failed, and their events may never be accepted. So the endpoint becomes
+ * Whether an endpoint becomes failing. `ask`: all failures are about a few parcels, whose events may never be accepted. Then the endpoint becomes
  * failing only if no delivery of another parcel waits.
  */
 export function shouldProbe({ probing, failedParcels }: EndpointHealth): 'yes' | 'no' | 'ask' {
@@ -178,33 +173,32 @@ export function startProbing(health: EndpointHealth, outcome: AttemptOutcome, no
   return { ...health, probing: probingAfter(probing, outcome, health.round, nowMs) }
 }
 
-/** The parcels whose attempts failed, by id. Empty if there are too many to expect that events of other parcels are accepted. */
+/** Returns the ids of the parcels whose attempts failed. Empty if there are so many that the endpoint probably refuses other parcels too. */
 function fewFailedParcels(failedParcels: readonly number[]): readonly number[] {
   const distinct = [...new Set(failedParcels)]
   return distinct.length < FAILURES_LOOKED_AT ? distinct : []
 }
 
-/** Whether a probe is due. If its time is further away than any pause, the clock was put back since, so the probe is due too. */
+/** Whether a probe is due. If its time is further away than any pause may be, the clock was set back. Then the probe is due too. */
 export function isProbeDue({ atMs }: { readonly atMs: number }, nowMs: number): boolean {
   return atMs <= nowMs || atMs > nowMs + PAUSE_MAX_MS
 }
 
-/** Some of the deliveries that wait for a failing endpoint, and from when on one of them may be the next probe (epoch milliseconds). */
+/** Selects deliveries that wait for a failing endpoint. From `atMs` on (epoch milliseconds), one of them may be the next probe. */
 export interface ProbeLook {
   readonly atMs: number
   /** The ids of parcels to leave out. */
   readonly exceptParcelIds: readonly number[]
-  /** Leaves out deliveries that were last attempted in this round or later; null: leaves out none. */
+  /** Leaves out deliveries that were last attempted in this round or later; null: leaves out no delivery. */
   readonly beforeRound: number | null
 }
 
-/** Where the next probe of a failing endpoint may come from, the earliest first. Empty: it is not failing. */
+/** Returns the selections among which to look for the next probe of a failing endpoint, the earliest first. Empty: the endpoint is not failing. */
 export function probeLooks({ probing, failedParcels }: EndpointHealth, nowMs: number): readonly ProbeLook[] {
   if (probing === null) return []
   const any: ProbeLook = { atMs: isProbeDue(probing, nowMs) ? nowMs : probing.atMs, exceptParcelIds: [], beforeRound: null }
   if (any.atMs === nowMs) return [any]
-  // If all failures are of few parcels, a delivery of another parcel may go at once. It shows whether these parcels or the endpoint is at
-  // fault.
+  // If only a few parcels have failed, a delivery of another parcel may go at once. It shows whether the cause is these parcels or the endpoint.
   const exceptParcelIds = fewFailedParcels(failedParcels)
   const others = exceptParcelIds.length === 0 ? [] : [{ ...any, atMs: nowMs, exceptParcelIds }]
   const { refused } = probing
@@ -213,13 +207,13 @@ export function probeLooks({ probing, failedParcels }: EndpointHealth, nowMs: nu
   return [...others, ...[unrefused, any].toSorted((one, other) => one.atMs - other.atMs)]
 }
 
-/** Marks the health of an endpoint that has been failing for long enough to notify operators. */
+/** Sets `alarmedAtMs` if the endpoint has failed for so long that operators must be notified. */
 export function alarmAfter(health: EndpointHealth, failingAfterMs: number, nowMs: number): EndpointHealth {
   const isDue = health.alarmedAtMs === null && health.failingSinceMs !== null && health.failedForMs >= failingAfterMs
   return isDue ? { ...health, alarmedAtMs: nowMs } : health
 }
 
-/** Moves times in the future to now, after the clock was put back. Otherwise they would count as later than all times to come. */
+/** After the clock was set back, replaces times in the future by the present time. Otherwise they would count as later than new times. */
 export function clampHealthToClock(health: EndpointHealth, nowMs: number): EndpointHealth {
   const { lastSuccessAtMs, failingSinceMs, probing, wokenAtMs, alarmedAtMs } = health
   return {
@@ -237,7 +231,7 @@ function clampProbing({ refused, ...probing }: Probing, nowMs: number): Probing 
   return refused === undefined ? clamped : { ...clamped, refused: { ...refused, atMs: Math.min(refused.atMs, nowMs + PROBE_MIN_MS) } }
 }
 
-/** The pause before the next probe, after `failed` failed probes. It is at least as long as the receiver asked for. */
+/** Returns the pause before the next probe, after `failed` failed probes. It is at least as long as the receiver's `Retry-After`. */
 function pauseMs(failed: number, outcome: AttemptOutcome): number {
   const ownMs = Math.min(PROBE_MAX_MS, PROBE_MIN_MS * 2 ** Math.min(failed, 10))
   const askedMs = outcome.kind === 'rejected' ? outcome.retryAfterMs : null

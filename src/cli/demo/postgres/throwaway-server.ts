@@ -31,9 +31,7 @@ export interface PostgresServer {
 
 const USER = 'relay'
 const PASSWORD = 'only-for-this-run'
-/**
- * These ports are below the range that systems use for outgoing connections, so that no such connection takes the port while the server is stopped.
- */
+/** These ports are below the range for outgoing connections, so that no such connection takes the port while the server is stopped. */
 const PORTS = { from: 15_000, count: 15_000 }
 /**
  * Settings that save memory, because many servers may run at once. The authentication timeout is short, because a database cannot be dropped while a
@@ -134,7 +132,7 @@ async function end(server: ChildProcess, signal: NodeJS.Signals): Promise<void> 
 const LEASH = 'cat >/dev/null; test -f data/postmaster.pid && kill -QUIT "$(head -n 1 data/postmaster.pid)"; cd / && rm -rf "$0"'
 
 /**
- * Starts a shell that waits until its standard input closes, then stops the server and deletes its folder. The input closes even if this process is
+ * Starts a shell that waits until its standard input closes, then stops the server and deletes its folder. That happens even if this process is
  * killed.
  */
 function startLeash(folder: string): { release(): Promise<void> } {
