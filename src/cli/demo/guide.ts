@@ -150,7 +150,7 @@ export function presentCompletion({ parcels, replicas, subscriber }: Picture): s
   ].join('\n')
 }
 
-/** Writes what is printed after that if the demo goes on. */
+/** Writes what is printed after the completion if the demo goes on. */
 export function presentMore(stage: Stage, picture: Picture): string {
   return [
     'The demo goes on until Ctrl-C. Give the carrier more to report; after the second',

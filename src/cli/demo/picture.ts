@@ -36,7 +36,7 @@ export interface Totals {
   readonly parcels: number
   readonly events: number
   readonly lost: number
-  /** How many events whose push was lost a poll has found. */
+  /** How many events with a lost push were found by a poll. */
   readonly filled: number
   /** The pushes that the relays have received. */
   readonly pushes: PushCounts
