@@ -121,7 +121,11 @@ function cadence(context: SchemaContext) {
     Ingested: every.prefault('1h').describe('While on its way.'),
     DeliveryStarted: every.prefault('15m').describe('While out for delivery.'),
     default: every.prefault('1h').describe('For every other status.'),
-    whenPushIsHealthy: factor().prefault('x4').describe('How many times rarer to poll while pushes arrive as they should.'),
+    whenPushIsHealthy: factor()
+      .prefault('x4')
+      .describe(
+        'How many times rarer to poll while pushes are healthy: few go into quarantine, and by estimate at most 12 % are lost (8 % after a trouble).',
+      ),
   }
   return z
     .object(named, { error: 'must be a group of settings: a status and how often to poll, such as Created: 2h' })

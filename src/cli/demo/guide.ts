@@ -144,8 +144,8 @@ export function presentCompletion({ parcels, replicas, subscriber }: Picture): s
   return [
     '',
     `All ${parcels.length} histories are complete: for every parcel ${comparison.join('\n')}`,
-    `The subscriber received ${subscriber.events} events, each signed, whether a push or a poll`,
-    'brought it.',
+    `The subscriber (it has "backfill: true") received ${subscriber.events} events, each signed,`,
+    'whether a push or a poll brought it.',
     '',
   ].join('\n')
 }
@@ -153,8 +153,8 @@ export function presentCompletion({ parcels, replicas, subscriber }: Picture): s
 /** Writes what is printed after the completion if the demo goes on. */
 export function presentMore(stage: Stage, picture: Picture): string {
   return [
-    'The demo goes on until Ctrl-C. Give the carrier more to report; after the second',
-    'command it sends no more pushes, so polls must find new events:',
+    'The demo goes on until Ctrl-C. After the first command the carrier sends no more',
+    'pushes, so only a poll can find the event that the second one has it report:',
     '',
     ...nextCommands(stage, picture),
     '',
@@ -164,7 +164,7 @@ export function presentMore(stage: Stage, picture: Picture): string {
 /** Returns the lines that stay at the bottom of the terminal once every history is complete. They fit into 80 columns. */
 export function pinsOfMore(stage: Stage, picture: Picture): readonly string[] {
   const portal = `Portal: ${stage.replicas[0]?.internalUrl ?? ''} (${ADMIN.username} / ${ADMIN.password}); Ctrl-C ends it.`
-  return [portal, 'Report an event, stop the pushes, see the counts:', ...nextCommands(stage, picture)]
+  return [portal, 'Stop the pushes, report an event for a poll to find, see the counts:', ...nextCommands(stage, picture)]
 }
 
 /** Returns commands to paste, each at most 79 characters wide. */
@@ -172,9 +172,9 @@ function nextCommands({ replicas, carrier }: Stage, { parcels }: Picture): reado
   const scan = { trackingNumber: parcels[0]?.trackingNumber ?? '', status: 'TerminalUpdated' }
   const [first = '', ...others] = replicas.map(({ internalUrl }) => `${internalUrl}/metrics`)
   return [
+    `curl -s -w '\\n' ${carrier.url}/sandbox/faults -d '{"silence":true}'`,
     `curl -s -w '\\n' ${carrier.url}/sandbox/scan \\`,
     `  -d '${JSON.stringify(scan)}'`,
-    `curl -s -w '\\n' ${carrier.url}/sandbox/faults -d '{"silence":true}'`,
     `curl -s ${first} \\`,
     ...others.map((address) => `  ${address} \\`),
     "  | grep -E '^relay_(pushes|polls|missed)'",

@@ -53,7 +53,7 @@ export function describePoll(reason: PollReason): string {
     case 'revived':
       return 'It is delivered, and a push or a question came since the last check: one more check.'
     case 'interval':
-      return `${reason.status ?? 'Nothing is known of it yet'}: about every ${length(reason.everyMs)}${rare(reason)}.`
+      return `${reason.status ?? 'At the last check the carrier reported nothing about it'}: about every ${length(reason.everyMs)}${rare(reason)}.`
     case 'likely_scan':
       return `${reason.status}: at hours when the carrier usually scans parcels, on average about every ${length(reason.everyMs)}${rare(reason)}.`
   }

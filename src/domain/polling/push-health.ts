@@ -109,7 +109,7 @@ const NEWEST = { kept: 20, tooMany: 3, few: 1 }
 const UNDERSTOOD = '.'
 const MISREAD = 'x'
 /** Pushes become lossy if the loss is above the first limit, and healthy again below the second. The gap keeps the state from flickering. */
-const LOSSY_ABOVE = 0.12
+export const LOSSY_ABOVE = 0.12
 const HEALTHY_BELOW = 0.08
 /** The estimate of the loss starts as if 20 entries were known and the push of one of them was lost. */
 const PRIOR = { missed: 1, entries: 20 }

@@ -1,7 +1,7 @@
 import { counted, countText, spanText } from '../amounts.ts'
 import { agoWord, timeWord, type Word } from '../words.ts'
 import type { PushChannelView } from './poll.ts'
-import { TRIAL_PUSHES } from './push-health.ts'
+import { LOSSY_ABOVE, TRIAL_PUSHES } from './push-health.ts'
 
 /**
  * The state of the push channel, as operators see it. `none`: no push with news has come yet. `too_early`: too few pushes came, or in too short
@@ -30,11 +30,11 @@ export function pushEvidence(view: PushChannelView, nowMs: number): readonly Wor
     case 'too_early':
       return [...last, ' ', ...trialWords(view, nowMs), ...misread]
     case 'healthy':
-      return [...last, ...misread]
+      return [...last, ...fewLostWords(view), ...misread]
     case 'resumed':
       return [...resumedWords(view, nowMs), ...misread]
     case 'lossy':
-      return [...last, ` By estimate, ${Math.round(loss * 100)} % are lost.`, ...misread]
+      return [...last, ` By estimate, ${percentText(loss)} are lost.`, ...misread]
     case 'not_understood':
       return misreadWords(view, nowMs)
     case 'silent':
@@ -59,6 +59,18 @@ export function lastPushWords({ lastPushAtMs, restoredAtMs }: PushChannelView, n
   const ofBackup: readonly Word[] =
     lastPushAtMs === null ? ['the backup holds none.'] : ['the last one in the backup came ', agoWord(lastPushAtMs, nowMs), '.']
   return ['No push with news has come since the restore ', agoWord(restoredAtMs, nowMs), '; ', ...ofBackup]
+}
+
+/** Healthy pushes may be lost too. A loss below 1 % is not told. */
+function fewLostWords({ loss, missed: { lastFoundAtMs } }: PushChannelView): readonly Word[] {
+  if (lastFoundAtMs === null || loss < 0.01) return []
+  return [
+    ` By estimate, ${percentText(loss)} are lost, and polls find their entries; above ${percentText(LOSSY_ABOVE)} pushes count as lossy.`,
+  ]
+}
+
+function percentText(share: number): string {
+  return `${Math.round(share * 100)} %`
 }
 
 function resumedWords(view: PushChannelView, nowMs: number): readonly Word[] {
@@ -91,7 +103,7 @@ function trialWords({ health, probation }: PushChannelView, nowMs: number): read
   if (probation === null) return ['It is too early to tell whether pushes are lost.']
   const { sinceMs, untilMs, pushes } = probation
   if (untilMs === null)
-    return ['It is too early to tell whether pushes are lost: the carrier has answered no poll since the first of them.']
+    return ['It is too early to tell whether pushes are lost: the carrier has answered no poll since ', timeWord(sinceMs), '.']
   if (untilMs <= nowMs && pushes < TRIAL_PUSHES)
     return [`Too few have come to tell whether any are lost: ${pushes} since `, timeWord(sinceMs), `, and ${TRIAL_PUSHES} are needed.`]
   return health === 'lossy'

@@ -27,7 +27,7 @@ test('the reason of the next poll is a sentence that names what decided its time
   expect(why({})).toBe('DeliveryStarted: about every 15 min.')
   expect(why({}, { pushHealth: 'healthy' })).toBe('DeliveryStarted: about every 1 h, because pushes are reliable.')
   expect(why({ latest: null, checkedAtMs: null })).toBe('Nothing is known of it yet: it is asked about soon, unless a push comes first.')
-  expect(why({ latest: null })).toBe('Nothing is known of it yet: about every 1 h.')
+  expect(why({ latest: null })).toBe('At the last check the carrier reported nothing about it: about every 1 h.')
   expect(why({ failures: 1 })).toBe('The last check failed: it is tried again after 1 min.')
   expect(why({ failures: 3 })).toBe('The last 3 checks failed: it is tried again after 4 min.')
 })

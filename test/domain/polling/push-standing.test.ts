@@ -22,7 +22,7 @@ describe.each([
     'pushes after which no poll was answered',
     { health: 'unknown', probation: { ...trial, untilMs: null } },
     'too_early',
-    `${LAST} It is too early to tell whether pushes are lost: the carrier has answered no poll since the first of them.`,
+    `${LAST} It is too early to tell whether pushes are lost: the carrier has answered no poll since 2026-03-02T02:13:00.000Z.`,
   ],
   [
     'too few pushes',
@@ -31,6 +31,19 @@ describe.each([
     `${LAST} Too few have come to tell whether any are lost: 7 since 2026-03-02T02:13:00.000Z, and 20 are needed.`,
   ],
   ['healthy pushes', {}, 'healthy', LAST],
+  [
+    'healthy pushes of which a few were lost long ago',
+    { loss: 0.009, missed: { count: 3, sinceMs: 0, lastFoundAtMs: 1 } },
+    'healthy',
+    LAST,
+  ],
+  ['healthy pushes of which none was lost, soon after the first', { loss: 0.025 }, 'healthy', LAST],
+  [
+    'healthy pushes of which some are lost',
+    { loss: 0.092, missed: { count: 121, sinceMs: 0, lastFoundAtMs: NOW } },
+    'healthy',
+    `${LAST} By estimate, 9 % are lost, and polls find their entries; above 12 % pushes count as lossy.`,
+  ],
   [
     'pushes before a restore',
     { restoredAtMs: NOW - MINUTE_MS },
