@@ -114,7 +114,7 @@ async function watchBatch(
     throw new AppError('storage_unavailable', message, { cause, retryAfterMs: RETRY_AFTER_MS, facts: { watched: tally.watched } })
   })
   if (part.isAtomic && results.includes(null))
-    throw new AppError('erased', 'No more is watched: the list names a parcel that was erased.', { facts: { watched: tally.watched } })
+    throw new AppError('erased', 'Watching stopped here: the list names a parcel that was erased.', { facts: { watched: tally.watched } })
   for (const [at, result] of results.entries()) {
     if (result === null) {
       tally.failed += 1

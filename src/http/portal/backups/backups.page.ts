@@ -59,7 +59,7 @@ ${rest}`
 }
 
 function leadOf({ last, failing, settings }: BackupList, nowMs: number): Part {
-  if (settings.directory === null) return html`None is made: the config names no folder for them (<code>backup.directory</code>).`
+  if (settings.directory === null) return html`No backups are made: the config names no folder for them (<code>backup.directory</code>).`
   if (failing !== null) return html`No backup could be made since ${timeInSentence(failing.sinceMs, nowMs)}: ${failing.reason}.`
   return last === null ? 'None was made yet.' : html`The last one, ${last.name}, was made at ${timeInSentence(last.atMs, nowMs)}.`
 }
