@@ -152,7 +152,7 @@ function present(lines: readonly CheckLine[]): string {
     ({ state, message }, at) => `${WORDS[state].padEnd(4)}  ${(names[at] ?? '').padEnd(width)}  ${indented(message, width + 8)}`,
   )
   const [failures, warnings] = (['failed', 'warning'] as const).map((state) => lines.filter((line) => line.state === state).length)
-  const sum = failures === 0 ? 'Nothing that was tried fails' : `${failures} of ${lines.length} ${failures === 1 ? 'fails' : 'fail'}`
+  const sum = failures === 0 ? 'No check has failed' : `${failures} of ${lines.length} ${failures === 1 ? 'fails' : 'fail'}`
   return `${rows.join('\n')}\n\n${sum}${warnings === 0 ? '' : `; ${warnings} ${warnings === 1 ? 'needs' : 'need'} a look`}.\n`
 }
 

@@ -40,7 +40,7 @@ test('an outage of the carrier is logged in one line with its cause, and its end
 
 test('a lasting outage is logged at its start, once a minute with a count, and at its end', () => {
   const { fail, answer, flush, pass, told } = openNews()
-  const limited = 'the carrier asks for fewer calls: nothing is asked until its Retry-After is over'
+  const limited = 'the carrier asks for fewer calls: the relay makes none until the time in its Retry-After is over'
   for (let second = 0; second < 150; second += 5) {
     fail('rate_limited', 'status 429')
     flush()
@@ -75,7 +75,7 @@ test('an outage and a later 429 are logged in one line each', () => {
   fail('rate_limited', 'did_not_leave', false)
   expect(told().map((line) => line.message)).toEqual([
     'the carrier is down, or cannot be reached: nothing listens there',
-    'the carrier asks for fewer calls: nothing is asked until its Retry-After is over',
+    'the carrier asks for fewer calls: the relay makes none until the time in its Retry-After is over',
   ])
 })
 

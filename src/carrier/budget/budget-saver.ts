@@ -47,8 +47,9 @@ export function createBudgetSaver({ budget, tokens, remember, clock, asking, log
       () => null,
       (error: unknown) => ({ because: systemReason(error), code: systemCode(error) ?? 'UNKNOWN' }),
     )
-    if (failure !== null && isWell) log.error(failure, 'calls to the carrier cannot be saved: none is made until they can')
-    if (failure === null && !isWell) log.info({}, 'calls to the carrier can be saved again')
+    if (failure !== null && isWell)
+      log.error(failure, 'the relay cannot save the number of its calls to the carrier: it makes no calls until it can')
+    if (failure === null && !isWell) log.info({}, 'the relay can save the number of its calls to the carrier again')
     isWell = failure === null
     return isWell
   }

@@ -27,7 +27,7 @@ export function createAskingClock(clock: Pick<Clock, 'now'>, memory: Pick<Carrie
 }
 
 /**
- * The last stamp. If the clock was set back since the last save, adds the time in which the last run may have given stamps without saving.
+ * Returns the last stamp. If the clock was set back since the last save, adds the time in which the last run may have given stamps without saving.
  */
 function lastOf({ atMs, askedAtMs = atMs }: Pick<CarrierMemory, 'atMs' | 'askedAtMs'>, nowMs: number): number {
   return nowMs < atMs ? Math.max(askedAtMs, atMs) + UNWRITTEN_MS : askedAtMs

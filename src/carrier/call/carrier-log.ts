@@ -38,9 +38,9 @@ const TROUBLES: Readonly<Record<UnavailableReason, Trouble | null>> = {
 
 const MESSAGES: Readonly<Record<Trouble, string>> = {
   down: 'the carrier is down, or cannot be reached',
-  rate_limited: 'the carrier asks for fewer calls: nothing is asked until its Retry-After is over',
+  rate_limited: 'the carrier asks for fewer calls: the relay makes none until the time in its Retry-After is over',
   credentials: 'the carrier gives no token, so it cannot be asked',
-  redirect: 'the carrier redirects, which is not followed',
+  redirect: 'the carrier answers with a redirect, which the relay does not follow',
   answers: 'the answers of the carrier cannot be used',
 }
 

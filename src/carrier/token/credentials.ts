@@ -35,7 +35,7 @@ export interface Credentials {
   refusal(): CredentialRefusal | null
   /** The end of a pause that the token endpoint asked for, monotonic milliseconds. The caller saves it for the next run. */
   pausedUntilMs(): number
-  /** Replaces the state by the state that the replicas share. */
+  /** Replaces the state with the state that the replicas share. */
   adopt(state: TokenState): void
   /** The state to share with the other replicas. */
   known(): TokenState

@@ -47,7 +47,7 @@ type SharedTokenResult = { readonly kind: 'token'; readonly token: string; reado
 
 /**
  * Gets the token that all replicas use. If there is none, or it equals `stale`, one replica requests a new token and the others wait for it. If the
- * endpoint refuses that replica's credentials, or asks it to wait, no other replica tries either.
+ * endpoint refuses the credentials or asks for a wait, the other replicas wait too.
  */
 export async function obtainTogether(options: TogetherOptions, stale: string | null): Promise<SharedTokenResult> {
   const { share, credentials, startTimer } = options

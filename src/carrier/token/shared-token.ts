@@ -5,7 +5,7 @@ import { readPassword } from './credentials.ts'
 
 /** A claim lapses after this time. So if a replica is killed while it requests a token, another replica can request one. */
 export const CLAIM_MS = 5000
-/** The token is encrypted with this context. Another secret of the relay that somebody copies into the token's column cannot be decrypted with it. */
+/** The token is encrypted with this context. So another secret, copied into the token's column, cannot be decrypted as a token. */
 const CONTEXT = 'carrier-token'
 
 /** The token that replicas share through the store, encrypted with the at-rest keys. */
@@ -16,7 +16,7 @@ export interface TokenShare {
   claim(version: number): Promise<boolean>
   /** Saves the token that was obtained with this password. Resolves with its version; null: this replica no longer has the claim. */
   replace(token: string, password: string, state: TokenState): Promise<number | null>
-  /** Removes the token, because the token endpoint refused the credentials. */
+  /** Removes the token, because the credentials count as refused. */
   drop(state: TokenState): Promise<void>
   giveUp(state: TokenState): Promise<void>
   /** `accepted` and `refused` start to save that the status API accepted or refused a token. They return at once; the next `read` waits for them. */

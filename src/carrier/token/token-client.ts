@@ -61,7 +61,7 @@ interface Held {
 /**
  * Creates the token client. Without a token, the first caller requests one, if attempts are allowed now. A token is used until the status API refuses
  * it. Shortly before it expires, it is renewed in the background. If that fails, it stays in use. The credentials count as refused when the token
- * endpoint refuses the password or the status API refuses a token. That ends when the status API accepts a newer token.
+ * endpoint refuses the password or the status API refuses even a new token. That ends when the status API accepts a newer token.
  */
 export function createTokenClient(options: TokenClientOptions): TokenClient {
   const { clock, log, share } = options

@@ -34,7 +34,7 @@ export async function sendRequest(url: string, { method, headers = {}, body, tim
         resolve({ status: response.statusCode ?? 0, type: response.headers['content-type'] ?? '', text: Buffer.concat(parts).toString() })
       })
     })
-    request.on('timeout', () => request.destroy(new Error('it is silent')))
+    request.on('timeout', () => request.destroy(new Error('it sends nothing')))
     request.on('error', reject)
     request.end(body)
   })

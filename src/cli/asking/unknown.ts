@@ -3,7 +3,7 @@ import { type AskRelay, describeProblem, listOf, type RelayAnswer, textOf, typed
 
 /** Identifiers to compare with a mistyped one. */
 const CANDIDATES_MAX = 200
-/** To find similar identifiers, parcels are searched by all characters but the last two, which may be mistyped. */
+/** To find similar identifiers, parcels are first searched by all characters but the last two, which may be mistyped. */
 const ENDING = 2
 const BEGINNING_MIN = 3
 
