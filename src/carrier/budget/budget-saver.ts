@@ -47,8 +47,7 @@ export function createBudgetSaver({ budget, tokens, remember, clock, asking, log
       () => null,
       (error: unknown) => ({ because: systemReason(error), code: systemCode(error) ?? 'UNKNOWN' }),
     )
-    if (failure !== null && isWell)
-      log.error(failure, 'the relay cannot save the number of its calls to the carrier: it makes no calls until it can')
+    if (failure !== null && isWell) log.error(failure, 'the relay makes no calls to the carrier, because it cannot save how many it makes')
     if (failure === null && !isWell) log.info({}, 'the relay can save the number of its calls to the carrier again')
     isWell = failure === null
     return isWell

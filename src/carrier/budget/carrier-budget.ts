@@ -69,8 +69,7 @@ function openSharedBudget(options: BudgetOptions, shared: SharedCarrier): Carrie
       (done) => (done ? null : { code: 'TOO_LATE' }),
       (err: unknown) => ({ err }),
     )
-    if (failure !== null && isWell)
-      log.error(failure, 'the relay cannot save the number of its calls to the carrier: it makes no calls until it can')
+    if (failure !== null && isWell) log.error(failure, 'the relay makes no calls to the carrier, because it cannot save how many it makes')
     if (failure === null && !isWell) log.info({}, 'the relay can save the number of its calls to the carrier again')
     isWell = failure === null
     return isWell

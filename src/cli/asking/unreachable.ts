@@ -8,10 +8,7 @@ const REASONS: readonly (readonly [codes: RegExp, reason: (url: URL) => string])
   [/^(?:DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT)/, () => UNTRUSTED],
   [/^CERT_HAS_EXPIRED$/, () => 'its certificate has expired'],
   [/^CERT_NOT_YET_VALID$/, () => 'its certificate is not valid yet: is the clock of this machine right?'],
-  [
-    /^ERR_TLS_CERT_ALTNAME_INVALID$/,
-    ({ hostname }) => `its certificate is for another name than ${hostname}: use a name that the certificate contains`,
-  ],
+  [/^ERR_TLS_CERT_ALTNAME_INVALID$/, ({ hostname }) => `its certificate is not for ${hostname}: use a name that is in the certificate`],
   [/^(?:EPROTO|ERR_SSL_)/, ({ host }) => `it does not speak TLS there. Without TLS its address begins with http://${host}`],
   [/^HPE_/, ({ host }) => `what answers there is not HTTP. With TLS its address begins with https://${host}`],
   [/^ECONNREFUSED$/, () => 'nothing listens there. Is it running, and is this its internal listener (listen.internal)?'],

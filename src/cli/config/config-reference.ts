@@ -61,7 +61,7 @@ function presentSection(root: Setting, key: string, setting: Setting): string {
   return `## ${key}\n\n${about}| key | type and bounds | default | meaning |\n|---|---|---|---|\n${rows.map(presentRow).join('\n')}\n`
 }
 
-/** Returns a row for each setting in a group or in the entries of a list. An optional group also has a row of its own. */
+/** Returns a row for each setting in a group or in the entries of a list. A list, or a group without a default, also has its own row. */
 function rowsWithin(setting: Setting, prefix: string): readonly Row[] {
   const { properties = {}, required = [], additionalProperties } = setting.items ?? setting
   const rows = Object.entries(properties).flatMap(([name, inner]): readonly Row[] => {

@@ -95,7 +95,7 @@ export function presentDelivery(delivery: unknown): string {
     body === null ? 'The body is no longer kept.' : shownBody(body),
   ]
   const attempts = listOf(delivery, 'attempts')
-  return `${[...facts, '', ...sent].join('\n')}\n\n${attempts.length === 0 ? 'It was not attempted yet.\n' : presentAttempts(attempts)}`
+  return `${[...facts, '', ...sent].join('\n')}\n\n${attempts.length === 0 ? 'It has not been attempted yet.\n' : presentAttempts(attempts)}`
 }
 
 function presentAttempts(attempts: readonly unknown[]): string {

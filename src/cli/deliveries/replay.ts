@@ -176,7 +176,7 @@ async function reportJob(ask: AskRelay, id: string, { name, unit, again }: Targe
   const job = await followJob(ask, id, { whole: ['queueing', unit[1]] })
   const state = textOf(job, 'state')
   if (json === true) process.stdout.write(`${JSON.stringify(job)}\n`)
-  if (state === 'cancelled') return fail('cancelled: what was queued until then is sent')
+  if (state === 'cancelled') return fail('cancelled: the deliveries that were queued before are sent')
   if (state !== 'done') return fail(textOf(job, 'failure') ?? `the job ended as ${state}`)
   if (json !== true)
     process.stdout.write(`${counted(Number(memberOf(memberOf(job, 'progress'), 'done')), ...unit)} queued for ${name}${again}.\n`)

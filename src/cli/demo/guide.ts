@@ -153,8 +153,8 @@ export function presentCompletion({ parcels, replicas, subscriber }: Picture): s
 /** Writes what is printed after the completion if the demo goes on. */
 export function presentMore(stage: Stage, picture: Picture): string {
   return [
-    'The demo goes on until Ctrl-C. After the first command the carrier sends no more',
-    'pushes, so only a poll can find the event that the second one has it report:',
+    'The demo goes on until Ctrl-C. The first command stops the pushes. The second one',
+    'makes the carrier report an event, which only a poll can find then:',
     '',
     ...nextCommands(stage, picture),
     '',

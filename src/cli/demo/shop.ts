@@ -1,6 +1,6 @@
 import type { DemoReplica } from './replica.ts'
 
-/** The passwords whose hashes are in config/demo.yaml. */
+/** The demo's logins. The hashes of their passwords are in config/demo.yaml. */
 export const SHOP = { username: 'shop', password: 'shop-demo-password' } as const
 export const ADMIN = { username: 'admin', password: 'admin-demo-password' } as const
 

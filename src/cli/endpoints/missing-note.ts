@@ -9,7 +9,7 @@ const NAMED_MAX = 3
 export interface MissingTotal {
   /** Adds the counts in the relay's answer to a refresh. */
   add(answer: unknown): void
-  /** Says how many events were not sent to which endpoint, and by which command to send them; empty: none are missing. */
+  /** Says how many events were not sent to which endpoint, and which command sends them; empty: none are missing. */
   text(): string
 }
 

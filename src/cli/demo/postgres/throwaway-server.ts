@@ -107,7 +107,7 @@ function initialise(initdb: string, folder: string): void {
   if (status !== 0) throw new Error(`initdb failed: ${stderr}`)
 }
 
-/** Starts the server. Resolves when it accepts connections. It is detached, so that Ctrl-C does not stop it; the shell of `startLeash` does. */
+/** Starts the server. Resolves when it accepts connections. It is detached, so that only the shell of `startLeash` stops it, not Ctrl-C. */
 async function run(postgres: string, args: readonly string[]): Promise<ChildProcess> {
   const child = spawn(postgres, args, { ...SERVER_USER, cwd: '/', detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
   let said = ''
