@@ -19,7 +19,7 @@ export function parcelsCommand(): Command {
     .argument('[beginning]', 'only those with an identifier that begins like this')
     .option('--status <status>', 'only those whose latest status is this')
     .addOption(new Option('--stopped <reason>', 'only parcels that are no longer polled, for this reason').choices(STOPPED_REASONS))
-    .option('--unknown', 'only parcels of which the carrier knew no number when it was last asked, still polled or not')
+    .option('--unknown', 'only parcels that the carrier did not know when it was last asked, still polled or not')
     .action(async (beginning: string | undefined, { status, stopped, unknown, limit, ...options }: ParcelsOptions) => {
       const ask = await openRelay(options)
       const query = { query: beginning, status, stopped, unknown: unknown === true ? 'true' : undefined }

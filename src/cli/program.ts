@@ -4,7 +4,7 @@ import { VERSION } from '../package-files.ts'
 import { EXIT, withExitCodes } from './exit-codes.ts'
 import { addExamples } from './help/examples.ts'
 
-/** Imports the code of each command. It is called only for the command that runs, so that `serve` does not wait for the libraries of others. */
+/** Each function imports the code of its command. Only the command that runs is imported, so that `serve` does not wait for other libraries. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./serve.ts')).serveCommand(),
   demo: async () => (await import('./demo.ts')).demoCommand(),

@@ -14,7 +14,7 @@ export function reloadCommand(): Command {
       if (answer.status !== 200) return fail([describeProblem(answer), ...listed(answer.body, 'problems')].join('\n'))
       if (options.json !== true) process.stdout.write(describe(answer.body))
       const problems = listed(answer.body, 'problems')
-      if (problems.length > 0) fail(['These files could not be used; what they held before stays in use:', ...problems].join('\n'))
+      if (problems.length > 0) fail(['These files could not be used; their earlier content stays in use:', ...problems].join('\n'))
     })
   return addRelayOptions(command)
 }

@@ -167,7 +167,7 @@ export function sandboxCommand(): Command {
     .option('--retries <number>', 'retries of a push that was not answered with 2xx', wholeNumber, 0)
     .option('--unauthorized <fraction>', 'fraction of status calls answered with 401 although the token is valid', fraction, 0)
     .option('--rate-limited <fraction>', 'fraction of status calls answered with 429', fraction, 0)
-    .option('--retry-after <seconds>', 'Retry-After of those', wholeNumber, 1)
+    .option('--retry-after <seconds>', 'Retry-After of the answers with 429', wholeNumber, 1)
     .option('--server-errors <fraction>', 'fraction of status calls answered with 500, 502 or 503', fraction, 0)
     .option('--latency <duration>', 'delay every answer', duration, 0)
     .addOption(new Option('--token-lifetime <duration>', 'lifetime of a token').argParser(duration).default(3_600_000, '1h'))

@@ -67,7 +67,7 @@ const ENDING_MS = 2000
 /** Ends the process if it still runs after `afterMs`. Then something in it hangs. */
 function endIfLate(log: Log, afterMs: number, what: string): void {
   const end = () => {
-    log.error({}, `${what}, but something in it does not answer: the process is ended`)
+    log.error({}, `${what}; something in the process still hangs, so the process ends now`)
     void endProcess(EXIT.failed)
   }
   setTimeout(end, afterMs).unref()

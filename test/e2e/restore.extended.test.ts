@@ -310,7 +310,7 @@ test('a restore first checks the keys, and names endpoints that now have another
   expect((await again.operator('POST', `/relay/endpoints/${String(shop.body.id)}/rotate`, { at: 'now' })).status).toBeLessThan(300)
   await again.stop()
   const named = await restore(folder, backup, '--yes')
-  expect([named.code, named.stdout]).toEqual([0, expect.stringContaining('have another key in the backup than they are sent with now')])
+  expect([named.code, named.stdout]).toEqual([0, expect.stringContaining('have another key in the backup than the one that signs now')])
 })
 
 test('a backup without its at-rest key is restored without keys, once an operator confirms it', async () => {

@@ -7,7 +7,7 @@ import { fail } from '../exit-codes.ts'
 const STEPS: StepNames = {
   copying: ['copying the store', 'pages'],
   verifying: ['checking the copy', 'tables'],
-  placing: ['bringing it to its folder', 'bytes'],
+  placing: ['putting the copy into its folder', 'bytes'],
 }
 
 /** `backup`: backs up the store of a relay while it runs. */

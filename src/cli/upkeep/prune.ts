@@ -13,7 +13,7 @@ interface PruneOptions extends ClientOptions {
   readonly config: string
 }
 
-/** `prune`: makes a running relay remove data that is older than `retention`. With `--compact`, returns the free space of a stopped relay's store. */
+/** `prune`: makes a running relay remove data that is older than `retention`. With `--compact`, shrinks a stopped relay's store. */
 export function pruneCommand(): Command {
   const command = new Command('prune')
     .description('remove now what is older than `retention` says, as the relay does every hour')
@@ -56,7 +56,7 @@ async function prune(options: PruneOptions): Promise<void> {
   const job = await followJob(ask, id, {})
   const state = textOf(job, 'state')
   if (options.json === true) process.stdout.write(`${JSON.stringify(job)}\n`)
-  if (state === 'cancelled') return fail('cancelled: the hourly pass goes on with it')
+  if (state === 'cancelled') return fail('cancelled: the hourly pass will remove the rest')
   if (state !== 'done') return fail(textOf(job, 'failure') ?? `the job ended as ${state}`)
   if (options.json === true) return
   const last = memberOf((await ask('GET', '/relay/retention')).body, 'last')

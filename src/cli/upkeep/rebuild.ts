@@ -63,7 +63,7 @@ function report(job: unknown, { json, dryRun }: RebuildOptions): void {
   const state = textOf(job, 'state')
   if (json === true) process.stdout.write(`${JSON.stringify(job)}\n`)
   else process.stdout.write(describe(memberOf(job, 'report'), dryRun === true))
-  if (state === 'cancelled') fail('cancelled: what was corrected stays so')
+  if (state === 'cancelled') fail('cancelled: the corrections made so far stay')
   else if (state !== 'done') fail(textOf(job, 'failure') ?? `the job ended as ${state}`)
 }
 
@@ -96,7 +96,7 @@ const KINDS: Readonly<Record<string, readonly [one: string, many: string]>> = {
   update: ['entry that differs', 'entries that differ'],
   united: ['entry that was several', 'entries that were several'],
   split: ['entry that was part of another', 'entries that were part of another'],
-  removed: ['entry that nothing shows', 'entries that nothing shows'],
+  removed: ['entry that no push or answer contains', 'entries that no push or answer contains'],
   parcel: ['parcel that differs as a whole', 'parcels that differ as a whole'],
 }
 

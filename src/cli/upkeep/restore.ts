@@ -90,7 +90,7 @@ function reportMark(restore: Awaited<ReturnType<typeof markStore>>, { json }: Re
   process.stdout.write(
     json === true
       ? `${JSON.stringify({ kind: 'marked', restore })}\n`
-      : `The database is marked as restored. Sequences go on after ${to} (it had come to ${from}). What was delivered since may come again under new ids.\nStart the relays: they poll for what the carrier pushed since.\n`,
+      : `The database is marked as restored. Sequences go on after ${to} (its last is ${from}). What was delivered since may come again under new ids.\nStart the relays: they poll for what the carrier pushed since.\n`,
   )
 }
 
@@ -101,7 +101,7 @@ function report(restored: Awaited<ReturnType<typeof restoreStore>>, { json }: Re
   }
   const kept = restored.aside === null ? '' : ` The store that was there is now ${restored.aside}.`
   if (restored.kind === 'finished') {
-    process.stdout.write(`A restore that was interrupted is finished; this backup was not looked at.${kept}\n`)
+    process.stdout.write(`An earlier restore that was interrupted is now finished; this backup was not used.${kept}\n`)
     return
   }
   const { backup, madeAtMs, from, to, delivered } = restored.restore
@@ -109,7 +109,7 @@ function report(restored: Awaited<ReturnType<typeof restoreStore>>, { json }: Re
   const again =
     delivered === null
       ? 'What was delivered after the backup may come again under new ids.'
-      : `${counted(delivered, 'delivery was', 'deliveries were')} accepted after the backup; what was told then may come again under new ids.`
+      : `${counted(delivered, 'delivery was', 'deliveries were')} accepted after the backup; their events may come again under new ids.`
   process.stdout.write(
     `The store is as it was in the backup "${backup}"${madeAt}.${kept}\n` +
       `Sequences go on after ${to} (the backup's last is ${from}). ${again}\nStart the relay: it polls for what the carrier pushed since.\n`,
@@ -120,6 +120,6 @@ function report(restored: Awaited<ReturnType<typeof restoreStore>>, { json }: Re
     )
   if (restored.otherKeys.length > 0)
     process.stdout.write(
-      `These endpoints have another key in the backup than they are sent with now, and their receivers may refuse it: ${restored.otherKeys.join(', ')}. Give them a new key.\n`,
+      `These endpoints have another key in the backup than the one that signs now, and their receivers may refuse it: ${restored.otherKeys.join(', ')}. Give them a new key.\n`,
     )
 }
