@@ -90,7 +90,7 @@ function reportMark(restore: Awaited<ReturnType<typeof markStore>>, { json }: Re
   process.stdout.write(
     json === true
       ? `${JSON.stringify({ kind: 'marked', restore })}\n`
-      : `The database is marked as restored. Sequences go on after ${to} (its last is ${from}). What was delivered since may come again under new ids.\nStart the relays: they poll for what the carrier pushed since.\n`,
+      : `The database is marked as restored. Sequences go on after ${to} (the last was ${from}). What was delivered since may come again under new ids.\nStart the relays: they poll for what the carrier pushed since.\n`,
   )
 }
 

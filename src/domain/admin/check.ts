@@ -96,7 +96,7 @@ const OTHER_FILES = 200
 
 /** Judges how many files the process may open. @param limit null: there is no limit, or it cannot be read */
 export function judgeOpenFiles(limit: number | null, connectionsMax: number): Verdict {
-  if (limit === null) return ok('The system sets no limit that is known.')
+  if (limit === null) return ok('No limit of the system is known.')
   // All connections of both listeners may be in use.
   const wanted = 2 * connectionsMax + OTHER_FILES
   if (limit >= wanted) return ok(`The process may open ${limit} files.`)
@@ -124,7 +124,7 @@ export function judgeRetention(last: RetentionReport | null, kept: string, nowMs
 
 /** Judges whether erased data is gone from the files of the store. */
 export function judgeErasure(storage: StorageState): Verdict {
-  return storage.state === 'clean' ? ok('Nothing that was erased is known to be left in the file of the store.') : warning(storage.because)
+  return storage.state === 'clean' ? ok('As far as the relay knows, its store file contains no erased data.') : warning(storage.because)
 }
 
 /** The facts about the backups of a store by which they are judged. */
@@ -149,10 +149,11 @@ export function judgeBackups({ directory, cron, madeAtMs, failing, unreadable }:
   if (unreadable !== null) return failed(`The folder of backups cannot be read: ${unreadable}`)
   if (failing !== null) return failed(`The last backup failed: ${failing.reason}`)
   const [newest] = madeAtMs
-  if (newest === undefined) return warning(cron === null ? 'No backup was made, and backup.cron makes none.' : 'No backup was made yet.')
+  if (newest === undefined)
+    return warning(cron === null ? 'No backup was made, and none is scheduled (backup.cron).' : 'No backup was made yet.')
   const ageMs = nowMs - newest
   const message = `The newest backup is ${ageMs < DAY_MS ? `${Math.max(0, Math.floor(ageMs / HOUR_MS))} h` : `${Math.floor(ageMs / DAY_MS)} days`} old.`
-  if (cron === null) return warning(`${message} backup.cron makes none by itself.`)
+  if (cron === null) return warning(`${message} No further one is scheduled (backup.cron).`)
   const gaps = madeAtMs.slice(1).map((atMs, at) => (madeAtMs[at] ?? atMs) - atMs)
   return ageMs > LATE_GAPS * Math.max(GAP_MS, ...gaps) ? failed(`${message} The schedule should have made another one since.`) : ok(message)
 }

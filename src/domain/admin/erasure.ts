@@ -85,7 +85,7 @@ export const ERASED_WORD = '(erased)'
 
 const WORD = /[A-Za-z0-9]+/g
 
-/** Replaces identifiers in a text by `ERASED_WORD`. Null: the text contains none of them. */
+/** Replaces identifiers in a text with `ERASED_WORD`. Null: the text contains none of them. */
 export function scrubText(text: string, identifiers: ReadonlySet<string>): string | null {
   const scrubbed = text.replace(WORD, (word) => (identifiers.has(word.toUpperCase()) ? ERASED_WORD : word))
   return scrubbed === text ? null : scrubbed

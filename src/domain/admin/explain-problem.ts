@@ -174,7 +174,7 @@ function explainLoss({ pushes, refused, missedByHour }: Situation, nowMs: number
 function ownRefusalEvidence({ spells, missed, explained }: OwnRefusals): readonly string[] {
   return [
     `The relay itself refused pushes with 503: ${spells.slice(0, SPELLS_SHOWN).map(spellText).join(', ')}.`,
-    `Of ${counted(missed, 'lost push', 'lost pushes')} noticed in the last 24 h, ${countText(explained)} ${explained === 1 ? 'was' : 'were'} noticed then or up to ${spanText(NOTICED_WITHIN_MS)} later. What came again after a poll had found it is among them.`,
+    `Of ${counted(missed, 'lost push', 'lost pushes')} noticed in the last 24 h, ${countText(explained)} ${explained === 1 ? 'was' : 'were'} noticed then or up to ${spanText(NOTICED_WITHIN_MS)} later. Pushes that came again after a poll had found their events are included.`,
     ...listOfOne(comebackText(spells)),
   ]
 }
@@ -217,7 +217,7 @@ function explainRefused(refused: readonly RefusedPushes[]): Explanation {
       ...refused.slice(0, SPELLS_SHOWN).map((spell) => `${spellText(spell)}.`),
       ...(earlier.length === 0 ? [] : [`Before that ${spellText(wholeSpell(earlier))}, with pauses.`]),
       ...listOfOne(comebackText(refused)),
-      'A push that was tried several times counts as often. This is shown for a day after the last one, unless all have come again.',
+      'A push that was tried several times is counted each time. This is shown for a day after the last one, unless all have come again.',
       'Polls find the entries of parcels that the relay knows. Parcels that only refused pushes named stay unknown.',
     ],
     todo: [

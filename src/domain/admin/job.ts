@@ -52,7 +52,7 @@ export interface Job {
   readonly jobId: number
   readonly task: JobTask
   readonly state: 'waiting' | 'running' | 'done' | 'failed' | 'cancelled'
-  /** The app that ordered the job. */
+  /** The name of the app or person that ordered the job. */
   readonly by: string
   /**
    * How much is done. A replay counts the deliveries that it has queued, a move the rows that it has copied, a backup the pages of the

@@ -19,7 +19,7 @@ const recordSchema = z.object({
   from: z.number(),
   /** The sequence at which the feed continued. Sequences between `from` and `to` were given by the replaced store, or never. */
   to: z.number(),
-  /** How many deliveries with sequences between `from` and `to` endpoints have accepted; null: the replaced store could not be read. */
+  /** How many deliveries with sequences between `from` and `to` were accepted by endpoints; null: the replaced store could not be read. */
   delivered: z.number().nullable(),
   /** Whether operators were notified of the restore. */
   isTold: z.boolean(),

@@ -16,7 +16,7 @@ export interface TokenKeyRotation {
   readonly keepMs: number
 }
 
-/** Replaces the current key by `next`. The current key becomes the previous one, and the key before it no longer verifies tokens. */
+/** Replaces the current key with `next`. The current key becomes the previous one, and the key before it no longer verifies tokens. */
 export function rotateTokenKeys({ current }: TokenKeys, next: Uint8Array, { nowMs, keepMs }: TokenKeyRotation): TokenKeys {
   return { current: next, previous: keepMs > 0 ? { key: current, untilMs: nowMs + keepMs } : null }
 }

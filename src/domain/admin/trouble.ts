@@ -4,7 +4,7 @@ import type { InboxPush } from '../ingest/inbox.ts'
 
 /** A problem that lasts, and of which operators were notified. */
 export interface Trouble {
-  /** The name of the trouble: `carrier`, `credentials`, `disk`, `disk full`, a certificate, or a reason of quarantine. */
+  /** The name of the trouble, such as `carrier`, `disk full`, a certificate, or a reason of quarantine. */
   readonly subject: string
   /** When the trouble began, epoch milliseconds. */
   readonly sinceMs: number

@@ -23,7 +23,7 @@ export interface Glance {
   readonly disk: DiskRoom | null
   readonly carrier: CarrierState
   readonly pushes: PushChannelView
-  /** The last time without pushes, if it ended less than a day ago; null: there is none. */
+  /** The last period without pushes, if it ended less than a day ago; null: there is none. */
   readonly pastSilence: PastSilence | null
   /** Pushes that were refused in the last day, the newest first. */
   readonly refused: readonly RefusedPushes[]
@@ -98,7 +98,7 @@ const CAN_WAIT: readonly Problem['kind'][] = [
 
 const DAY_MS = 86_400_000
 
-/** Returns the last time without pushes, if it ended less than a day ago. It is shown that long, because some parcels may still be unknown. */
+/** Returns the last period without pushes, if it ended less than a day ago. It is shown that long, because some parcels may still be unknown. */
 export function pastSilenceOf({ lastSilence }: PushChannelView, nowMs: number): PastSilence | null {
   return lastSilence !== null && lastSilence.toMs > nowMs - DAY_MS ? lastSilence : null
 }

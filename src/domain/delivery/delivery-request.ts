@@ -122,8 +122,8 @@ export interface PolledEvent {
 const TRACKING_IDS_MAX = 100
 
 /**
- * Encodes a polled entry in the form of a push (spec, "Webhook event payload"): its time has milliseconds, no location is `null`, and texts are in
- * every known language. Texts that consumers may not see are left out (DOMAIN 2.6).
+ * Encodes a polled entry in the form of a push (spec, "Webhook event payload"): its time has milliseconds, a missing location is `null`, and
+ * texts are in every known language. Texts that consumers may not see are left out (DOMAIN 2.6).
  */
 export function encodeEvent({ entry, trackingIds, distributionType }: PolledEvent): Uint8Array {
   return Buffer.from(

@@ -87,7 +87,7 @@ export interface ProbeRequest extends Omit<ProbeLook, 'atMs'> {
 /** Asks for the next deliveries of an endpoint. */
 export interface NextRequest {
   readonly endpointId: string
-  /** The endpoint's health round. A delivery whose last attempt was in an earlier round is due since `wokenAtMs`. */
+  /** The endpoint's health round. A delivery whose last attempt was in an earlier round has been due since `wokenAtMs`. */
   readonly round: number
   readonly wokenAtMs: number
   /** The ids of the claimed deliveries. They must end before other deliveries of their parcels may go. */

@@ -56,7 +56,7 @@ test.each([
   [{ unreadable: 'EACCES' }, 'failed', 'cannot be read: EACCES'],
   [{ failing: { reason: 'the disk is full' } }, 'failed', 'the disk is full'],
   [{ madeAtMs: [] }, 'warning', 'No backup was made yet'],
-  [{ madeAtMs: [98 * DAY_MS], cron: null }, 'warning', '2 days old. backup.cron makes none'],
+  [{ madeAtMs: [98 * DAY_MS], cron: null }, 'warning', '2 days old. No further one is scheduled'],
   [{ madeAtMs: [99.5 * DAY_MS, 98 * DAY_MS] }, 'ok', '12 h old'],
   [{ madeAtMs: [97 * DAY_MS, 96 * DAY_MS] }, 'failed', '3 days old. The schedule should have made another'],
   [{ madeAtMs: [90 * DAY_MS, 83 * DAY_MS] }, 'ok', '10 days old'],

@@ -67,7 +67,7 @@ test('losses that the relay’s own refusals explain are not blamed on the carri
   const own = lossyWith({ 0: 2, 2: 5, 6: 33 })
   expect(own.evidence.slice(1, 3)).toEqual([
     'The relay itself refused pushes with 503: 355 requests from 2026-03-02T02:10:00Z until 2026-03-02T03:10:00Z.',
-    'Of 40 lost pushes noticed in the last 24 h, 38 were noticed then or up to 3 h later. What came again after a poll had found it is among them.',
+    'Of 40 lost pushes noticed in the last 24 h, 38 were noticed then or up to 3 h later. Pushes that came again after a poll had found their events are included.',
   ])
   expect(own.todo[0]).toContain('ask it whether it sends refused pushes again')
   expect(own.todo.join(' ')).not.toContain('the carrier loses them')
