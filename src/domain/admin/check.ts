@@ -149,8 +149,7 @@ export function judgeBackups({ directory, cron, madeAtMs, failing, unreadable }:
   if (unreadable !== null) return failed(`The folder of backups cannot be read: ${unreadable}`)
   if (failing !== null) return failed(`The last backup failed: ${failing.reason}`)
   const [newest] = madeAtMs
-  if (newest === undefined)
-    return warning(cron === null ? 'No backup was made, and none is scheduled (backup.cron).' : 'No backup was made yet.')
+  if (newest === undefined) return warning(cron === null ? 'No backup was made or scheduled (backup.cron).' : 'No backup was made yet.')
   const ageMs = nowMs - newest
   const message = `The newest backup is ${ageMs < DAY_MS ? `${Math.max(0, Math.floor(ageMs / HOUR_MS))} h` : `${Math.floor(ageMs / DAY_MS)} days`} old.`
   if (cron === null) return warning(`${message} No further one is scheduled (backup.cron).`)

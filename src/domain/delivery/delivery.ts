@@ -162,8 +162,8 @@ export function countAttempt(delivery: Delivery, outcome: AttemptOutcome, nowMs:
  *
  * `held` means two things: the endpoint is disabled, and the delivery waits for it.
  *
- * When the schedule is used up, a delivery is given up only if the endpoint has accepted another one after the delivery's first failure. Otherwise the
- * endpoint may be down, and an endpoint that is down for days must lose nothing.
+ * When the schedule is used up, a delivery is given up only if the endpoint has accepted another one after the delivery's first failure. Otherwise
+ * the endpoint may be down, and an endpoint that is down for days must lose nothing.
  *
  * @param delivery with this attempt counted, see `countAttempt`.
  *

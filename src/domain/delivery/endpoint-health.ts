@@ -97,8 +97,8 @@ export function probeSoon(health: EndpointHealth, nowMs: number): EndpointHealth
 }
 
 /**
- * Returns the health of an endpoint whose key, headers or address were changed. It may now accept what it refused before, so deliveries no longer
- * wait for the next probe or their schedule.
+ * Returns the health of an endpoint whose key, headers or address were changed. It may now accept what it refused before. So the next probe is due at
+ * once or, if the endpoint is not failing, all waiting deliveries are.
  */
 export function tryChanged(health: EndpointHealth, nowMs: number): EndpointHealth {
   if (health.probing !== null) return probeSoon(health, nowMs)
@@ -213,7 +213,7 @@ export function alarmAfter(health: EndpointHealth, failingAfterMs: number, nowMs
   return isDue ? { ...health, alarmedAtMs: nowMs } : health
 }
 
-/** After the clock was set back, replaces times in the future by the present time. Otherwise they would count as later than new times. */
+/** After the clock was set back, replaces times in the future with the present time. Otherwise they would count as later than new times. */
 export function clampHealthToClock(health: EndpointHealth, nowMs: number): EndpointHealth {
   const { lastSuccessAtMs, failingSinceMs, probing, wokenAtMs, alarmedAtMs } = health
   return {
