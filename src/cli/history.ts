@@ -16,7 +16,7 @@ import { fail } from './exit-codes.ts'
 /** `history`: shows a parcel's history in a running relay. */
 export function historyCommand(): Command {
   const command = new Command('history')
-    .description('show the history of a parcel, and when a push or a poll first told of each entry')
+    .description('show the history of a parcel, and when a push or a poll first reported each entry')
     .argument('<identifier>')
     .action(async (identifier: string, options: ClientOptions) => {
       const ask = await openRelay(options)

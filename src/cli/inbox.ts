@@ -42,7 +42,7 @@ export function inboxCommand(): Command {
     .addOption(new Option('--state <state>', 'only those in this state').choices(['recorded', 'quarantined', 'expired', 'dismissed']))
     .option('--parcel <identifier>', 'only those about this parcel')
     .option('--refused', 'list instead the last pushes whose signature did not match, and why')
-    .addOption(new Option('--reason <reason>', 'only those that are, or were, in quarantine for this').choices(QUARANTINE_REASONS))
+    .addOption(new Option('--reason <reason>', 'only those that are, or were, in quarantine for this reason').choices(QUARANTINE_REASONS))
     .option('--reprocess', 'reprocess the pushes named, or all in --state')
     .option('--refresh', 'ask the carrier about each parcel named by a push in --state (quarantined); costs calls from the budget')
     .option('--dismiss', 'dismiss all pushes in --state quarantined; without --yes only says which parcels the relay does not know')

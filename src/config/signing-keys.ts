@@ -24,7 +24,7 @@ export function signingKeysOf({ webhook, endpoints, operator, upstream }: Config
 /** At most this many endpoints' keys are tried, because a config may have very many. */
 const ENDPOINTS_MAX = 20
 
-/** Reads a secret from an environment variable. Throws if there is none; the message calls it `what`. */
+/** Reads a secret from an environment variable. Throws if it is not set or empty; the message calls the secret `what`. */
 export function secretInVariable(what: string, name: string, env: NodeJS.ProcessEnv = process.env): string {
   const reading = readSecret({ env: name }, env)
   if (reading.kind === 'unreadable') throw new Error(`${what} ${reading.problem}`)

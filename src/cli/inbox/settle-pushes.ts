@@ -48,7 +48,7 @@ async function refreshOne(
   return { outcome: isErased ? 'erased' : 'unknown to the carrier' }
 }
 
-/** Says which parcels the selected pushes name and how many of them the relay does not know. With `yes`, then dismisses the pushes. */
+/** Says how many parcels the selected pushes name, and how many of them the relay does not know. With `yes`, then dismisses the pushes. */
 export async function dismissAll(ask: AskRelay, selection: PushSelection, { json, yes }: Shown & { readonly yes: boolean }): Promise<void> {
   const named = await findNamedParcels(ask, selection)
   const unknown = named.parcels.filter(({ knownAs }) => knownAs === null).length

@@ -28,7 +28,7 @@ const RELOAD = 'then reload: parcel-relay reload.'
 
 const SETTLE_QUARANTINE = [
   'Ask the carrier whether it has changed its format, and whether it meant to.',
-  'If it is to go back: first set backfill: true on the endpoints that are to get earlier events. Then fetch the parcels that the pushes name, with parcel-relay inbox --refresh, and dismiss them: parcel-relay inbox --dismiss --state quarantined.',
+  'If the carrier returns to its old format: first set backfill: true on the endpoints that are to get earlier events. Then fetch the parcels that the pushes name, with parcel-relay inbox --refresh, and dismiss them: parcel-relay inbox --dismiss --state quarantined.',
   'If the format stays: install a version of the relay that reads it, then reprocess: parcel-relay inbox --reprocess --state quarantined.',
 ]
 
@@ -53,7 +53,7 @@ export function explainProblem(problem: Problem, situation: Situation, nowMs: nu
       return {
         title: 'The carrier refuses our password',
         sinceMs: situation.carrier.refusal?.atMs ?? null,
-        evidence: ['No call is made meanwhile. Pushes still come; apps are answered from the store.'],
+        evidence: ['The relay makes no calls meanwhile. Pushes still come; apps are answered from the store.'],
         todo: [`Correct upstream.password, ${RELOAD}`],
       }
     case 'carrier_failing':
@@ -110,7 +110,7 @@ function explainCarrier({ carrier }: Situation): Explanation {
 }
 
 /** Says that polls do not find everything, so that nobody waits for polls instead of acting. */
-export const UNHEARD_OF = 'Polls find nothing of parcels that no push has named yet: the relay does not know these parcels.'
+export const UNHEARD_OF = 'Polls find nothing about parcels that no push has named yet: the relay does not know these parcels.'
 
 /** Describes requests to a wrong path. They show best that the carrier has a wrong address. */
 export function describeMisdirected({ path, isSigned, count, firstAtMs }: MisdirectedPath, webhookPath: string): string {

@@ -44,7 +44,7 @@ function ofCarrier({ carrier }: Situation, nowMs: number): readonly Caveat[] {
   return [{ clause: 'the last call to the carrier failed', sentence }]
 }
 
-/** Says when failures become a problem; empty for failures that the circuit breaker does not count, because they are not the carrier's. */
+/** Says when failures become a problem; empty: the circuit breaker does not count failures with this reason, or has counted none. */
 function outlook(reason: UnavailableReason, failures: number): string {
   if (isOfAll(reason) || failures === 0) return ''
   return ` It becomes a problem after ${FAILURES_TO_OPEN} failures in a row; ${failures} so far.`

@@ -27,7 +27,7 @@ export interface RebuildExample extends Pick<HistoryChange, 'kind' | 'members'> 
 
 /** The findings of a rebuild. */
 export interface RebuildReport {
-  /** How many parcels were compared. */
+  /** How many parcels were compared, or could not be compared (`left`). */
   readonly parcels: number
   /** How many parcels were derived from their sightings, because some bytes of their pushes or answers are gone. */
   readonly fromSightings: number
@@ -52,7 +52,7 @@ export interface RebuildReport {
 
 /** Where a rebuild continues, and its findings so far. */
 export interface RebuildProgress {
-  /** The last parcel that was compared. */
+  /** The id of the last parcel that was handled. */
   readonly rebuiltTo: number
   readonly report: RebuildReport
 }

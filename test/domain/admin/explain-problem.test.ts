@@ -12,7 +12,7 @@ test('a silence says what polls miss, and its steps ask the carrier before they 
   const { evidence, todo } = explainProblem({ kind: 'pushes_silent' }, silent, 0)
   expect(evidence).toEqual([
     'The carrier scans as usual: polls found 7 entries since then that no push brought.',
-    'Polls find nothing of parcels that no push has named yet: the relay does not know these parcels.',
+    'Polls find nothing about parcels that no push has named yet: the relay does not know these parcels.',
   ])
   const at = (part: string) => todo.findIndex((step) => step.includes(part))
   expect(todo[at('Ask the carrier to what address')]).toContain('POST https://YOUR-HOST/hooks/parcels, exactly this path')
@@ -108,6 +108,6 @@ test('a past silence says from when until when it was, and what may still be mis
     'No push with news came for 2 h 7 min',
     'That was from 1970-01-01T00:00:00.000Z until 1970-01-01T02:07:00.000Z. It is shown for a day.',
   ])
-  expect(evidence[1]).toContain('Polls find nothing of parcels that no push has named yet')
+  expect(evidence[1]).toContain('Polls find nothing about parcels that no push has named yet')
   expect(todo[0]).toContain('Ask the carrier to send again')
 })

@@ -56,7 +56,7 @@ test('the card of a silence names the path that the relay expects, and what poll
   const page = overviewPage(visitAt(''), { ...silent, webhook: { path: '/hooks/parcels', misdirected: [] } })
   expect(page).toContain('Ask the carrier to what address it pushes, and what answers it gets.')
   expect(page).toContain('<code>POST https://YOUR-HOST/hooks/parcels</code>')
-  expect(page).toContain('Polls find nothing of parcels that no push has named yet')
+  expect(page).toContain('Polls find nothing about parcels that no push has named yet')
   expect(page).not.toContain('Nothing is lost')
 })
 

@@ -73,7 +73,7 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
     case 'credentials_refused':
       return {
         title: 'The carrier refuses our password',
-        what: html`<p>${refusalEvidence(carrier, nowMs)}</p><p>No call is made meanwhile. Pushes still come; apps are answered from the store.</p>`,
+        what: html`<p>${refusalEvidence(carrier, nowMs)}</p><p>The relay makes no calls meanwhile. Pushes still come; apps are answered from the store.</p>`,
         todo: html`<ol><li>Correct <code>upstream.password</code>, then reload: <code>parcel-relay reload</code>.</li></ol>`,
       }
     case 'carrier_failing':
