@@ -6,9 +6,7 @@ import { plain } from './terminal/table.ts'
 /** `reload`: makes a running relay read its config again. */
 export function reloadCommand(): Command {
   const command = new Command('reload')
-    .description(
-      'make the relay read its config again, and say what changed or what is wrong; with several replicas, only the one that answers',
-    )
+    .description('make the relay (the replica that answers) read its config again, and say what changed or what is wrong')
     .action(async (options: ClientOptions) => {
       const ask = await openRelay(options)
       const answer = await ask('POST', '/relay/reload')

@@ -160,8 +160,7 @@ function leadOf(situation: Situation, nowMs: number): Part {
 }
 
 function answerEvidence({ credentials, lastAnswerAtMs, lastFailure }: CarrierState, nowMs: number): Part {
-  if (credentials === 'refused')
-    return 'The relay makes no calls meanwhile. Apps are answered from the store; a parcel we do not know gets 503.'
+  if (credentials === 'refused') return 'The relay makes no calls. Apps are answered from the store; a parcel we do not know gets 503.'
   const last = lastAnswerAtMs === null ? 'None since the relay started.' : html`The last one came ${relativeTime(lastAnswerAtMs, nowMs)}.`
   return lastFailure === null
     ? last
