@@ -253,7 +253,7 @@ export interface RetentionPass {
   readonly cursor: TimeCursor | null
   readonly removed: RetentionCounts
   readonly held: RetentionCounts
-  /** How many rows older than `held` were removed although they were undelivered, open or still needed. */
+  /** How many rows older than `held` were cancelled, closed or removed although they were undelivered, open or still needed. */
   readonly givenUp: RetentionCounts
   readonly heldSinceMs: number | null
   /** The ids of the endpoints whose deliveries or events were given up. */
