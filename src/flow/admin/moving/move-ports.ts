@@ -3,7 +3,7 @@ import type { StoredRow, StoreNumbers } from '../../../domain/admin/store-move.t
 /** A table that a move copies. */
 export interface CopiedTable {
   readonly name: string
-  /** How many of a row's values are its primary key. */
+  /** A row's primary key is this many of its values, the first ones. */
   readonly keyLength: number
 }
 

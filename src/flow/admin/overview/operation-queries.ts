@@ -14,7 +14,7 @@ export interface OperationQueries {
     readonly cursor: TimeCursor | null
     readonly limit: number
   }): Promise<{ readonly actions: readonly KeptAction[]; readonly next: string | null }>
-  /** Lists the tallies of a kind that are still kept, the oldest first. Null: no limit. */
+  /** Lists the stored counts of a kind, by the hour or the day, the oldest first. Null: no limit. */
   tallies(question: {
     readonly kind: TallyKind
     readonly span: TallySpan

@@ -98,7 +98,7 @@ function describeLost(lost: LostFile | null): string {
   return `store_lost: ${what} while the relay runs; put it back, or restore a backup`
 }
 
-/** Says only what the code of a store's error means, because its message may name paths and addresses. */
+/** Says what the code of an error of the store means. Leaves out the error's message, because it may name paths and addresses. */
 function describe(error: unknown): string {
   const code = codeOf(error)
   return code === null ? 'for an unknown reason' : reasonOfCode(code)

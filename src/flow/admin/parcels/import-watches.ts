@@ -56,7 +56,7 @@ const RETRY_AFTER_MS = 5000
  *
  * Throws `bad_request` (no column to read; or atomic, and a line is invalid), `erased` (if atomic), `body_too_large` (too many lines) and
  * `storage_unavailable`. The error's fact `watched` tells how many identifiers from the start of the list are watched. It is safe to send
- * it again.
+ * the list again.
  */
 export function createImportWatches(ports: ImportWatchesPorts): (request: WatchListRequest) => Promise<WatchListReport> {
   return async ({ format, column, atomic, lines, by }) => {
@@ -70,7 +70,7 @@ export function createImportWatches(ports: ImportWatchesPorts): (request: WatchL
       tally.lines += 1
       if (tally.lines > WATCH_LINES_MAX) throw tooLong()
       const line = read(text)
-      if (line.kind === 'refused') throw new AppError('bad_request', `${line.reason} None is watched.`, { facts: { watched: 0 } })
+      if (line.kind === 'refused') throw new AppError('bad_request', `${line.reason} No identifier is watched.`, { facts: { watched: 0 } })
       if (line.kind === 'identifier') identifiers.push({ identifier: line.identifier, line: tally.lines })
       if (line.kind === 'bad') {
         tally.failed += 1
@@ -128,7 +128,9 @@ async function watchBatch(
 }
 
 function tooLong(): AppError {
-  return new AppError('body_too_large', `A list may have at most ${WATCH_LINES_MAX} lines. None is watched.`, { facts: { watched: 0 } })
+  return new AppError('body_too_large', `A list may have at most ${WATCH_LINES_MAX} lines. No identifier is watched.`, {
+    facts: { watched: 0 },
+  })
 }
 
 function refused({ lines, failed, errors }: WatchListReport): AppError {

@@ -39,7 +39,7 @@ export interface ExplainedParcel extends InspectedParcel {
   readonly nextPollBecause: string | null
 }
 
-/** If more statuses are known, an unknown one is not refused, because the error could not list them all. */
+/** If more statuses than this are known, an unknown one is not refused, because the error could not list all known ones. */
 const STATUSES_SHOWN_MAX = 100
 const PREFIX = /^[A-Z0-9]{1,40}$/
 
@@ -59,7 +59,7 @@ export function createParcelQueries({
     const planned = await write.planPoll(cadenceFactsOf(state, false, clock.now())).catch(nullForStorage)
     if (planned === null) return null
     if (planned.kind === 'stopped') return describeStop(planned.reason)
-    // A failed check is repeated later than planned only if the carrier asked for that.
+    // A failed poll is repeated later than planned only if the carrier asked the relay to wait.
     const isHeld = planned.why.kind === 'failed' && planned.atMs < state.nextPollAtMs
     return isHeld ? ASKED_TO_WAIT : describePoll(planned.why)
   }

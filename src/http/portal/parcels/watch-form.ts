@@ -40,7 +40,7 @@ function saidOf(said: NonNullable<WatchSaid>): Markup {
   const wrong = errors.slice(0, WRONG_SHOWN_MAX)
   const title =
     watched === 0
-      ? 'None is watched.'
+      ? 'No parcel is watched.'
       : `${counted(watched, 'parcel is', 'parcels are')} watched, ${created === 0 ? 'none' : countText(created)} new.`
   const isGood = failed === 0
   return html`<div class="note ${isGood ? 'ok' : 'warn'}" role="${isGood ? 'status' : 'alert'}">${isGood ? icon('ok', 'ok') : null} <strong>${title}</strong>${
