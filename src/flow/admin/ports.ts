@@ -22,8 +22,8 @@ export interface AdminWrites {
   /** Queues a job; null: too many have not ended. */
   startJob(request: Audited & { readonly task: JobTask; readonly by: string; readonly nowMs: number }): Promise<Job | null>
   /**
-   * Does a batch of the oldest job that has not ended. `hasWorked`: there was such a job. `isDone`: all jobs have ended. The store keeps
-   * the progress, so the work continues after a restart.
+   * Does a batch of the oldest job that has not ended, except moves and backups. `hasWorked`: there was such a job. `isDone`: all these jobs
+   * have ended. The store keeps the progress, so the work continues after a restart.
    */
   workOnJobs(request: { readonly limit: number; readonly nowMs: number }): Promise<{
     readonly hasWorked: boolean
@@ -173,7 +173,7 @@ export interface AdminReads extends AgedReads {
   counts(nowMs: number): Promise<StoreCounts>
   /** Counts the pushes in quarantine, which is cheaper than all of `counts`. */
   countQuarantined(): Promise<number>
-  /** A page of parcels. A page with a `next` may hold fewer parcels than asked for, even none. */
+  /** Lists parcels. A page with a `next` may hold fewer parcels than asked for, even none. */
   listParcels(query: ParcelQuery): Promise<ParcelPage>
   /** Everything that is known about one parcel, found by any of its identifiers; null: there is none. */
   inspectParcel(identifier: string): Promise<InspectedParcel | null>

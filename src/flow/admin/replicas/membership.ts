@@ -97,8 +97,8 @@ function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'c
   let isShareDue = true
   let replicas = 1
   /**
-   * `losses`: how often all roles were lost. `lapses`: how often the lease has run out. `resumed`: the value of `lapses` when work last
-   * began.
+   * `losses`: how often all roles were lost. `lapses`: how often the lease has run out. `resumed`: the value of `lapses` before the last
+   * change of roles.
    */
   let losses = 0
   let lapses = 0
