@@ -126,10 +126,10 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
  * The end of the second is reported a little after pushes are taken again, and names the time from which they were taken.
  */
 function createDiskLook({ freeBytes, notStored, clock }: TroubleWatchPorts, { freeBytesMin }: TroubleWatchOptions) {
-  /** How many pushes had been refused at the last look (`soFar`), and at the look that found the disk full (`before`). */
+  /** How many pushes had been refused at the last look (`soFar`), and at the look before the disk was found full (`before`). */
   let [soFar, before] = [0, 0]
   let wasFull = false
-  /** The time since which pushes are taken; null: they are refused. */
+  /** When pushes began to be taken; null: they are refused. */
   let takenFromMs: number | null = clock.now()
   return async (): Promise<readonly Finding[]> => {
     const free = freeBytes()

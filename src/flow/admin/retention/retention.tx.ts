@@ -74,7 +74,7 @@ export interface PruneRequest {
   readonly nowMs: number
   /** Whether an operator has ordered the pass, and so confirms that the clock is right. */
   readonly isOrdered: boolean
-  /** When the pass began that the caller works on; null or absent: the caller works on any pass, or begins one. */
+  /** The start of the pass that the caller continues; null or absent: it continues any pass, or begins one. */
   readonly ofPassMs?: number | null
 }
 

@@ -96,11 +96,11 @@ export interface Authenticate {
    * any other password. Otherwise anybody could try passwords as fast as a digest is made.
    */
   issueToken(credentials: Credentials, visitor: Visitor): Promise<string>
-  /** The app of a token. Throws `unauthorized` for an invalid token and `forbidden` for a missing scope. */
+  /** Returns the app of a token. Throws `unauthorized` for an invalid token and `forbidden` for a missing scope. */
   authorize(token: string, scope: Scope): Promise<App>
   /**
-   * The session of a token. Each use renews the session, until it is as old as sessions may be. Null: the session has ended, or the token
-   * is not a session.
+   * Returns the session of a token. Use renews the session now and then, until it is as old as sessions may be. Null: the session has ended,
+   * or the token is not a session.
    */
   continueSession(token: string): Promise<Session | null>
   /** Does the same as `authorize`, but at once, if the token was verified before; null: call `authorize`. */
@@ -129,7 +129,7 @@ interface Holding {
 /** Clocks of replicas may differ by this much. A smaller correction of a clock does not count as putting it back. */
 const AHEAD_MAX_MS = 30_000
 
-/** A session is renewed once this part of its lifetime has passed. */
+/** A session is renewed once this part of its token's lifetime has passed. */
 const RENEWED_AFTER = 0.1
 
 /**

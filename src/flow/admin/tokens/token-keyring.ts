@@ -3,7 +3,7 @@ import { digest } from '../../../domain/digest.ts'
 import type { Clock } from '../../ports.ts'
 import type { AdminWrites } from '../ports.ts'
 
-/** A key that signs or verifies tokens. A token gives the name of the key that signed it. */
+/** A key that signs or verifies tokens. A token contains the name of the key that signed it. */
 export interface TokenKey {
   readonly name: string
   readonly key: Uint8Array

@@ -132,7 +132,7 @@ function roomOf({ endpoint, health }: EndpointState, request: DispatchRound, { p
   )
 }
 
-/** The first round does not know the endpoint's rate yet. It allows one attempt, which fits any rate. */
+/** The first round comes without allowances, because the dispatcher does not know the endpoints yet. One attempt fits any rate. */
 function allowanceOf(endpoint: Endpoint, { allowance, claimsMax }: DispatchRound): number {
   const allowed = allowance[endpoint.id] ?? (endpoint.ratePerSecond === null ? claimsMax : 1)
   return Math.min(allowed, claimsMax)

@@ -17,9 +17,9 @@ export interface DeliveryAttemptsPorts {
   readonly mayBegin: (endpointId: string) => boolean
   /** Whether this replica knows the states of the endpoints, including every change that was made through it. */
   readonly areEndpointsKnown: () => boolean
-  /** Called when a claim was released, so that another delivery may go instead. */
+  /** Called when a claim was released, so that another delivery may be claimed instead. */
   readonly onReleased: () => void
-  /** See `HeldEndpoints`. */
+  /** Rises whenever this replica loses all its endpoints, see `HeldEndpoints`. */
   readonly term: () => number
   /** Called when an attempt has ended. Returns a function to call when its endpoint's next attempts have started. */
   readonly onEnded: (attempt: SettledAttempt) => (queue: EndpointQueue) => void
