@@ -17,7 +17,7 @@ export interface EndpointKeysOptions {
   readonly keyFile: () => string | null
 }
 
-/** Watches over the key that encrypts the keys of endpoints. Without it those keys are lost. */
+/** Watches over the key that encrypts the keys of endpoints. If it is lost, all these keys are lost too. */
 export interface EndpointKeys {
   /**
    * The vault. With a key file, it seals only while the key in that file opens the keys that were sealed before. Otherwise it throws

@@ -37,7 +37,7 @@ test('each change of an endpoint’s state is logged once, and an unchanged stat
 test('disabled endpoints are logged at the start of the relay', () => {
   const { lines, endpointLog } = world()
   endpointLog.update(stateOf({ disabled: 'failing' }))
-  expect(lines.map(({ message }) => message)).toEqual(['an endpoint only failed for 120 h and is disabled; everything for it waits'])
+  expect(lines.map(({ message }) => message)).toEqual(['an endpoint failed for 120 h and is disabled; everything for it waits'])
 })
 
 test('an endpoint that was failing before the start is not logged as newly failing', () => {

@@ -41,13 +41,13 @@ export interface DispatchRounds {
   hasEnded(): boolean
   /** Call it when the order of waiting deliveries, or also the endpoints, may have changed. */
   review(what: 'order' | 'endpoints'): void
-  /** Whether a round has reported since the last call of `review`. */
+  /** Whether a round that began after the last call of `review` has reported. */
   isReviewed(): boolean
   /** Resolves when a round that began after the last call of `review` has ended, even if it has failed. */
   whenReviewed(): Promise<void>
   /** Whether the promise of any `whenReviewed` call is still pending. */
   isAwaited(): boolean
-  /** Whether a round has reported since the endpoints last changed. */
+  /** Whether a round that began after the last change of endpoints has reported. */
   areEndpointsKnown(): boolean
   isDue(): boolean
   /** Resolves when an endpoint that `HeldEndpoints` no longer names has nothing under way, and all its results are stored. */

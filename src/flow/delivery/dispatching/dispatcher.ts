@@ -31,7 +31,7 @@ export interface DispatcherOptions extends SendDeliveryOptions {
   readonly claimsMax: number
   /** How many attempts may run at once to an endpoint whose settings give no limit. */
   readonly perEndpoint: () => number
-  /** See `DeliveryRules`. */
+  /** How many deliveries may be claimed for each concurrent attempt. */
   readonly claimsPerAttempt: number
 }
 

@@ -13,7 +13,7 @@ const MESSAGES: Readonly<Record<Exclude<Standing, 'active'>, string>> = {
   failing: 'an endpoint is failing: it is sent one delivery at a time until one succeeds',
   disabled: 'an endpoint is disabled; everything for it waits',
   gone: 'an endpoint answered 410 and is disabled; everything for it waits',
-  'given up': 'an endpoint only failed for 120 h and is disabled; everything for it waits',
+  'given up': 'an endpoint failed for 120 h and is disabled; everything for it waits',
   unnamed: 'no config names an endpoint any more: everything for it waits, and it is removed if none names it for delivery.removeAfter',
 }
 

@@ -5,7 +5,7 @@ import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 export interface EndpointQueueOptions {
   /** How many attempts may run at once to an endpoint whose settings give no limit. */
   readonly perEndpoint: () => number
-  /** See `DeliveryRules`. */
+  /** How many deliveries may be claimed for each concurrent attempt. */
   readonly claimsPerAttempt: number
   /** Whether this replica delivers to an endpoint now. */
   readonly delivers: (endpointId: string) => boolean
