@@ -22,7 +22,7 @@ export interface TroubleWatchPorts {
   readonly isPoller: () => boolean
   readonly clock: Clock
   readonly log: Pick<Log, 'debug'>
-  /** Call it when there is an operator event. */
+  /** Called when an operator event was queued. */
   readonly wake: () => void
 }
 

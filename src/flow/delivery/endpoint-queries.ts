@@ -44,7 +44,7 @@ export interface EndpointQueries extends EndpointLists {
   asItStands(state: EndpointState): EndpointState
 }
 
-/** The questions of operators about endpoints. */
+/** Creates the queries of operators about endpoints. */
 export function createEndpointQueries({ reads, signerOf, keyOriginOf, clock }: EndpointQueriesPorts): EndpointQueries {
   /** The endpoint for operator events is a setting, so it cannot be managed here. */
   const all = async () => (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator').map(asItStands)

@@ -66,7 +66,7 @@ async function otherState(reads: Reads, { order, selection, untilMs }: NoneFound
   for (const state of ENDED) {
     if (order.states.includes(state)) continue
     const { count } = await reads.countReplayable({ selection: { ...selection, states: [state] }, untilMs, limit: 1 })
-    if (count > 0) return `What matches is ${state}, and was not asked for: give the state ${state} to send it again.`
+    if (count > 0) return `Matching deliveries are in the state ${state}, which was not asked for: give that state to send them again.`
   }
   return null
 }

@@ -12,7 +12,7 @@ import {
 } from './feed-page.ts'
 import { createStoredPages, refuseSkipped } from './stored-pages.ts'
 
-/** Reads pages of the feed; its end is kept in memory. */
+/** Reads pages of the feed. The end of the feed is kept in memory. */
 export interface FeedTail {
   /**
    * Reads events after a sequence that were committed before the call: all of them, or the first ones. Readers at the same sequence get the
@@ -94,7 +94,7 @@ function createReads(ports: FeedPagePorts): Pick<FeedTail, 'read'> {
     for (let go = 0; go < READS_MAX && kept !== null; go++) {
       const before: Kept = kept
       const reading = await readFeedSlice(reads, { after: before.to, limit: EVENTS_PER_READ.most })
-      // The tail has changed during this read, perhaps by an earlier read.
+      // Something else has changed the tail during this read, for example a read that began before it.
       if (kept !== before) continue
       const after = movedOn(before, reading)
       if (after === null) kept = null

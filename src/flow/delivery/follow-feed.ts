@@ -31,7 +31,6 @@ export interface FollowFeed {
   isOver(): boolean
 }
 
-/** Builds the verb behind the feed. */
 export function createFollowFeed({ tail, signal, clock, spread }: FollowFeedPorts): FollowFeed {
   return {
     follow({ left, ...request }) {

@@ -45,11 +45,11 @@ export interface ManageDeliveriesPorts {
     | 'findParcel'
   >
   readonly clock: Clock
-  /** Call it when deliveries may have become due, or their order may have changed. */
+  /** Called when deliveries may have become due, or their order may have changed. */
   readonly review: () => void
   /** Does the same as `review`. Resolves when this relay has run a dispatch round. */
   readonly reviewed: () => Promise<void>
-  /** Call it when a job was queued. */
+  /** Called when a job was queued. */
   readonly work: () => void
   /** Runs a piece of work that delays pushes. Only one piece runs at a time, with rests between. */
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
@@ -133,7 +133,7 @@ export interface ManageDeliveries {
   replayMany(endpointId: string, body: unknown, asker: ReplayAsker): Promise<ReplayAnswer>
   /**
    * Lists the events that an endpoint never received, the oldest first; see `replayMany`. A page that is not full may still have a next
-   * one. Throws `not_found`, `bad_tracking_number` and `not_replayable`.
+   * page. Throws `not_found`, `bad_tracking_number` and `not_replayable`.
    */
   listMissing(
     endpointId: string,

@@ -34,7 +34,7 @@ export interface ManageEndpointsPorts extends EndpointRules {
   /** 32 random bytes in Base64. */
   readonly makeKey: () => string
   readonly clock: Clock
-  /** Call it when the endpoints have changed. Nothing may be sent with their old settings. */
+  /** Called when the endpoints have changed. Nothing may be sent with their old settings. */
   readonly review: () => void
 }
 

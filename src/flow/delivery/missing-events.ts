@@ -39,7 +39,7 @@ const STEP = 50
 
 /** Finds events that an endpoint never received, without queueing them. */
 export function createMissingEvents({ reads, retention, clock, yieldToIo }: MissingEventsPorts) {
-  /** Passes the events that it finds on. Returns the sequence after which the search continues; null: it has ended. */
+  /** Searches, and passes on the events that it finds. Returns the sequence after which the search continues; null: it has ended. */
   async function search(
     state: EndpointState,
     { selection, from, bounds }: { readonly selection: MissingSelection; readonly from: number | null; readonly bounds: MissingBounds },

@@ -33,7 +33,7 @@ const KEPT_MS = 60_000
 
 /** Counts the events that endpoints never received, for all endpoints at once. */
 export function createMissingSummary({ reads, resends, retention, clock, yieldToIo }: MissingSummaryPorts) {
-  /** The last summary. `after`: the resends that had ended when it was counted. */
+  /** The last summary. `after` names the resends that had ended when the events were counted. */
   let known: { readonly summary: Counted; readonly untilMs: number; readonly after: string } | null = null
 
   /** Counts for these endpoints. `lookedAt`: how many events were looked at. */

@@ -14,7 +14,7 @@ export interface ReplaysPorts {
   readonly write: Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved'>
   readonly reads: Pick<ReadSide, 'listEndpoints'>
   readonly clock: Pick<Clock, 'now'>
-  /** Call it when the order of waiting deliveries may have changed. */
+  /** Called when the order of waiting deliveries may have changed. */
   readonly review: () => void
   /** Runs a piece of work that delays pushes. Only one piece runs at a time, with rests between. */
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>

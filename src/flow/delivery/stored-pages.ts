@@ -15,9 +15,9 @@ import {
 
 /** Reads pages of the feed from the store. Callers who ask for the same page at the same time share one read. */
 export interface StoredPages {
-  /** The page, if it is being read for another reader. */
+  /** Returns the page, if it is being read for another reader. */
   underWay(request: PageRequest): Promise<FeedPage> | undefined
-  /** The page, if it was read a short while ago and did not reach the end of the feed. */
+  /** Returns the page, if it was read a short while ago and did not reach the end of the feed. */
   recall(request: PageRequest): FeedPage | undefined
   /** Reads the page. Throws `feed_gone`, `feed_rewound` and `storage_unavailable`. */
   find(request: PageRequest): Promise<FeedPage>

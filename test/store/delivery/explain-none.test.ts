@@ -35,7 +35,7 @@ describe.each(engines)('a replay that selects nothing says why on $name', (engin
     expect(await whyNone(id, { sequence: wanted })).toBe(`The delivery of event ${wanted} has not ended: it is sent without a replay.`)
     expect(await whyNone(id, { since: 0 })).toBe('No delivery that matches has ended. What still waits is sent without a replay.')
     await take()
-    const inState = 'What matches is delivered, and was not asked for: give the state delivered to send it again.'
+    const inState = 'Matching deliveries are in the state delivered, which was not asked for: give that state to send them again.'
     for (const order of [{ sequence: wanted }, { since: 0 }]) expect(await whyNone(id, order)).toBe(inState)
     expect(await whyNone(id, { sequence: wanted, state: 'delivered' })).toBeUndefined()
     expect(await whyNone(id, { sequence: wanted, since: wanted + 1, state: 'delivered' })).toMatch(

@@ -52,7 +52,7 @@ export interface ManageRetentionPorts {
   readonly clock: Pick<Clock, 'now'>
   /** How long data is kept, as it is configured now. */
   readonly retention: () => Retention
-  /** Call it when there is a job. */
+  /** Called when a job was queued. */
   readonly work: () => void
   /** Lets all other waiting work run first. */
   readonly yieldToOthers: () => Promise<unknown>
