@@ -148,7 +148,7 @@ export function createFetchKnown(ports: FetchOnMissPorts, options: FetchOnMissOp
       pauses.set(key, { untilMs: clock.monotonic() + retryAfterMs, freshness })
       return { freshness, retryAfterMs }
     } catch (err) {
-      log.warn({ err, parcelId }, 'the answer of the carrier could not be stored: serving what is known')
+      log.warn({ err, parcelId }, 'the answer of the carrier could not be stored: the app gets what is in the store')
       return { freshness: 'stale', retryAfterMs: STORE_RETRY_MS }
     }
   }

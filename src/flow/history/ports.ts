@@ -57,9 +57,9 @@ export interface HistoryTx extends RebuildTx {
   saveIdentifiers(identifiers: readonly IdentifierState[]): void
   /** Adds parcels about which nothing is known yet. */
   createParcels(count: number, nowMs: number): Promise<readonly ParcelState[]>
-  /** Returns a parcel's state; null: the parcel was joined to another. */
+  /** Returns a parcel's state; null: the parcel was joined to another, or deleted. */
   findParcel(parcelId: number): Promise<ParcelState | null>
-  /** The parcels that were not joined to others. */
+  /** Returns those of the parcels that were neither joined to others nor deleted. */
   findParcels(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
   /** A parcel that must exist. Throws if it does not. */
   loadParcel(parcelId: number): Promise<ParcelState>

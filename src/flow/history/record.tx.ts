@@ -35,7 +35,7 @@ type Done = Pick<ChangeSet, 'recorded' | 'scanSamples' | 'foundByPoll'>
  * Records pushes and polls, one transaction per batch (DOMAIN 5.2). It loads what the batch needs, decides what the batch changes, and
  * applies the changes.
  *
- * An observation that cannot be recorded is refused, and all others are recorded. If a working store cannot apply the changes, which is a
+ * An observation that cannot be recorded is quarantined, and all others are recorded. If a working store cannot apply the changes, which is a
  * bug, the batch is rolled back. Then each observation is recorded in its own transaction, so that only the failing one is quarantined. If
  * the store itself fails, the whole batch fails.
  */

@@ -20,7 +20,7 @@ export interface RefusalKeys {
 export interface RefusalSamples {
   /** Whether `take` would examine a push now. If not, the caller need not prepare the push. */
   isDue(): boolean
-  /** Explains a push if `isDue`. It copies the body, so the caller may release the body at once. */
+  /** Explains a push if `isDue` returns true; otherwise does nothing. It copies the body, so the caller may release the body at once. */
   take(refused: RefusedPush): void
   /** Uses other keys from now on. Removed keys are still tried in explanations until the process ends. */
   replaceKeys(keys: RefusalKeys): void

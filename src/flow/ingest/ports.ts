@@ -62,7 +62,7 @@ export interface IngestTx {
   dismissHeld(request: Pick<HeldSelection, 'reason'> & HeldRange): Promise<DismissedHeld>
   /** Adds a refusal, and deletes the oldest ones beyond `REFUSALS_KEPT`. */
   addRefusal(refusal: Refusal): void
-  /** The stored spells of refused pushes, of all processes, in no order. */
+  /** The stored spells of refused pushes, of all processes, in any order. */
   listRefused(): Promise<readonly StoredRefused[]>
   /** Saves a spell in place of an earlier state of the same spell. */
   saveRefused(spell: StoredRefused): void
@@ -79,6 +79,6 @@ export interface IngestReads {
   countHeld(state: HeldSelection['state']): Promise<readonly HeldGroup[]>
   /** Explained refusals, the newest first, with ids below `before`; null: from the newest. */
   listRefusals(query: { readonly before: number | null; readonly limit: number }): Promise<readonly KeptRefusal[]>
-  /** The stored spells of refused pushes, of all processes, in no order. */
+  /** The stored spells of refused pushes, of all processes, in any order. */
   listRefused(): Promise<readonly StoredRefused[]>
 }

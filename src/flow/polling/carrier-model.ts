@@ -63,7 +63,7 @@ export function createCarrierModelKeeper(
 ): CarrierModelKeeper {
   let { scanRate, channel, silence } = from
   let scanSamples: ScanSample[] = []
-  /** The event times of entries that polls have found since the last push, and that no push has reported. */
+  /** The event times, all later than the last push, of entries that polls have found and no push has reported. */
   let unpushed: number[] = []
   let learntAtMs = Number.NEGATIVE_INFINITY
 

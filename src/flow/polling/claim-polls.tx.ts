@@ -63,7 +63,7 @@ export function createClaimDuePolls(
   async function takeTurn(tx: ClaimTx, { nowMs, probe = false }: ClaimRequest, limit: number, leaseUntilMs: number): Promise<Turn> {
     const parcelIds = await (probe ? pickProbe(tx, nowMs) : pick(tx, nowMs, Math.min(limit, LOOKED_AT_ONCE)))
     const candidates = await tx.pollCandidates({ parcelIds, nowMs })
-    // A poll may lack identifiers: after our clock was put back, it may be due before the carrier may be asked about them again.
+    // A poll may lack identifiers: after the clock was put back, it may be due before the carrier may be asked about them again.
     const isDoubtful = ({ pushedSince, identifiers }: PollCandidate) => pushedSince || identifiers.length === 0
     const doubtful = candidates.filter(isDoubtful).map(({ parcelId }) => parcelId)
     const stillDue = await dueIfPlannedNow(tx, doubtful, nowMs)
@@ -77,7 +77,7 @@ export function createClaimDuePolls(
 
   /**
    * Returns the parcels that are still due. For all other parcels it saves their later time, or that they are no longer polled. A parcel
-   * that was joined meanwhile is not due.
+   * that was joined to another or deleted meanwhile is not due.
    */
   async function dueIfPlannedNow(tx: CheckTx, parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>> {
     if (parcelIds.length === 0) return new Set()

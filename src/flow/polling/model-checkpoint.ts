@@ -185,7 +185,7 @@ interface Saved {
   readonly scanRate: ScanRate | null
   readonly record: PushRecord | null
   readonly silence: CarrierSilence | null
-  /** When the last push with news came; null: never. Read from the inbox too, because a kill loses up to a minute of the record. */
+  /** When the last push with news came; null: never. It is read from the inbox too, because a kill loses up to a minute of `record`. */
   readonly lastPushAtMs: number | null
 }
 
@@ -225,7 +225,7 @@ async function load<T>({ store, log }: ModelCheckpointPorts, name: string, parse
   return value
 }
 
-/** The value may have been written by hand. */
+/** Returns a stored value as text. A value that was written by hand may not be bytes. */
 function textOf(kept: unknown): string {
   return kept instanceof Uint8Array ? new TextDecoder().decode(kept) : String(kept)
 }

@@ -24,7 +24,7 @@ export function createNotePollOutcome(
         async (tx) => {
           tx.releasePoll(failure.parcelId)
           const parcel = await tx.findParcel(failure.parcelId)
-          // If there is no such parcel, it was joined to another one during the poll.
+          // If there is no such parcel, it was joined to another one or deleted during the poll.
           if (parcel === null) return
           const wasAsked = failure.kind !== 'not_asked'
           const next = wasAsked ? await schedulePoll(tx, afterFailure(parcel, failure), ports, options) : parcel
@@ -37,14 +37,14 @@ export function createNotePollOutcome(
     noteNotPollable: (identifier) =>
       store.transaction(async (tx) => {
         const [known] = await tx.findIdentifiers([identifier])
-        // Keep polling an identifier on whose parcel the carrier has never reported, because it may still get to know it.
+        // If the carrier has never reported on the parcel, keep polling the identifier, because the carrier may still get to know it.
         if (known === undefined || (await tx.loadParcel(known.parcelId)).entryCount === 0) return
         await tx.markNotPollable(identifier, clock.now())
       }),
 
     noteLanguageAsked: (asked) =>
       store.transaction(async (tx) => {
-        // Lock the parcel. Otherwise an entry could be added meanwhile, and would count as asked for. Null: it was joined to another.
+        // Lock the parcel. Otherwise an entry could be added meanwhile, and would count as asked for. Null: it was joined or deleted.
         if ((await tx.findParcel(asked.parcelId)) === null) return
         const entries = deriveEntries((await tx.loadSightings([asked.parcelId])).get(asked.parcelId) ?? [])
         const missed = entries.filter((entry) => wasMissedBy(asked, entry)).map(({ sequence }) => sequence)

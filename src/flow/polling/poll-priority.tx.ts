@@ -44,7 +44,7 @@ export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options:
     const parcels = new Map((await tx.findParcels(due.map(({ parcelId }) => parcelId))).map((parcel) => [parcel.parcelId, parcel]))
     const weighed = due.flatMap(({ parcelId }): readonly Ranked[] => {
       const parcel = parcels.get(parcelId)
-      // If the parcel is missing, it was joined to another one after it was found to be due.
+      // If the parcel is missing, it was joined to another one or deleted after it was found to be due.
       if (parcel === undefined) return []
       return [{ parcelId, worth: pollValue(cadenceFactsOf(parcel, false, nowMs), model, options.cadence, nowMs) }]
     })

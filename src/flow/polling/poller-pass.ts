@@ -36,7 +36,7 @@ export function createPollerPass(ports: PollerPassPorts, lastSeenMs: number | nu
   /** Takes over from the previous poller. After a failure, the next pass tries again. */
   async function takeOver(): Promise<void> {
     if (!isTakeoverDue) return
-    // Start with the present clock, because the previous poller has handled its changes until now.
+    // Start with the present clock, because the previous poller has handled all changes of the clock until now.
     adjustToClock = createClockRollback(ports, null)
     await model?.load({ resume: true })
     isTakeoverDue = false

@@ -4,8 +4,8 @@
  * lost, the lease expires.
  *
  * A poll waits for the carrier's budget, so it may take longer than its lease. With each claim the poller therefore names the parcels that it
- * is still polling, and the writer skips them. The writer leases them again for that claim only (until its time plus 1 ms). A longer lease
- * might never be ended: the result of a poll is saved before its work here ends, so the poll may already have ended its lease.
+ * is still polling, and the writer skips them: it leases them again for that claim only (until the claim's time plus 1 ms). A longer lease
+ * might never be ended: the result of a poll is saved, and its lease ended, shortly before the parcel leaves this list.
  *
  * A replica that loses its role as poller aborts its scheduled polls and saves no result of them. If it becomes the poller again, its first
  * claim names their parcels as if they were still being polled, and their leases end with that claim.

@@ -15,7 +15,7 @@ export interface PushHealthMonitor {
 export async function openPushHealthMonitor(ports: {
   readonly write: Pick<WriteSide, 'pushChannel' | 'checkpointModel'>
   readonly log: Pick<Log, 'info' | 'warn'>
-  /** Call it when an operator event was queued. */
+  /** Called when an operator event was queued. */
   readonly wake: () => void
 }): Promise<PushHealthMonitor> {
   let { health } = await ports.write.pushChannel()

@@ -29,7 +29,7 @@ export function createReschedulePolls(
   async function rescheduleFrom(tx: RescheduleTx, after: DueCursor): Promise<DueCursor | null> {
     const due = await tx.duePolls({ nowMs: EVER_MS, limit: PLANNED_AT_ONCE, after })
     const plannedAtMs = new Map(due.map(({ parcelId, dueAtMs }) => [parcelId, dueAtMs]))
-    // This leaves out parcels that were joined to others meanwhile.
+    // This leaves out parcels that were joined to others or deleted meanwhile.
     const next = await schedulePolls(tx, await tx.findParcels([...plannedAtMs.keys()]), ports, options)
     tx.saveParcels(next.filter(({ parcelId, nextPollAtMs }) => (nextPollAtMs ?? EVER_MS) < (plannedAtMs.get(parcelId) ?? 0)))
     return due.length < PLANNED_AT_ONCE ? null : (due.at(-1) ?? null)
