@@ -1783,7 +1783,7 @@ export interface components {
             disabledBecause: ("operator" | "gone" | "failing" | "unnamed") | null;
             /** @description Null: it is enabled, or the time is not known. */
             disabledSince: string | null;
-            /** @description Who disabled it; null: nobody did. */
+            /** @description The operator who disabled it; null: no operator did. */
             disabledBy: string | null;
             /** @description How many deliveries wait for it. */
             waiting: number;
@@ -1855,7 +1855,7 @@ export interface components {
             disabledBecause: ("operator" | "gone" | "failing" | "unnamed") | null;
             /** @description Null: it is enabled, or the time is not known. */
             disabledSince: string | null;
-            /** @description Who disabled it; null: nobody did. */
+            /** @description The operator who disabled it; null: no operator did. */
             disabledBy: string | null;
             /** @description How many deliveries wait for it. */
             waiting: number;
@@ -1941,7 +1941,7 @@ export interface components {
             disabledBecause: ("operator" | "gone" | "failing" | "unnamed") | null;
             /** @description Null: it is enabled, or the time is not known. */
             disabledSince: string | null;
-            /** @description Who disabled it; null: nobody did. */
+            /** @description The operator who disabled it; null: no operator did. */
             disabledBy: string | null;
             /** @description How many deliveries wait for it. */
             waiting: number;
@@ -2496,7 +2496,7 @@ export interface components {
                 failures: number;
                 /** @description Why the parcel is not polled; null: it is polled. */
                 stopped: ("delivered" | "stale" | "unknown" | "unwatched") | null;
-                /** @description A sentence that says why it is checked then, or is not checked; null: it was never watched, or the reason is not known now. */
+                /** @description A sentence that says why the parcel is polled then, or is not polled; null: nobody ever watched it, or the reason is not known now. */
                 nextCheckBecause: string | null;
             };
             /** @description Newest first. */
@@ -3137,7 +3137,7 @@ export interface components {
                 /** @enum {string} */
                 health: "unknown" | "healthy" | "lossy" | "silent";
                 /**
-                 * @description `too_early`: nobody can know yet whether pushes are lost. `resumed`: since a trouble few are lost, but pushes are not trusted again yet. `not_understood`: too many of the newest went into quarantine.
+                 * @description `too_early`: nobody can know yet whether pushes are lost. `resumed`: few pushes were lost since the last trouble, but they are not trusted again yet. `not_understood`: too many of the newest went into quarantine.
                  * @enum {string}
                  */
                 standing: "none" | "too_early" | "healthy" | "resumed" | "lossy" | "not_understood" | "silent";
@@ -3145,7 +3145,7 @@ export interface components {
                 evidence: string;
                 /** @description When the last push with news came; null: none has. After a restore: the last one in the backup, until the next comes. */
                 lastPushAt: string | null;
-                /** @description Since when few pushes are lost, after the first one or a trouble, and when they are trusted; null: this is not so. */
+                /** @description Since when few pushes are lost, and when they will be trusted; null: they already are, too many are lost, or none come. */
                 probation: {
                     /** Format: date-time */
                     since: string;
@@ -3367,7 +3367,7 @@ export interface components {
                     /** @description The share of pushes that were lost before, estimated. */
                     lossBefore: number;
                 } | null;
-                /** @description Since when few pushes are lost, after the first one or a trouble, and when they are trusted; null: this is not so. */
+                /** @description Since when few pushes are lost, and when they will be trusted; null: they already are, too many are lost, or none come. */
                 probation: {
                     /** Format: date-time */
                     since: string;
@@ -6409,7 +6409,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is on disk: recorded, a duplicate, expired or quarantined */
+            /** @description The push is on disk: recorded, a duplicate, expired or quarantined */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6441,7 +6441,7 @@ export interface operations {
                 "relay-previous-sequence": string;
                 /** @description With `signature: standard-webhooks`, as Standard Webhooks defines it. */
                 "webhook-timestamp"?: string;
-                /** @description As `webhook-timestamp`. */
+                /** @description With `signature: standard-webhooks`, as Standard Webhooks defines it. */
                 "webhook-signature"?: string;
                 /** @description A test push of an operator: check the signature and do nothing else. */
                 "relay-test"?: "true";
@@ -6567,4 +6567,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 888879499a038a82aab53f2b2b3af3e5cb7b63e5910e53b1f33b8555a4539493
+// Made of docs/openapi.json with the SHA-256 5d08069b03c375c96fd72c924b471b2f264638b62ee88ca78c0f62c993d597bc

@@ -4,7 +4,7 @@ import type { SharedFlights } from './history/ports.ts'
 /** If the replica that does the job is killed, the others wait for at most this long. */
 const LEASE_MS = 5000
 const RENEW_MS = LEASE_MS / 3
-/** Waiting replicas look at this interval whether the flight has ended, at most `LOOKS_MAX` times. */
+/** Waiting replicas check at this interval whether the flight has ended, at most `LOOKS_MAX` times. */
 const LOOK_MS = 200
 const LOOKS_MAX = 150
 /** If callers do not learn the outcome of the flight, they are asked to try again after this time. */
@@ -16,7 +16,7 @@ export interface SharedFlightPorts {
 }
 
 /**
- * Runs a job once if several replicas want it at the same time. One replica runs it. The others look several times a second, for half a
+ * Runs a job once if several replicas want it at the same time. One replica runs it. The others check several times a second, for half a
  * minute at most, whether it has ended. If the running replica was killed, another one takes over when its lease has lapsed.
  */
 export type SharedFlight = <Value>(key: string, flight: Flight<Value>) => Promise<Value>

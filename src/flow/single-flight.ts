@@ -1,7 +1,7 @@
 /** Runs one job for each key at a time. Callers that come while it runs get its outcome, even if that is a failure. */
 export interface SingleFlight<Value> {
   (key: string, start: () => Promise<Value>): Promise<Value>
-  /** The job that is running for a key; undefined: no job is running. */
+  /** Returns the job that is running for a key; undefined: no job is running. */
   underWay(key: string): Promise<Value> | undefined
 }
 

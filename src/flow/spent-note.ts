@@ -1,6 +1,6 @@
 import { describeSpent } from '../domain/polling/call-budget.ts'
 
-/** Returns until when the day's calls to the carrier are used up, epoch milliseconds; null: they are not used up. */
+/** Returns the time until which the day's calls to the carrier are used up, epoch milliseconds; null: they are not used up. */
 export type SpentUntil = () => number | null
 
 /** Returns a sentence to add to a message if the relay has used up its calls of the day; otherwise ''. `spentUntilMs` undefined: not known. */

@@ -226,7 +226,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     expect(text).toMatch(/Pushes.*silent.*for \d+ s; 6 entries were found by polls alone\./)
     // The relay may notice the silence before it has all six entries, once the evidence is enough.
     expect(text).toMatch(
-      /Noticed.*\d\d:\d\d.*, when [4-6] entries had no push\. The chance of this, if pushes were well, is less than 1 in 10,000\./,
+      /Noticed.*\d\d:\d\d.*, when [4-6] entries had no push\. The chance of this, if pushes worked, is less than 1 in 10,000\./,
     )
     expect(text).toMatch(/Missed since then ?6/)
     await goTo('Overview')

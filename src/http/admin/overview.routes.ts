@@ -63,7 +63,7 @@ const pushesSchema = () =>
       not_understood: true,
       silent: true,
     }).describe(
-      '`too_early`: nobody can know yet whether pushes are lost. `resumed`: since a trouble few are lost, but pushes are not trusted again yet. `not_understood`: too many of the newest went into quarantine.',
+      '`too_early`: nobody can know yet whether pushes are lost. `resumed`: few pushes were lost since the last trouble, but they are not trusted again yet. `not_understood`: too many of the newest went into quarantine.',
     ),
     evidence: z.string().describe('What is known about pushes, in sentences.'),
     lastPushAt: instant()

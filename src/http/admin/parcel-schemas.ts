@@ -79,7 +79,7 @@ export const parcelSchema = named('Parcel', () =>
         .string()
         .nullable()
         .describe(
-          'A sentence that says why it is checked then, or is not checked; null: it was never watched, or the reason is not known now.',
+          'A sentence that says why the parcel is polled then, or is not polled; null: nobody ever watched it, or the reason is not known now.',
         ),
     }),
     history: z.array(entrySchema()).describe('Newest first.'),

@@ -42,7 +42,7 @@ const endpointMembers = () => ({
     unnamed: true,
   }).nullable(),
   disabledSince: instant().nullable().describe('Null: it is enabled, or the time is not known.'),
-  disabledBy: z.string().nullable().describe('Who disabled it; null: nobody did.'),
+  disabledBy: z.string().nullable().describe('The operator who disabled it; null: no operator did.'),
   waiting: wholeNumber().describe('How many deliveries wait for it.'),
   oldestWaitingSince: instant().nullable().describe('Null: nothing waits.'),
   givenUp: wholeNumber().describe('How many deliveries are dead.'),

@@ -35,7 +35,7 @@ export const endpointPush = (): PushedEvent => ({
   headers: z.object({
     ...pushHeaders(),
     'webhook-timestamp': z.string().optional().describe('With `signature: standard-webhooks`, as Standard Webhooks defines it.'),
-    'webhook-signature': z.string().optional().describe('As `webhook-timestamp`.'),
+    'webhook-signature': z.string().optional().describe('With `signature: standard-webhooks`, as Standard Webhooks defines it.'),
     'relay-test': z.literal('true').optional().describe('A test push of an operator: check the signature and do nothing else.'),
   }),
   body: eventSchema(),

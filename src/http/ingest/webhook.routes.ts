@@ -46,7 +46,7 @@ export const WEBHOOK_ROUTES = [
     params: {},
     query: ANY_QUERY,
     body: { bytesMax: null, content: { 'application/json': { schema: eventSchema, example: EXAMPLE_EVENT } } },
-    answers: () => ({ 200: { description: 'It is on disk: recorded, a duplicate, expired or quarantined' } }),
+    answers: () => ({ 200: { description: 'The push is on disk: recorded, a duplicate, expired or quarantined' } }),
     problems: ['signature_invalid', 'body_too_large', 'too_many_requests', 'overloaded', 'storage_unavailable'],
     example: { path: {} },
     handle: receivePushes,

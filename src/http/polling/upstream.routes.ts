@@ -45,7 +45,7 @@ export const pushProbation = () =>
         ),
     })
     .nullable()
-    .describe('Since when few pushes are lost, after the first one or a trouble, and when they are trusted; null: this is not so.')
+    .describe('Since when few pushes are lost, and when they will be trusted; null: they already are, too many are lost, or none come.')
 
 export const pushHealth = () => oneOfAll<PushHealth>({ unknown: true, healthy: true, lossy: true, silent: true })
 

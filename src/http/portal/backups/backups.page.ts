@@ -61,7 +61,7 @@ ${rest}`
 function leadOf({ last, failing, settings }: BackupList, nowMs: number): Part {
   if (settings.directory === null) return html`No backups are made: the config names no folder for them (<code>backup.directory</code>).`
   if (failing !== null) return html`No backup could be made since ${timeInSentence(failing.sinceMs, nowMs)}: ${failing.reason}.`
-  return last === null ? 'None was made yet.' : html`The last one, ${last.name}, was made at ${timeInSentence(last.atMs, nowMs)}.`
+  return last === null ? 'No backup was made yet.' : html`The last one, ${last.name}, was made at ${timeInSentence(last.atMs, nowMs)}.`
 }
 
 function contents({ to, nowMs }: Visit, { settings, backups, unreadable }: BackupList, refusal: string | null): Markup | null {
@@ -69,7 +69,7 @@ function contents({ to, nowMs }: Visit, { settings, backups, unreadable }: Backu
   if (directory === null) return null
   return html`${settingsList([
     ['Folder', html`<code>${directory}</code>`],
-    ['Made by itself', cron === null ? 'never' : html`<code>${cron}</code>, the newest ${keep} are kept`],
+    ['Scheduled', cron === null ? 'never' : html`<code>${cron}</code>, the newest ${keep} are kept`],
   ])}
 <form class="filters" method="post" action="${to`/backups`.path}" aria-label="Back up now"><div><label for="backup-name">Name</label><input id="backup-name" name="name" required maxlength="80" autocomplete="off" spellcheck="false"></div><div><button class="btn" type="submit">Back up now</button></div></form>
 ${refusal === null ? null : html`<div class="note bad" role="alert">${refusal}</div>`}

@@ -196,7 +196,7 @@ function budgetMark({ budget: { callsToday, callsPerDay } }: CarrierState): Mark
 }
 
 function noticedText({ noticedAtMs, found }: SilenceEvidence, nowMs: number): Part {
-  return html`${timeInSentence(noticedAtMs, nowMs)}, when ${counted(found, 'entry', 'entries')} had no push. The chance of this, if pushes were well, is less than 1 in 10,000.`
+  return html`${timeInSentence(noticedAtMs, nowMs)}, when ${counted(found, 'entry', 'entries')} had no push. The chance of this, if pushes worked, is less than 1 in 10,000.`
 }
 
 function percentText(share: number): string {
