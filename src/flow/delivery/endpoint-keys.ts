@@ -20,13 +20,13 @@ export interface EndpointKeysOptions {
 /** Watches over the key that encrypts the keys of endpoints. If it is lost, all these keys are lost too. */
 export interface EndpointKeys {
   /**
-   * The vault. With a key file, it seals only while the key in that file opens the keys that were sealed before. Otherwise it throws
-   * `storage_unavailable`, and no second key file is made.
+   * The vault. With a key file, `seal` throws `storage_unavailable` if that file's key opens none of the keys that were sealed before. So no
+   * second key file is made.
    */
   readonly vault: Vault
   /** Tries to open every sealed key; null: all of them open. */
   check(): Promise<LostKeys | null>
-  /** The result of the last check. If something was lost, it checks again. */
+  /** Returns the result of the last check. If keys were lost, checks again. */
   lost(): Promise<LostKeys | null>
 }
 

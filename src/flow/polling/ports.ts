@@ -19,8 +19,8 @@ import type {
 /** The verbs of polling that write; see `WriteSide`. Times are epoch milliseconds. */
 export interface PollingWrites {
   /**
-   * Leases the most overdue watched parcels, except those in `underWay`, which are still being polled. `probe`: leases one parcel at
-   * random, preferably one about which the carrier answered last time, because it will most likely answer again.
+   * Leases due parcels, the most overdue or, if calls are scarce, the most valuable. Leaves out those in `underWay`, which are still being
+   * polled. `probe`: leases one at random, preferably one about which the carrier answered last time, because it will likely answer again.
    */
   claimDuePolls(request: {
     readonly nowMs: number

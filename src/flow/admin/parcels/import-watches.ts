@@ -128,9 +128,7 @@ async function watchBatch(
 }
 
 function tooLong(): AppError {
-  return new AppError('body_too_large', `A list may have at most ${WATCH_LINES_MAX} lines. No identifier is watched.`, {
-    facts: { watched: 0 },
-  })
+  return new AppError('body_too_large', `A list may have at most ${WATCH_LINES_MAX} lines. None is watched.`, { facts: { watched: 0 } })
 }
 
 function refused({ lines, failed, errors }: WatchListReport): AppError {
