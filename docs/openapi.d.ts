@@ -6567,4 +6567,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 5d08069b03c375c96fd72c924b471b2f264638b62ee88ca78c0f62c993d597bc
+// Made of docs/openapi.json with the SHA-256 9099329e0802bf5f3757c1667b619f6eb8c1823ed368404e24ed9ab431913869
