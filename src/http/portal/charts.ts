@@ -34,7 +34,7 @@ export function axis(names: readonly Part[]): Markup {
   return html`<div class="axis" aria-hidden="true">${names.map((name) => html`<span>${name}</span>`)}</div>`
 }
 
-/** Draws one horizontal bar of up to five parts. `of`: the count that fills the bar. A line marks `share`, from 0 to 1. */
+/** Draws one horizontal bar of up to five parts. `of`: the count that fills the whole bar. A line marks `share`, from 0 to 1. */
 export function budgetBar(
   parts: readonly number[],
   { of, share, summary }: { readonly of: number; readonly share: number; readonly summary: string },

@@ -73,7 +73,7 @@ function contextsOf(texts: TemplateStringsArray): readonly Context[] {
  */
 interface State {
   readonly in: 'text' | 'name' | 'tag' | 'bare' | 'quoted' | 'other'
-  /** The name of the latest tag, in lower case. */
+  /** The name of the tag that was read last, in lower case. */
   readonly element: string
 }
 

@@ -11,7 +11,7 @@ export interface CheckPagesOptions {
   readonly check: Check
 }
 
-/** Makes the page that checks the deployment. A check logs in at the carrier and sends a push, so it runs only at the press of a button. */
+/** Makes the page that checks the deployment. A check logs in at the carrier and sends a push, so only a button starts it. */
 export function checkPages({ check }: CheckPagesOptions): readonly PageRoute[] {
   return [
     { method: 'get', path: '/check', scope: 'admin', answer: async (visit) => ({ page: checkPage(visit, null) }) },

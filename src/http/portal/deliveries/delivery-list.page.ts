@@ -57,7 +57,7 @@ function leadOf({ deliveries, next, mistake, filters }: DeliveryListing): string
   if (mistake !== null) return 'Nothing is shown.'
   if (deliveries.length > 0) return `${counted(deliveries.length, 'delivery', 'deliveries')} on this page, the newest first.`
   if (next !== null) return 'None on this page; there may be older ones.'
-  return isFiltered(filters) ? 'None is like that.' : 'None yet.'
+  return isFiltered(filters) ? 'No delivery matches the filters.' : 'None yet.'
 }
 
 function isFiltered(filters: DeliveryFilters): boolean {

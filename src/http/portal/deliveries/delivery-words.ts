@@ -48,7 +48,7 @@ export function isOperatorEvent({ endpointName }: ShownDelivery): boolean {
   return endpointName === OPERATOR_NAME
 }
 
-/** Whether the delivery waits until an earlier event of its parcel was accepted or given up. */
+/** Whether the delivery waits until an earlier event of its parcel is accepted or given up. */
 export function isBehind({ state, nextAttemptAtMs }: ShownDelivery): boolean {
   return (state === 'queued' || state === 'retrying') && nextAttemptAtMs === null
 }

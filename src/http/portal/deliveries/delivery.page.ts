@@ -58,7 +58,7 @@ const ENDED_BECAUSE: Readonly<Record<NonNullable<ShownDelivery['reason']>, strin
   body_gone: 'The bytes of its event are no longer kept, so there is nothing to send: see retention.raw.',
   skipped: 'Somebody skipped it.',
   held_too_long: 'It waited longer than retention.held, so the relay gave it up.',
-  endpoint_removed: 'The webhook was removed before it was sent.',
+  endpoint_removed: 'The webhook was removed before the event was sent.',
 }
 
 function leadOf(delivery: ShownDelivery, nowMs: number): Part {

@@ -22,14 +22,14 @@ export const MISSING = 'missing'
 export type ReplaySaid =
   | {
       readonly kind: 'counted'
-      /** True: counted are events that the webhook never received. False: counted are deliveries. */
+      /** Whether events were counted that the webhook never received. False: deliveries were counted. */
       readonly isMissing: boolean
       readonly count: number
       /** Whether the count stopped early, so that there may be more. */
       readonly more: boolean
       readonly parcels: number
       readonly oldestAtMs: number | null
-      /** Why `count` is 0. Absent if it is not, or if no reason is known. */
+      /** Why `count` is 0. Absent: `count` is above 0, or no reason is known. */
       readonly because?: string
     }
   | { readonly kind: 'replayed'; readonly count: number }
