@@ -193,7 +193,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     await fits()
     expect(await page.locator('mark').textContent()).toBe(wrong)
     const from = body.indexOf(wrong)
-    expect(await shown()).toContain(`The place is eventTime, bytes ${from} to ${from + wrong.length - 1}.`)
+    expect(await shown()).toContain(`The fault is in eventTime, bytes ${from} to ${from + wrong.length - 1}.`)
     await press('Reprocess')
     expect(await page.getByRole('status').textContent()).toContain('It is still not understood.')
     // This version cannot read the push, so replace its body as if a newer version could.

@@ -36,7 +36,7 @@ test('a push in quarantine is found by parcel and reason, with the wrong bytes s
   expect((await visitor.get('/inbox?parcel=70-000001')).status).toBe(400)
   const page = (await visitor.get(`/inbox/${id}`)).text
   expect(page).toContain('<mark>&quot;soon&quot;</mark>')
-  expect(page).toMatch(/The place is <code>eventTime<\/code>, bytes \d+ to \d+\./)
+  expect(page).toMatch(/The fault is in <code>eventTime<\/code>, bytes \d+ to \d+\./)
 })
 
 test('pushes can be listed by the time they came, on the page and in the API', async () => {

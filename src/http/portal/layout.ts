@@ -17,7 +17,7 @@ const SECTIONS = [
 
 export type Section = (typeof SECTIONS)[number][0]
 
-/** The words next to the links of the side bar that tell of trouble. */
+/** Words about trouble, such as "2 problems", which the side bar shows next to the link of a section. */
 export type Marks = Readonly<Partial<Record<Section, readonly [kind: StateKind, text: string]>>>
 
 /** What every page needs to know of its request, such as the time. */

@@ -4,7 +4,7 @@ import { conditionOf } from '../../domain/delivery/endpoint-state.ts'
 import { pushStanding } from '../../domain/polling/push-standing.ts'
 import type { Marks } from './layout.ts'
 
-/** Returns a word for the side bar for each section that has a problem, such as "2 problems". */
+/** Returns the words that the side bar shows next to each section with a problem, such as "2 problems". */
 export function marksOf(glance: Glance): Marks {
   const { endpoints, counts, carrier, pushes } = glance
   const problems = problemsOf(glance)

@@ -47,10 +47,10 @@ function unknownNames(unknown: readonly string[]): Markup | null {
 /** Describes the wrong member, or the wrong bytes, in a sentence. */
 export function faultSentence({ member, isMissing, from, to, found, unknown }: BodyFault): Markup {
   const bytes = to - from === 1 || isMissing ? `byte ${countText(from)}` : `bytes ${countText(from)} to ${countText(to - 1)}`
-  if (member === null) return found === '' ? html`It ends after ${counted(from, 'byte', 'bytes')}.` : html`The place is ${bytes}.`
+  if (member === null) return found === '' ? html`It ends after ${counted(from, 'byte', 'bytes')}.` : html`The fault is at ${bytes}.`
   return isMissing
     ? html`<code>${receivedText(member)}</code> is missing${unknownNames(unknown)}: the object ends at ${bytes}.`
-    : html`The place is <code>${receivedText(member)}</code>, ${bytes}.`
+    : html`The fault is in <code>${receivedText(member)}</code>, ${bytes}.`
 }
 
 /** Describes the result of reprocessing a push. */

@@ -40,7 +40,7 @@ const STREAMS_MAX = 100
 const BEAT_MS = 250
 /** Looks at the data are two seconds apart, so that script loads a page at most every two seconds. */
 const BEATS_PER_LOOK = 8
-/** After 15 s without a line, a comment is sent, so that no proxy closes the connection. */
+/** After this many beats (15 s) without a line, a comment is sent, so that no proxy closes the connection. */
 const BEATS_QUIET_MAX = 60
 
 const HEADERS = {

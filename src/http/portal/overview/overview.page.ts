@@ -54,10 +54,10 @@ function leadOf(situation: Situation, problems: readonly Problem[], nowMs: numbe
   if (pushes.health === 'silent' && !doPollsReplacePushes(situation))
     return 'The relay learns nothing new: no push comes, and the carrier cannot be asked. The relay finds the missed entries once it can ask again.'
   if (problems.length > 0) {
-    if (!doPollsReplacePushes(situation)) return 'What a webhook refuses waits for it.'
+    if (!doPollsReplacePushes(situation)) return 'Events that a webhook refuses wait for it.'
     return problems.some(({ kind }) => LACKS_PUSHES.includes(kind))
-      ? 'Polls find what no push brings, but only for parcels that the relay knows. What a webhook refuses waits for it.'
-      : 'Nothing is lost: polls find what no push brings, and what a webhook refuses waits for it.'
+      ? 'Polls find what no push brings, but only for parcels that the relay knows. Events that a webhook refuses wait for it.'
+      : 'Nothing is lost: polls find what no push brings, and events that a webhook refuses wait for it.'
   }
   if (isNew(situation)) return 'The relay is ready. It knows no parcel yet.'
   return html`${wordsOnPage(lastPushWords(pushes, nowMs), nowMs)} ${
@@ -117,7 +117,7 @@ function checks({ to, person, nowMs }: Visit, situation: Situation & Pick<Past, 
   })
 }
 
-/** Makes a row about refused pushes that have all come again. That is no problem, but whoever saw them refused wants to know. */
+/** Makes a row about refused pushes that have all come again. That is no problem, but people who saw them refused want to know. */
 function comebackRow({ refused }: Situation): readonly (readonly Part[])[] {
   const notStored = refused.filter(({ cause }) => cause === 'not_stored')
   const words = comebackText(notStored)
@@ -133,7 +133,7 @@ function missingRows(visit: Pick<Visit, 'to' | 'person'>, missing: MissingSummar
   return [...resends.map((resend) => resendRow(visit, resend, missing)), ...unsentRow(visit, { endpoints: unsent, more })]
 }
 
-/** Makes a row about a resend that is under way. It has no link to the form, so that nobody starts the same resend twice. */
+/** Makes a row about a resend that is under way. It has no link to the form that resends, so that nobody resends twice. */
 function resendRow({ to, person }: Pick<Visit, 'to' | 'person'>, resend: Resend, { endpoints, more }: MissingSummary): readonly Part[] {
   const left = endpoints.find(({ endpointId }) => endpointId === resend.endpointId)?.count ?? 0
   const leftWords = `${countText(left)}${more ? ' or more' : ''} of the last day ${left === 1 && !more ? 'is' : 'are'} left`
@@ -152,7 +152,7 @@ function unsentRow(
   if (first === undefined) return []
   const { endpointId, name, count } = first
   const form = withQuery(to`/deliveries`, { endpoint: endpointId, replay: MISSING })
-  const said = html`Of the last day, from before the relay knew their parcels, not sent to ${name}${others.length === 0 ? '' : ` and ${counted(others.length, 'other webhook', 'other webhooks')}`}.`
+  const said = html`Events of the last day, from before the relay knew their parcels. They were not sent to ${name}${others.length === 0 ? '' : ` and ${counted(others.length, 'other webhook', 'other webhooks')}`}.`
   return [
     [
       'Earlier events',

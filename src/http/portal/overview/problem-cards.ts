@@ -156,7 +156,7 @@ function silence(pushes: Situation['pushes'], nowMs: number): Part {
 }
 
 const SETTLE_QUARANTINE = html`<li>Ask the carrier whether it has changed its format, and whether it meant to.</li>
-<li>If the carrier will change it back: first set <code>backfill: true</code> on the endpoints that shall get earlier events. Then fetch the parcels that the pushes name, with <code>parcel-relay inbox --refresh</code>, and dismiss the pushes.</li>
+<li>If the carrier will change it back: first set <code>backfill: true</code> on the endpoints that should get earlier events. Then fetch the parcels that the pushes name, with <code>parcel-relay inbox --refresh</code>, and dismiss the pushes.</li>
 <li>If the format stays: install a version of the relay that reads it, then reprocess them.</li>`
 
 /** Makes the card for pushes that come, but are all in quarantine. The remedy differs from the one for pushes that do not come. */
@@ -202,7 +202,7 @@ function tellFullDisk(disk: DiskRoom, { pushes }: Situation, nowMs: number): Tol
   }
 }
 
-/** Says which disk it is and what fills it. */
+/** Says which disk is full or filling, and how much of it the store uses. */
 function usageOf({ freeBytes, totalBytes, storeBytes, path }: DiskRoom): Markup {
   const usedBytes = totalBytes - freeBytes
   const others = storeBytes < usedBytes / 2 ? ': something else fills it' : ''
