@@ -103,7 +103,7 @@ export interface Table {
   readonly kind?: 'cards' | 'cards tight' | 'cards tight slim' | 'cards tl' | 'traffic cards'
 }
 
-/** Makes a table whose rows may become cards. Explicit ARIA roles keep it a table for screen readers then. */
+/** Makes a table whose rows may become cards. Because of its ARIA roles, it is a table for screen readers even then. */
 export function table({ label, columns, rows, kind = 'cards' }: Table): Markup {
   const head = columns.map(
     ({ title, isNumber, isTime, isHidden }) =>

@@ -35,7 +35,7 @@ export const STOPPED_BECAUSE: Readonly<Record<Stopped, string>> = {
 
 const IDENTIFIER = /^[A-Z0-9]{4,40}$/
 
-/** Makes the page that lists all parcels, or those that match the filters. The parcel whose check is due first comes first. */
+/** Makes the page that lists all parcels, or those that match the filters. By default the next check is first. */
 export function parcelListPage(visit: Visit, { filters, found, said }: ParcelListing): string {
   const { person, to } = visit
   const { text, status, stopped } = filters
@@ -56,7 +56,7 @@ function isFiltered({ text, status, stopped }: ParcelFilters): boolean {
 function leadOf(count: number, filters: ParcelFilters): string {
   if (count > 0) return `${counted(count, 'parcel', 'parcels')} on this page.`
   if (filters.text !== '') return `No parcel is known by ${filters.text}.`
-  return isFiltered(filters) ? 'None is like that.' : 'None yet.'
+  return isFiltered(filters) ? 'No parcel matches the filters.' : 'None yet.'
 }
 
 function nothingFound({ to, person }: Visit, filters: ParcelFilters): Markup {

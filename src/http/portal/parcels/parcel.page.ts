@@ -13,7 +13,7 @@ import { consumerTable, consumerViews, languageName } from './consumer-view.ts'
 import { dueText, mainIdentifier, STOPPED_BECAUSE } from './parcel-list.page.ts'
 import { timeline } from './timeline.ts'
 
-/** The message on the page: why the carrier brought no news of the parcel, or that nothing was erased. Null: no message. */
+/** The message on the page: why asking the carrier brought no news, or that nothing was erased. Null: no message. */
 export type ParcelSaid = 'unknown' | 'unavailable' | 'unconfirmed' | null
 
 const SAID: Readonly<Record<NonNullable<ParcelSaid>, readonly [what: string, then: string]>> = {

@@ -14,7 +14,7 @@ const AT_ONCE_MS = 5000
 export function timeline({ entries, state }: InspectedParcel, nowMs: number): Markup {
   if (entries.length === 0) return html`<p>The carrier has told nothing about it yet.</p>`
   const learnings = entries.map(learningOf)
-  // The time since when the relay has known the parcel. A missing push is a fault only for entries after this time.
+  // When the relay first knew the parcel. Only for entries from then on is a missing push a fault.
   const knownSinceMs = Math.min(...[state.watchedAtMs, ...learnings.map(({ first }) => first.atMs)].filter((atMs) => atMs !== null))
   return table({
     label: 'History, newest first',

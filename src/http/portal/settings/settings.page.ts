@@ -146,7 +146,7 @@ ${older(to`/events`, next)}`
   return renderPage(visit, { title: 'What happened', section: 'overview', person, main })
 }
 
-/** Shows the keys in the store, with a button to replace each kind. Keys of the config are replaced in the config file. */
+/** Shows the keys in the store. One button encrypts webhooks' keys with the first at-rest key, the other replaces the key of tokens. */
 function keys({ to }: Visit, { upToDate, outdated }: SealedCounts): Markup {
   const encrypted = outdated === 0 ? 'all with the first at-rest key' : `${countText(outdated)} of them with a key other than the first`
   return html`<p>The store holds ${countText(upToDate + outdated)} encrypted keys of webhooks, ${encrypted}. ${link(to`/docs/operating`, 'How to replace each key')}</p>
