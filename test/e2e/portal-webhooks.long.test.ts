@@ -76,5 +76,5 @@ test('a long list of webhooks has search fields, and lists failing webhooks firs
   expect([more.includes(own('shop100')), more.includes(own('shop000'))]).toEqual([true, false])
   const found = mainOf((await visitor.get(`/webhooks?query=SHOP05&state=delivering`)).text)
   expect(found.match(/<strong>/g)).toHaveLength(10)
-  expect((await visitor.get('/webhooks?query=nowhere')).text).toContain('None is like that')
+  expect((await visitor.get('/webhooks?query=nowhere')).text).toContain('No webhook matches the search')
 })

@@ -111,7 +111,7 @@ function isSame(now: Person | null, before: Person): boolean {
   return now?.name === before.name && now.scope === before.scope
 }
 
-/** Returns the value of a cookie. Null: it is missing, or came more than once, because an attacker may have planted one. */
+/** Returns the value of a cookie. Null: it is missing, or came more than once, so an attacker may have planted one. */
 function cookieOf(req: IncomingMessage, name: string): string | null {
   const values = headerValues(req, 'cookie')
     .flatMap((header) => header.split(';'))

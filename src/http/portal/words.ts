@@ -3,7 +3,7 @@ import type { Word } from '../../domain/words.ts'
 import { html, type Markup, type Part } from './html.ts'
 import { relativeTime, timeInSentence } from './times.ts'
 
-/** Shows a sentence that the command shows too. On a page, its times can change to the viewer's zone, and its names are bold. */
+/** Shows a sentence that commands print too. On a page, its times can change to the viewer's zone, and its names are bold. */
 export function wordsOnPage(words: readonly Word[], nowMs: number): Markup {
   return html`${words.map((word) => partOf(word, nowMs))}`
 }

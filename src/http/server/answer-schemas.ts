@@ -9,7 +9,7 @@ export function named<Schema extends z.ZodType>(id: string, make: () => Schema):
   return () => (made ??= make().meta({ id }))
 }
 
-/** Makes a schema for the values of a type. If `values` lacks a value of the type, or has one more, the code does not compile. */
+/** Makes a schema for the values of a type. If `values` lacks a value of the type, or has another value, the code does not compile. */
 export function oneOfAll<Value extends string>(values: Readonly<Record<Value, true>>) {
   return z.enum(Object.keys(values))
 }

@@ -33,7 +33,7 @@ export function createHoldAccess(authenticate: Pick<Authenticate, 'hold'>): Hold
   return async (ctx, scope, end) => await authenticate.hold(tokenOf(ctx), scope, end)
 }
 
-/** Returns the token. Throws `unauthorized` unless exactly one `Authorization` header was sent: of two, Node's `headers` has only the first. */
+/** Returns the token. Throws `unauthorized` without exactly one `Authorization` header: Node's `headers` hides all but the first. */
 function tokenOf(ctx: Context): string {
   const [header, ...more] = headerValues(ctx.req, 'authorization')
   const token = header === undefined || more.length > 0 ? undefined : BEARER.exec(header)?.[1]

@@ -11,7 +11,7 @@ import { type FieldErrors, mistakes, type WebhookFields, webhookForm } from './w
 
 const isEmpty = (errors: FieldErrors) => Object.keys(errors).length === 0
 
-/** Makes the page to add a webhook. `errors`: about the form that was just sent; empty: none was sent. */
+/** Makes the page to add a webhook. `errors`: the mistakes in the form that was just sent; empty: no form was sent. */
 export function newPage(visit: Visit, fields: WebhookFields, errors: FieldErrors): string {
   const { to, person } = visit
   const main = html`${crumbs([to`/webhooks`, 'Webhooks'])}
@@ -31,7 +31,7 @@ export function editPage(
 ): string {
   const { to, person } = visit
   const main = html`${crumbs([to`/webhooks`, 'Webhooks'], [to`/webhooks/${id}`, name])}
-${headline({ title: `Edit ${name}`, lead: 'The new settings also apply to events that wait.' })}
+${headline({ title: `Edit ${name}`, lead: 'Events that wait are sent with the new settings.' })}
 ${isEmpty(errors) ? null : mistakes(errors, 'Nothing was changed.')}
 ${filterNote(html`The webhook is saved. ${link(to`/webhooks/${id}`, 'Show it')}, or correct its filters:`, warnings)}
 ${webhookForm({ to: to`/webhooks/${id}/edit`, cancel: to`/webhooks/${id}`, button: 'Save', fields, errors, isNew: false, isFilterOpen: warnings.length > 0 })}`

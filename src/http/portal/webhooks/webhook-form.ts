@@ -221,7 +221,7 @@ ${field('schedule', 'Durations with commas between, such as 5s, 5m, 30m. Empty: 
     ['wait', 'waits and is tried again'],
     ['skip', 'is given up, and the next is sent'],
   ])}</div>
-${isNew ? field('from', '“now”, or a sequence number of the feed: the webhook then gets all events since that number.', errors, (more) => html`<input id="from" name="from" value="${fields.from}" autocomplete="off"${more}>`) : null}`
+${isNew ? field('from', '“now”, or a sequence number of the feed: the webhook then gets all events from that one on.', errors, (more) => html`<input id="from" name="from" value="${fields.from}" autocomplete="off"${more}>`) : null}`
 }
 
 const CHECKED = markup(' checked')

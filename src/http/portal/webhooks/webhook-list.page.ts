@@ -57,7 +57,7 @@ export function webhookListPage(visit: Visit, listing: WebhookListing): string {
   const failing = all.filter((one) => conditionOf(one) === 'failing').length
   const main = html`${headline({ title: 'Webhooks', actions: add, lead: leadOf(listing), asOf: asOfLine(nowMs, to`/webhooks`) })}
 ${all.length >= SEARCHED_FROM || isFiltered(search) ? searchForm(visit, search) : null}
-${endpoints.length === 0 ? html`<div class="empty"><h2>None is like that</h2><p>${link(to`/webhooks`, 'Show all webhooks')}</p></div>` : rowsOf(visit, endpoints)}
+${endpoints.length === 0 ? html`<div class="empty"><h2>No webhook matches the search</h2><p>${link(to`/webhooks`, 'Show all webhooks')}</p></div>` : rowsOf(visit, endpoints)}
 ${pagesOf(visit, listing)}`
   const title = failing === 0 ? 'Webhooks' : `${countText(failing)} failing · Webhooks`
   return renderPage(visit, { title, section: 'webhooks', person, main })

@@ -84,7 +84,7 @@ function leadOf({ backlog: { waiting, oldestAtMs }, ...state }: EndpointView, no
   return html`It is sent each new event. ${wait}`
 }
 
-/** Says why the webhook fails, and what to do. Null: it is in no trouble. */
+/** Says why the webhook fails, and what to do. Null: it is in no trouble, or no failure is stored. */
 function explanation({ lastFailure, ...state }: InspectedEndpoint): Markup | null {
   const { endpoint, health, disabled } = state
   if (lastFailure === null || (disabled === null ? health.failingSinceMs === null : !isInTrouble(state))) return null
@@ -218,7 +218,7 @@ function stopSection({ to }: Visit, state: EndpointView): Markup {
   const { waiting } = state.backlog
   const events = counted(waiting, 'event', 'events')
   return html`<section class="danger-zone" aria-labelledby="dz"><h2 id="dz">Stop</h2>
-${state.disabled === null || isInTrouble(state) ? html`<details><summary>Disable</summary><p>${state.disabled === null ? 'Nothing more is sent.' : 'It stays disabled, and is no problem any more.'} Events go on to wait for it, and are sent when you enable it again.</p>${actionButton(to`/webhooks/${id}/disable`, `Disable ${name}`, 'danger')}</details>` : null}
+${state.disabled === null || isInTrouble(state) ? html`<details><summary>Disable</summary><p>${state.disabled === null ? 'Nothing more is sent.' : 'It stays disabled, and is no problem any more.'} Its events wait, and are sent when you enable it again.</p>${actionButton(to`/webhooks/${id}/disable`, `Disable ${name}`, 'danger')}</details>` : null}
 <details><summary>Remove</summary><form class="form" method="post" action="${to`/webhooks/${id}/remove`.path}"><p>${waiting === 0 ? 'Nothing waits for it.' : html`The ${events} that ${waiting === 1 ? 'waits is' : 'wait are'} cancelled. They stay listed, and can be replayed to another webhook.`} Its key is destroyed.</p>
 <div class="field"><label for="sure">Type ${name} to confirm</label><input id="sure" name="confirm" autocomplete="off" spellcheck="false"></div><p><button class="btn danger sure" type="submit">Remove ${name}${waiting === 0 ? null : ` and cancel ${events}`}</button></p></form></details></section>`
 }
