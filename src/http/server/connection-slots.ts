@@ -54,7 +54,7 @@ export function createConnectionSlots({ slotsMax, firstRequestMs, now }: Connect
   const open = new Map<string, Connection>()
   /** Connections without a complete request, the oldest first. Some may have sent one since the last look: `hasAsked` looks again. */
   const silent = new Set<Connection>()
-  /** Connections with a complete request that was not authentic. Some may be in `proven` by now: `oldestStranger` looks again. */
+  /** Connections with a complete request. Some may be in `proven`: `oldestStranger` removes these. */
   const strangers = new Set<Connection>()
 
   const leave = (connection: Connection): void => {

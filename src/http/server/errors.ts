@@ -30,7 +30,7 @@ export function noSuchAddress(): EdgeError {
   return new EdgeError('no_such_address', 'The relay has nothing at this address. Addresses are exact, to the slash at the end.')
 }
 
-/** The HTTP status and the title of each failure. No other code maps failures to statuses. */
+/** The HTTP status and the title of each failure. Nothing else maps failures to statuses. */
 export const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, title: string]>> = {
   bad_request: [400, 'The request is malformed'],
   bad_tracking_number: [400, 'This is not a tracking number'],

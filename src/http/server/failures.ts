@@ -26,7 +26,7 @@ export function createCountFailure(perMinute: PerMinute, addressOf: AddressOf): 
 
 /**
  * Creates two counts of wrong passwords: by address with user name, and by address. Above either limit, no password is checked until the
- * minute is over. Otherwise an attacker could go on guessing, and each check costs the relay more work than the client. Logins from other
+ * minute is over. Otherwise an attacker could keep guessing, and each check costs the relay more work than the client. Logins from other
  * addresses are not affected.
  */
 export function createVisitorOf(limit: number, addressOf: AddressOf): VisitorOf {

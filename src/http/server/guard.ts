@@ -8,7 +8,7 @@ const HEADERS_MAX = 1000
 /** The scheme and host of a request target such as `http://host/path`, which a server must accept (RFC 9112, 3.2.2). They are ignored. */
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i
 
-/** Refuses requests that Node accepts, although a proxy may read them differently: other transfer codings, two Host headers, many headers. */
+/** Refuses requests that Node accepts, although a proxy may read them differently: other transfer codings, two Host headers, too many headers. */
 export function guardRequests(): Middleware {
   return (ctx, next) => {
     const { req } = ctx

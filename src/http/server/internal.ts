@@ -37,7 +37,7 @@ export function createInternalListener(options: InternalOptions): RequestListene
   })
 }
 
-/** Answers every `Expect: 100-continue` with 100, because no route of this listener refuses a body before reading it. */
+/** Answers every `Expect: 100-continue` with 100 at once, even if the route will then refuse the request without reading its body. */
 const continueAlways: Middleware = async (ctx, next) => {
   if (ctx.get('Expect').toLowerCase() === '100-continue') ctx.res.writeContinue()
   await next()

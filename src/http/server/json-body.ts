@@ -25,7 +25,7 @@ export function refuseOtherTypes(ctx: Context): void {
   throw new AppError('bad_request', 'The body must be JSON, with Content-Type: application/json.')
 }
 
-/** Returns a message for the client. The parser's own message quotes the body, and so might show a key. */
+/** Returns a message for the client. The parser's own message quotes the body, which may contain a key. */
 function describe(message: string): string {
   if (message.includes('only supports object')) return 'The body must be a JSON object.'
   if (message.includes('forbidden prototype')) return 'The body must not have a member "__proto__".'

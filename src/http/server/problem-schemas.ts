@@ -65,7 +65,7 @@ export interface ProblemAnswer extends RouteAnswer {
   readonly id: string
 }
 
-/** Creates a function that returns the problem answers of a route. Equal answers are the same object, so that OpenAPI lists them once. */
+/** Creates a function that returns the problem answers of a route. Equal answers are one object, so the OpenAPI document lists them once. */
 export function createProblemAnswers(): (row: RouteRow) => readonly ProblemAnswer[] {
   const schemaOf = onceEach(problemSchema)
   const made = new Map<string, ProblemAnswer>()

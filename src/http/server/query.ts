@@ -16,7 +16,7 @@ export const NO_QUERY = query({})
 /** For the carrier's API, and for routes without a token. It accepts and ignores every parameter. */
 export const ANY_QUERY = z.object({})
 
-/** Makes OpenAPI show the type of a parameter as a number or a boolean, although it arrives as text. */
+/** Makes the OpenAPI document show a parameter as a number or a boolean, although it arrives as text. */
 function shownAs(shown: { readonly type: 'integer' | 'boolean'; readonly minimum?: number; readonly maximum?: number }) {
   const override = ({ jsonSchema }: { readonly jsonSchema: { pattern?: unknown; enum?: unknown } }) => {
     delete jsonSchema.pattern

@@ -108,7 +108,7 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
 
 /** Reads up to `bytesMax` bytes for a limited time. Discards them, or adds copies to `copies`. Returns whether the whole body has come. */
 async function drained(req: IncomingMessage, bytesMax: number, copies: Buffer[] | null = null): Promise<boolean> {
-  // A small body often arrives together with the headers. To discard such a body, nothing need be read.
+  // A small body often arrives together with the headers. Such a body can be discarded without reading it.
   if (req.destroyed || (copies === null ? req.complete : req.readableEnded)) return req.complete
   const { promise, resolve } = Promise.withResolvers<void>()
   let left = bytesMax

@@ -17,7 +17,7 @@ interface Waiting {
 /** A connection and its requests. */
 interface Line {
   readonly socket: Socket
-  /** The response of the latest request; null: it was sent. */
+  /** The response to the latest request. Null: that response has ended. */
   last: ServerResponse | null
   /** How many requests are being answered, or have an answer that the client has not read yet. */
   answering: number
@@ -40,9 +40,9 @@ interface Parser {
 const AT_ONCE = 8
 /** How many waiting requests begin in one turn of the event loop, before other connections are read. */
 const TURNS_AT_ONCE = 32
-/** One connection may use at most this fraction of `waitingMax`: a sixteenth. */
+/** The requests that wait on one connection may weigh at most this fraction of `waitingMax`: a sixteenth. */
 const SHARES = 16
-/** A waiting request has weight 1, and 1 more for each so many bytes of its body. */
+/** A waiting pipelined request has weight 1, and 1 more for every 4 KiB of its body. */
 const BODY_BYTES_PER_WEIGHT = 4096
 /** Node reads at most this much of a connection at a time, so no more of a waiting body is in memory. */
 const READ_BYTES = 64 * 1024
@@ -50,8 +50,8 @@ const READ_BYTES = 64 * 1024
 const STOP_PARSING = -1
 
 /**
- * Answers the connections in turn (round robin), so that no connection can delay the others. A request behind which none waits is answered
- * at once. Pipelined requests wait for a turn of their connection.
+ * Answers the connections in turn (round robin), so that no connection can delay the others. A request on an idle connection begins at once
+ * if no other requests wait. A request that is pipelined behind another waits for a turn of its connection.
  *
  * Node parses all requests of one read at once: up to some 2,500. So `waitingMax` limits the weight of all waiting requests. Beyond the
  * limit, the connection with the most weight is closed. `onFirst` is called with the first request of each connection.

@@ -49,7 +49,7 @@ interface RouteBody {
   readonly content: BodyContent
 }
 
-/** Describes a route for the OpenAPI document. No member is optional, so that no description can be forgotten. */
+/** The description of a route for the OpenAPI document. No member is optional, so that none can be forgotten. */
 interface Described<Path extends string> {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete'
   readonly path: Path
