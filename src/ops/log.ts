@@ -11,9 +11,9 @@ export interface LogOptions {
 }
 
 /**
- * Creates a log of JSON lines, with the level as text and the time as ISO 8601. Of an error it writes only the type, message, stack, code and
- * cause, because libraries attach requests and configs to errors. Of bytes it writes only their number. It masks every member that is named
- * like a secret, at any depth: pino's own redaction works only on paths of fixed depth.
+ * Creates a log of JSON lines, with the level as text and the time as ISO 8601. For an error it writes only the type, message, stack, code and
+ * cause, because libraries attach requests and configs to errors. For bytes it writes only their number. It masks every member that is named
+ * like a secret, at any depth. Pino's own redaction works only on paths of fixed depth.
  */
 export function createLog({ level, destination = standardOutput() }: LogOptions): Log {
   const logger = pino(
@@ -50,7 +50,7 @@ export function createForwardedLog(least: keyof Log, send: (line: LogLine) => vo
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
 }
 
-/** Adds the messages of its causes to the message of a copied error, as pino does for instances of `Error`. */
+/** Appends the messages of an error's causes to its own message. The error is a copy; pino does this only for instances of `Error`. */
 function joinCauses(copy: unknown): unknown {
   if (typeof copy !== 'object' || copy === null || !('type' in copy && 'message' in copy)) return copy
   // Start with an empty stack. Otherwise a copy without a stack would show the stack of the error that is created here.

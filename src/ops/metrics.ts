@@ -335,7 +335,7 @@ function createRetentionGauges(registry: Registry, read: MetricsPorts['retention
   }
 }
 
-/** Without a backup, the metrics for its age and size are absent. An alarm can report that the age is absent. */
+/** Creates the metrics about backups. The age and the size are absent until a backup was made. An alarm can report an absent age. */
 function createBackupGauges(registry: Registry, read: MetricsPorts['backups']): () => void {
   const registers = [registry]
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers })

@@ -72,7 +72,7 @@ export function refuseAddress(text: string, listed: readonly Network[]): Address
   return listed.some((one) => isIn(address, one)) ? null : 'not_listed'
 }
 
-/** Says why it is useless to list a network: the reason why all of its addresses are always refused. Null: some can be allowed. */
+/** Returns the reason why all addresses of a network are always refused, so that listing it is useless. Null: some can be allowed. */
 export function refuseNetwork(listed: Network): AddressRefusal | null {
   const [address, bits] = listed
   const kind = address.kind() === 'ipv4' ? ipaddr.IPv4 : ipaddr.IPv6

@@ -57,7 +57,7 @@ export interface ReuseCheck {
   begin(): void
   /** Returns the IP address at the other end of the request's connection. Undefined: the request has no connection. */
   address(): string | undefined
-  /** False after a byte of an answer or a time-out, because the other side may then be working on the request. */
+  /** False after a byte of an answer or a time-out: in both cases the other side may have seen the request. */
   mayRepeat(error: unknown): boolean
 }
 

@@ -19,8 +19,7 @@ export interface DeadlineList {
 }
 
 /**
- * Ends posts that take too long. All posts have the same limit, so their deadlines come in the order in which they began. So one timer for
- * the first post is enough.
+ * Ends posts that take too long. All posts have the same time limit, so the one that began first is due first. One timer for it is enough.
  *
  * The entries are a linked list. Thousands of posts may begin per second, and at this rate a set or a map keeps many removed entries in memory.
  */

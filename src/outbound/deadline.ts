@@ -1,4 +1,4 @@
-/** Starts a timer and returns a function that cancels it. Other code takes it as a parameter, so that tests can control the time. */
+/** Starts a timer and returns a function that cancels it. It is passed as a parameter, so that tests can control the time. */
 export type StartTimer = (delayMs: number, run: () => void) => () => void
 
 export const startRealTimer: StartTimer = (delayMs, run) => {

@@ -61,8 +61,8 @@ const CHECK_MS = 500
 const HEADER_BYTES_MAX = 16 * 1024
 const SWEEP_MS = 100
 /**
- * When the server stops, it still accepts connections that wait in the backlog, one in each turn of the event loop. These are the most turns,
- * as many as the backlog is long, and the longest time.
+ * When the server stops, it still accepts connections that wait in the backlog, one in each turn of the event loop. This limits the turns (to
+ * the length of the backlog) and the time.
  */
 const TAKING = { turnsMax: 512, msMax: 2000 } as const
 
@@ -96,7 +96,7 @@ export async function startServer(listener: RequestListener, options: ServerOpti
     turns.handle(req, res)
   }
   server.on('request', handle)
-  // Without this handler Node sends the 100 itself. With it a route sends the 100, and only if it wants the body.
+  // Without this handler Node sends the 100 itself, even for a push that will be refused without reading its body.
   server.on('checkContinue', handle)
   const { address, port } = await listen(server, options)
   return {
