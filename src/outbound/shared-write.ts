@@ -1,6 +1,6 @@
 /**
- * Runs one write at a time. All callers during a write share the next write, because the running write may not contain their changes. Each
- * caller gets the outcome of a write that does.
+ * Runs one write at a time. All callers during a write share the next write, because the running write may not contain their changes. So
+ * each caller gets the outcome of a write that contains its change.
  */
 export function createSharedWrite(write: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | null = null

@@ -12,7 +12,7 @@ export type StartAttempt<Connection> = (
 ) => { giveUp(): void }
 
 /**
- * Connects to that address of a host which answers first (RFC 8305). Each address gets a head start of `STAGGER_MS` over the next address. So
+ * Tries the addresses of a host, and uses the first that answers (RFC 8305). Each address gets a head start of `STAGGER_MS` over the next address. So
  * an address that drops packets costs a quarter of a second, and not the whole time limit. When an attempt fails, the next starts at once.
  * When an attempt succeeds, the others are given up. If all fail, the callback gets the error of the last address.
  */

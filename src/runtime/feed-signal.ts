@@ -1,8 +1,8 @@
 import type { FeedSignal } from '../flow/delivery/ports.ts'
 
-/** The minimum time between two wake-ups. Because of it, each wake-up finds several events under load. */
+/** The minimum time between two wake-ups, so that each wake-up finds several events under load. */
 const REST_MS = 50
-/** With many followers, the minimum time is this much for each of them, so that the number of answers per second stays limited. */
+/** The minimum time is also at least this much for each follower, so that the number of answers per second stays limited. */
 const REST_MS_PER_FOLLOWER = 0.2
 
 export interface FeedSignalSource extends FeedSignal {

@@ -20,7 +20,7 @@ export interface GroupCommitOptions {
   readonly recorderMax: number
   /** How many observations may wait in all. Further ones are refused at once, so that memory and waiting times stay limited. */
   readonly waitingMax: number
-  /** How long an observation may wait, in milliseconds. Then its sender is asked to try again, because the disk is too slow. */
+  /** How long an observation may wait, in milliseconds. After that the disk is too slow, and the sender is asked to try again. */
   readonly patienceMs: number
 }
 

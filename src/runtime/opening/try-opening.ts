@@ -25,8 +25,8 @@ export const OPENING_MS = 10_000
 const BEGINNING_MS = 30_000
 
 /**
- * Prints the number of each file and then, if it is a regular file, opens it. The last number printed is the file that hangs. It is a shell
- * script, because a shell starts in a few milliseconds.
+ * Prints the number of each file and then, if it is a regular file, opens it. The last number printed is that of the file that hangs. This is a
+ * shell script, because a shell starts in a few milliseconds.
  */
 const OPEN_EACH = 'n=0; for file do echo $n; if [ -f "$file" ]; then true < "$file"; fi; n=$((n + 1)); done 2>/dev/null'
 

@@ -22,7 +22,7 @@ export function markOf({ count }: ChangeTable): bigint {
   return Atomics.load(count, 0)
 }
 
-/** Whether the parcel may have changed since `sinceMark`. It misses no change, but may report the change of another parcel. */
+/** Whether the parcel may have changed since `sinceMark`. True also after changes of other parcels that share its slot. */
 export function hasChanged({ last }: ChangeTable, parcelId: number, sinceMark: bigint): boolean {
   return Atomics.load(last, slotOf(parcelId)) > sinceMark
 }

@@ -1,4 +1,4 @@
-/** No thread ever notifies this. A wait for it with a time-out is a pause, more precise than a timer of the event loop. */
+/** No thread ever notifies this, so waiting for it with a time-out is a pause. It is more precise than a timer of the event loop. */
 const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 
 /**
