@@ -1,4 +1,4 @@
-/** Creates a wait that lets only `atOnce` callers go on in each turn of the event loop, so that other work can run in between. */
+/** Creates a function that lets `atOnce` waiting callers go on in each turn of the event loop, so that other work can run in between. */
 export function createTickLimit(atOnce: number): () => Promise<void> {
   const waiting: (() => void)[] = []
   function letGo(): void {

@@ -63,7 +63,7 @@ export function errorAnswer(status: number, message: string, headers: Readonly<R
   return answerOf(status, { message }, headers)
 }
 
-/** Returns a member of a JSON object. Undefined: the value is not an object, or lacks the member. */
+/** Returns a member of a JSON object. Undefined: the value is not an object, or has no such member. */
 export function memberOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined
 }

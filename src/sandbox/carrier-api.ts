@@ -26,7 +26,7 @@ export function carrierPathOf(path: string): string | null {
   return kind === undefined ? null : `/v1/status/{number}/${kind}`
 }
 
-/** Returns the language that a call asks for. Default: the first. Null: the carrier has no texts in that language. */
+/** Returns the language that a call asks for. Default: the carrier's first. Null: the carrier has no texts in that language. */
 function languageOf(query: URLSearchParams): Language | null {
   const asked = query.get('language')
   if (asked === null) return languages[0]
@@ -42,7 +42,7 @@ function decoded(text: string): string | null {
   }
 }
 
-/** Creates the carrier's API as specified, with injected faults. Null: the path is not one of the API. */
+/** Creates the carrier's API as specified, with injected faults. It answers null to a call whose path is not part of the API. */
 export function createCarrierApi(options: CarrierApiOptions): (call: Call) => Promise<Answer | null> {
   const { world, tokens, username, password, faults, stopping } = options
   const random = randomFor(options.seed, 'pull faults')

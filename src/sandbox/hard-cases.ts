@@ -113,7 +113,7 @@ const unknownFields: Harden = (plan) => ({
 })
 
 const hardenings = {
-  // The first four cases add scans. They come first, so that the later cases also apply to the added scans.
+  // The first four cases add scans. They precede the other cases, so that these also apply to the added scans.
   equalInstants,
   twoPlaces,
   equalEntries,

@@ -14,8 +14,8 @@ export interface PushAttempt {
 }
 
 /**
- * An event and what happened to its push. A push is `silenced` if it falls into a silence, or `lost`: it is then never sent. A `waiting` push
- * is still to be sent. A `sent` push has reached every receiver or was given up.
+ * An event and what happened to its push. A push that is `silenced` (during a silence) or `lost` is never sent. A `waiting` push is still to be
+ * sent. A `sent` push has reached every receiver or was given up.
  */
 export interface PushRecord {
   /** Numbered from 1, oldest first. */

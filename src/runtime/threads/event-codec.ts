@@ -17,7 +17,7 @@ export interface EncodedPush {
    */
   readonly text: string
   /**
-   * 0 or more: the number of a content that was sent before. `NOT_KEPT`: the content gets no number. Below that: a new number, see `numberOf`.
+   * 0 or more: the number of a content that was sent before. `NOT_KEPT`: the content gets no number. Lower: a new number, see `numberOf`.
    */
   readonly content: number
 }

@@ -8,7 +8,7 @@ export interface TurnReport<Report> {
   flush(): void
 }
 
-/** How long changes that nobody waits for are collected before a report, because every report wakes another thread. */
+/** How long to collect changes that nobody waits for before a report, because every report wakes another thread. */
 const INTERVAL_MS = 20
 
 /**
