@@ -12,7 +12,7 @@ export interface PushStats {
   readonly waiting: number
   /** Requests to receivers, including retries. */
   readonly sent: number
-  /** Pushes that a receiver answered with 2xx. */
+  /** Requests that a receiver answered with 2xx. */
   readonly accepted: number
   readonly failed: number
   /** Pushes that no receiver answered with 2xx, and that are no longer retried. */

@@ -13,7 +13,7 @@ import type { ParcelState } from '../domain/history/parcel-state.ts'
 import type { RawMembers } from '../domain/json-body.ts'
 import type { Tables } from './schema.ts'
 
-/** Encodes the unknown members of a sighting. Null: it has none, as nearly every sighting. */
+/** Encodes the unknown members of a sighting. Null: it has none. Nearly every sighting has none. */
 export function encodeExtra(extra: RawMembers): string | null {
   return extra.length === 0 ? null : JSON.stringify(extra)
 }
@@ -97,7 +97,7 @@ export function encodeFeedKind(kind: FeedKind): number {
 const COMPOSED = 0
 const COMPOSED_BACKFILL = -1
 
-/** Encodes where the bytes of an event are. A push is stored as its inbox id, which is always above 0. Null: the event has no bytes to send. */
+/** Encodes where an event's bytes are. A push is stored as its inbox id, which is always above 0. Null: the event has no bytes to send. */
 export function encodePayloadRef(ref: PayloadRef | null): number | null {
   if (ref === null) return null
   if (ref.kind === 'push') return ref.inboxId
@@ -113,8 +113,8 @@ const NOBODY = 0
 const ALL = 1
 
 /**
- * Encodes an audience. `backfill` is stored as its negated sequence, `rest` as its sequence plus 1. The most frequent audiences are 0 and 1,
- * which take no space in a SQLite row.
+ * Encodes an audience. `backfill` is stored as its negated sequence, `rest` as its sequence plus 1. The most frequent audiences, nobody and
+ * everybody, are 0 and 1, which take no space in a SQLite row.
  */
 export function encodeAudience(audience: Audience): number {
   if (audience.kind === 'backfill') return -audience.at
@@ -128,13 +128,13 @@ export function decodeAudience(audience: number): Audience {
   return audience < 0 ? { kind: 'backfill', at: -audience } : { kind: 'rest', at: audience - 1 }
 }
 
-/** Reads from the audit record of a join the identifiers of the parcel that was joined to another. */
+/** Returns the identifiers of the parcel that was joined to another. `detail`: from the audit record of the join. */
 export function decodeJoined(detail: string): readonly string[] {
   // Only `joinParcels` writes this, so its shape is certain.
   return (JSON.parse(detail) as { identifiers: readonly string[] }).identifiers
 }
 
-/** Reads from the audit record of a join the id of the parcel that was joined to another. Null: an erasure has removed the id. */
+/** Returns the id of the parcel that was joined to another. Null: an erasure has removed the id from the audit record of the join. */
 export function decodeJoinOrigin(detail: string): number | null {
   // Only `joinParcels` and an erasure write this, so its shape is certain.
   return (JSON.parse(detail) as { from?: { parcelId: number } }).from?.parcelId ?? null
@@ -252,7 +252,7 @@ export function encodeSealedKeys(keys: EndpointState['keys']): string | null {
   return keys === null ? null : JSON.stringify(keys)
 }
 
-/** The number as which each state of a delivery is stored. Never change a number. */
+/** The number that the store uses for each state of a delivery. Never change a number. */
 export const DELIVERY_STATE = { behind: 0, due: 1, delivered: 2, dead: 3, cancelled: 4 } as const
 
 export function decodeJob(row: Selectable<Tables['job']>): Job {

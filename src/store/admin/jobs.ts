@@ -92,7 +92,7 @@ export async function listJobs(
   return rows.map(decodeJob)
 }
 
-/** Lists ended jobs, oldest first, about which operators were not notified yet. Marks them as notified. */
+/** Returns the ended jobs that operators were not notified of, oldest first, and marks them as notified. */
 export async function takeEndedJobs(session: Session): Promise<readonly Job[]> {
   const rows = await session.all(markReported, {})
   return rows.map(decodeJob).toSorted((a, b) => a.jobId - b.jobId)

@@ -75,7 +75,7 @@ export async function listParcels(session: Session, query: ParcelQuery): Promise
   return { parcels, next }
 }
 
-/** Scans the rows after a cursor. An empty list: continue with the next reason. Null: the list has ended. */
+/** Scans the rows after a cursor. An empty list: continue with the next reason in `REASONS`. Null: the list has ended. */
 async function lookOn(session: Session, query: ParcelQuery, after: ParcelCursor | null, limit: number): Promise<readonly Looked[] | null> {
   if (query.prefix !== null) return await lookByIdentifier(session, query.prefix, after?.by === 'identifier' ? after.value : '', limit)
   if (query.stopped !== null) {

@@ -28,7 +28,7 @@ const deliveriesOf = statement<OfParcels>()((db, p, { rowsOf }) =>
 )
 const removeDeliveries = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('delivery').where('id', 'in', oneOf(p.ids)))
 const removeAttempts = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('attempt').where('delivery_id', 'in', oneOf(p.ids)))
-/** Finds events that the relay has composed from polls. Their bodies are stored as long as the feed, even if their deliveries are gone. */
+/** Finds events that the relay has composed from polls. Their bodies stay as long as the events are in the feed. */
 const composedOf = statement<OfParcels>()((db, p, { oneOf }) =>
   db
     .selectFrom('sighting')
