@@ -11,7 +11,7 @@ export interface Engine {
   readonly name: string
   /**
    * Opens the store for writing. `address`: the path of a file, or the URL of a database. Creates the store if it does not exist, and migrates
-   * its schema. Rejects if the store is damaged, was written by a newer version or cannot be opened. It then has changed nothing, and the error
+   * its schema. Rejects if the store is damaged, was written by a newer version or cannot be opened. It has then changed nothing, and the error
    * names the store and the remedy.
    */
   openWriteStore(address: string): Promise<OpenWriteStore>

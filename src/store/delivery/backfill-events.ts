@@ -10,7 +10,7 @@ import { survivorOf } from './survivors.ts'
 
 type Range = { endpointId: number; after: number; upTo: number }
 
-/** Selects events that were told as backfill. It must repeat the condition of their partial index exactly, or the index is not used. */
+/** Selects events that the feed marks as backfill. It must repeat the condition of their partial index exactly, or the index is not used. */
 const IS_BACKFILL = sql<boolean>`feed.payload_ref = -1`
 
 /** `queued_as`: the endpoint's delivery of the event. Null: it has none. `limit`: how many events are looked at, with or without a delivery. */
@@ -68,7 +68,7 @@ const ofParcel = statement<Range & { parcelId: number }>()((db, p, { integer }) 
     .where('feed.sequence', '<=', p.upTo),
 )
 
-/** An event of the feed that was told as backfill, and the parcel that holds its history now. */
+/** An event that the feed marks as backfill, and the parcel that holds its history now. */
 export interface BackfillRow {
   readonly sequence: number
   readonly entry: number

@@ -33,7 +33,7 @@ function isCancelledUnwritten(row: DeliveryRow): boolean {
 }
 
 /**
- * Returns when a delivery will be attempted next. Null: not before something else happens. A due delivery with a reason will be skipped. A
+ * Returns when a delivery will be attempted next. Null: only after something else happens. A due delivery with a reason will be skipped. A
  * failing endpoint gets nothing before its next probe. Waking an endpoint starts a new round: what was attempted before is due at once.
  */
 function nextAttemptAtMs(row: DeliveryRow): number | null {

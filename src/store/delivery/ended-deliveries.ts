@@ -121,7 +121,7 @@ export async function countReplayable(
   return { count: rows.length, parcels: new Set(rows.map((row) => row.parcel_id)).size, oldestAtMs }
 }
 
-/** Returns the selected deliveries of a removed endpoint whose rows still say "waiting". If `limit` rows do, returns all of them unselected. */
+/** Returns the selected deliveries of a removed endpoint whose rows still say "waiting". If `limit` rows do, returns these rows unselected. */
 async function waitingOf(session: Session, selection: DeliverySelection, limit: number) {
   const rows = await session.all(waitingOfRemoved, { endpointId: Number(selection.endpointId), limit })
   if (rows.length === limit) return rows

@@ -93,7 +93,7 @@ export async function reserveEndpoint(session: Session, nowMs: number): Promise<
   return idOf(await session.all(insertReserved, { nowMs }))
 }
 
-/** Encodes an endpoint as columns. They also serve to find out whether two states of an endpoint differ. */
+/** Encodes an endpoint as columns, to store them or to compare two states of an endpoint. */
 export function encodeEndpoint(state: EndpointState): EndpointColumns {
   const { endpoint, origin, disabled, disabledSince, health, keys, queuedTo, firstSequence, backfilled } = state
   return {

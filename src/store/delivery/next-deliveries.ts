@@ -178,7 +178,7 @@ const parcelsWaiting = statement<{ endpointId: number; limit: number }>()((db, p
     .limit(p.limit),
 )
 
-/** Whether a delivery of another parcel is due. A parcel has at most one due delivery, so it is enough to read one row more than parcels. */
+/** Whether a delivery of another parcel is due. A parcel has at most one due delivery, so one row more than `parcelIds` is enough. */
 export async function waitsForOthers(session: Session, endpointId: string, parcelIds: readonly number[]): Promise<boolean> {
   const known = new Set(parcelIds)
   const rows = await session.all(parcelsWaiting, { endpointId: Number(endpointId), limit: known.size + 1 })

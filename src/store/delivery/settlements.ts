@@ -49,7 +49,7 @@ const forgetAttempts = statement<{ deliveryId: number }>()((db, p) =>
       ]),
     ),
 )
-/** Like the next two statements, this one never changes a delivery that has ended, because its result then came too late. */
+/** Like the next two statements, this one never changes a delivery that has ended: the result of the attempt came too late. */
 const retry = statement<{
   id: number
   attempts: number
@@ -83,7 +83,7 @@ const giveUp = statement<{ id: number; attempts: number; reason: string; nowMs: 
     .where('id', '=', p.id)
     .where('state', 'in', UNENDED),
 )
-/** Ends a delivery as accepted. If the answer has a body, the attempt has a row of its own, and its parameters here are null. */
+/** Ends a delivery as accepted. If the answer has a body, the attempt is stored in a row of its own, and its parameters here are null. */
 const accept = statement<{
   id: number
   attempts: number

@@ -56,7 +56,7 @@ export function decodeSkipped(row: { readonly id: number; readonly endpoint_id: 
   return { deliveryId: row.id, endpointId: String(row.endpoint_id) }
 }
 
-/** Ends marked deliveries. Its conditions leave out deliveries that have ended since they were found, or whose mark was removed. */
+/** Ends marked deliveries. The conditions leave out deliveries that have ended since they were found, or whose mark was removed. */
 export const endSkipped = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, { oneOf }) =>
   db
     .updateTable('delivery')
