@@ -58,7 +58,7 @@ function knownWord(order: ScanOrder): Word {
 export function orderedScan(order: ScanOrder, trackingNumber: string, nth: number, seed: number, nowMs: number): Scan {
   const id = `${trackingNumber}/ordered-${nth}`
   const scan = plainScan(id, wordFor(order), order.atMs ?? nowMs, order.location ?? '', randomFor(seed, id))
-  // Of several scans with the same instant, the one that was requested last is listed first.
+  // If several scans have the same instant, the one that was requested last is listed first.
   const placed = { ...scan, publishedAtMs: nowMs, tie: -nth - drawFor(seed, id) }
   return order.displayToConsumer === undefined ? placed : { ...placed, displayToConsumer: order.displayToConsumer }
 }

@@ -110,7 +110,7 @@ ${isUtf8(bytes) ? null : html`<p class="dim">It is not UTF-8. Bytes that are not
 /** If the wrong bytes are far from the start of the body, this many bytes before them are shown. */
 const BEFORE_FAULT_BYTES = 2000
 
-/** Shows the body as text, with its wrong bytes marked. Of a long body it shows only the part around the wrong bytes. */
+/** Shows the body as text, with its wrong bytes marked. If the body is long, shows only the part around them. */
 function markedText(bytes: Buffer, fault: BodyFault | null): Markup {
   if (fault === null) return html`${receivedText(bytes.subarray(0, SHOWN_MAX))}`
   const from = fault.to <= SHOWN_MAX ? 0 : Math.max(0, fault.from - BEFORE_FAULT_BYTES)

@@ -40,7 +40,7 @@ function retentionPage(visit: Visit, view: RetentionView, wouldGo: WouldGoByStag
   const main = html`${headline({ title: 'Retention', lead: leadOf(view, nowMs), asOf: asOfLine(nowMs, to`/retention`) })}
 ${settingsList([
   ['Bytes of pushes and answers', formatDuration(rawMs)],
-  ['Parcels, after their last entry, order and question', formatDuration(historyMs)],
+  ['Parcels, after their last entry, watch order and question of an app', formatDuration(historyMs)],
   ['Deliveries that have ended', formatDuration(deliveriesMs)],
   ['The feed', formatDuration(feedMs)],
   ['The audit trail and operator events', formatDuration(auditMs)],
@@ -55,7 +55,7 @@ function leadOf({ pass, last }: RetentionView, nowMs: number): Part {
   if (pass !== null) return html`A pass has been under way since ${timeInSentence(pass.startedAtMs, nowMs)}.`
   if (last === null) return 'No pass has ended yet. One runs every hour.'
   if (last.isClockDoubted) return 'The clock has jumped ahead, so nothing is removed for a day. If the clock is right, start a pass here.'
-  const held = last.heldSinceMs === null ? null : html` Something has been held back since ${timeInSentence(last.heldSinceMs, nowMs)}.`
+  const held = last.heldSinceMs === null ? null : html` Data that is past its time has been held back since ${timeInSentence(last.heldSinceMs, nowMs)}.`
   return html`The last pass ended at ${timeInSentence(last.endedAtMs, nowMs)}. One runs every hour.${held}`
 }
 
