@@ -55,7 +55,10 @@ function leadOf({ pass, last }: RetentionView, nowMs: number): Part {
   if (pass !== null) return html`A pass has been under way since ${timeInSentence(pass.startedAtMs, nowMs)}.`
   if (last === null) return 'No pass has ended yet. One runs every hour.'
   if (last.isClockDoubted) return 'The clock has jumped ahead, so nothing is removed for a day. If the clock is right, start a pass here.'
-  const held = last.heldSinceMs === null ? null : html` Data that is past its time has been held back since ${timeInSentence(last.heldSinceMs, nowMs)}.`
+  const held =
+    last.heldSinceMs === null
+      ? null
+      : html` Data that is past its time has been held back since ${timeInSentence(last.heldSinceMs, nowMs)}.`
   return html`The last pass ended at ${timeInSentence(last.endedAtMs, nowMs)}. One runs every hour.${held}`
 }
 
