@@ -1,7 +1,7 @@
 import type { KeptTombstones, MarkedTombstone } from '../domain/history/erased.ts'
 import { isObject, member } from '../domain/json-body.ts'
 
-/** Encodes tombstones for a file: one JSON object per line. The first line has the sealed key. */
+/** Encodes tombstones for a file: one JSON object per line. The first line has the sealed key, if there is one. */
 export function encodeTombstones({ sealedKey, tombstones }: KeptTombstones): string {
   return `${sealedKey === null ? '' : `${JSON.stringify({ key: sealedKey })}\n`}${encodeTombstoneLines(tombstones)}`
 }

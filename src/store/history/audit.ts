@@ -13,7 +13,7 @@ export interface AuditRecord {
   readonly detail: object
 }
 
-/** Records a join in the audit trail, so that an operator can undo it. */
+/** Records a join in the audit trail, with everything that is needed to undo it. */
 export function appendAudit(session: Session, record: AuditRecord): void {
   session.enqueueWrite(insertAudit, { ...record, detail: JSON.stringify(record.detail) })
 }

@@ -76,7 +76,7 @@ function compareKeys(a: readonly number[], b: readonly number[]): number {
   return (a[at] ?? 0) - (b[at] ?? 0)
 }
 
-/** Fields that were renamed, with their first names. Audit records use the first names, so that old and new records read alike. */
+/** Fields that were renamed, with their original names. Audit records use the original names, so that old and new records read alike. */
 const AUDIT_NAMES: Readonly<Record<string, string>> = { activatedAtMs: 'revivedAtMs', lastSeenAtMs: 'heardAtMs' }
 
 function auditNamesOf(state: ParcelState): Readonly<Record<string, unknown>> {

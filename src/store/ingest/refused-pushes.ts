@@ -2,7 +2,7 @@ import { readRefusedCause, type StoredRefused } from '../../domain/ingest/refuse
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
-// In one order, so that two processes that forget the same spells do not deadlock.
+// Always in the same order, so that two processes that delete the same spells do not deadlock.
 const all = statement()((db) => db.selectFrom('refused_pushes').selectAll().orderBy('process').orderBy('cause').orderBy('from_ms'))
 const upsert = statement<{
   process: string
@@ -34,7 +34,7 @@ const remove = statement<{ process: string; cause: string; fromMs: number }>()((
   db.deleteFrom('refused_pushes').where('process', '=', p.process).where('cause', '=', p.cause).where('from_ms', '=', p.fromMs),
 )
 
-/** The stored spells of refused pushes of all processes. There are a thousand at most (`staleRefused`), and a few more until the next save. */
+/** Lists the stored spells of refused pushes of all processes. There are at most a thousand (`staleRefused`), or a few more until a save. */
 export async function listRefused(session: Session): Promise<readonly StoredRefused[]> {
   const rows = await session.all(all, {})
   return rows.flatMap(({ process, cause: stored, from_ms: fromMs, until_ms: untilMs, count, pushes, again }) => {

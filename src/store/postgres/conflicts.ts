@@ -38,6 +38,6 @@ export function isEndless(error: unknown, attempt: number): boolean {
  */
 export function endlessConflict(cause: unknown): Error {
   return systemCode(cause) === DUPLICATE_KEY
-    ? new Error('at every try a key of the new rows existed already', { cause })
-    : new StorageFailure('the database is too busy: at every try other transactions were in the way of this one', cause)
+    ? new Error('at every attempt a key of the new rows existed already', { cause })
+    : new StorageFailure('the database is too busy: every attempt was in conflict with another transaction', cause)
 }

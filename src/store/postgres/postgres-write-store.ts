@@ -307,8 +307,8 @@ const readConfigured = rawStatement()(
 const lockPolls = rawStatement()(() => sql`select name from counter where name = 'polls' for update`)
 
 /**
- * Makes the methods that read settings, jobs and due polls in order to change them. Each takes a lock first, so that no transaction
- * overwrites what another has just changed.
+ * Makes the methods that read what the transaction then changes or relies on: settings, jobs, due polls and the configs of replicas. Each
+ * takes a lock first, so that no transaction overwrites what another has just changed.
  */
 function exclusiveVerbs({ session, leases }: Parts) {
   return {

@@ -196,7 +196,7 @@ function erasingVerbs(
         parcelIds,
         erased.names.map(({ value }) => value),
       )
-      // An erased push may have had the highest id.
+      // Read the highest id again, because an erased push may have had it.
       memory.inboxId = null
       for (const parcelId of parcelIds) {
         memory.sequence = (memory.sequence ?? 0) + 1
@@ -236,7 +236,7 @@ function recordingVerbs(parts: Parts) {
     async applyChanges({ writes, next }) {
       await applyChanges(source, writes)
       memory.sequence = next.sequence - 1
-      // A dropped push may have had the highest id.
+      // If pushes were dropped, read the highest id again, because one of them may have had it.
       memory.inboxId = writes.some(({ dropped }) => dropped.length > 0) ? null : next.inboxId - 1
     },
   } satisfies Partial<WriteTx>

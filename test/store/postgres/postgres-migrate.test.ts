@@ -230,7 +230,7 @@ test('a database from before the first release is refused with what to do', asyn
   await pool.query('create table sighting (parcel_id bigint not null, told bigint not null)')
   const tables = await tablesOf(pool)
   await expect(migratePostgres(pool, PLACE)).rejects.toThrow(
-    'store: postgres://relay@db:5432/relay cannot be used: it was made by a version from before the first release, which this one does not read. Nothing was changed. Start on a new store: ',
+    'store: postgres://relay@db:5432/relay cannot be used: it was made by a version from before the first release, which this version cannot read. Nothing was changed. Start on a new store: ',
   )
   expect(await tablesOf(pool)).toEqual(tables)
 })

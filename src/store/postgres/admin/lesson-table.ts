@@ -6,7 +6,7 @@ const takingLessons = (replicaId: number, limit: number) =>
   `with alive as (select id from replica where id = ${whole(replicaId)} for key share)
   delete from lesson where id in (select id from lesson order by id limit ${whole(limit)}) and exists (select 1 from alive) returning id, body`
 
-/** The table in which replicas leave their lessons about the carrier, for the poller. */
+/** Opens the table in which replicas store what they learn about the carrier (their lessons), for the poller to read. */
 export function createLessonTable({ pool, run }: WatchedPool): LessonTable {
   return {
     async add(lesson) {

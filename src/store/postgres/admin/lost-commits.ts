@@ -62,9 +62,9 @@ interface Known extends ReplicaStanding {
 }
 
 /**
- * A restart alone loses nothing. The server has lost commits in three cases: after a restart it has another timeline (or tells none), its
- * counter has gone back, or the replica's own row has. The row is compared because restored files may keep the timeline, and other replicas
- * may have raised the counter again.
+ * Makes the watch for lost commits. A restart alone loses nothing. Commits are lost if the counter has gone back, if the replica's row is of
+ * another registration, or if after a restart the timeline is another one (or unknown) or the row is older. The row is compared because
+ * restored files may keep the timeline, and other replicas may have raised the counter again.
  */
 export function createLostCommits(): LostCommits {
   let known: Known | null = null

@@ -86,11 +86,11 @@ export interface ReplicaTableOptions {
   readonly answerTimeoutMs: number
   readonly watch?: ServerWatch
   readonly monotonic?: () => number
-  /** This replica's write store uses the same object. */
+  /** Notices lost commits. This replica's write store must use the same object. */
   readonly lostCommits?: LostCommits
 }
 
-/** The table of replicas and of their roles. It has separate connections, so that a renewal never waits for a batch. */
+/** Opens the table of replicas and of their roles. It has separate connections, so that a renewal never waits for a batch. */
 export function openReplicaTable(
   address: string,
   {

@@ -45,7 +45,7 @@ export interface DueFronts {
  */
 export function createDueFronts(): DueFronts {
   const fronts = new Map<string, Front>()
-  /** Returns the front of an earlier search; null: it is missing, too old, or of an earlier round. */
+  /** Returns the front of an earlier search; null: it is missing, too old, or of another round. */
   function knownFront({ endpointId, round, nowMs }: NextRequest): Front | null {
     const front = fronts.get(endpointId)
     const ageMs = nowMs - (front?.takenAtMs ?? 0)

@@ -21,7 +21,7 @@ export const lockIdentifiers = statement<{ values: readonly string[] }>()((db, p
     .orderBy('value')
     .forUpdate(),
 )
-/** Locks identifiers in the same order as `lockIdentifiers`, so that two transactions never wait for each other. */
+/** Locks identifiers in the same order as `lockIdentifiers`, so that two transactions cannot deadlock. */
 const lockIdentifiersOf = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.selectFrom('identifier').select('value').where('parcel_id', 'in', oneOf(p.ids)).orderBy('value').forUpdate(),
 )

@@ -63,7 +63,7 @@ function* proveCopy({ copy, name, madeAtMs, version, keys, sequence }: BackupOrd
       rows[table] = proveTable(db, table)
     }
     const last = lastSequenceIn(db)
-    if (last < sequence) throw new Error(`the copy ends at sequence ${last}, but the store had come to ${sequence} before it was begun`)
+    if (last < sequence) throw new Error(`the copy ends at sequence ${last}, but the store was at ${sequence} before the copy was begun`)
     const relayId = relayIdIn(db)
     writeManifest(db, { name, relayId, madeAtMs, version, sequence: last, keys: [...keys], rows })
     return relayId

@@ -122,12 +122,12 @@ async function restore(order: RestoreOrder, path: string, ports: RestorePorts): 
   ports.onStep('copying the backup beside the store')
   copyFileSync(order.file, preparedOf(path), constants.COPYFILE_FICLONE)
   if (keyFile !== null && !keyFileBefore?.equals(keyFile)) writeKey(preparedKeyOf(path), keyFile)
-  ports.onStep('giving the counters their next numbers')
+  ports.onStep('raising the counters')
   const restored = await prepare(preparedOf(path), { order, before, manifest, isTombstoneKeyLost })
   const ending = asideEnding(path, order.nowMs)
   if (isTombstoneKeyLost) putAside(tombstoneFileOf(path), tombstoneFileOf(`${path}.${ending}`))
   else found.keep()
-  ports.onStep('putting the copy in the place of the store')
+  ports.onStep('replacing the store by the copy')
   return { kind: 'restored', aside: swapStore(path, ending), restore: restored, otherKeys, lostKeys }
 }
 
