@@ -57,7 +57,7 @@ export function renewAuthority(
     return []
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error)
-    log.error({ problem }, 'the authority of the carrier cannot be used; the one before stays in use')
+    log.error({ problem }, 'the authority of the carrier cannot be used; the previous one stays in use')
     return [problem]
   }
 }

@@ -46,7 +46,7 @@ export function createCertificates({ log }: { readonly log: Log }): Certificates
         } catch (error) {
           const problem = error instanceof Error ? error.message : String(error)
           problems.push(problem)
-          log.error({ listener, problem }, 'a certificate cannot be used; the one before stays in use')
+          log.error({ listener, problem }, 'a certificate cannot be used; the previous one stays in use')
         }
       }
       return problems

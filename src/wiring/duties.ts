@@ -37,7 +37,7 @@ export interface DutiesPorts {
   readonly awaitMove: () => void
   /** Called when the feed has new events. */
   readonly tellFollowers: () => void
-  /** Called when the store may have lost events of the feed that are in memory. */
+  /** Called when events of the feed that are in memory may be gone from the store. */
   readonly forgetFeed: () => void
   readonly log: Log
 }
@@ -51,7 +51,9 @@ export function beginDuties(ports: DutiesPorts): void {
   })
   const watching = startRepeating(
     () =>
-      delivery.removeUnnamed().catch((err: unknown) => log.warn({ err }, 'cannot look at the endpoints of configs; the relay tries again')),
+      delivery
+        .removeUnnamed()
+        .catch((err: unknown) => log.warn({ err }, 'cannot check which endpoints the configs name; the relay tries again')),
     lookAtEndpointsEvery(ports.removeAfterMs),
   )
   closing.add(() => watching.stop())

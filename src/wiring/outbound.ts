@@ -25,7 +25,7 @@ export interface Outbound {
 }
 
 export interface OutboundPorts {
-  /** Lists the ports on which the relay itself listens. No endpoint on this machine may have one of them. */
+  /** Lists the ports on which the relay itself listens. Nothing is sent to them on this machine, unless the config allows it. */
   readonly ownPorts: () => readonly number[]
   readonly clock: Clock
   readonly replicas: Pick<Membership, 'signal'>

@@ -16,7 +16,7 @@ export function openRefusedPushes(
 ): RefusedPushesKeeper {
   const refused = createRefusedPushes({ write, reads, clock, process: randomUUID() })
   const save = () =>
-    refused.save().catch((err: unknown) => log.debug({ err }, 'how many pushes were refused cannot be saved now; the relay tries again'))
+    refused.save().catch((err: unknown) => log.debug({ err }, 'cannot save the counts of refused pushes now; the relay tries again'))
   const saving = startRepeating(save, SAVE_MS)
   closing.add(() => saving.stop())
   closing.add(save)

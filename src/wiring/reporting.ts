@@ -114,7 +114,7 @@ export function openReporting(ports: ReportingPorts) {
       ports.refused.noteComebacks(comebacks)
       for (const refusal of refusals) {
         meter.refusalExplained(refusal.causes.map(({ code }) => code))
-        write.keepRefusal(refusal).catch((err: unknown) => log.debug({ err }, 'why a push was refused cannot be kept'))
+        write.keepRefusal(refusal).catch((err: unknown) => log.debug({ err }, 'cannot store why a push was refused'))
       }
       for (const stats of committed) {
         if (stats instanceof Error) commitSignal.failed('pushes', stats)

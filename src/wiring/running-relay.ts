@@ -30,7 +30,7 @@ export interface RunningRelay {
   stop(timeoutMs?: number): Promise<void>
 }
 
-/** Options of a start. A relay that takes over from another one in this process needs them. */
+/** The options of a start, which may replace another relay of this process. */
 export interface StartOptions {
   /** Threads that are already starting. */
   readonly threads?: Threads | undefined

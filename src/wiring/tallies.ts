@@ -12,7 +12,7 @@ const FLUSH_MS = 10_000
 export function openTallies({ write, disk, clock }: Pick<Storage, 'write' | 'disk' | 'clock'>, closing: Closing, log: Log): Tallies {
   const tallies = createTallies({ write, process: randomUUID(), clock, freeBytes: () => disk.state().freeBytes })
   const flushing = startRepeating(
-    () => tallies.flush().catch((err: unknown) => log.debug({ err }, 'what was counted cannot be written now; the relay tries again')),
+    () => tallies.flush().catch((err: unknown) => log.debug({ err }, 'cannot write the counts now; the relay tries again')),
     FLUSH_MS,
   )
   closing.add(() => flushing.stop())

@@ -55,7 +55,7 @@ test('a reload uses a renewed certificate on both listeners, and ignores one wit
   writeFileSync(files('public').certFile, authority.sign('localhost').cert)
   await relay.reloadWith()
   expect(await shown()).toEqual(second)
-  expect(relay.lines.filter(({ message }) => message.includes('the one before stays in use'))).toHaveLength(2)
+  expect(relay.lines.filter(({ message }) => message.includes('the previous one stays in use'))).toHaveLength(2)
   expect(JSON.stringify(relay.lines)).toContain('does not fit')
 
   // A config that names other certificate files does not need a restart either.

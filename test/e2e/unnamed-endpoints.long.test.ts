@@ -57,6 +57,6 @@ test('7.4: an unnamed endpoint is removed after delivery.removeAfter, or by an o
   const brief = await start(other.folder, { endpoints: [], removeAfter: '1s' })
   await vi.waitFor(async () => expect(await brief.endpoints()).toEqual([]), LATE)
   expect(brief.lines).toContainEqual(
-    expect.objectContaining({ message: expect.stringContaining('no config has named for so long were removed') }),
+    expect.objectContaining({ message: expect.stringContaining('no config has named for `delivery.removeAfter` were removed') }),
   )
 }, 120_000)

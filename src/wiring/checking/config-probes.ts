@@ -58,7 +58,7 @@ function authoritiesOf({ upstream, endpoints }: Config): readonly Probe[] {
     if (file === null) return []
     const look = async () => {
       readCertificates(subject, file)
-      return ok('It holds certificates that can be read.')
+      return ok('Its certificates can be read.')
     }
     return [{ name: 'certificate', subject, look }]
   })

@@ -51,7 +51,7 @@ export function endpointProbes(endpoints: readonly EndpointToTry[], connect: End
 }
 
 const REASONS: Partial<Record<FailureReason, string>> = {
-  forbidden: 'Nothing may be sent there: list it in delivery.allowNetworks',
+  forbidden: 'The relay may not send to this address: list it in delivery.allowNetworks',
   dns: 'Its host has no address',
   connection_refused: 'Nobody listens there',
   reset: 'It closes the connection',

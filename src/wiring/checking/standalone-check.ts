@@ -50,7 +50,7 @@ export async function checkStandalone(config: Config, { isRunning }: { readonly 
       (subject): Probe => ({ name: 'ports', subject, look: () => tryPort(config, subject, isRunning) }),
     ),
     { name: 'credentials', subject: null, look: () => askCarrier(config, isRunning) },
-    { name: 'push', subject: null, look: async () => skipped('No relay was asked, so none takes a push.') },
+    { name: 'push', subject: null, look: async () => skipped('No relay was asked, so no push was sent.') },
     retentionProbe(config, async () => null, systemClock),
     backupProbe(config, { list: () => listBackups(config) }, systemClock),
     ...endpointProbes(endpointsOf(config), (to) => tryConnection(to, { guard, timeoutMs: config.delivery.timeoutMs })),
@@ -106,7 +106,7 @@ async function lookAtStore(config: Config): Promise<readonly CheckLine[]> {
   const url = config.store.url.reveal()
   const { schema, replicas } = await inspectPostgres(url)
   const use = replicas === 0 ? 'no relay uses it' : `${replicas} ${replicas === 1 ? 'relay uses' : 'relays use'} it`
-  if (schema !== 'current') return [line(ok(`${nameDatabase(url)} takes the relay's tables; ${use}.`))]
+  if (schema !== 'current') return [line(ok(`The relay can make or update its tables in ${nameDatabase(url)}; ${use}.`))]
   return [line(ok(`${nameDatabase(url)} can be used; ${use}.`)), await keys(url)]
 }
 
@@ -135,11 +135,11 @@ async function listBackups({ backup: { directory } }: Config) {
 /** Checks whether an address of the relay is free, by listening there for a moment. */
 async function tryPort({ listen }: Config, subject: 'public' | 'internal', isRunning: boolean): Promise<Verdict> {
   const { host, port } = listen[subject]
-  if (isRunning) return skipped('A relay runs and has it.')
+  if (isRunning) return skipped('A running relay uses it.')
   const server = createServer()
   try {
     await new Promise<void>((resolve, reject) => server.once('error', reject).listen({ host, port }, resolve))
-    return ok(port === 0 ? `Any free port of ${host} is taken.` : `${host} port ${port} is free.`)
+    return ok(port === 0 ? `The relay takes any free port of ${host}.` : `${host} port ${port} is free.`)
   } catch (error) {
     return failed(`${describeRefusal(listen[subject], error)} (listen.${subject}).`)
   } finally {

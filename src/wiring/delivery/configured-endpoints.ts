@@ -136,7 +136,7 @@ function createRemoveUnnamed({ write, replicas, clock, log }: ConfiguredEndpoint
     if (removed.length > 0)
       log.warn(
         { endpoints: removed, removeAfterMs },
-        'endpoints that no config has named for so long were removed; their waiting deliveries are cancelled',
+        'endpoints that no config has named for `delivery.removeAfter` were removed; their waiting deliveries are cancelled',
       )
   }
 }

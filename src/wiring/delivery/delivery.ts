@@ -74,7 +74,7 @@ export interface DeliveryPorts {
   readonly replicas: Membership
   /** See `DispatcherPorts`. */
   readonly threads: NonNullable<DispatcherPorts['threads']> | null
-  /** Lists the ports on which the relay itself listens. No endpoint on this machine may have one of them. */
+  /** Lists the ports on which the relay itself listens. Nothing is sent to them on this machine, unless the config allows it. */
   readonly ownPorts: () => readonly number[]
 }
 

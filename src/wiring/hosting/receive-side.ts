@@ -137,7 +137,7 @@ function collectNews(clock: Pick<Clock, 'monotonic'>) {
   }
   const addCommit = (commit: CommitStats | Error) => {
     commits.push(commit)
-    // Report at once a commit that queued deliveries, so that they are sent, and a failed commit, so that `/readyz` shows it.
+    // Report at once a commit that queued deliveries or joined parcels, for the dispatcher, and a failed commit, for `/readyz`.
     report.changed(commit instanceof Error || commit.queued || commit.joined)
   }
   const addRefusal = (refusal: Refusal) => {

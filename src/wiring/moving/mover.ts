@@ -65,7 +65,7 @@ export async function hostMover(data: MoverData, { check, signal }: MoverPorts):
       throw new AppError('storage_unavailable', `The store cannot be moved now: ${why}.`, { cause, retryAfterMs: RETRY_AFTER_MS })
     })
     await take().catch(async (error: unknown) => {
-      await verbs.abandon('The new store could not be taken.', data.atMs)
+      await verbs.abandon('The new store could not be used.', data.atMs)
       throw error
     })
   } catch (error) {

@@ -77,7 +77,7 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, sett
   async function openMover(text: string, signal: AbortSignal): Promise<Mover> {
     const to = readTarget(text)
     await tryStoreFile(to, signal).catch((cause: unknown) => {
-      throw new AppError('not_movable', cause instanceof Error ? cause.message : 'The new store does not open.', { cause })
+      throw new AppError('not_movable', cause instanceof Error ? cause.message : 'The new store cannot be opened.', { cause })
     })
     const known = { from: addressOf(config), to, moveId: randomUUID(), atMs: systemClock.now(), replicaId: replicas.id() }
     return await hostMover({ ...known, address: (await encodeMoveAddress(settings(), to)) ?? '' }, { check: () => refuse(to), signal })
