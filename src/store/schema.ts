@@ -46,7 +46,7 @@ export interface Tables {
   readonly tombstone: { readonly mark: string; readonly parcel_id: number; readonly erased_at_ms: number }
   readonly operator_event: OperatorEventTable
   readonly operator_action: OperatorActionTable
-  /** Problems that operators were notified of and that are not over. `count`: how many events have been added since the last notification. */
+  /** Lasting problems that operators were notified of. `count`: how many pushes were quarantined for the reason; 0 for any other problem. */
   readonly trouble: { readonly subject: string; readonly since_ms: number; readonly count: Generated<number> }
   readonly refused_pushes: RefusedPushesTable
   /**

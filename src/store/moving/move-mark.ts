@@ -38,7 +38,7 @@ export function decodeMark({ state, move_id, peer, address, at_ms, replica_id }:
   return { state, moveId: move_id, peer, address, atMs: at_ms, replicaId: replica_id }
 }
 
-/** The values in the order of `MARK_COLUMNS`. */
+/** Returns the values of a mark in the order of `MARK_COLUMNS`. */
 export function encodeMark({ state, moveId, peer, address, atMs, replicaId }: MoveMark): [string, string, string, string, number, number] {
   return [state, moveId, peer, address, atMs, replicaId]
 }

@@ -278,7 +278,7 @@ export function movedTable({ name }: CopiedTable): MovedTable {
   return found
 }
 
-/** The names of columns in order, for a statement. */
+/** Returns the names of a table's columns in order, for a statement. */
 export function columnsOf(table: MovedTable, prefix = ''): string {
   return table.columns.map(({ name }) => `${prefix}${name}`).join(', ')
 }
@@ -287,7 +287,7 @@ export function keyOf({ columns, keyLength }: MovedTable): MovedTable['columns']
   return columns.slice(0, keyLength)
 }
 
-/** The rows to which the table's unique key applies. */
+/** Returns those of the rows to which the table's unique key applies. */
 export function uniqueAmong({ unique }: MovedTable, rows: readonly StoredRow[]): readonly StoredRow[] {
   if (unique === null) return []
   const { whenNull } = unique

@@ -33,7 +33,7 @@ export function isEndless(error: unknown, attempt: number): boolean {
 }
 
 /**
- * The error after a conflict at every attempt. If other transactions were in the way for seconds, the store is too busy. A duplicate key at
+ * Makes the error after a conflict at every attempt. If other transactions were in the way for seconds, the store is too busy. A duplicate key at
  * every attempt is the fault of the request.
  */
 export function endlessConflict(cause: unknown): Error {

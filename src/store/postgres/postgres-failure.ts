@@ -75,8 +75,8 @@ function explain(name: string, code: string, message: string): string {
   if (code === '57P03') return `the server of ${name} is starting or stopping (${message}). Start the relay again when it is up.`
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the host of ${name} is not known here. Look at the host in \`store\`.`
   if (/^E[A-Z]+$/.test(code) || /timeout/i.test(message))
-    return `no PostgreSQL answers at ${name} (${code === '' ? message : reasonOfCode(code)}). Look at the host and the port in \`store\`, and whether the server runs and is let through.`
+    return `no PostgreSQL answers at ${name} (${code === '' ? message : reasonOfCode(code)}). Look at the host and the port in \`store\`, and whether the server runs and no firewall blocks it.`
   if (/SSL/.test(message) || /CERT|TLS|VERIFY/.test(code))
-    return `no encrypted connection to ${name} can be had (${knownReason(code) ?? message}). Look at \`sslmode\` in \`store\` and at the server's certificate.`
+    return `no encrypted connection to ${name} can be made (${knownReason(code) ?? message}). Look at \`sslmode\` in \`store\` and at the server's certificate.`
   return `${name} could not be opened (${knownReason(code) ?? message}).`
 }

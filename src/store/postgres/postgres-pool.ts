@@ -21,7 +21,7 @@ const INT8 = 20
 const TEXT = 25
 
 /**
- * A pool of connections, opened when they are needed. This pool reads 64-bit integers as JavaScript numbers, which is safe because ids,
+ * Makes a pool, which opens connections when they are needed. It reads 64-bit integers as JavaScript numbers, which is safe because ids,
  * times and sequences stay below 2^53.
  */
 export function openPool(
@@ -52,7 +52,7 @@ export function openPool(
   return pool
 }
 
-/** The name of a database in messages, without the password and the parameters. */
+/** Returns the name of a database in messages, without the password and the parameters. */
 export function nameDatabase(url: string): string {
   const { user, host, port, database } = readAddress(url)
   if (host.startsWith('/')) return `postgres://${user}@/${database} (socket in ${host})`

@@ -47,8 +47,8 @@ export function faultsOf(facts: ServerFacts): readonly string[] {
     faults.push('the server is a standby, which can only be read (pg_is_in_recovery). Name the primary in `store`, or promote this server.')
   else if (facts.read_only === 'on')
     faults.push(
-      'default_transaction_read_only is on, so nothing can be written. Write default_transaction_read_only = off in postgresql.conf, or take it ' +
-        'back where it was set for this user or database (ALTER ROLE or ALTER DATABASE ... RESET default_transaction_read_only).',
+      'default_transaction_read_only is on, so nothing can be written. Write default_transaction_read_only = off in postgresql.conf, or reset ' +
+        'it where it was set for this user or database (ALTER ROLE or ALTER DATABASE ... RESET default_transaction_read_only).',
     )
   if (facts.encoding !== 'UTF8')
     faults.push(
@@ -57,17 +57,17 @@ export function faultsOf(facts: ServerFacts): readonly string[] {
     )
   if (facts.synchronous_commit === 'off')
     faults.push(
-      'synchronous_commit is off, so a server that stops loses what it has confirmed. Write synchronous_commit = on in postgresql.conf, or take ' +
-        'it back where it was set for this user or database (ALTER ROLE or ALTER DATABASE ... RESET synchronous_commit).',
+      'synchronous_commit is off, so a server that stops loses what it has confirmed. Write synchronous_commit = on in postgresql.conf, or reset ' +
+        'it where it was set for this user or database (ALTER ROLE or ALTER DATABASE ... RESET synchronous_commit).',
     )
   if (facts.fsync === 'off')
     faults.push(
-      'fsync is off, so a power cut destroys the database. Write fsync = on in postgresql.conf and have the server read it again.',
+      'fsync is off, so a power cut destroys the database. Write fsync = on in postgresql.conf and reload the server’s configuration.',
     )
   if (facts.full_page_writes === 'off')
     faults.push(
-      'full_page_writes is off, so a page that a power cut left half written cannot be mended. Write full_page_writes = on in postgresql.conf ' +
-        'and have the server read it again.',
+      'full_page_writes is off, so a page that a power cut left half written cannot be repaired. Write full_page_writes = on in postgresql.conf ' +
+        'and reload the server’s configuration.',
     )
   return faults
 }

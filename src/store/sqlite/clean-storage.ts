@@ -208,7 +208,7 @@ const pending = (because: string): StorageState => ({ state: 'pending', because 
 
 const CURE = 'Stop the relay and run "parcel-relay prune --compact".'
 const HELD = pending(
-  'A reader holds the WAL of the store, in which deleted rows still are. The relay truncates it as soon as the reader ends.',
+  'A reader still uses the WAL of the store, which contains deleted rows. The relay truncates the WAL as soon as the reader ends.',
 )
 const OLD = pending(
   'This store was made by a version that did not overwrite what it deleted. Its free pages may hold old rows until "parcel-relay prune --compact".',
@@ -217,7 +217,7 @@ const UNSEARCHED = pending(
   'The file of the store is still being searched for what was erased. Erase the same again to get the result, or see the line "erasure" of "parcel-relay check".',
 )
 const NOT_TO_THE_END = pending(
-  `Something was erased, and the file of the store was not searched for it to the end. A running relay soon does. If this line stays, leftovers may be in unused parts of pages. ${CURE}`,
+  `Something was erased, and the search of the store’s file for it has not ended. A running relay ends it soon. If this line stays, leftovers may be in unused parts of pages. ${CURE}`,
 )
 const LOST = pending(
   `The relay ended before it had searched the file of the store for everything that was erased, so leftovers may be in unused parts of pages. ${CURE}`,

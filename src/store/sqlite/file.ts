@@ -53,8 +53,8 @@ export function refuseIrregularFiles(path: string): void {
 }
 
 /**
- * Checks the database file before SQLite opens it, because SQLite would treat a missing or empty file as new and delete its WAL. If the file
- * is damaged, throws an error with the remedy, and changes nothing.
+ * Checks the database file before SQLite opens it, because SQLite would treat a missing or empty file as new and delete its WAL. If a file
+ * that held data is missing, empty or damaged, throws an error with the remedy, and changes nothing.
  */
 export function refuseDamage(path: string): void {
   const bytes = sizeOf(path)

@@ -92,7 +92,7 @@ describe('an unreachable database is named without its password', () => {
 
   test('if it must be encrypted, and the server cannot', async () => {
     const { url } = await createDatabase('nothing')
-    expect(await refusalOf(changed(url, { search: '?sslmode=verify-full' }))).toMatch(/no encrypted connection to .* can be had/)
+    expect(await refusalOf(changed(url, { search: '?sslmode=verify-full' }))).toMatch(/no encrypted connection to .* can be made/)
   })
 
   test('if its address cannot be read', async () => {

@@ -26,7 +26,7 @@ import {
 import { createStoredTables } from './postgres-stored-tables.ts'
 
 const REST_MS = 50
-/** The longest wait for the other replicas to stop writing. Recording is paused for that long. */
+/** The longest wait for the other replicas to stop writing, in milliseconds. Recording is paused during the wait. */
 const ALONE_MS_MAX = 4000
 /** How long the switch's transaction may be idle while the last rows go to the new store. During that time nobody can write to the old store. */
 const SWITCH_IDLE_MS_MAX = 5000

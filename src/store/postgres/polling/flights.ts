@@ -8,7 +8,7 @@ import { BUDGET_MS } from './budget-store.ts'
 
 /** How long the result of a flight (a call to the carrier) is kept. The replicas that wait for the result look several times a second. */
 const KEPT_MS = 3000
-/** Each flight leaves a row. So the end of each flight removes at most this many expired rows. */
+/** The most expired rows that the end of a flight removes. Each flight leaves only one row, so expired rows do not pile up. */
 const REMOVED = sql.lit(8)
 
 interface Ended {

@@ -29,7 +29,7 @@ export interface RestoreOrder {
   readonly store: string
   /** The highest sequence that any reader or endpoint has seen; null: the store that is replaced tells it. */
   readonly last: number | null
-  /** A file with the tombstones, if none is beside the store; null: there is one beside the store, or nothing was ever erased. */
+  /** The file with the tombstones that the operator names, because none is beside the store; null: the operator names no file. */
   readonly tombstones: string | null
   /** Whether the operator says that nothing was erased since the backup, or that it may come back. Needed only if the tombstones are lost. */
   readonly forgetsErasures: boolean
