@@ -33,8 +33,8 @@ export function isEndless(error: unknown, attempt: number): boolean {
 }
 
 /**
- * Makes the error after a conflict at every attempt. If other transactions were in the way for seconds, the store is too busy. A duplicate key at
- * every attempt is the fault of the request.
+ * Makes the error after a conflict at every attempt. If other transactions were in the way for seconds, the store is too busy. A duplicate
+ * key at every attempt is the fault of the request.
  */
 export function endlessConflict(cause: unknown): Error {
   return systemCode(cause) === DUPLICATE_KEY

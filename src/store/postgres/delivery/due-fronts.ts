@@ -16,7 +16,7 @@ import { rawStatement } from '../raw-statement.ts'
 
 /** How long a front is used, in milliseconds. A delivery that becomes due before the front may have to wait that long. */
 const FRONT_LASTS_MS = 2000
-/** The front lies this many milliseconds before the first due delivery, because the transaction that queues one may take that long. */
+/** How far the front lies before the first due delivery, in milliseconds. A transaction may take that long to commit an earlier delivery. */
 const LATE_MS = 3000
 
 /** The positions in the index where the due deliveries of an endpoint begin. */
