@@ -17,7 +17,7 @@ import {
 import type { Parcels } from '../write-verbs.ts'
 import { createParcelMemory } from './parcel-memory.ts'
 
-/** The size of the two caches: parcels in one, identifiers in the other. Together they take about 10 MB. */
+/** How many parcels are cached, and how many identifiers. Together they take about 10 MB. */
 const REMEMBERED = 16_384
 
 /**
