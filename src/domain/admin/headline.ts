@@ -9,27 +9,30 @@ import { plainText } from '../words.ts'
 import { spellText, wholeSpell } from './refused-words.ts'
 import { isNew, type Problem, type Situation } from './verdict.ts'
 
+const HOUR_MS = 3_600_000
+
 /** The verdict on the relay in one line. */
 export interface Headline {
   readonly verdict: 'works' | 'new' | 'problems'
   /** The line, without a full stop. */
   readonly text: string
-  /** What is wrong but not a problem yet, in sentences. `text` mentions it too, unless there are problems. */
+  /** What is wrong but not a problem yet, in sentences. Unless there are problems or it is over, `text` mentions it too. */
   readonly caveats: readonly string[]
 }
 
 interface Caveat {
-  /** A clause that follows the word "but". */
-  readonly clause: string
+  /** A clause that follows the word "but"; null: it seems to be over. */
+  readonly clause: string | null
   readonly sentence: string
 }
 
 /** Puts the verdict on the relay into one line. It must not contradict the details that are shown below it. */
 export function headlineOf(situation: Situation, problems: readonly Problem[], nowMs: number): Headline {
-  const found = [...ofCarrier(situation, nowMs), ...ofPushes(situation, nowMs), ...ofRefused(situation)]
+  const found = [...ofCarrier(situation, nowMs), ...ofPushes(situation, nowMs), ...ofRefused(situation, nowMs)]
   const caveats = found.map(({ sentence }) => sentence)
   if (problems.length > 0) return { verdict: 'problems', text: counted(problems.length, 'problem', 'problems'), caveats }
-  const but = found.length === 0 ? '' : `, but ${found.map(({ clause }) => clause).join(', and ')}`
+  const clauses = found.flatMap(({ clause }) => clause ?? [])
+  const but = clauses.length === 0 ? '' : `, but ${clauses.join(', and ')}`
   return isNew(situation)
     ? { verdict: 'new', text: `Ready: waiting for the first push${but}`, caveats }
     : { verdict: 'works', text: `Everything works${but}`, caveats }
@@ -82,11 +85,16 @@ const REFUSED: Readonly<Record<Exclude<RefusedCause, 'not_stored'>, readonly [cl
   ],
 }
 
-/** Returns one caveat for each cause, so that somebody who sends such pushes again and again does not fill the list. */
-function ofRefused({ refused }: Situation): readonly Caveat[] {
+/**
+ * Returns one caveat for each cause, so that somebody who sends such pushes again and again does not fill the list. The headline leaves a
+ * cause out an hour after its last push if a later push was understood. Otherwise one push of a stranger would stand in it for a day.
+ */
+function ofRefused({ refused, pushes: { lastPushAtMs } }: Situation, nowMs: number): readonly Caveat[] {
   return [...Map.groupBy(refused, ({ cause }) => cause)].flatMap(([cause, spells]) => {
     if (cause === 'not_stored') return []
     const [clause, why, todo] = REFUSED[cause]
-    return [{ clause, sentence: `${spellText(wholeSpell(spells))} ${why}. ${todo}` }]
+    const whole = wholeSpell(spells)
+    const isOver = nowMs - whole.untilMs >= HOUR_MS && lastPushAtMs !== null && lastPushAtMs > whole.untilMs
+    return [{ clause: isOver ? null : clause, sentence: `${spellText(whole)} ${why}. ${todo}` }]
   })
 }

@@ -91,3 +91,18 @@ test('refused pushes that anybody may have sent are a caveat, not a problem', ()
     '13 requests from 1970-01-01T00:00:00Z until 1970-01-01T00:01:01Z were larger than webhook.bodyBytesMax, and got 413',
   ])
 })
+
+test('the headline leaves out refused pushes an hour later, once a push is understood again', () => {
+  const refused = [{ cause: 'signature', count: 1, fromMs: 1000, untilMs: 1000 }] as const
+  const at = (nowMs: number, lastPushAtMs: number | null) => {
+    const situation = { ...WELL, refused, pushes: { ...WELL.pushes, lastPushAtMs } }
+    const { text, caveats } = headlineOf(situation, [], nowMs)
+    return [text.includes('but'), caveats.length]
+  }
+  expect([at(3_600_999, 2000), at(3_601_000, 2000), at(3_601_000, 1000), at(3_601_000, null)]).toEqual([
+    [true, 1],
+    [false, 1],
+    [true, 1],
+    [true, 1],
+  ])
+})
