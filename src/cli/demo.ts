@@ -128,6 +128,8 @@ async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal)
     if (complete && !completed) view.note(presentCompletion(now))
     if (complete && flags.untilComplete) return
     if (complete && !completed) {
+      // The relay polls a delivered parcel again only after a push about it, so the push of the next event must not be lost.
+      carrier.setFaults({ loss: 0 })
       view.note(presentMore(stage, now))
       view.pin(pinsOfMore(stage, now))
     }

@@ -153,8 +153,9 @@ export function presentCompletion({ parcels, replicas, subscriber }: Picture): s
 /** Writes what is printed after the completion if the demo goes on. */
 export function presentMore(stage: Stage, picture: Picture): string {
   return [
-    'The demo goes on until Ctrl-C. The first command stops the pushes. The second one',
-    'makes the carrier report an event, which only a poll can find then:',
+    'The demo goes on until Ctrl-C. From now on the carrier loses no push by chance.',
+    'Have it report an event, then stop its pushes. If you paste the first command',
+    'again, only a poll can find that event:',
     '',
     ...nextCommands(stage, picture),
     '',
@@ -164,7 +165,7 @@ export function presentMore(stage: Stage, picture: Picture): string {
 /** Returns the lines that stay at the bottom of the terminal once every history is complete. They fit into 80 columns. */
 export function pinsOfMore(stage: Stage, picture: Picture): readonly string[] {
   const portal = `Portal: ${stage.replicas[0]?.internalUrl ?? ''} (${ADMIN.username} / ${ADMIN.password}); Ctrl-C ends it.`
-  return [portal, 'Stop the pushes, report an event for a poll to find, see the counts:', ...nextCommands(stage, picture)]
+  return [portal, 'Report an event, stop the pushes, report again, see the counts:', ...nextCommands(stage, picture)]
 }
 
 /** Returns commands to paste, each at most 79 characters wide. */
@@ -172,9 +173,9 @@ function nextCommands({ replicas, carrier }: Stage, { parcels }: Picture): reado
   const scan = { trackingNumber: parcels[0]?.trackingNumber ?? '', status: 'TerminalUpdated' }
   const [first = '', ...others] = replicas.map(({ internalUrl }) => `${internalUrl}/metrics`)
   return [
-    `curl -s -w '\\n' ${carrier.url}/sandbox/faults -d '{"silence":true}'`,
     `curl -s -w '\\n' ${carrier.url}/sandbox/scan \\`,
     `  -d '${JSON.stringify(scan)}'`,
+    `curl -s -w '\\n' ${carrier.url}/sandbox/faults -d '{"silence":true}'`,
     `curl -s ${first} \\`,
     ...others.map((address) => `  ${address} \\`),
     "  | grep -E '^relay_(pushes|polls|missed)'",

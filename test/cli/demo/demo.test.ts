@@ -55,10 +55,16 @@ testWith(
   // The subscriber gets every entry of the feed, whether it came by push, by poll or by hand.
   await demo.said(`sent to the subscriber ${await countEntries(internalUrl ?? '')}`)
 
-  const more = demo.lines.slice(demo.lines.findIndex((line) => line.includes('polls must find new events')) + 2)
-  const [scanned = '', faults = '', ...metrics] = await paste(more.slice(0, more.indexOf('')))
+  const more = demo.lines.slice(demo.lines.findIndex((line) => line.includes('only a poll can find that event')) + 2)
+  const commands = more.slice(0, more.indexOf(''))
+  const before = await countEntries(internalUrl ?? '')
+  const [scanned = '', faults = '', ...metrics] = await paste(commands)
   expect([JSON.parse(scanned), JSON.parse(faults)]).toMatchObject([{ done: true }, { silence: true }])
   expect(metrics.join('\n')).toMatch(/^relay_polls_total\{outcome="found"\} \d+$/m)
+  const arrived = (count: number) => expect.poll(() => countEntries(internalUrl ?? '')).toBe(before + count)
+  await arrived(1)
+  await paste(commands.slice(0, 2))
+  await arrived(2)
 
   demo.child.kill('SIGINT')
   demo.child.kill('SIGINT')
