@@ -1,7 +1,7 @@
 /**
  * The stored secrets of an endpoint: its keys and the values of its fixed headers, each encrypted for this endpoint alone. While a key is
- * being replaced, each push has two signatures: the old key's in the specification's header, and the new key's in another header. So a
- * receiver finds a signature that it accepts, whichever key it has (CONTRACT, "Pushes to endpoints").
+ * being replaced, each push has two signatures: the old key's in the specification's header, and the new key's in another header. So
+ * receivers can verify the push with either key (CONTRACT, "Pushes to endpoints").
  */
 export interface SealedKeys {
   readonly current: string

@@ -145,7 +145,7 @@ export interface EndpointNotice {
   readonly endpointId: string
   /** `failing`: everything has failed for `operator.failingAfter`. `recovered`: it accepted a delivery after that. */
   readonly kind: 'disabled_gone' | 'disabled_failing' | 'failing' | 'recovered'
-  /** When the endpoint first failed, epoch milliseconds; null: it has not failed. */
+  /** When the endpoint began to fail, epoch milliseconds; null: it has not failed. */
   readonly sinceMs: number | null
   /** The failure that led to the notice; null: no failure did (`recovered`), or the relay itself caused the failure. */
   readonly failure: ToldFailure | null

@@ -6,7 +6,7 @@ const HEX_DIGITS = 8
 
 /**
  * Returns a short fingerprint of a shared key, such as `9f2c41d0`. With it, people compare keys without showing them. It is the beginning of
- * a signature with the key. So it helps to guess a weak key less than any signed push does, and `openssl` can compute it too.
+ * a signature with the key. So it reveals less about a weak key than any signed push does, and people can compute it with `openssl` too.
  */
 export function fingerprintKey(key: string): string {
   return signedBy(key, SIGNED)

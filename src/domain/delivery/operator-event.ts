@@ -114,7 +114,7 @@ export type OperatorEvent =
       readonly failure: string | null
     }
 
-  /** Retention was to delete this data 30 days ago, but could not, because it is undelivered, in quarantine or still needed. */
+  /** Retention should have deleted this data at least 30 days ago, but could not: it is undelivered, in quarantine or still needed. */
   | { readonly event: 'retention_held'; readonly held: Readonly<Record<string, number>>; readonly since: string }
   /** After `retention.held`, retention deleted such data all the same. `endpoints`: the ids of endpoints that were never sent it. */
   | { readonly event: 'retention_gave_up'; readonly givenUp: Readonly<Record<string, number>>; readonly endpoints: readonly string[] }
@@ -164,7 +164,7 @@ export interface ToldEvent {
   readonly detail: Readonly<Record<string, unknown>>
 }
 
-/** The last row of a page of a list, newest first. The next page begins with the row that is older than this row. */
+/** The last row of a page of a list that is ordered newest first. The next page begins with the next older row. */
 export interface TimeCursor {
   readonly atMs: number
   readonly id: number

@@ -43,14 +43,14 @@ const DISABLED_BECAUSE: ReadonlyMap<string, string> = new Map([
   ['unnamed', 'is named by no config any more and was disabled'],
 ])
 
-/** Describes the failure of an endpoint; empty for events of earlier versions, which lack it. */
+/** Describes the failure of an endpoint; empty if the event lacks it, as the events of earlier versions do. */
 function failureIn(of: Reader): string {
   const [status, reason, answer] = [of('failure.status'), of('failure.reason'), of('failure.answer')]
   if (status === '') return reason === '' ? '' : `. It gives no answer (${reason.replaceAll('_', ' ')})`
   return `. It answers ${status}${answer === '' ? '' : ` ("${answer}")`}${isLikelyKey(Number(status)) ? ', so it may have another key' : ''}`
 }
 
-/** Describes how long an endpoint was down; empty for events of earlier versions, which lack it. */
+/** Describes how long an endpoint was down and how many events waited; empty for events of earlier versions, which lack this. */
 function recoveryIn(of: Reader): string {
   if (of('downForMs') === '') return ''
   const waited = Number(of('waited'))

@@ -77,7 +77,7 @@ function planReport({ parcel, source, findPushes, nextSequence }: EventPlanConte
 
 /**
  * Whether an entry is backfill (DOMAIN 6.6): only polls have reported it, and it is older than the relay's knowledge of the parcel. The relay
- * knows a parcel since it began to watch it, or since the time of its earliest pushed event, whichever is earlier.
+ * has known a parcel since it began to watch it, or since the time of the earliest pushed event, whichever is earlier.
  */
 function isBackfill(entry: Entry, parcel: Pick<ParcelState, 'watchedAtMs' | 'firstPushedAtMs'>): boolean {
   if (entry.members.some((kept) => kept.sighting.source === 'push')) return false

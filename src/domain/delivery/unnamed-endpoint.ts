@@ -5,7 +5,7 @@ import type { EndpointState } from './endpoint-state.ts'
  *
  *   named ── no replica's config names it ──► unnamed: nothing is sent, everything queues
  *   unnamed ── a config names it again ──► named: the same id, the same backlog
- *   unnamed ── replicas have seen `removeAfterMs` pass, and one has loaded its config since ──► removedd
+ *   unnamed ── replicas have seen `removeAfterMs` pass, and one has loaded its config since ──► removed
  *   unnamed ── an operator deletes it ──► removed
  *
  * While operators change the replicas one by one, or while a replica is down, no running config may name the endpoint for a while. The
@@ -14,9 +14,9 @@ import type { EndpointState } from './endpoint-state.ts'
 
 export interface UnnamedEndpoint {
   readonly id: string
-  /** When the relay first saw that no config names it, epoch milliseconds of the store's clock. */
+  /** Since when no config has named it, as far as the relay knows. Epoch milliseconds of the store's clock. */
   readonly sinceMs: number
-  /** How much of the time since then at least one replica was running, milliseconds. */
+  /** For how much of the time since `sinceMs` at least one replica was running, milliseconds. */
   readonly forMs: number
   /** Why it was disabled before it became unnamed; null: it was enabled. */
   readonly disabled: EndpointState['disabled']
@@ -34,7 +34,7 @@ export interface UnnamedRequest {
   /** The names of the endpoints in this replica's config. */
   readonly names: readonly string[]
   readonly nowMs: number
-  /** How much time has passed since the last look, milliseconds; 0: this is the first look. */
+  /** How much time has passed since this replica last looked, milliseconds; 0: it looks for the first time. */
   readonly passedMs: number
   readonly removeAfterMs: number
   /**

@@ -22,8 +22,8 @@ function observationOf(incoming: Incoming): PushObservation | PollObservation | 
 }
 
 /**
- * Returns the data that a batch is likely to need. Only the identifiers are loaded yet, so this may be more than the batch needs. A database
- * on the network answers one large query faster than two small ones.
+ * Returns the data that a batch is likely to need. Only the identifiers are loaded so far, so this may be more than the batch needs. A
+ * database on the network answers one large query faster than two small ones.
  */
 export function firstNeeds(
   { observations, digests }: RecordBatch,

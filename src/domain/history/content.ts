@@ -36,8 +36,8 @@ export function decodeContent(json: string): Content {
 }
 
 /**
- * Encodes a sighting without its unknown members, as JSON with sorted keys. This text is the last criterion of the order in which sightings
- * join entries (DOMAIN 2.3). Unknown members are left out, because a change of them must not split an entry.
+ * Encodes a sighting without its unknown members, as JSON with sorted keys. This text is one of the last criteria for the order in which
+ * sightings join entries (DOMAIN 2.3). Unknown members are left out, because a change of them must not split an entry.
  */
 export function canonicalSighting(sighting: Sighting, content: string = encodeContent(sighting)): string {
   return `{"content":${content},"eventTimestamp":${JSON.stringify(sighting.instant.text)}}`

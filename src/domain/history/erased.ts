@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto'
 import { identifiersOf, type PollObservation, type PushObservation } from './observation.ts'
 
-/** The record that an identifier was erased. It is stored under an HMAC of the identifier (`markOf`), which does not reveal it. */
+/** Records that an identifier was erased. Stored under the identifier's HMAC (`markOf`), which does not reveal it. Times: epoch milliseconds. */
 export interface Tombstone {
-  /** The id of the erased parcel. No other parcel gets this id. `erasedAtMs`: epoch milliseconds. */
+  /** The id of the erased parcel. No other parcel gets this id. */
   readonly parcelId: number
   readonly erasedAtMs: number
 }

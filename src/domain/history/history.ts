@@ -8,7 +8,7 @@ import { groupOf, joinedKey, keyOf, keysFit, precisionRank, type SightingKey, ty
 export interface Entry {
   readonly status: string
   readonly detailedStatus: string
-  /** As the source of the entry's values wrote it (DOMAIN 2.5). */
+  /** The time of the entry, in the text of its source (DOMAIN 2.5). */
   readonly eventTimestamp: string
   /** The instant of `eventTimestamp`, epoch milliseconds. */
   readonly atMs: number

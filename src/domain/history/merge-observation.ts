@@ -143,7 +143,7 @@ function secondsAfter(
   return new Map(seconds).set(second, now)
 }
 
-/** Returns the newest entry. `second`: the only second that changed; an earlier second than that of the newest entry cannot change it. */
+/** Returns the newest entry. `second`: the only second that has changed; null: any may have. Seconds before the newest entry cannot change it. */
 function latestOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[], second: number | null): ParcelState['latest'] {
   const { latest } = draft.state
   if (second !== null && latest !== null && second < secondOf(latest.atMs)) return latest
