@@ -11,7 +11,7 @@ export function suggestName(written: string, candidates: readonly string[]): str
 
 const PREFIX_MIN = 3
 
-/** Like `suggestName`, but if no candidate is close, returns the one with the longest common beginning; null: it has less than 3 characters. */
+/** Like `suggestName`, but if none is close, returns the candidate with the longest common beginning of at least 3 characters; null: none. */
 export function nearestName(written: string, candidates: readonly string[]): string | null {
   const folded = fold(written)
   const [first] = candidates

@@ -15,7 +15,7 @@ export function timeWord(atMs: number): Word {
   return { kind: 'time', text: new Date(atMs).toISOString() }
 }
 
-/** Makes "how long ago" a part of a sentence. */
+/** Makes a part of a sentence that tells when an instant was and how long ago that is. */
 export function agoWord(atMs: number, nowMs: number): Word {
   return { kind: 'ago', text: new Date(atMs).toISOString(), ago: `${spanText(Math.max(0, nowMs - atMs))} ago` }
 }

@@ -7,7 +7,7 @@ import { groupOf, keyOf, type Sighting } from './status-entry.ts'
 
 /**
  * A sighting, as it is stored. A *listing* is all that one observation reports about a group. Of listings that are equal except for unknown
- * members, only the last-asked one is stored, or else the bytewise greatest. docs/merge-proof.md proves that no other one is needed.
+ * members, only the last-asked one is stored; of several, the bytewise greatest. docs/merge-proof.md proves that no other one is needed.
  */
 export interface KeptSighting {
   readonly sighting: Sighting
@@ -22,7 +22,7 @@ export interface KeptSighting {
   readonly ordinal: number
   /** When the relay sent the last poll whose answer had it, epoch milliseconds; 0 for a push. */
   readonly askedAtMs: number
-  /** The relay's own counter at the moment at which the relay learnt of the sighting. */
+  /** The sequence that the relay gave to the sighting when it learnt of it. */
   readonly sequence: number
   /** When the relay learnt of it, epoch milliseconds; null: an earlier version did not store this. Later polls do not change it. */
   readonly learntAtMs: number | null

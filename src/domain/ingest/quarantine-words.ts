@@ -3,9 +3,9 @@ import type { QuarantineReason } from '../history/observation.ts'
 /** Describes each reason for quarantine: in a few words for tables, and as a sentence. The command line, the portal and messages use this. */
 const REASONS: Readonly<Record<QuarantineReason, readonly [short: string, sentence: string]>> = {
   content_encoding: ['it is compressed', 'It is compressed, as its Content-Encoding says. The relay never inflates what it received.'],
-  utf8: ['it is not UTF-8', 'It is not UTF-8, or it begins with a byte order mark. The carrier’s contract has JSON in UTF-8.'],
+  utf8: ['it is not UTF-8', 'It is not UTF-8, or it begins with a byte order mark. The carrier must send JSON in UTF-8.'],
   json_syntax: ['it is not JSON', 'It is not JSON: it may have been cut off, or be something else.'],
-  too_deep: ['it is nested deeper than 64', 'It is nested deeper than 64. No event of the carrier’s is.'],
+  too_deep: ['it nests more than 64 levels deep', 'It nests more than 64 levels deep. An event of the carrier has only a few levels.'],
   schema: ['it is not one event', 'It is not one event: an object with the texts status and detailedStatus, neither of them empty.'],
   tracking_id: [
     'a tracking id is not 4 to 40 letters and digits',

@@ -89,7 +89,7 @@ export function startProbe(breaker: Breaker): Breaker {
   return { ...breaker, state: 'probing' }
 }
 
-/** Returns the breaker after the carrier answered a question. The questions that failed since the answer before are at fault. */
+/** Returns the breaker after the carrier answered a question. The questions that failed since the previous answer are at fault. */
 export function afterAnswer(breaker: Breaker, question: string): Breaker {
   const { suspects, failing } = breaker
   if (suspects.size === 0 && !failing.has(question)) return { ...closedBreaker, failing }

@@ -1,7 +1,7 @@
 import type { DayCalls } from './carrier-memory.ts'
 
 const DAY_MS = 86_400_000
-/** How many UTC days with their calls are kept. There are more than this only if the clock jumps again and again. */
+/** How many UTC days are kept with their calls. A past day matters only if the clock is put back to it. */
 const DAYS_MAX = 8
 /** How long a caller waits before it asks again if another caller decides when a call is possible. */
 const LOOK_MS = 150

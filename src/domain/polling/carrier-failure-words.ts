@@ -3,7 +3,7 @@ import type { UnavailableReason } from './carrier-answer.ts'
 const FAILURES: Readonly<Record<UnavailableReason, string>> = {
   budget: 'our own limits allowed no call',
   resting: 'the relay rests after failures',
-  credentials: 'the password brought no token',
+  credentials: 'it gave no token for our password',
   timeout: 'no answer in time',
   network: 'it could not be reached',
   rate_limited: 'it asked for fewer calls (429)',

@@ -61,7 +61,7 @@ export function lastPushWords({ lastPushAtMs, restoredAtMs }: PushChannelView, n
   return ['No push with news has come since the restore ', agoWord(restoredAtMs, nowMs), '; ', ...ofBackup]
 }
 
-/** Healthy pushes may be lost too. A loss below 1 % is not told. */
+/** Says what share of healthy pushes is lost; empty if no loss was noticed, or if the share is below 1 %. */
 function fewLostWords({ loss, missed: { lastFoundAtMs } }: PushChannelView): readonly Word[] {
   if (lastFoundAtMs === null || loss < 0.01) return []
   return [

@@ -102,7 +102,7 @@ const LIST_MS_MAX = 5000
 /** Jobs of scheduled backups have this name where other jobs have the name of the app that started them. */
 const SCHEDULE = 'schedule'
 
-/** Creates the backups of a store. First ends the jobs of backups that a stop or a kill of the relay interrupted. */
+/** Creates the functions that manage a store's backups. First ends the jobs of backups that a stop or a kill of the relay interrupted. */
 export async function openManageBackups(ports: ManageBackupsPorts): Promise<ManageBackups> {
   const { write, folder, settings, clock } = ports
   const record = await openRecord(ports)
