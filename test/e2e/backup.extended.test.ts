@@ -133,7 +133,7 @@ test('a backup that cannot be written leaves no partial file', async () => {
   const relay = await startRelay({ backup: { directory } }, folder)
   writeFileSync(directory, 'a file')
   expect((await relay.operator('POST', '/relay/backups', { name: 'first' })).body).toMatchObject({
-    detail: expect.stringContaining('a part of its path is no folder'),
+    detail: expect.stringContaining('a part of its path is not a folder'),
   })
   rmSync(directory)
   mkdirSync(join(directory, 'first.db.part', 'in-the-way'), { recursive: true })

@@ -14,7 +14,7 @@ export type ConfiguredEndpoint = EndpointSettings & { readonly from?: number | n
 export interface ConfiguredSecretsMark {
   /** See `fingerprintSecrets`. Absent: not known. */
   readonly secretsFingerprint?: string
-  /** Whether a reload has just changed the secrets in this replica. The store cannot tell, if another replica stored their fingerprint first. */
+  /** Whether a reload has just changed the secrets in this replica. The store cannot tell if another replica has stored their fingerprint first. */
   readonly hasNewSecrets?: boolean
 }
 

@@ -59,7 +59,7 @@ export function groupFailures(
   return [...groups.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, group]) => group)
 }
 
-/** Numbers and ids in answers: an answer often contains a time or the id of a request. Grouping ignores them, so that they do not matter. */
+/** Numbers and ids in answers. Grouping ignores them, because an answer often contains a time or the id of a request. */
 const NUMBERS = /\b(?=[a-z-]*\d)[0-9a-f-]{8,}\b|\d+/gi
 const COMPARED_BYTES = 256
 

@@ -78,7 +78,7 @@ export function payloadOf(ref: PayloadRef, { entry, parcel, hasBody }: PayloadSu
 /** Some consecutive events of the feed, as the API shows them to readers. */
 export interface FeedSlice {
   readonly items: readonly FeedItem[]
-  /** The last sequence that was read. No item has it if its parcel was deleted since. */
+  /** The last sequence that was read. There is no item with this sequence if its parcel was deleted since. */
   readonly next: number
   /** Whether the end of the feed was reached at that moment. */
   readonly ended: boolean

@@ -40,7 +40,7 @@ function tellDisk(of: Reader): string {
 const DISABLED_BECAUSE: ReadonlyMap<string, string> = new Map([
   ['gone', 'answered 410 Gone and was disabled'],
   ['failing', 'failed for 120 h and was disabled'],
-  ['unnamed', 'is named by no config any more and was disabled'],
+  ['unnamed', 'was disabled, because no config names it any more'],
 ])
 
 /** Describes the failure of an endpoint; empty if the event lacks it, as the events of earlier versions do. */

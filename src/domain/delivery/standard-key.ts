@@ -7,7 +7,7 @@ const LENGTH_MIN = 4
 /** The lengths of a key that the specification allows, in bytes. */
 const BYTES = { min: 24, max: 64 }
 
-/** States the rule that `isStandardKey` checks, to follow the name of a key in a sentence. */
+/** States the rule that `isStandardKey` checks, as the rest of a sentence that begins with the name of a key. */
 export const STANDARD_KEY_RULE =
   'must be Base64, with or without whsec_ before it, because the libraries of Standard Webhooks refuse any other key: make one with `parcel-relay generate-key`'
 

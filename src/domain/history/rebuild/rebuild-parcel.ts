@@ -109,8 +109,8 @@ interface Rows {
 
 /**
  * Returns the sightings as they should be: as the bytes contain them if the bytes are complete, or else as they are stored. The bytes are
- * incomplete if a stored sighting of a poll is not in them, because old answers are deleted while their sightings stay. Nothing like it
- * happens to pushes: after the bytes of a push are deleted, its row in the inbox shows that they are missing.
+ * incomplete if a stored sighting of a poll is not in them, because old answers are deleted while their sightings stay. Pushes are
+ * not lost unnoticed: after the bytes of a push are deleted, its row in the inbox shows that they are missing.
  */
 function deriveSightings(
   stored: StoredParcel,

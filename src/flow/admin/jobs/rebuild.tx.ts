@@ -305,7 +305,7 @@ async function withoutErased(
 
 const NOTHING = { recorded: [], erased: [], scanSamples: [], foundByPoll: [], failures: [] } satisfies Partial<ChangeSet>
 
-/** Finds the other parcels to which identifiers belong that the rebuild would add to a parcel. */
+/** Finds the identifiers that the rebuild would add to a parcel although they belong to other parcels. */
 async function ownersOf(
   tx: Pick<WriteTx, 'findIdentifiers'>,
   read: readonly ReadParcel[],
