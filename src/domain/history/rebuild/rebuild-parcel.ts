@@ -108,9 +108,9 @@ interface Rows {
 }
 
 /**
- * Returns the sightings as they should be: as the bytes contain them if the bytes are complete, or else as they are stored. The bytes are
- * incomplete if a stored sighting of a poll is not in them, because old answers are deleted while their sightings stay. Pushes are
- * not lost unnoticed: after the bytes of a push are deleted, its row in the inbox shows that they are missing.
+ * Returns the sightings as they should be: as the bytes contain them, or as they are stored if bytes are missing. Old answers are deleted while
+ * their sightings stay. So bytes may be missing if as many answers are stored as are kept at most, or if a stored sighting of a poll is not in
+ * the bytes. With pushes this is certain: if the bytes of a push were deleted, its row in the inbox shows it.
  */
 function deriveSightings(
   stored: StoredParcel,

@@ -156,7 +156,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
           : new AppError('not_backed_up', `The folder of backups cannot be used: ${describeFailure(cause)}.`, { cause })
       })
       if (known.some((one) => one.name === name))
-        throw new AppError('not_backed_up', `There is a backup "${name}" already. Take another name.`)
+        throw new AppError('not_backed_up', `There is a backup "${name}" already. Choose another name.`)
       const action = { atMs: clock.now(), by, action: 'store.backup_started', target: { kind: 'store', id: name }, detail: {} } as const
       // `placeOf` checks again that no backup is being made, because another one may have begun meanwhile.
       return (await launch(name, placeOf(), { by: by.name, action })).job

@@ -72,7 +72,7 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
     const isOther = sealed !== null && (await vault.open(sealed, TOMBSTONE_SEAL)) !== text
     if (isOther && isUsed)
       throw new Error(
-        'store: the tombstones beside the store belong to another store. Take the file away, or restore the backup of that store.',
+        'store: the tombstones beside the store belong to another store. Move the file away, or restore the backup of that store.',
       )
     await write.keepTombstoneKey({ before: sealed, sealed: sealedKey })
     await use(text)
@@ -127,7 +127,9 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
 }
 
 function lost(where: string): Error {
-  return new Error(`store: no at-rest key opens the key of erased parcels, so pushes could bring them back. Restore ${where} as it was.`)
+  return new Error(
+    `store: no at-rest key decrypts the key by which the relay knows erased parcels, so pushes could bring them back. Restore ${where} as it was.`,
+  )
 }
 
 /** How many records one transaction searches. */
