@@ -13,7 +13,7 @@ export interface BodyFault {
   /** The offsets of the first byte of the error and of the first byte after it, counted from 0. */
   readonly from: number
   readonly to: number
-  /** The text at the position, at most 60 characters; bytes that are no text in hexadecimal. Empty: a member is missing, or the body ends here. */
+  /** The text at the position, at most 60 characters; if it is not text, a byte in hexadecimal. Empty: a member is missing, or the body ends here. */
   readonly found: string
   /** If a member is missing: some members of the event that the relay does not know. One of them may be the member under a new name. */
   readonly unknown: readonly string[]

@@ -51,7 +51,7 @@ function isEncoded(contentEncoding: string | null): boolean {
   return contentEncoding !== null && contentEncoding.trim().toLowerCase() !== 'identity'
 }
 
-/** Parses all tracking ids. Null: there are none or too many, or one is invalid (the parcel might be found by that id alone). */
+/** Parses all tracking ids. Null: there are none or too many, or one is invalid: its parcel might be known by that id alone. */
 function parseTrackingIds(value: unknown): readonly string[] | null {
   if (!Array.isArray(value) || value.length === 0 || value.length > TRACKING_IDS_MAX) return null
   const ids = new Set<string>()

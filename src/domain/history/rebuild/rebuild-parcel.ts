@@ -110,7 +110,7 @@ interface Rows {
 /**
  * Returns the sightings as they should be: as the bytes contain them, or as they are stored if bytes are missing. Old answers are deleted while
  * their sightings stay. So bytes may be missing if as many answers are stored as are kept at most, or if a stored sighting of a poll is not in
- * the bytes. With pushes this is certain: if the bytes of a push were deleted, its row in the inbox shows it.
+ * them. For pushes the relay knows it: if the bytes of a push were deleted, its row in the inbox shows it.
  */
 function deriveSightings(
   stored: StoredParcel,

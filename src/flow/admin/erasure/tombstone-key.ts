@@ -127,9 +127,7 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
 }
 
 function lost(where: string): Error {
-  return new Error(
-    `store: no at-rest key decrypts the key by which the relay knows erased parcels, so pushes could bring them back. Restore ${where} as it was.`,
-  )
+  return new Error(`store: no at-rest key decrypts the key of tombstones, so pushes could bring erased parcels back. Restore ${where}.`)
 }
 
 /** How many records one transaction searches. */
