@@ -35,7 +35,7 @@ export interface AnswerWrite {
   /** The bytes of the answer; null: they contain an erased identifier, so they are not stored. */
   readonly body: Uint8Array | null
   readonly decidesOrder: boolean
-  /** The stored answers of the parcel to delete, because this answer replaces them. */
+  /** The stored answers of the parcel to delete, because they no longer influence what is served. */
   readonly dropped: readonly KeptAnswer[]
 }
 

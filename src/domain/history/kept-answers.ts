@@ -41,7 +41,7 @@ export function betterOrderAnswer<A extends KeptAnswer>(a: A | null, b: A | null
   return (second.entryCount - first.entryCount || compareLastAskedAnswer(first, second)) <= 0 ? first : second
 }
 
-/** How many answers are kept for each parcel and language: the last-asked ones. */
+/** How many of the last-asked answers are kept for each parcel and language. Older answers are kept only if they decide something. */
 export const ANSWERS_MAX = 8
 
 /** The answers of a parcel that are kept. */

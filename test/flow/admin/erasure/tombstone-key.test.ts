@@ -103,5 +103,5 @@ test('erasures that a restored store lacks are repeated in an order that survive
 test('tombstones of another store, or whose key is lost, are refused', async () => {
   const others = open({ sealed: sealedBy('one', 'mine'), isUsed: true, missed: sealedBy('one', 'theirs') })
   await expect(others.keeper.open()).rejects.toThrow('belong to another store')
-  await expect(open({ missed: sealedBy('gone') }).keeper.open()).rejects.toThrow('no at-rest key opens')
+  await expect(open({ missed: sealedBy('gone') }).keeper.open()).rejects.toThrow('no at-rest key decrypts')
 })
