@@ -127,7 +127,7 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
 }
 
 function lost(where: string): Error {
-  return new Error(`store: no at-rest key decrypts the key of tombstones, so pushes could bring erased parcels back. Restore ${where}.`)
+  return new Error(`store: no at-rest key decrypts the key of tombstones, so erased parcels could come back. Restore ${where} as it was.`)
 }
 
 /** How many records one transaction searches. */
