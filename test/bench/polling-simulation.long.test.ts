@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { runScenario, silenceFound } from '../../bench/polling/scenarios.ts'
 import { byForm } from '../support/runner/long-form.ts'
 
-/** The number of parcels. This is a small part of `npm run bench -- polling`: it shows at once if a change spoils the results. */
+/** The number of parcels. These tests are a small part of `npm run bench -- polling`, and show at once if a change spoils its results. */
 const PARCELS = 150
 const SILENT = byForm(60, PARCELS)
 

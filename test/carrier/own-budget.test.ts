@@ -92,7 +92,7 @@ describe('the budget of a single process', () => {
     expect(budget.takeSlot(5_000, noon).kind).toBe('taken')
   })
 
-  test('is used up until UTC midnight after the day’s calls, including those of an earlier run', () => {
+  test('allows no call until UTC midnight once the day’s calls, an earlier run’s too, are used up', () => {
     const late = Date.parse('2026-03-01T23:30:00Z')
     const midnight = Date.parse('2026-03-02T00:00:00Z')
     const budget = aBudget({ ratePerSecond: 100, callsPerDay: 5, earlier: earlier({ days: [onDay(noon, 3)] }) })

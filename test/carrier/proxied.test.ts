@@ -39,7 +39,7 @@ async function post(url: string, route: Route, timeoutMs = 5000) {
   return await world.sender.send({ url, headers: { 'x-a': '1' }, body: Buffer.from('{"status":"Created"}'), route })
 }
 
-test('an endpoint behind a proxy gets its events, and only the proxy looks up its name', async () => {
+test('an endpoint behind a proxy gets its events, and only the proxy looks up its host name', async () => {
   const proxy = await startForwardProxy()
   const [plain, secure] = [await startEndpoint(null), await startEndpoint(hidden())]
   expect(await post(plain.url, { proxy: proxy.url })).toMatchObject({ kind: 'accepted', status: 200 })

@@ -63,7 +63,7 @@ test('an unused slot is given back, and three late answers in a row count as a f
   expect([await reserve(0, 1, 10), take().kind]).toEqual([true, 'taken'])
 })
 
-test('an answer to wait holds for its time, but an app that begins to wait asks again', async () => {
+test('a replica told to wait asks again when the time is over, or when an app begins to wait', async () => {
   const { take, reserve, answer, pass } = open()
   answer({ granted: 0, hold: 'wait', retryMs: 200 })
   await reserve(0, 1)

@@ -254,7 +254,7 @@ describe('getting a token', () => {
     ['1 MB', tokenAnswer('a'.repeat(1_000_000))],
     ['HTML', '<!doctype html><title>sign in</title>'],
     ['nothing', ''],
-  ])('T4: an answer with %s gives no token', async (_name, body) => {
+  ])('T4: an answer with %s is a bad response', async (_name, body) => {
     const { url, asked } = await openCarrier({ token: (_, response) => json(response, 200, body) })
     const { fetchAll, carrier } = connect(url)
     expect(await fetchAll()).toEqual({ kind: 'unavailable', reason: 'token_bad_response', retryAfterMs: 1_000 })
@@ -376,7 +376,7 @@ describe('the lifetime of a token', () => {
     expect(asked.status).toBe(0)
   })
 
-  test('T6: while the auth host fails in any way, the present token is still used', async () => {
+  test('T6: while the token endpoint hangs, resets or refuses, the present token is still used', async () => {
     for (const trouble of ['hangs', 'resets', 'refuses']) {
       const { url, asked } = await openCarrier({
         token: (request, response, count) => {

@@ -114,12 +114,12 @@ describe('problems', () => {
       'relay.yaml:4:8 retention.raw: is shorter than retention.feed, which is 30d (line 5)',
     ],
     [
-      'a feed kept for less time than deliveries by default',
+      'a feed kept for less time than the default for deliveries',
       withLines('retention: { feed: 10d }'),
       'relay.yaml:3:20 retention.feed: is shorter than retention.deliveries, which is 30d (by default)',
     ],
     [
-      'a feed kept for longer than raw bytes by default',
+      'a feed kept for longer than the default for raw bytes',
       withLines('retention: { feed: 100d }'),
       'relay.yaml:3:20 retention.feed: is longer than retention.raw, which is 90d (by default)',
     ],
@@ -272,7 +272,7 @@ describe('settings', () => {
     })
   })
 
-  test('a cadence for one status keeps the defaults of the others, and constructor has none', () => {
+  test('a cadence for one status keeps the others’ defaults, and status "constructor" has none', () => {
     const { cadence } = load(withLines('poll: { cadence: { TerminalArrived: 30m } }')).poll
     expect({ ...cadence.byStatusMs }).toEqual({
       Created: 7_200_000,
@@ -319,7 +319,7 @@ describe('settings', () => {
     },
   )
 
-  test('a baseUrl that has such a word only as a part of a name is accepted', () => {
+  test('a baseUrl whose path does not end in a whole segment v1, auth or status is accepted', () => {
     for (const place of ['carrier.example/v1/carrier', 'carrier.example/statuses', 'carrier.example/auth.v1', 'status', 'v1.example'])
       expect(load(minimal.replace('carrier.example', place)).upstream.baseUrl).toBe(`https://${place}`)
   })

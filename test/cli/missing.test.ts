@@ -39,7 +39,7 @@ test('replay --missing lists, counts and sends once each event that an endpoint 
   expect(deliveries).toHaveLength(4)
 })
 
-test('options that fit only with or only without --missing are refused with the reason', async () => {
+test('options that do not fit --missing, or that need it, are refused with the reason', async () => {
   const { run } = await start()
   for (const [args, reason] of [
     [['--missing', '--of', 'shop'], 'must not have of or state together with missing'],

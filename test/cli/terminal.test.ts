@@ -7,7 +7,7 @@ const listOf = (ids: readonly number[], next: string | null) => ({
   next,
 })
 
-test('a check that is due is shown as "now", and an earlier time as the wait until it is due', () => {
+test('a check that is due is shown as "now", and a later check as the time until it is due', () => {
   const at = new Date(10_000).toISOString()
   expect([10_000, 9_999, 8_000].map((nowMs) => until(at, nowMs))).toEqual(['now', 'in less than a second', 'in 2 s'])
 })
