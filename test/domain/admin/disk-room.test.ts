@@ -17,7 +17,7 @@ test('a disk is low below twice the room that pushes need', () => {
   expect([isDiskLow(room(200)), isDiskLow(room(199))]).toEqual([false, true])
 })
 
-test('pushes are expected to stop when the disk is full at the pace of the known hours', () => {
+test('at the pace of the known hours, pushes stop when the free space reaches its limit', () => {
   // 400 MB were used in the eight hours since the first hour ended, and 200 MB are left above the limit.
   expect(refusesFromMs(room(300), [hour(0, null), hour(HOUR, 700), hour(2 * HOUR, 100)], NOW)).toBe(NOW + 4 * HOUR)
 })
@@ -26,7 +26,7 @@ test.each([
   ['nothing is known', []],
   ['its free space grows', [hour(0, 200)]],
   ['it has been filling up for only a quarter of an hour', [hour(NOW - 1.25 * HOUR, 900)]],
-  ['it would take years', [hour(0, 300.001)]],
+  ['its free space would last for years', [hour(0, 300.001)]],
 ])('no end of pushes is predicted for a disk if %s', (_what, hours) => {
   expect(refusesFromMs(room(300), hours, NOW)).toBeNull()
 })

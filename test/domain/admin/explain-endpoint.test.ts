@@ -24,7 +24,7 @@ test.each([401, 403])('an endpoint that answers %i may have a wrong key, and the
   expect(problem?.todo[0]).toMatch(/parcel-relay endpoints show billing.*parcel-relay fingerprint --key-file FILE/)
 })
 
-test('if an endpoint answers 503, the step is to give its answer to the people who run it', () => {
+test('if an endpoint answers 503, the first step is to show its answer to the people who run it', () => {
   const [problem] = explained(503, '')
   expect(problem?.evidence[0]).toBe('It answers 503: it can be reached, but fails inside.')
   expect(problem?.todo[0]).toBe('Give its answer to the people who run billing: parcel-relay endpoints show billing.')

@@ -4,7 +4,7 @@ import { HOUR_MS, MINUTE_MS } from '../../support/runner/constants.ts'
 
 const NONE: KnownQuarantine = { troubles: [], told: [] }
 
-/** Looks at each time at `fresh` new pushes in quarantine. Returns the counts in the events of each look. */
+/** Reports `fresh` newly quarantined pushes at each of these times. Returns the counts in the events that each report causes. */
 function told(looks: readonly (readonly [atMs: number, fresh: number])[]): readonly (readonly number[])[] {
   let known = NONE
   return looks.map(([atMs, fresh]) => {

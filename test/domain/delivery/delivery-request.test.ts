@@ -41,7 +41,7 @@ describe('the headers of a delivery', () => {
     }
   })
 
-  test('O8: pass the check of the specification, but not after the body has changed', () => {
+  test('O8: have a signature that verifies, but not after the body has changed', () => {
     const headers = createDeliverySigner({ current: KEY }, 'carrier', CONSTANT).headers(content, nowMs)
     const signature = headers['x-service-hmac-sha256'] ?? ''
     expect(createVerifier([KEY]).verify(body, signature)).toBe(0)

@@ -21,7 +21,7 @@ const queuedAtMs = Date.parse('2026-03-01T12:00:00Z')
 const nowMs = queuedAtMs + 60_000
 const usedUp = policy.scheduleMs.length + 1
 const alive: EndpointHealth = { ...newHealth, lastSuccessAtMs: queuedAtMs + 1, failingSinceMs: queuedAtMs + 2 }
-/** The health of an endpoint that has failed for longer than an enabled endpoint may. */
+/** The health of an endpoint that has failed for twice as long as it takes to be disabled. */
 const worn: EndpointHealth = { ...newHealth, failingSinceMs: nowMs - 2 * FAILING_MAX_MS, failedForMs: 2 * FAILING_MAX_MS }
 /** Returns the health of an endpoint after an attempt for one of its parcels. */
 const healthThen = (health: EndpointHealth, outcome: AttemptOutcome, atMs: number) =>
@@ -113,7 +113,7 @@ describe('settling a delivery', () => {
 
   test.each([
     ['', newHealth],
-    [', even if it accepted another just after this one was queued', { ...newHealth, lastSuccessAtMs: queuedAtMs + 1 }],
+    [', even if it accepted another delivery just after this one was queued', { ...newHealth, lastSuccessAtMs: queuedAtMs + 1 }],
   ])('O6: an endpoint that is down for three days loses nothing%s', (_when, healthAtQueuing) => {
     let health: EndpointHealth = healthAtQueuing
     let delivery: Delivery = { attempts: 0, spared: 0, firstFailedAtMs: null }

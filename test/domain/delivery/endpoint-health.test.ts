@@ -49,7 +49,7 @@ describe('an endpoint starts to fail', () => {
     expect(shouldProbe(failedAt(1, 2, 3, 4, 4))).toBe('ask')
   })
 
-  test('not if one of its last five attempts succeeded, without counting interrupted ones', () => {
+  test('not after a success among its last five attempts, and an interrupted one does not count', () => {
     const healthy = healthAfter(failedAt(1, 2, 3, 4), { parcelId: 5, outcome: accepted, atMs: NOW }, NOW)
     expect(healthy.failedParcels).toEqual([])
     const four = failedAt(1, 2, 3, 4)
@@ -85,7 +85,7 @@ describe('an endpoint that is failing', () => {
     expect(resetHealth(health, NOW)).toEqual({ ...newHealth, round: health.round + 1, wokenAtMs: NOW })
   })
 
-  test('is probed at once after a change of its key, which makes all due if it is not failing yet', () => {
+  test('is probed at once when its key changes, and one that is not failing yet retries all', () => {
     const { health } = probedInVain(6)
     expect(tryChanged(health, NOW)).toEqual({ ...health, probing: { ...health.probing, atMs: NOW } })
     expect(tryChanged(failedAt(1, 2), NOW)).toMatchObject({ round: newHealth.round + 1, wokenAtMs: NOW, failingSinceMs: NOW })
@@ -123,7 +123,7 @@ describe('the next probe of a failing endpoint', () => {
     expect(probeLooks(probed, NOW + 15_000)[0]).toMatchObject({ beforeRound: failing.round })
   })
 
-  test('comes at once with another parcel, while few parcels have all the failures', () => {
+  test('comes at once with a parcel that did not fail, while few parcels have failed', () => {
     const [others, ...rest] = probeLooks(startProbing(failedAt(1, 1, 1, 2, 2), refused, NOW), NOW)
     expect(others).toEqual({ atMs: NOW, exceptParcelIds: [1, 2], beforeRound: null })
     expect(rest).toMatchObject([{ atMs: NOW + 5000, exceptParcelIds: [] }])

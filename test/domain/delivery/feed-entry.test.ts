@@ -26,7 +26,7 @@ test('a push without a distribution type is filtered by that of its parcel', () 
   })
 })
 
-test('an event whose body is gone is composed anew, with its parcel’s identifiers if needed', () => {
+test('an event whose body is gone is composed, with the parcel’s identifiers if it names none', () => {
   const named = aPush({ trackingIds: ['1001'], distributionType: 'Mailbox' })
   expect(payloadAfter([named], false)).toEqual({ kind: 'composed', trackingIds: ['1001'], distributionType: 'Mailbox' })
   expect(payloadAfter([{ ...named, trackingIds: [] }], false)).toMatchObject({ trackingIds: ['9001'] })

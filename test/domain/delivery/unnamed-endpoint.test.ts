@@ -14,16 +14,16 @@ describe('7.4: an endpoint that no config names', () => {
     expect(lookAtUnnamed(state, first, { ...look, nowMs: 1e9, passedMs: MINUTE_MS })).toMatchObject({ sinceMs: 1000, forMs: MINUTE_MS })
   })
 
-  test('it stays until its time is over and each replica’s config is newer than its last naming', () => {
+  test('it stays until its time is over and a replica has loaded a config since it became unnamed', () => {
     const seen = { id: '7', sinceMs: 1000, forMs: REMOVE_AFTER_MS, disabled: null }
     expect(isToBeRemoved({ ...seen, forMs: REMOVE_AFTER_MS - 1 }, 2000, REMOVE_AFTER_MS)).toBe(false)
     expect(isToBeRemoved(seen, 999, REMOVE_AFTER_MS)).toBe(false)
     expect(isToBeRemoved(seen, 1000, REMOVE_AFTER_MS)).toBe(true)
-    // With null, no other replica uses the store, and this relay's own config is newer than the last naming.
+    // Null: no replicas share the store, so no config of another replica can still name the endpoint.
     expect(isToBeRemoved(seen, null, REMOVE_AFTER_MS)).toBe(true)
   })
 
-  test('a config that has just taken effect without it counts as newer than its last naming', () => {
+  test('a config that has just taken effect counts as loaded since the endpoint became unnamed', () => {
     const early = lookAtUnnamed(state, null, { ...look, nowMs: 5000, latestAtMs: 4000 })
     expect(isToBeRemoved(early, 4000, 0)).toBe(false)
     const begun = lookAtUnnamed(state, early, { ...look, nowMs: 5100, latestAtMs: 4900, isStarting: true })

@@ -28,7 +28,7 @@ test('2.8: entries that turn out to be one are reported as united', () => {
     aPush({ eventTime: '2026-03-01T10:00:00.000Z', location: 'Umeå' }),
   ]
   expect(deriveEntries(sightingsOf(apart))).toHaveLength(2)
-  // This push has the same time as the first, but was in Umeå. So the first push was not in Lund.
+  // This push has the exact time of the first and was in Umeå, so the first now belongs to the entry in Umeå and not in Lund.
   expect(kindsOf(apart, aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Umeå' }))).toContain('united')
 })
 

@@ -69,7 +69,7 @@ test('6.1: while pushes are healthy, only the first and last check of the tail a
   expect(dueInHours({ latest, checkedAtMs: NOON + 72 * HOUR_MS }, healthy)).toBe('delivered')
 })
 
-test('6.1: an unknown parcel is polled at once, unless a push may be on its way', () => {
+test('6.1: an unknown parcel is polled after a minute, and then once in each interval', () => {
   expect(Number(dueInHours({ latest: null, checkedAtMs: null })) * 60).toBeCloseTo(1)
   expect(dueInHours({ latest: null })).toBe(1)
 })

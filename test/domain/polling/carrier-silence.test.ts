@@ -40,7 +40,7 @@ test('6.1: a parcel in transit whose polls all fail becomes stale like any other
   expect(nextPoll(failedAt(40), model(), cadence)).toEqual({ kind: 'stopped', reason: 'stale' })
 })
 
-test('6.1: without answers, polls of a new number end as unknown, of a delivered as delivered', () => {
+test('6.1: without answers, a new number ends as unknown, and a delivered parcel as delivered', () => {
   expect(nextPoll(failedAt(40, { latest: null, entryCount: 0 }), model(), cadence)).toEqual({ kind: 'stopped', reason: 'unknown' })
   const delivered = { status: 'DeliverySucceeded', atMs: START }
   expect(nextPoll(failedAt(40, { latest: delivered }), model(), cadence)).toEqual({ kind: 'stopped', reason: 'delivered' })

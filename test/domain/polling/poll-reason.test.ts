@@ -32,7 +32,7 @@ test('the reason of the next poll is a sentence that names what decided its time
   expect(why({ failures: 3 })).toBe('The last 3 checks failed: it is tried again after 4 min.')
 })
 
-test('the reason of a check after the delivery says how long after it is, and how many follow', () => {
+test('the reason of a check after the delivery says when it comes, and how many more follow', () => {
   expect(why({ latest: delivered, checkedAtMs: NOON - HOUR_MS, activatedAtMs: NOON - DAY_MS })).toBe(
     `It is delivered: one check now that this is known, ${cadence.tailMs.length} more will follow.`,
   )

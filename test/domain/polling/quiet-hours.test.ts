@@ -14,7 +14,7 @@ test.each([
   expect(isQuiet(Date.parse(text), night)).toBe(quiet)
 })
 
-test('quiet hours that begin and end on one day do not cross midnight', () => {
+test('quiet hours within one day include their beginning and not their end', () => {
   const noon = { from: '12:00', to: '13:00', zone: 'UTC' }
   expect([11, 12, 13].map((hour) => isQuiet(Date.UTC(2026, 0, 1, hour), noon))).toEqual([false, true, false])
 })
