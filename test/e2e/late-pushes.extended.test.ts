@@ -24,7 +24,7 @@ async function start() {
 
 const timeOf = (minute: number) => `2026-03-01T10:0${minute}:00`
 
-test.each(Object.entries(ORDERS))('6.6: late pushes of a parcel that an app asked for %s are delivered once each', async (_, order) => {
+test.each(Object.entries(ORDERS))('6.6: late pushes %s, of a parcel that an app asked for, are delivered once', async (_, order) => {
   const { received, ...world } = await start()
   const trackingIds = ['700000001']
   const tracked = 'AB123456781SE'

@@ -21,8 +21,8 @@ const PAUSING = [
 ]
 
 test.each([
-  ['while it waits for a move to switch', true],
-  ['when a move has ended', false],
+  ['while a move stops its writes', true],
+  ['just as a move ends', false],
 ])('S18: a replica survives a restart of the database server %s', async (_when, isWaiting) => {
   const { url } = await createDatabase('nothing')
   const proxy = await startTcpProxy(Number(new URL(url).port))

@@ -37,7 +37,7 @@ test('O3: operators get one signed event when an endpoint is disabled, and the A
   expect(told?.headers['x-service-hmac-sha256']).toBe(expectedSignature(told?.body ?? Buffer.of(), OPS_KEY))
   const { endpoints } = (await operate('GET', '/relay/endpoints')).body
   expect(endpoints).toMatchObject([{ name: 'shop', disabledBecause: 'gone' }])
-  // Enable the endpoint, so that it is disabled again. This sends a second event, and nothing else sent one.
+  // Enable the endpoint: its next 410 disables it again and causes the second event. Nothing else has caused an event.
   await operate('PATCH', `/relay/endpoints/${String(body.id)}`, { enabled: true })
   await vi.waitFor(() => expect(operator.pushes).toHaveLength(2))
 })

@@ -48,7 +48,7 @@ test('W1: every page shows markup from pushes, answers and names as text', async
   await operator('POST', '/relay/endpoints', { name: 'till', url: receiver.url })
   for (const [nth, text] of STORED.entries()) {
     expect((await push(publicUrl, eventOf(text, nth))).status).toBe(200)
-    // This push is quarantined, as text that is not JSON.
+    // This push is quarantined, because it has a content encoding.
     expect((await push(publicUrl, text, { 'content-encoding': `${nth}"<b>` })).status).toBe(200)
   }
   await expect.poll(() => receiver.pushes.length).toBeGreaterThanOrEqual(STORED.length / 2)
@@ -109,7 +109,7 @@ test('W1, W5: every field of every form shows every naughty string as text or re
   expect(foreignOf(await crawl(visitor))).toEqual([])
 })
 
-test('the portal answers a path with any naughty string with a page', async () => {
+test('the portal answers every path that contains a naughty string with a page', async () => {
   const { visitor } = await start()
   const faults: string[] = []
   for (const text of NAUGHTY_STRINGS.filter((one) => one.isWellFormed() && !/^\.{1,2}$/.test(one))) {

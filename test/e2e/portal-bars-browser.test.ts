@@ -49,7 +49,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
 
   /** Expects that the page is no wider than the window. */
   async function fits(): Promise<void> {
-    // Poll, because the page has another width until its style sheet is loaded.
+    // Wait, because the page has another width until its style sheet is loaded.
     await page.waitForLoadState()
     expect([page.url(), await page.evaluate('document.documentElement.scrollWidth')]).toEqual([page.url(), WIDTH])
   }
@@ -206,7 +206,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     expect(await shown()).toContain('TerminalArrived')
   })
 
-  test('the page of silent pushes says when it was noticed, and how many entries polls found', async () => {
+  test('the carrier’s page says when a silence was noticed, and how many entries polls found', async () => {
     const id = own('1001')
     // After ten pushes, missing pushes are unlikely to be chance.
     for (let nth = 0; nth < 10; nth++) await pushEvent({ trackingIds: [own(`200${nth}`)] })

@@ -188,7 +188,7 @@ test('a lost store needs --last, and numbers continue after it', async () => {
   expect((await push(relay.publicUrl, pushBody({ trackingIds: ['1003'] }))).status).toBe(200)
 })
 
-/** Places where the tombstones are before the restore, and the options that the restore needs then. */
+/** Where the tombstones are before the restore. `move` puts them there, and returns the options that the restore then needs. */
 const TOMBSTONES: readonly (readonly [where: string, move: (folder: string) => readonly string[]])[] = [
   ['beside the store', () => []],
   [
@@ -208,7 +208,7 @@ const TOMBSTONES: readonly (readonly [where: string, move: (folder: string) => r
   ],
 ]
 
-test.each(TOMBSTONES)('a restore repeats the erasures made after the backup: tombstones %s', async (_where, move) => {
+test.each(TOMBSTONES)('the start after a restore repeats the erasures made since the backup: tombstones %s', async (_where, move) => {
   const folder = temporaryFolder()
   const relay = await start(folder)
   for (const id of ['GONE0001', 'KEPT0001']) await push(relay.publicUrl, pushBody({ trackingIds: [id], texts: { en: `of ${id}` } }))

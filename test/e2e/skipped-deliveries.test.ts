@@ -61,7 +61,7 @@ test('7.4: to skip a waiting delivery is a 202, an ended one a 409, and an unkno
 test.each([
   [200, ['delivered', null]],
   [500, ['dead', 'skipped']],
-] as const)('7.4: skipped while under way and then answered %i, a delivery keeps its state until then', async (status, end) => {
+] as const)('7.4: a delivery that is skipped during an attempt keeps its state until the answer, a %i', async (status, end) => {
   const { add, listed, states, send, skip } = await start()
   const slow = await startHangingReceiver()
   await add({ url: slow.url })

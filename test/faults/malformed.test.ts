@@ -20,7 +20,7 @@ const SEED = 20_260_301
 /** Bytes that have a meaning for parsers. */
 const TELLING = Buffer.from('{}[]",:\\\r\n\0\u00ff 09eE+-x')
 
-/** Returns the same random numbers for the same seed, from 0 to below `below` (mulberry32). */
+/** Returns a source of random whole numbers from 0 to below a limit (mulberry32). The same seed gives the same numbers. */
 function createDice(seed: number): (below: number) => number {
   let state = seed
   return (below) => {

@@ -88,7 +88,7 @@ test('R5: while the carrier is down a known parcel is a 200 with its age', async
   }
 })
 
-test('R5: while the carrier is down, a missing language is served in another, stale language', async () => {
+test('R5: while the carrier is down, a missing language gets a stale answer in another language', async () => {
   const id = '40000002'
   expect((await world.push(pushBody({ trackingIds: [id], texts: { en: 'Arrived' } }))).status).toBe(200)
   world.carrier.setDown(true)

@@ -82,7 +82,7 @@ export async function startWorld(given: Sections = {}) {
     internalPort: Number(new URL(relay.internalUrl).port),
     push: (body: string | Uint8Array, headers: Readonly<Record<string, string>> = {}) => push(relay.publicUrl, body, headers),
     get: (path: string) => ask(relay.internalUrl, token, path),
-    /** Sends the same request as another app. */
+    /** Sends a GET as `get` does, but as the admin. */
     getAsAdmin: (path: string) => ask(relay.internalUrl, adminToken, path),
     /** Returns the whole history as the relay answers it. */
     async all(identifier: string, language = 'en'): Promise<Told> {

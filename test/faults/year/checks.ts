@@ -21,7 +21,7 @@ export interface Looked {
 
 /** The relay must learn of a scan within this time, by a push or a poll. */
 const LEARNT_WITHIN_MS = 2 * DAY_MS
-/** A parcel may be removed this late, because passes are hourly, and the relay knows ages only by the marks of earlier passes. */
+/** A parcel may stay this long after its retention period: passes are hourly, and the relay knows ages only by the marks of earlier passes. */
 const RETIRED_WITHIN_MS = 2 * DAY_MS
 
 /** Returns when anything last happened to a parcel in the simulation. */
@@ -81,7 +81,7 @@ export async function checkAnswers(looked: Looked, sandbox: Sandbox): Promise<{ 
   return { compared }
 }
 
-/** Expects nothing of a parcel that has just been erased in the files of the store. Backups are older, so they may contain it. */
+/** Expects that the store's files contain nothing of a parcel that has just been erased. Backups are older, so they may contain it. */
 export function checkErasedFiles({ store, violations }: Pick<Looked, 'store' | 'violations'>, { number }: YearParcel): void {
   for (const { name, text, madeAtMs } of store.files())
     if (madeAtMs === null && plantedIn(text()).has(number)) violations.add(`parcel ${number}, which was just erased, is found in ${name}`)

@@ -225,7 +225,7 @@ async function upgrade(world: World): Promise<void> {
 
 const isEnded = (state: unknown): boolean => ['done', 'failed', 'cancelled'].includes(String(state))
 
-/** Returns a parcel, in transit or delivered, for which the recipient asks for erasure. */
+/** Picks a parcel, in transit or delivered, whose recipient asks for erasure. Returns null if there is no such parcel. */
 export function chosenForErasure({ parcels, draw, time, lengths }: World): YearParcel | null {
   const oldestMs = time.now() - (lengths.historyDays - 2) * DAY_MS
   const known = parcels.filter(

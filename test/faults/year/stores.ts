@@ -83,7 +83,7 @@ function filesIn(folder: string, madeAtMs: (name: string) => number | null): rea
     .map(({ name }) => ({ name, text: () => readFileSync(join(folder, name), 'latin1'), madeAtMs: madeAtMs(name) }))
 }
 
-/** On a server its own tools make the backups. Here the backup is a copy of the database, for which the relay stops. */
+/** PostgreSQL has its own tools for backups. Here the backup is a copy of the database, made while the relay is stopped. */
 export async function postgresStore(time: SimulatedTime, folder: string): Promise<StoreOfYear> {
   let { url } = await createDatabase('nothing')
   let kept: { readonly url: string; readonly atMs: number } | null = null

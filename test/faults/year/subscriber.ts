@@ -8,7 +8,7 @@ export interface Subscriber extends AsyncDisposable {
   readonly url: string
   /** The key with which the shop checks signatures. */
   key: string
-  /** How the shop answers: with 200, with an occasional 500, or with 503. */
+  /** How the shop answers signed events: always with 204, with an occasional 500, or always with 503. */
   mood: 'well' | 'flaky' | 'down'
   /** Notes a scan of the carrier that the shop must get. */
   owe(parcel: YearParcel, scan: YearParcel['scans'][number]): void
