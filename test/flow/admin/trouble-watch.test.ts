@@ -159,7 +159,7 @@ test('low disk space is reported below twice the limit, and its end a little abo
   expect(told).toEqual(['disk_low', 'disk_recovered'])
 })
 
-test('a full disk is reported because pushes are refused, and its end a little above the limit', async () => {
+test('a full disk is reported below the limit, and its end a little above that', async () => {
   const { seen, told, look } = openWatch()
   for (const [free, events] of [
     [300, ['disk_low']],

@@ -75,7 +75,6 @@ export function createWorld({ isShared = false, ...options }: Partial<ServeOptio
     beforeWrite: () => {},
     /** Called when a fetched language is noted. */
     noted: () => {},
-    /** The time from which a request may revive the stopped parcel. Null means always. */
     parcels,
     calls,
     notes,
