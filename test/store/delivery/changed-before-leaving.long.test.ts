@@ -193,7 +193,7 @@ describe.each(engines)('O16: an attempt that waits for its connection, on $name,
   })
 
   test.each(['before', 'after'] as const)(
-    'does not start over with a new key if it is skipped (connected %s that is known)',
+    'does not start over with a new key if it is skipped (connected %s the dispatcher knows it)',
     async (order) => {
       const { begin, change, skip, relay, look, connectToTheEnd, untilState, arrived, delivery, posts } = await openRelay(engine)
       await begin()

@@ -122,7 +122,7 @@ async function openUsed() {
   return { client, used }
 }
 
-test(`with ${PARCELS} parcels no statement reads a whole table or sorts all candidates`, async () => {
+test(`with ${PARCELS} parcels no statement reads a whole table or sorts before its limit`, async () => {
   const { client, used } = await openUsed()
   expect(used.length).toBeGreaterThan(80)
   for (const part of FILL) await client.query(part)

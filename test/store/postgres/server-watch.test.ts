@@ -6,7 +6,7 @@ import { createDatabase } from '../../support/store/postgres-database.ts'
 
 const POOL = { connectionsMax: 2, connectTimeoutMs: 30_000, answerTimeoutMs: 30_000 }
 
-/** The requests of a server that is silent for this long fail. Milliseconds. */
+/** The requests to a server fail when it has been silent for this many milliseconds. */
 const OWED_MS = 1000
 
 test('S18: pools under one watch fail together within a second, and close at once', async () => {

@@ -4,7 +4,7 @@ import { signBody } from '../../../src/domain/ingest/signature.ts'
 import { SHARED_KEY } from '../relay/relay.ts'
 
 export interface SlowRequest {
-  /** Sends the rest of the body; resolves with everything received until the connection closed. */
+  /** Sends the rest of the body. Resolves with everything received until the connection closed. */
   finish(): Promise<string>
   readonly socket: Socket
 }

@@ -34,7 +34,7 @@ async function unpack(): Promise<void> {
   }
 }
 
-/** This only ends a hang, because a machine may be several times slower than usual. */
+/** This limit only ends a hang. It is long, because a machine may be several times slower than usual. */
 const TIMEOUT_MS = 120_000
 
 let started: Promise<Browser> | null = null

@@ -42,7 +42,7 @@ export function createFakeReplicas({ endpoints = [] as readonly string[] } = {})
       const found =
         row === undefined ? null : { nowMs, lapsed: [...rows].filter(([one, { untilMs }]) => one !== id && untilMs <= nowMs).length }
       if (row !== undefined) row.untilMs = nowMs + ttlMs
-      // The call takes effect at once; only its answer is held back.
+      // The call takes effect at once, and only its answer is held back.
       await reach(gates.renew)
       return found
     },

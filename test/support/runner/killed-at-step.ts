@@ -1,6 +1,6 @@
 /**
- * Returns an environment in which a Node process kills itself (SIGKILL) right before its nth change of files, counted from 1. A change is a call of `node:fs`
- * that opens a file for writing, or that writes, syncs, copies, renames or removes.
+ * Returns an environment in which a Node process kills itself (SIGKILL) right before its nth change of files, counted from 1. A change is a call of
+ * `node:fs` that opens a file for writing, or that writes, syncs, copies, renames or removes.
  */
 export function killedAtStep(step: number): NodeJS.ProcessEnv {
   const program = `

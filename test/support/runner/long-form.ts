@@ -4,7 +4,7 @@ import type { Engine } from '../../../src/store/contract.ts'
 
 const FORM = process.env.RELAY_FAULTS
 
-/** Whether this is `npm run faults`, which runs each test as often and for as long as faults.md says. */
+/** Whether this is `npm run faults`, which runs each test as often and for as long as docs/faults.md says. */
 export const LONG = FORM === 'long'
 
 /** Whether this is `npm test` or `npm run test:extended`, which run each test once and test no load. */

@@ -1,6 +1,6 @@
 import { vi } from 'vitest'
 
-/** This only ends a hang, because a machine may be several times slower than usual. A test about a shorter time must set a clock of its own. */
+/** This limit only ends a hang. It is long, because a machine may be several times slower than usual. A test about times must set a clock of its own. */
 const PATIENCE_MS = 60_000
 
 const { waitFor } = vi

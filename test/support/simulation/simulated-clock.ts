@@ -5,12 +5,12 @@ export const CLOCK_FILE = 'RELAY_SIMULATED_CLOCK'
 
 const path = process.env[CLOCK_FILE]
 
-/** Milliseconds by which the simulation is ahead of the real clock. Read each time, because the test moves it whenever it likes. */
+/** Returns by how many milliseconds the simulation is ahead of the real clock. Reads the file each time, because the test may change it at any time. */
 export function aheadMs(): number {
   return path === undefined ? 0 : Number(readFileSync(path, 'latin1'))
 }
 
-/** The simulated wall clock, epoch milliseconds. */
+/** Returns the simulated wall-clock time, in epoch milliseconds. */
 export function simulatedNow(): number {
   return Date.now() + aheadMs()
 }

@@ -80,7 +80,7 @@ export interface OpenMove extends AsyncDisposable {
 const addressOf = ({ engine, place }: Place) => (engine.name === postgres.name ? place : `sqlite:${place}`)
 
 let moves = 0
-/** When moves begin; their switch comes later. */
+/** The time at which each move begins. */
 const BEGUN_AT_MS = Date.UTC(2026, 2, 31)
 
 /** Opens both stores of a move, and claims the new one for it. `isSlow`: the move advances a batch at a time. */
@@ -115,7 +115,7 @@ export async function openMove(from: Place, to: Place, { isSlow } = { isSlow: fa
   }
 }
 
-/** Advances until the move waits for its switch; returns the steps it went through. */
+/** Advances a move until it waits for its switch. Returns the steps that it went through. */
 export async function untilWaiting(move: StoreMove): Promise<readonly MoveProgress['step'][]> {
   const seen: MoveProgress['step'][] = []
   for (;;) {

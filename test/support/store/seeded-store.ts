@@ -59,7 +59,7 @@ export async function writeSeededStore(sqlitePath: string, engine?: Engine): Pro
   await writes.close()
 }
 
-/** Adds endpoints; returns the id of the one that answers 410. */
+/** Adds endpoints. Returns the id of the endpoint that answers 410. */
 async function addEndpoints(writes: WriteSide, nowMs: number): Promise<string> {
   const billing: EndpointSettings = { ...endpointSettings, name: 'billing', url: 'http://billing.internal/', concurrency: 1 }
   await writes.syncEndpoints([billing], nowMs, 'http://operator.internal/')
@@ -68,7 +68,7 @@ async function addEndpoints(writes: WriteSide, nowMs: number): Promise<string> {
   return (await addEndpoint(writes, nowMs, { name: 'gone' })).id
 }
 
-/** Runs two rounds at a time. The second settles what the first claimed; its own claims are lost, as in a crash. */
+/** Runs two rounds at a time. The second round settles what the first claimed. Its own claims are lost, as in a crash. */
 function createDispatching(writes: WriteSide, goneId: string) {
   const random = seeded(7)
   return async (nowMs: number): Promise<void> => {

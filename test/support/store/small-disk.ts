@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { temporaryFolder } from '../runner/temporary.ts'
 
-/** Mounts a new file system of a few megabytes; returns its folder. */
+/** Mounts a new file system of a few megabytes. Returns its folder. */
 export function smallDisk(megabytes: number): string {
   const folder = join(temporaryFolder(), 'disk')
   mkdirSync(folder)

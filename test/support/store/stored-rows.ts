@@ -9,8 +9,8 @@ type StoredValue = string | number | Uint8Array | null
 const LOCK_TIMEOUT_MS = 10_000
 
 /**
- * Queries a store for data that its verbs do not show. Reads beside a running relay and cannot write. `place` is the path of the database file or the
- * URL of the database. On each engine `?` is the placeholder of a value.
+ * Queries a store for data that its functions do not return. Works beside a running relay, and cannot write. `place` is the path of the file or the
+ * URL of the database. On both engines `?` is the placeholder of a value.
  */
 export async function storedRows<Row>(place: string, query: string, ...values: readonly StoredValue[]): Promise<readonly Row[]> {
   // The query determines the columns.
@@ -38,7 +38,7 @@ export async function damageOf(place: string): Promise<string | null> {
   })
 }
 
-/** Changes rows behind the relay's back with one statement; returns the number of rows changed. */
+/** Changes rows behind the relay's back with one statement. Returns the number of rows changed. */
 export async function changeStoredRows(place: string, statement: string, ...values: readonly StoredValue[]): Promise<number> {
   if (isAddress(place)) return (await queryDatabase(place, statement, values)).rowCount ?? 0
   return withFile(place, false, (db) => db.prepare<StoredValue[]>(statement).run(...values).changes)

@@ -6,7 +6,7 @@ import { type RelayProcess, type Sections, writeConfig } from '../relay/relay.ts
 import { shipped } from '../runner/shipped.ts'
 import { ownGroup, tieToTest } from '../runner/tied-process.ts'
 
-/** One traced system call. It ran between two lines of the trace. */
+/** One traced system call. `enteredAt` and `leftAt` are the lines of the trace at which it began and ended. */
 export interface SystemCall {
   readonly name: string
   /** The path of the first argument if that is a file; otherwise the first text argument, decoded. */
@@ -23,7 +23,7 @@ export const STORE_AND_SOCKET_CALLS = 'pwrite64,write,writev,sendto,sendmsg,fsyn
 export interface TracedRelay extends RelayProcess {
   /** Everything printed so far, on stdout and stderr. */
   readonly output: () => string
-  /** Sends SIGKILL to the relay itself; resolves when the tracer has written its output. */
+  /** Sends SIGKILL to the relay itself. Resolves when the tracer has written its output. */
   kill(): Promise<void>
 }
 

@@ -18,7 +18,7 @@ test('an endpoint that cannot be reached fails, and the message adds its earlier
   expect(await lookedAt({ trouble: TROUBLE }, false)).toEqual({ state: 'failed', message: `shop: Its host has no address. ${TROUBLE}` })
 })
 
-test('an endpoint disabled by failures is a warning, one disabled by an operator is skipped', async () => {
+test('an endpoint disabled by failures is a warning, and one disabled by an operator is skipped', async () => {
   expect(await lookedAt({ enabled: false, trouble: TROUBLE })).toEqual({ state: 'warning', message: TROUBLE })
   expect(await lookedAt({ enabled: false })).toMatchObject({ state: 'skipped' })
 })

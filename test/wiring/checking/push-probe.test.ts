@@ -7,7 +7,7 @@ import { listenInTest } from '../../support/network/listen.ts'
 
 const KEY = 'a-shared-key-of-some-length'
 
-test('a check’s push to the relay itself is signed and marked; any answer but 200 is red', async () => {
+test('a check’s push to the relay itself is signed and marked, and any answer but 200 is red', async () => {
   const bodies: Buffer[] = []
   let status = 200
   const server = createServer((request, response) => {
