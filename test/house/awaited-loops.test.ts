@@ -26,7 +26,7 @@ const EXCEPTED: Readonly<Record<string, string>> = {
   'flow/delivery/dispatching/claim-deliveries.tx.ts: tx.findProbe': 'searches for a probe, at most three, until one is found',
   'flow/delivery/dispatching/settle.tx.ts: saveConfigured': 'endpoints of the config, at a start and a reload',
   'flow/delivery/dispatching/settle.tx.ts: healthOf': 'attempts, but few of them read: only if a probe of the endpoint may be due',
-  'flow/delivery/dispatching/settle.tx.ts: tx.saveEndpoint': 'endpoints whose state or keys an attempt has changed',
+  'flow/delivery/dispatching/settle.tx.ts: tx.saveEndpoint': 'endpoints that an attempt has disabled or given other keys',
   'flow/delivery/dispatching/settle.tx.ts: recordOperatorEvent': 'endpoints that have just failed or recovered',
   'store/admin/parcel-lists.ts: lookOn': 'pages of rows, until enough rows match; at most LOOKED_AT_MAX rows in all',
   'store/admin/parcel-lists.ts: identifiersOf': 'the same pages: all identifiers of a page are read at once',

@@ -22,7 +22,7 @@ async function serveStream(next: FeedFollower, options: { slowMs?: number; mayRe
   return { port: await listenInTest(server), ended: ended.promise }
 }
 
-test('a client that reads nothing is cut off, and only few pages are read for it', async () => {
+test('a client that reads nothing is cut off, and only a few pages are read for it', async () => {
   let pages = 0
   const json = JSON.stringify('x'.repeat(1024 * 1024))
   const next = async () => {
