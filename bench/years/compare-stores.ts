@@ -15,8 +15,8 @@ const COMPARED = [
   'attempt',
 ] as const
 
-/** A restore makes every parcel due, which changes these columns. */
-const POLLING = new Set(['next_poll_at_ms', 'stopped'])
+/** A restore makes every parcel due, and the polls of the dead carrier fail. Both change only these columns of a parcel. */
+const POLLING = new Set(['next_poll_at_ms', 'stopped', 'failures'])
 
 export interface StoresDiffer {
   readonly table: string
