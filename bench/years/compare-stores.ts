@@ -16,7 +16,7 @@ const COMPARED = [
 ] as const
 
 /** A restore makes every parcel due, and the polls of the dead carrier fail. Both change only these columns of a parcel. */
-const POLLING = new Set(['next_poll_at_ms', 'stopped', 'failures'])
+const POLLING = new Set(['next_poll_at_ms', 'stopped', 'checked_at_ms', 'failures'])
 
 export interface StoresDiffer {
   readonly table: string
