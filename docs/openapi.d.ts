@@ -6010,7 +6010,7 @@ export interface operations {
                             };
                             /** @description When the first held data became old enough to be removed; null: nothing is held back. */
                             heldSince: string | null;
-                            /** @description Data that was removed because it was held back for as long as `held` allows. */
+                            /** @description Data that was removed although it was still needed, because it had been held back for as long as `retention.held` allows. */
                             givenUp: {
                                 [key: string]: number;
                             };
@@ -6032,7 +6032,7 @@ export interface operations {
                             };
                             /** @description When the first held data became old enough to be removed; null: nothing is held back. */
                             heldSince: string | null;
-                            /** @description Data that was removed because it was held back for as long as `held` allows. */
+                            /** @description Data that was removed although it was still needed, because it had been held back for as long as `retention.held` allows. */
                             givenUp: {
                                 [key: string]: number;
                             };
@@ -6043,7 +6043,7 @@ export interface operations {
                             /** @description The clock had jumped ahead, so nothing was removed. */
                             isClockDoubted: boolean;
                         } | null;
-                        /** @description `overdue` deliveries would be cancelled. `texts`, `composed` and `audit` are left out. */
+                        /** @description `overdue` counts waiting deliveries that would be cancelled. Nothing is counted for `texts`, `composed` and `audit`. */
                         wouldGo: {
                             [key: string]: {
                                 count: number;
@@ -6087,7 +6087,7 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         dryRun: true;
-                        /** @description `overdue` deliveries would be cancelled. `texts`, `composed` and `audit` are left out. */
+                        /** @description `overdue` counts waiting deliveries that would be cancelled. Nothing is counted for `texts`, `composed` and `audit`. */
                         wouldGo: {
                             [key: string]: {
                                 count: number;
@@ -6567,4 +6567,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 9099329e0802bf5f3757c1667b619f6eb8c1823ed368404e24ed9ab431913869
+// Made of docs/openapi.json with the SHA-256 b546794e901fb40a806c4c571bbf787fbe9f9e9e701ffa5f1f0aef3a79fb1002

@@ -9,7 +9,7 @@ export interface NamedFile {
 
 const SETTINGS = new Set(['file', 'certFile', 'keyFile', 'caFile'])
 const STORE = /^sqlite:(\S.*)$/
-/** The name endings of the store's files that a start opens first. */
+/** A start first opens the store's files with these endings. */
 const STORE_SUFFIXES = ['', '-wal', '.marker', '.lock', '.key', '.tombstones']
 
 /**

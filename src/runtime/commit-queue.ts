@@ -24,7 +24,7 @@ export type Committed =
 
 /**
  * Creates a queue whose batches are recorded in this thread, at most `atOnce()` at a time. Commits resolve in the order in which they were
- * requested, because the caller assigns each result to the oldest observations that it has put.
+ * requested, because the caller takes each result for that of its oldest observations without one.
  */
 export function queueInProcess(
   record: (batch: readonly Incoming[]) => Promise<CommitReport>,
@@ -40,7 +40,7 @@ export function queueInProcess(
     awaited -= 1
     const batch = waiting.slice(0, batchMax)
     waiting = waiting.slice(batchMax)
-    // The batch is empty if the previous commit began late, so that it has taken these observations too.
+    // If the previous commit began late, it has taken these observations too. Then the batch is empty.
     if (batch.length === 0) return { taken: 0, report: { outcomes: [], durationMs: 0 } }
     try {
       return { taken: batch.length, report: await record(batch) }

@@ -42,9 +42,9 @@ test('replay --missing lists, counts and sends once each event that an endpoint 
 test('options that do not fit --missing, or that need it, are refused with the reason', async () => {
   const { run } = await start()
   for (const [args, reason] of [
-    [['--missing', '--of', 'shop'], 'must not have of or state together with missing'],
-    [['--missing', '--state', 'dead'], 'must not have of or state together with missing'],
-    [['--since', '2h', '--until', '1h'], 'must not have until without missing'],
+    [['--missing', '--of', 'shop'], 'must not have "of" or "state" together with "missing"'],
+    [['--missing', '--state', 'dead'], 'must not have "of" or "state" together with "missing"'],
+    [['--since', '2h', '--until', '1h'], 'must not have "until" without "missing"'],
   ] as const)
     expect(await run('replay', '--endpoint', 'shop', ...args)).toMatchObject({ code: 1, stderr: expect.stringContaining(reason) })
 })

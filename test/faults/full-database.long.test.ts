@@ -20,7 +20,7 @@ testWith('a small file system')('while the database’s disk is full, replicas a
   const disk = smallDisk(260)
   // The database server runs as another user, who needs access to the folder.
   chmodSync(dirname(disk), 0o711)
-  // Keep the server's WAL small, so that it has no free space.
+  // Keep the server's WAL small. Its unused segments would be free space on the full disk.
   await using server = await startOwnServer({ parent: disk, settings: { max_wal_size: '64MB', min_wal_size: '32MB' } })
   const config = writeConfig(temporaryFolder(), 'http://127.0.0.1:9', await onPostgres(server.url()))
   await using one = await runRelay(config)

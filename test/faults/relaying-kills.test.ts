@@ -17,7 +17,7 @@ import { changeStoredRows } from '../support/store/stored-rows.ts'
 const CYCLES = byForm(1, 1, 25)
 const STORES = Array.from({ length: byForm(1, 1, 8) }, (_, at) => at + 1)
 const AT_ONCE = 16
-/** This number has no factor in common with ten, so that each parcel has some of the events that are always refused. */
+/** Every tenth event is always refused (`isPoison`). With this number of parcels, each parcel gets some of them. */
 const PARCELS = 19
 const PER_ENDPOINT = 4
 const KEY = 'the-key-of-these-endpoints'
@@ -55,7 +55,7 @@ test.each(STORES)(`F11: kill -9 while relaying, ${CYCLES} times, leaves each eve
 })
 
 const always = () => true
-/** Selects the last waiting delivery of a parcel. No later delivery names it, and its push was answered before the kill, so it must arrive. */
+/** Selects the last waiting delivery of a parcel. Its push was answered before the kill, so it must arrive. No later delivery would reveal its loss. */
 const OWED = 'SELECT min(last) FROM (SELECT max(id) AS last FROM delivery WHERE state < 2 GROUP BY endpoint_id, parcel_id)'
 const PLANTS = [
   [

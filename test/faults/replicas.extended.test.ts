@@ -32,7 +32,7 @@ const KEY = 'the-key-of-these-endpoints'
 const LAPSED = 'the lease of this replica has run out: it stops everything that only one replica may do'
 const NAMES = ['first', 'second', 'third', 'fourth']
 
-/** Starts four slow endpoints, so that some attempt is always running. Some need a new connection for each. */
+/** Starts four slow endpoints, so that some attempt is always running. Two of them close the connection after each attempt. */
 async function startEndpoints(stack: AsyncDisposableStack, afterMs = 15): Promise<ReadonlyMap<string, MoodyReceiver>> {
   const receivers = new Map<string, MoodyReceiver>()
   for (const [at, name] of NAMES.entries()) {
@@ -67,7 +67,7 @@ async function expectRelayed(replica: ReplicaProcess): Promise<void> {
   const acknowledged = answers.filter(({ status }) => status === 200).map(({ body }) => body)
   expect(acknowledged.length).toBeGreaterThan(0)
   expect(answers.filter(({ status }) => ![200, 503, null].includes(status))).toEqual([])
-  // Every delivery ends without another push or an order of an operator.
+  // No delivery waits for another push or an operator's order: all end by themselves.
   await untilSent(replica.asker)
   const endpoints = await settledLedger(replica, receivers)
   expect(breaches({ acknowledged, parcelOf: (body) => pushes.parcels([body])[0] ?? '', endpoints })).toEqual([])
@@ -163,7 +163,7 @@ describe('two replicas', { shuffle: false }, () => {
     await expectRelayed(one)
   })
 
-  test(`${byForm('', 'restarted, then ')}without a connection for longer than a lease the replicas lose nothing`, async () => {
+  test(`${byForm('', 'after a restart of the server and ')}without a server for longer than a lease, nothing is lost`, async () => {
     const replicas = [one, other]
     await untilShared(one, 2, NAMES.length)
     const restart = async () => {

@@ -36,7 +36,7 @@ export interface Assignment {
   readonly holders: ReadonlyMap<Role, number>
   /** All roles that exist. */
   readonly roles: readonly Role[]
-  /** The live replicas that can have a role, if not all of them can, in the order of `live`. */
+  /** The live replicas that can have a role, in the order of `live`. A role is absent if all of them can have it. */
   readonly only?: ReadonlyMap<Role, readonly number[]>
 }
 
@@ -73,7 +73,7 @@ function shareEvenly(assignment: Assignment, me: number): RoleChange {
   return { take: free.slice(0, Math.max(0, share - mine.length)), giveUp: mine.slice(share) }
 }
 
-/** Returns how many roles a replica may have. If they cannot be divided evenly, the replicas with the most roles may have one more. */
+/** Returns how many roles a replica may have. A remainder stays with the replicas that have the most roles, so that fewer roles move. */
 function shareOf({ live, holders, roles }: Assignment, me: number): number {
   const counts = new Map(live.map((id) => [id, 0]))
   for (const role of roles) {

@@ -8,7 +8,7 @@ export interface ReplayOrder {
   readonly missing: boolean
   /** Only events with this sequence or a later one. */
   readonly fromSequence: number
-  /** Only deliveries that were queued, or with `missing` events that were recorded, at this time or later. Epoch milliseconds. */
+  /** Only deliveries queued at this time or later; with `missing`, only events recorded at this time or later. Epoch milliseconds. */
   readonly fromMs: number
   /** With `missing`: only events up to this sequence, inclusive. */
   readonly toSequence: number
@@ -50,12 +50,12 @@ export const replayOrderSchema = z
     dryRun: z.boolean().default(false),
   })
   .refine(({ missing, since, sequence, parcel, of }) => missing || [since, sequence, parcel, of].some((said) => said !== undefined), {
-    error: 'must say what to replay: missing, since, sequence, parcel or of',
+    error: 'must say what to replay: "missing", "since", "sequence", "parcel" or "of"',
   })
   .refine(({ missing, of, state }) => !missing || (of === undefined && state === undefined), {
-    error: 'must not have of or state together with missing: what an endpoint never received was delivered to nobody else and has no state',
+    error: 'must not have "of" or "state" together with "missing": events that an endpoint never received have no deliveries',
   })
-  .refine(({ missing, until }) => missing || until === undefined, { error: 'must not have until without missing' })
+  .refine(({ missing, until }) => missing || until === undefined, { error: 'must not have "until" without "missing"' })
 
 /** The body of a request that replays one delivery. The request may have no body. */
 export const replayTargetSchema = z.strictObject({ to: z.string().max(100).optional() })

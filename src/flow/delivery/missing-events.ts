@@ -34,7 +34,7 @@ export interface MissingBounds {
   readonly lookedAt: number
 }
 
-/** Other reads run after this many events, because each may be of another parcel, which is read as a whole. */
+/** A search lets other reads run after this many events. Each event may need its whole parcel to be read. */
 const STEP = 50
 
 /** Finds events that an endpoint never received, without queueing them. */

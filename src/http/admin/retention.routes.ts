@@ -23,14 +23,16 @@ const wouldGoSchema = () =>
         isMore: z.boolean().describe('Whether there may be more, because only a part was looked at.'),
       }),
     )
-    .describe('`overdue` deliveries would be cancelled. `texts`, `composed` and `audit` are left out.')
+    .describe('`overdue` counts waiting deliveries that would be cancelled. Nothing is counted for `texts`, `composed` and `audit`.')
 
 const passMembers = () => ({
   startedAt: instant(),
   removed: counts(),
   held: counts().describe('Data that is past its time, but is kept because it is undelivered, in quarantine or still needed.'),
   heldSince: instant().nullable().describe('When the first held data became old enough to be removed; null: nothing is held back.'),
-  givenUp: counts().describe('Data that was removed because it was held back for as long as `held` allows.'),
+  givenUp: counts().describe(
+    'Data that was removed although it was still needed, because it had been held back for as long as `retention.held` allows.',
+  ),
   endpoints: z.array(z.string()).describe('The ids of endpoints that did not get what was given up.'),
 })
 

@@ -7,8 +7,8 @@ export interface SentReport extends Omit<DispatchRoundReport, 'endpoints'> {
 }
 
 /**
- * Leaves the endpoints out of a report if they have not changed, so that a report costs the same for few endpoints and for many. The receiver
- * then also gets the same endpoint objects again, so it can reuse what it has prepared for them. Make one sender for each thread.
+ * Leaves the endpoints out of a report if they have not changed, so that a report costs the same for few endpoints and for many. The
+ * report's receiver then keeps its endpoint objects, with all that it has prepared for them. Make one sender for each thread.
  */
 export function createReportSender(): (report: DispatchRoundReport) => SentReport {
   let sent: readonly EndpointState[] | null = null

@@ -17,8 +17,8 @@ type Look = { endpointId: number; limit: number; nowMs: number }
 export type NextLook = Look & { underWay: readonly number[]; round: number }
 
 /**
- * Selects waiting deliveries that may be sent. `by its time`: most of these are not due yet, so their bodies are read only if they are due.
- * A row with a reason is left out: it was skipped, and `endSkipped` ends it.
+ * Selects waiting deliveries of an endpoint, but no skipped ones, which have a reason. `isDue` tells which bodies to read: with `is due`
+ * those of all rows; with `by its time` only those of rows that are due now, because most are not.
  */
 function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
   const body = (of: ExpressionBuilder<Tables, 'delivery'>) =>

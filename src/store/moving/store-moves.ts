@@ -24,8 +24,8 @@ export interface StoreMoves {
   /** Completes a move that was killed right after its switch. Then the new store can be opened. */
   release(address: string, moveId: string): Promise<void>
   /**
-   * Finds out which relay uses a store, and keeps other relays from a store that is a file. Rejects if the store is gone or cannot be
-   * reached.
+   * Finds out which relay uses a store. If the store is a file, it keeps all other relays from opening it. Rejects if the store is gone or
+   * cannot be reached.
    */
   holdUnused(address: string): Promise<StoreHold>
   /** Puts the old store of a move back into use, with its data at the switch. Returns its mark; null: the store was not moved. */

@@ -21,7 +21,7 @@ test.each([
   [-20_000, 'warning', '20 s ahead of'],
   [61_000, 'failed', '61 s behind'],
   [-3_600_000, 'failed', '3600 s ahead of'],
-] as const)('a carrier whose clock is ahead by %s ms is %s', (aheadMs, state, said) => {
+] as const)('a carrier’s clock that is ahead of ours by %s ms is %s', (aheadMs, state, said) => {
   expect(judgeClock(aheadMs)).toEqual({ state, message: expect.stringContaining(said) })
 })
 
@@ -47,7 +47,7 @@ test.each([
   [10_000, 'ok'],
   [8000, 'warning'],
   [1024, 'failed'],
-] as const)('a limit of %s open files for 4,096 connections a listener is %s', (limit, state) => {
+] as const)('with 4,096 connections per listener, a limit of %s open files is %s', (limit, state) => {
   expect(judgeOpenFiles(limit, 4096).state).toBe(state)
 })
 

@@ -50,7 +50,7 @@ function violations(calls: readonly SystemCall[], bodies: readonly Buffer[]): re
     if (written === undefined) return [`push ${at} was answered before its bytes were written`]
     const lastWritten = Math.max(...before.map(({ leftAt }) => leftAt))
     const synced = syncs.some(({ enteredAt, leftAt }) => enteredAt > lastWritten && leftAt < answeredAt)
-    return synced ? [] : [`push ${at} was answered before what was written for it was synced`]
+    return synced ? [] : [`push ${at} was answered before its bytes were synced`]
   })
 }
 

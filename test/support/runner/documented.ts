@@ -22,6 +22,6 @@ export function fencedBlocks(path: string): readonly FencedBlock[] {
 /** Returns the only block of this language under a heading. */
 export function blockUnder(path: string, heading: string, language: string): string {
   const [block, ...more] = fencedBlocks(path).filter((one) => one.heading === heading && one.language === language)
-  if (block === undefined || more.length > 0) throw new Error(`${path} has not one block of ${language} under ${heading}`)
+  if (block === undefined || more.length > 0) throw new Error(`${path} must have exactly one block of ${language} under ${heading}`)
   return block.text
 }
