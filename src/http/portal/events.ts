@@ -5,7 +5,7 @@ import { stateMark, table } from './parts.ts'
 import { timeInTable } from './times.ts'
 import { wordsOnPage } from './words.ts'
 
-/** Makes the table of operator events, which tell of changes of state. The newest is first. */
+/** Makes the table of operator events, such as the start and the end of trouble. The newest event is first. */
 export function eventTable(events: readonly ToldEvent[], nowMs: number): Markup {
   if (events.length === 0) return html`<p class="dim">No state has changed.</p>`
   return table({

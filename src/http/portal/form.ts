@@ -3,7 +3,6 @@ import type { Context } from 'koa'
 import { koaBody } from 'koa-body'
 import { AppError } from '../../domain/errors.ts'
 
-/** A form as it was sent. */
 export interface Form {
   /** Returns the first value of a field; empty if the field is missing. */
   get(name: string): string
@@ -13,14 +12,12 @@ export interface Form {
   readonly file: FormFile | null
 }
 
-/** A file as a form sent it. */
 export interface FormFile {
   /** The name that the sender gave. */
   readonly name: string
   readonly bytes: Uint8Array
 }
 
-/** The empty form, for a request that sent none. */
 export const NO_FORM: Form = { get: () => '', all: () => [], file: null }
 
 const BODY_BYTES_MAX = 256 * 1024
@@ -49,7 +46,7 @@ const readUrlEncoded = koaBody({
 })
 
 /**
- * Reads the form in the body of a request. Only with `takesFile` may the form contain a file. Throws `bad_request` for a body that is not a
+ * Reads the form in the body of a request. It may contain a file only if `takesFile` is true. Throws `bad_request` for a body that is not a
  * form, and `body_too_large`.
  */
 export async function readForm(ctx: Context, { takesFile = false } = {}): Promise<Form> {

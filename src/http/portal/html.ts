@@ -15,15 +15,14 @@ export function markup(text: string): Markup {
   return { [made]: text }
 }
 
-/** Returns the HTML as text. */
 export function charactersOf(part: Markup): string {
   return part[made]
 }
 
 /**
- * Makes markup of a template. Texts, numbers and markup may stand between tags. Texts and numbers may stand in a quoted attribute. Between
- * attributes only markup may stand, for optional attributes. Throws a `TypeError` for a value in any other position, such as a tag's name,
- * an attribute without quotes, a comment, a script or a style.
+ * Makes markup of a template. Texts, numbers and markup may stand between tags. Texts and numbers may stand in a quoted attribute. In a tag,
+ * markup may also add a whole attribute. Throws a `TypeError` for a value in any other position, such as a tag's name, an attribute without
+ * quotes, a comment, a script or a style.
  */
 export function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Markup {
   const contexts = contextsOf(texts)

@@ -20,7 +20,7 @@ export type Section = (typeof SECTIONS)[number][0]
 /** Words about trouble, such as "2 problems", which the side bar shows next to the link of a section. */
 export type Marks = Readonly<Partial<Record<Section, readonly [kind: StateKind, text: string]>>>
 
-/** What every page needs to know of its request, such as the time. */
+/** What every page needs, besides its own data. */
 export interface View {
   readonly to: AddressTag
   readonly nowMs: number
@@ -35,7 +35,7 @@ export interface View {
   readonly isLive: boolean
 }
 
-/** What a page of the manual needs, which people read without logging in. */
+/** What a page of the manual needs. People read the manual without logging in. */
 export type ManualView = Pick<View, 'to' | 'host' | 'version'>
 
 export interface Page {
@@ -139,7 +139,7 @@ function markOf(mark: readonly [kind: StateKind, text: string] | undefined): Mar
   return mark === undefined ? null : html`<span class="mark ${mark[0]}">${mark[1]}</span>`
 }
 
-/** Makes the foot of the side bar. It has no button to log out for a person whom the proxy has logged in. */
+/** Makes the foot of the side bar. A person whom the proxy has logged in gets no button to log out. */
 function footOf(to: AddressTag, { name, isFromProxy }: Person): Markup {
   return isFromProxy
     ? html`<p>${name}</p>`

@@ -152,7 +152,7 @@ export function actionButton(
   )}<button class="btn ${kind}" type="submit">${name}</button></form>`
 }
 
-/** The icons, to put once on each page. Each state has its own outline, so that people who do not see colours can tell it. */
+/** The icons, to put once on each page. Each state has its own outline, so that people who do not see colours can tell states apart. */
 export const sprite = markup(`<svg class="sprite" aria-hidden="true" focusable="false"><defs>
 <symbol id="i-ok" viewBox="0 0 16 16"><circle cx="8" cy="8" r="7"/><path class="k" d="M4.9 8.3 7.1 10.5 11.2 5.8"/></symbol>
 <symbol id="i-warn" viewBox="0 0 16 16"><path d="M8 1 15.5 14.5H.5z"/><path class="k" d="M8 6v4M8 11.8v.9"/></symbol>

@@ -27,7 +27,7 @@ export interface SessionSettings {
   readonly trustedHeader: string | null
   /** The names in that header that have the scope `admin`. */
   readonly admins: readonly string[]
-  /** The path of `portal.publicUrl`: empty, or with a slash at its start and without one at its end. */
+  /** The path of `portal.publicUrl`: empty, or such as `/relay`, without a slash at the end. */
   readonly prefix: string
   /** Whether browsers reach the portal over https. */
   readonly isSecure: boolean

@@ -63,7 +63,7 @@ export function timeInSentence(atMs: number, nowMs: number): Markup {
   return html`${time(atMs, 'hm', day + clockText(atMs).slice(0, 5), titleOf(atMs, nowMs))} ${zone}`
 }
 
-/** For a timeline: day and time of day. Without the day if `beforeMs`, the instant shown before it, is on the same day. */
+/** For a timeline: day and time of day. Leaves out the day if `beforeMs`, the instant shown before this one, is on the same day. */
 export function timeInLine(atMs: number, beforeMs: number | null, nowMs: number): Markup {
   const day = beforeMs !== null && isSameDay(atMs, beforeMs) ? '' : `${dayText(atMs)} `
   return time(atMs, 'day', day + clockText(atMs), titleOf(atMs, nowMs))

@@ -27,7 +27,6 @@ export interface DeliveryListing {
   readonly mistake: string | null
   readonly deliveries: readonly ShownDelivery[]
   readonly next: string | null
-  /** All webhooks. */
   readonly webhooks: readonly WebhookName[]
   readonly replay: ReplayFields
   readonly said: ReplaySaid

@@ -32,7 +32,6 @@ export function deliveryMark({ state }: ShownDelivery, extra: Part = null): Mark
   return stateMark(kind, word, extra)
 }
 
-/** Returns the word for the state of a delivery. */
 export function wordOf({ state }: ShownDelivery): string {
   return MARKS[state][1]
 }

@@ -76,7 +76,7 @@ function isWaiting({ state }: ShownDelivery): boolean {
   return state === 'queued' || state === 'retrying' || state === 'held'
 }
 
-/** Makes the buttons. Each form holds the time of queuing, so that a form from an old page cannot replay a delivery that was queued again. */
+/** Makes the buttons. Each form sends the time when the delivery was queued, so that an old page cannot replay one that was queued again. */
 function actionsOf({ to }: Visit, delivery: ShownDelivery, isRemoved: boolean): Markup | null {
   const { deliveryId, state } = delivery
   const seen = { queued: String(delivery.queuedAtMs) }

@@ -6,7 +6,6 @@ import { actionButton, icon } from '../parts.ts'
 import { fullTime } from '../times.ts'
 import { options, type WebhookName } from '../webhooks/webhook-names.ts'
 
-/** The fields of the form, as text. */
 export interface ReplayFields {
   /** The id of the webhook whose deliveries are sent again. Ignored if `state` is `MISSING`. */
   readonly of: string
@@ -15,7 +14,7 @@ export interface ReplayFields {
   readonly to: string
 }
 
-/** A value of `state` that selects no deliveries, but the events that the webhook in `to` never received. */
+/** The value of `state` that selects events which the webhook in `to` never received. Other values select deliveries. */
 export const MISSING = 'missing'
 
 /** The result of a replay, for the page to show. Null: nobody asked for a replay. */
@@ -97,7 +96,7 @@ function answerOf(
   if (said.count === 0)
     return html`<div class="note" role="status"><strong>There are none.</strong> ${said.because ?? 'Choose another state or an earlier time.'}</div>`
   const [one, many] = said.isMissing ? (['event', 'events'] as const) : (['delivery', 'deliveries'] as const)
-  // With `more`, deliveries were counted to one above the limit, but events only to the limit.
+  // With `more`, the count of deliveries is one above the limit, but the count of events is the limit.
   const atLeast = said.isMissing ? said.count : said.count - 1
   const amount = said.more ? `more than ${countText(atLeast)} ${many}` : counted(said.count, one, many)
   const parcels = said.more ? 'many parcels' : counted(said.parcels, 'parcel', 'parcels')

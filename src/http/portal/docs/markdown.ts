@@ -29,7 +29,7 @@ export async function loadMarkdown(): Promise<Markdown> {
   }
 }
 
-/** Gives each heading an id by GitHub's rule, so that links such as `#move-the-store` work here as they do there. */
+/** Gives each heading an id by GitHub's rule, so that links such as `#move-the-store` work here as on GitHub. */
 function nameHeadings(tokens: readonly Token[]): void {
   const used = new Map<string, number>()
   tokens.forEach((token, at) => {

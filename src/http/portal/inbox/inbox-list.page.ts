@@ -37,7 +37,7 @@ export interface InboxListing {
   readonly isFirst: boolean
   readonly pushes: readonly InboxPush[]
   readonly next: string | null
-  /** All pushes in quarantine, grouped by reason. The filters do not apply to them. */
+  /** All pushes in quarantine, grouped by reason, whatever the filters are. */
   readonly groups: readonly HeldGroup[]
   readonly said: ReprocessSaid
   /** The senders of pushes whose signature did not match, the latest first. */

@@ -100,7 +100,6 @@ export function inboxPages({ manageInbox }: InboxPagesOptions): readonly PageRou
   }
 }
 
-/** Returns the reason if it is one of the choices. Null: it is not. */
 function readReason(text: string): string | null {
   return REASON_CHOICES.find(([reason]) => reason === text)?.[0] ?? null
 }

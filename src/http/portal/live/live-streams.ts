@@ -30,15 +30,15 @@ interface Stream extends LivePage {
   readonly res: ServerResponse
   /** A digest of the page's data at the last look. Null: there was no look yet. */
   stamp: string | null
-  /** The number of beats since something was last written. */
+  /** The number of beats, of `BEAT_MS` each, since something was last written. */
   quiet: number
 }
 
-/** The most open pages. Apps that follow the feed have a limit of their own. */
+/** The most streams at the same time. Streams of the feed, which apps read, have another limit. */
 const STREAMS_MAX = 100
-/** How often each stream is checked, so that it ends soon after the person has lost access or the relay stops. */
+/** How often the relay checks each stream, so that the stream ends soon after the person has lost access or the relay stops. */
 const BEAT_MS = 250
-/** Looks at the data are two seconds apart, so that script loads a page at most every two seconds. */
+/** The streams look at the data every two seconds, so script loads a page at most that often. */
 const BEATS_PER_LOOK = 8
 /** After this many beats (15 s) without a line, a comment is sent, so that no proxy closes the connection. */
 const BEATS_QUIET_MAX = 60
@@ -70,7 +70,7 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
     else stream.quiet += 1
   }
 
-  /** Looks once the previous look has ended, because each look compares the data with the previous one. */
+  /** Waits until the previous look has ended, then looks. Each look compares the data with the previous look. */
   function lookForAll(): Promise<void> {
     looking = looking.then(lookOnce)
     return looking
@@ -86,7 +86,7 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
         stream.stamp = stamp
       }
     } catch (err) {
-      // A debug line is enough: each page shows the time of its data, and the first look after the failure tells the pages of all changes.
+      // A debug line is enough: each page shows the time of its data, and the next look that succeeds reports every change.
       log.debug({ err }, 'open pages could not be kept up to date')
     }
   }

@@ -117,7 +117,7 @@ function checks({ to, person, nowMs }: Visit, situation: Situation & Pick<Past, 
   })
 }
 
-/** Makes a row about refused pushes that have all come again. That is no problem, but people who saw them refused want to know. */
+/** Makes a row about refused pushes that have all come again. This is no problem, but people who saw the refusal want to know. */
 function comebackRow({ refused }: Situation): readonly (readonly Part[])[] {
   const notStored = refused.filter(({ cause }) => cause === 'not_stored')
   const words = comebackText(notStored)
@@ -126,7 +126,7 @@ function comebackRow({ refused }: Situation): readonly (readonly Part[])[] {
     : [['Refused pushes', stateMark('ok', 'came again'), `${spellText(wholeSpell(notStored))} got 503. ${words}`]]
 }
 
-/** Makes rows about recent events that webhooks never received. That is no problem, because a webhook may not want earlier events. */
+/** Makes rows about recent events that webhooks never received. This is no problem: perhaps these webhooks do not want earlier events. */
 function missingRows(visit: Pick<Visit, 'to' | 'person'>, missing: MissingSummary): readonly (readonly Part[])[] {
   const { endpoints, more, resends } = missing
   const unsent = endpoints.filter(({ endpointId }) => !resends.some((one) => one.endpointId === endpointId))

@@ -33,7 +33,7 @@ interface Told {
   readonly runbook?: Problem['kind']
 }
 
-/** How many webhooks in trouble get a card. One line counts the rest, because the overview reads the backlogs of this many only. */
+/** How many webhooks in trouble get a card. One line counts the others. The overview reads the backlogs of only this many webhooks. */
 const EXPLAINED = SHOWN.backlogs
 
 /** Makes a card for each problem, which says who must do what. */
@@ -147,7 +147,7 @@ function tellPlainly({ title, evidence, todo }: Explanation): Told {
   }
 }
 
-/** Says for how long no push has come: since the last push or, if the store was restored after it, since the restore. */
+/** Says since when no push has come: since the last push or, if the store was restored after that push, since the restore. */
 function silence(pushes: Situation['pushes'], nowMs: number): Part {
   const sinceMs = noPushSinceMs(pushes)
   if (sinceMs === null) return null

@@ -35,7 +35,7 @@ export const STOPPED_BECAUSE: Readonly<Record<Stopped, string>> = {
 
 const IDENTIFIER = /^[A-Z0-9]{4,40}$/
 
-/** Makes the page that lists all parcels, or those that match the filters. By default the next check is first. */
+/** Makes the page that lists all parcels, or those that match the filters. By default, they are sorted by their next check. */
 export function parcelListPage(visit: Visit, { filters, found, said }: ParcelListing): string {
   const { person, to } = visit
   const { text, status, stopped } = filters

@@ -31,7 +31,7 @@ interface GivenList {
   readonly read: readonly string[]
 }
 
-/** Turns each typed line into a JSON string. Read as CSV, a line with a comma would be split, and the first line might count as a header. */
+/** Turns each typed line into a JSON string. CSV would split a line at its commas, and could take the first line for a header. */
 function typedList(text: string): GivenList {
   const lines = text.split(/\r?\n/).map((line) => line.trim())
   return { format: 'ndjson', column: null, lines, read: lines.map((line) => (line === '' ? '' : JSON.stringify(line))) }
@@ -86,7 +86,6 @@ export function parcelPages({ lookAtParcels, manageParcels, manageErasures, watc
     return async ({ param, to, by }) => ({ goTo: to`/parcels/${(await act(param('identifier'), by)).identifier}` })
   }
 
-  /** Asks the carrier, then shows its answer. */
   async function ask(visit: Visit): Promise<PageAnswer> {
     try {
       const { identifier, outcome } = await refresh(visit.param('identifier'), visit.by)

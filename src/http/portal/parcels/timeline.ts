@@ -14,7 +14,7 @@ const AT_ONCE_MS = 5000
 export function timeline({ entries, state }: InspectedParcel, nowMs: number): Markup {
   if (entries.length === 0) return html`<p>The carrier has told nothing about it yet.</p>`
   const learnings = entries.map(learningOf)
-  // When the relay first knew the parcel. Only for entries from then on is a missing push a fault.
+  // When the relay first knew the parcel. A missing push is a fault only if the event happened after this time.
   const knownSinceMs = Math.min(...[state.watchedAtMs, ...learnings.map(({ first }) => first.atMs)].filter((atMs) => atMs !== null))
   return table({
     label: 'History, newest first',
@@ -49,7 +49,7 @@ export function whatHappened({ status, detailedStatus, location }: Entry): Marku
   return html`<strong>${status}</strong>${detail}<small>${location === '' ? 'no place' : location}</small>`
 }
 
-/** Shows the texts of an entry that `of` picks, each with its language. */
+/** Shows one text of an entry, which `of` picks, in each language. */
 function textsOf({ texts }: Entry, of: (texts: Texts) => string | null | undefined): Part {
   const given = Object.entries(texts).flatMap(([language, ofLanguage]) => {
     const text = of(ofLanguage)

@@ -43,7 +43,7 @@ function titleOf(errors: FieldErrors, title: string): string {
   return count === 0 ? title : `${count} ${count === 1 ? 'mistake' : 'mistakes'} · ${title}`
 }
 
-/** Makes the page that follows once a webhook was added. Only this page shows the webhook's key. */
+/** Makes the page that is shown after a webhook was added. Only this page shows the webhook's key. */
 export function addedPage(visit: Visit, { state: { endpoint }, sharedKey, warnings }: KeyedEndpoint): string {
   const { to, person } = visit
   const main = html`${crumbs([to`/webhooks`, 'Webhooks'])}
@@ -58,7 +58,7 @@ ${howToCheck}
   return renderPage(visit, { title: `${endpoint.name} added · Webhooks`, section: 'webhooks', person, main })
 }
 
-/** Makes the page that follows once a key was replaced. Only this page shows the new key. */
+/** Makes the page that is shown after a key was replaced. Only this page shows the new key. */
 export function keyPage(visit: Visit, { state: { endpoint, keys }, sharedKey }: KeyedEndpoint): string {
   const { to, person, nowMs } = visit
   const fromMs = keys?.next?.fromMs ?? null

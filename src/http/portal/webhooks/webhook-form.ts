@@ -85,7 +85,7 @@ export function fieldsOfEndpoint(endpoint: Endpoint, schedule: readonly string[]
   }
 }
 
-/** Makes the API's request body from the fields. Text that should be a number but is not stays text, so that the API says what is wrong. */
+/** Makes the API's request body from the fields. If a number is mistyped, its text goes into the body, and the API says what is wrong. */
 export function bodyOf(fields: WebhookFields): object {
   const list = (text: string) => {
     const values = text.split(',').map((value) => value.trim())
@@ -148,7 +148,7 @@ const LABELS: Readonly<Record<string, string>> = {
   schedule: 'Waits between attempts',
   from: 'Start',
 }
-/** The fields of each part that opens and closes. A part with a mistake is open. */
+/** The fields of each part of the form that people can fold. A part with a mistake is unfolded. */
 const EVENTS = ['status', 'detailedStatus', 'distributionType']
 const SENDING = ['rate', 'concurrency', 'schedule', 'from']
 
