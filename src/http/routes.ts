@@ -27,7 +27,6 @@ import { WEBHOOK_ROUTES } from './ingest/webhook.routes.ts'
 import { UPSTREAM_ROUTES, type UpstreamRoutePorts } from './polling/upstream.routes.ts'
 import type { Route, RouteRow, WithAuthorize } from './server/route.ts'
 
-/** What the routes of the internal listener need to work. */
 export type InternalPorts = WithAuthorize &
   BackupsRoutePorts &
   CheckRoutePorts &
@@ -78,10 +77,9 @@ const ADMIN = [
   ...DOCUMENT_ROUTES,
 ]
 
-/** Every route of the internal listener. */
 export const INTERNAL_ROUTES: readonly Route<InternalPorts>[] = [...HISTORY, ...DELIVERY, ...UPSTREAM_ROUTES, ...ADMIN]
 
-/** One area of the API. The OpenAPI document groups its routes by these. */
+/** One area of the API. The OpenAPI document groups the routes by area. */
 export interface Capability {
   readonly name: string
   readonly about: string
@@ -97,7 +95,6 @@ export const CAPABILITIES: readonly Capability[] = [
   { name: 'ingest', about: 'Where the carrier pushes', routes: WEBHOOK_ROUTES },
 ]
 
-/** The routes of all areas. */
 export const ROUTES: readonly RouteRow[] = CAPABILITIES.flatMap(({ routes }) => routes)
 
 export function createInternalRouter(ports: InternalPorts): Router {

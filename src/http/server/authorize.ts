@@ -12,8 +12,8 @@ const BEARER = /^bearer ([\w\-.~+/]{1,4096}=*)$/i
 export type Authorize = (ctx: Context, scope: Scope) => Promise<App>
 
 /**
- * Watches whether the token of a long request, such as a stream, still grants the scope. Calls `end` as soon as it does not. Resolves with a
- * function that ends the watch.
+ * Watches whether the token of a long request, such as a stream, still grants the scope. Calls `end` when the token no longer grants it.
+ * Resolves with a function that ends the watch.
  */
 export type HoldAccess = (ctx: Context, scope: Scope, end: () => void) => Promise<() => void>
 
@@ -33,7 +33,7 @@ export function createHoldAccess(authenticate: Pick<Authenticate, 'hold'>): Hold
   return async (ctx, scope, end) => await authenticate.hold(tokenOf(ctx), scope, end)
 }
 
-/** Returns the token. Throws `unauthorized` without exactly one `Authorization` header: Node's `headers` hides all but the first. */
+/** Returns the token. Throws `unauthorized` if there is no `Authorization` header, or more than one: Node's `headers` shows only the first. */
 function tokenOf(ctx: Context): string {
   const [header, ...more] = headerValues(ctx.req, 'authorization')
   const token = header === undefined || more.length > 0 ? undefined : BEARER.exec(header)?.[1]

@@ -51,7 +51,7 @@ function plain(address: string): string {
   return address.startsWith('::ffff:') && isIP(address.slice(7)) === 4 ? address.slice(7) : address
 }
 
-/** Returns the network under which failures of an address are counted. An IPv6 client usually controls a /64, so a /64 counts as one. */
+/** Returns the network under which failures of an address are counted: for IPv6 its /64, because one client usually controls a whole /64. */
 export function networkOf(address: string): string {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = address.split('::')

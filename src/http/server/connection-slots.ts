@@ -18,7 +18,6 @@ export interface ConnectionSlots {
   begun(req: IncomingMessage, res: ServerResponse): void
   /** Closes every connection that has not sent a whole request within `firstRequestMs`. */
   sweep(): void
-  /** Closes every connection. */
   closeAll(): void
 }
 
@@ -47,14 +46,14 @@ export function proveConnection({ socket }: Pick<IncomingMessage, 'socket'>): vo
  * Anybody may connect and then stay silent. So a new connection has one deadline for everything until the end of its first request: the
  * TLS handshake, the header and the body.
  *
- * If no slot is free, the oldest connection without a complete request is closed. If every other connection has sent one, the oldest
- * connection without an authentic request is closed. If all others are authentic, the new one is closed.
+ * If no slot is free, the oldest connection without a complete request is closed. If all others have sent a complete request, the oldest one
+ * without an authentic request is closed. If all others have sent an authentic request, the new connection is closed.
  */
 export function createConnectionSlots({ slotsMax, firstRequestMs, now }: ConnectionSlotsOptions): ConnectionSlots {
   const open = new Map<string, Connection>()
-  /** Connections without a complete request, the oldest first. Some may have sent one since the last look: `hasAsked` looks again. */
+  /** Connections without a complete request, the oldest first. A request may have become complete since: `hasAsked` finds out. */
   const silent = new Set<Connection>()
-  /** Connections with a complete request. Some may be in `proven`: `oldestStranger` removes these. */
+  /** Connections with a complete request. Some may have become `proven` since: `oldestStranger` removes these. */
   const strangers = new Set<Connection>()
 
   const leave = (connection: Connection): void => {

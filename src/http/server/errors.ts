@@ -123,7 +123,7 @@ function presentProblem(ctx: Context, error: unknown, { log, failures, areCounte
   // Log the cause if there is one, because it says more than the answer to the client.
   else if (status >= 500)
     failures.add('warn', { err: (expected && error.cause) || error, ...request, code }, 'a request could not be served')
-  // Other refusals are the client's fault, so a request gets a line only if its caller traces it.
+  // Other refusals are the client's fault, so they are logged only for callers that trace their requests.
   else if ('traceId' in request) log.debug({ ...request, code }, 'a request was refused')
 
   // Drop headers that were set for a successful answer, but keep a decision to close the connection.

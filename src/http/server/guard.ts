@@ -5,10 +5,10 @@ import { EdgeError, noSuchAddress } from './errors.ts'
 import { headerValues } from './header-values.ts'
 
 const HEADERS_MAX = 1000
-/** The scheme and host of a request target such as `http://host/path`, which a server must accept (RFC 9112, 3.2.2). They are ignored. */
+/** The scheme and host of a request target such as `http://host/path`, which a server must accept (RFC 9112, 3.2.2). The guard ignores both. */
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i
 
-/** Refuses requests that Node accepts, although a proxy may read them differently: other transfer codings, two Host headers, too many headers. */
+/** Refuses requests that Node accepts, although a proxy may read them differently: odd transfer codings, two Host headers, too many headers. */
 export function guardRequests(): Middleware {
   return (ctx, next) => {
     const { req } = ctx

@@ -10,7 +10,6 @@ export function query<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   return z.strictObject(shape)
 }
 
-/** For a route without parameters. */
 export const NO_QUERY = query({})
 
 /** For the carrier's API, and for routes without a token. It accepts and ignores every parameter. */

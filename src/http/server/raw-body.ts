@@ -9,7 +9,7 @@ const RETRY_AFTER_MS = 1000
 
 export interface RawBodies {
   /**
-   * Reads the body and passes its exact bytes to `use`. They count against the budget until `use` settles. Throws `body_too_large` and
+   * Reads the body and passes its exact bytes to `use`. The bytes count against the budget until `use` settles. Throws `body_too_large` and
    * `overloaded`. Rejects with a plain Error if the client disconnects.
    */
   use<Result>(req: IncomingMessage, res: ServerResponse, use: (body: Buffer) => Promise<Result>): Promise<Result>
@@ -58,7 +58,7 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
       req.on('data', keep)
       req.on('end', () => resolve(body.bytes()))
       req.on('close', () => {
-        // Every request ends with this event. Return early, because creating an error costs more than reading a body.
+        // Every request ends with this event. After a whole body return early, because creating an error costs more than reading a body.
         if (req.readableEnded) return
         body.forget()
         reject(new Error('the client disconnected in the middle of its body'))
@@ -77,7 +77,7 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
         poolBytes -= wanted
         return null
       }
-      // A client that sent `Expect: 100-continue` waits for the 100 before it sends the body. If refused, it sends none.
+      // A client that sent `Expect: 100-continue` waits for the 100 before it sends the body. A refused client sends no body.
       let sending = !awaitsContinue(req)
       let body: Buffer | null = null
       try {
@@ -165,7 +165,6 @@ export interface Body {
   add(chunk: Buffer): void
   /** Returns the whole body. Do not call `add` afterwards. */
   bytes(): Buffer
-  /** Frees the memory of a body that is no longer needed. */
   forget(): void
 }
 

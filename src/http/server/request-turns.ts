@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 export interface RequestTurns {
   /** Handles the server's `request` events. */
   readonly handle: RequestListener
-  /** Returns the last unanswered response of each connection. It is the last one that its client will read. */
+  /** Returns the last unanswered response of each connection: the last response that its client will read. */
   lastOwed(): readonly ServerResponse[]
 }
 
@@ -198,7 +198,7 @@ function release(line: Line): void {
   line.socket.resume()
 }
 
-/** Keeps Node from reading a connection while `isHeld`, and from parsing what is left of one that was cut. */
+/** Keeps Node from reading a connection while `isHeld`, and from parsing the rest of a connection that was cut. */
 function governReading(line: Line): void {
   const { socket } = line
   const { resume } = socket

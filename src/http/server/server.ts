@@ -31,7 +31,7 @@ export interface ServerTimeouts {
   readonly headersMs: number
   /** From the same start as `headersMs` to the end of the body. */
   readonly requestMs: number
-  /** How long an idle connection stays open. Longer than a proxy's idle timeout, so that a proxy never uses a connection that is closing. */
+  /** How long an idle connection stays open. It must be longer than a proxy's idle timeout: else the proxy may use a connection that is closing. */
   readonly keepAliveMs: number
   /** How long a connection may have no traffic in either direction. This closes the connections of clients that do not read answers. */
   readonly inactiveMs: number
@@ -61,8 +61,8 @@ const CHECK_MS = 500
 const HEADER_BYTES_MAX = 16 * 1024
 const SWEEP_MS = 100
 /**
- * When the server stops, it still accepts connections that wait in the backlog, one in each turn of the event loop. This limits the turns (to
- * the length of the backlog) and the time.
+ * When the server stops, it still accepts the connections that wait in the backlog, one in each turn of the event loop. These are the most
+ * turns (the length of the backlog) and the longest time for this work.
  */
 const TAKING = { turnsMax: 512, msMax: 2000 } as const
 
@@ -126,9 +126,8 @@ function listen(server: Server, { host, port }: ServerOptions): Promise<AddressI
 }
 
 /**
- * Answers every request that was sent before the stop, even if it is still in the system's buffers. First accepts the waiting connections.
- * Then closes idle connections again and again, because a busy connection becomes idle later. It does so at the end of a turn of the event
- * loop, when Node has read what has arrived.
+ * Answers every request that was sent before the stop, even if it is still in the system's buffers. Closes idle connections again and again,
+ * because a busy connection becomes idle later. Closes them at the end of a turn of the event loop, when Node has read what has arrived.
  */
 async function stop(server: Server, closeAll: () => void, timeoutMs: number): Promise<void> {
   const { promise: closed, resolve } = Promise.withResolvers<void>()
@@ -138,7 +137,7 @@ async function stop(server: Server, closeAll: () => void, timeoutMs: number): Pr
     server.closeAllConnections()
   }, timeoutMs)
   await takeWaiting(server)
-  // Skip `http.Server.close`: it would close idle connections first, and a request may be arriving on one.
+  // Do not call `http.Server.close`: it also closes idle connections, on which a request may just be arriving.
   NetServer.prototype.close.call(server, () => resolve())
   const sweep = setInterval(() => setImmediate(() => server.closeIdleConnections()), SWEEP_MS)
   await closed
@@ -147,7 +146,7 @@ async function stop(server: Server, closeAll: () => void, timeoutMs: number): Pr
   server.close()
 }
 
-/** Accepts the connections in the backlog, which would break if the listener closed. Node accepts one in each turn of the event loop. */
+/** Accepts the connections in the backlog, because closing the listener breaks them. Node accepts one in each turn of the event loop. */
 async function takeWaiting(server: Server): Promise<void> {
   const untilMs = performance.now() + TAKING.msMax
   let turns = 0

@@ -10,7 +10,7 @@ export interface TokensOptions {
   /** The relay's own signing keys, at least 32 bytes each. */
   readonly keyring: Pick<TokenKeyring, 'current' | 'find' | 'seek'>
   readonly clock: Pick<Clock, 'now'>
-  /** Keeps API tokens and portal sessions apart, so that neither is accepted in place of the other. */
+  /** Keeps API tokens and portal sessions apart, so that an API token opens no page and a session cannot call the API. */
   readonly audience: 'parcel-relay' | 'parcel-relay-portal'
 }
 
@@ -54,7 +54,7 @@ export function createTokens({ keyring, clock, audience }: TokensOptions): Token
   }
 }
 
-/** Returns the name of the key with which a token claims to be signed. Null: it names none. */
+/** Returns the name of the key with which a token claims to be signed. Null: the token names no key. */
 function keyNameIn(token: string): string | null {
   try {
     return decodeProtectedHeader(token).kid ?? null
