@@ -6,7 +6,7 @@ import type { Log } from '../flow/ports.ts'
 
 export interface LogOptions {
   readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent'
-  /** Where the lines go. Default: standard output. */
+  /** Default: standard output. */
   readonly destination?: DestinationStream
 }
 
@@ -50,7 +50,7 @@ export function createForwardedLog(least: keyof Log, send: (line: LogLine) => vo
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
 }
 
-/** Appends the messages of an error's causes to its own message. The error is a copy; pino does this only for instances of `Error`. */
+/** Appends the messages of an error's causes to its own message. pino does this only for an instance of `Error`, and `copy` is a plain object. */
 function joinCauses(copy: unknown): unknown {
   if (typeof copy !== 'object' || copy === null || !('type' in copy && 'message' in copy)) return copy
   // Start with an empty stack. Otherwise a copy without a stack would show the stack of the error that is created here.
@@ -72,7 +72,7 @@ const TEXT_MAX = 4_000
 const SECRET_NAME = /(?:password|passwordhash|passwd|token|authorization|sharedkey|atrestkey|secret|xservicehmacsha256|cookie)s?$/
 const RESERVED = new Set(['level', 'time', 'msg'])
 
-/** Copies the fields without secrets. A field that would overwrite one of pino's gets a `_`. A bare error becomes the field `error`. */
+/** Copies the fields without secrets. A field with the name of a field of pino gets a `_`. A bare error becomes the field `error`. */
 function safeFields(fields: object): object {
   const safe = fields instanceof Error ? { error: safeError(fields, 0, new Set()) } : safeValue(fields, 0, new Set())
   if (typeof safe !== 'object' || safe === null || Array.isArray(safe)) return { fields: safe }
@@ -136,15 +136,14 @@ function safeError(error: Error, depth: number, above: ReadonlySet<object>): obj
   }
 }
 
-/** Returns the field `reason`: what a code of the operating system means, in words. Empty for other codes. */
+/** Returns the field `reason`, which says in words what a code of the operating system means. Returns no field for other codes. */
 function reasonBeside(code: string | number): { readonly reason?: string } {
   const reason = typeof code === 'string' ? knownReason(code) : null
   return reason === null ? {} : { reason }
 }
 
 /**
- * Whether an error needs no stack: it was expected, or comes from the store, the disk or the network. Only a bug needs its position in the
- * code.
+ * Whether an error is logged without its stack: it was expected, or comes from the store, the disk or the network. Only a bug needs a stack.
  */
 function isExpected(error: Error): boolean {
   return error instanceof AppError || isStorageFailure(error) || SYSTEM_TROUBLE.has(systemCode(error) ?? '')

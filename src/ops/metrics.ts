@@ -23,7 +23,7 @@ export interface Gauges {
   readonly logBytes: number
 }
 
-/** At most `max` endpoints have a label of their own. All further endpoints share the label `others`, so that the metrics stay few. */
+/** The first `max` endpoints have one label each. All further endpoints share the label `others`, so that the number of metrics is limited. */
 export const ENDPOINT_LABELS = { max: 200, others: 'others' } as const
 
 export interface Metrics {
@@ -32,7 +32,7 @@ export interface Metrics {
   render(): Promise<{ readonly contentType: string; readonly body: string }>
 }
 
-/** The functions that read values at each scrape. */
+/** Functions that read values. Each scrape calls them. */
 export interface MetricsPorts {
   readonly gauges: () => Promise<Gauges>
   readonly endpoints: () => Promise<readonly EndpointGauge[]>
@@ -46,7 +46,6 @@ export interface MetricsPorts {
   readonly restores: () => readonly RestoreRecord[]
   /** Returns the state of the backups, and how many backups have failed since the relay was started. */
   readonly backups: () => { readonly state: BackupState; readonly failures: number; readonly nowMs: number }
-  /** Returns the stored state of retention. */
   readonly retention: () => Promise<RetentionState>
   /** Returns all replicas that share the store, and the id of this replica. */
   readonly replicas: () => Promise<{ readonly all: readonly Pick<Replica, 'id' | 'roles'>[]; readonly id: number }>
@@ -335,7 +334,7 @@ function createRetentionGauges(registry: Registry, read: MetricsPorts['retention
   }
 }
 
-/** Creates the metrics about backups. The age and the size are absent until a backup was made. An alarm can report an absent age. */
+/** Creates the metrics about backups. The age and the size are absent until a backup was made, so that an alarm can report an absent age. */
 function createBackupGauges(registry: Registry, read: MetricsPorts['backups']): () => void {
   const registers = [registry]
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers })

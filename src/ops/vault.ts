@@ -4,7 +4,7 @@ import type { Vault } from '../flow/delivery/vault.ts'
 
 const ALGORITHM = { alg: 'dir', enc: 'A256GCM' } as const
 
-/** The keys that encrypt secrets in the store. Call these functions each time, because the keys may be replaced while the relay runs. */
+/** The keys that encrypt secrets in the store. Do not keep what these functions return: the keys may be replaced while the relay runs. */
 export interface AtRestKeys {
   /** Returns the keys, 32 bytes each. The first one encrypts, and all may decrypt. Empty: no key exists yet. */
   list(): readonly Uint8Array[]
@@ -14,7 +14,7 @@ export interface AtRestKeys {
 
 /**
  * Creates a vault that encrypts endpoint keys as compact JWE. The header `kid` names the encrypting key, so that old rows stay readable after
- * that key is replaced. The header `endpoint` is authenticated too, so a key that was copied to the row of another endpoint is refused.
+ * that key is replaced. The header `endpoint` is authenticated too, so a key that somebody copies to the row of another endpoint is refused.
  */
 export function createVault(keys: AtRestKeys): Vault {
   return {

@@ -11,10 +11,10 @@ export type Network = readonly [Address, number]
 
 const network = (cidr: string): Network => ipaddr.parseCIDR(cidr)
 
-/** Metadata services of clouds, which give out credentials. Most have link-local addresses, which are refused anyway. These do not. */
+/** Metadata services of clouds, which give out credentials, outside of the link-local range. Link-local addresses are refused anyway. */
 const METADATA = ['100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32', 'fd00:ec2::/32', 'fd20:ce::/32'].map(network)
 
-/** IPv6 addresses that embed an IPv4 address. They must be refused too, but the library has no range of its own for this network. */
+/** IPv6 addresses that embed an IPv4 address. They must be refused too, but the library does not name this range. */
 const IPV4_COMPATIBLE = network('::/96')
 const SPECIAL: ReadonlySet<string> = new Set([
   'unspecified',
@@ -72,7 +72,7 @@ export function refuseAddress(text: string, listed: readonly Network[]): Address
   return listed.some((one) => isIn(address, one)) ? null : 'not_listed'
 }
 
-/** Returns the reason why all addresses of a network are always refused, so that listing it is useless. Null: some can be allowed. */
+/** Returns why all addresses of a network are refused even if the config lists it. Null: some of its addresses can be allowed. */
 export function refuseNetwork(listed: Network): AddressRefusal | null {
   const [address, bits] = listed
   const kind = address.kind() === 'ipv4' ? ipaddr.IPv4 : ipaddr.IPv6

@@ -12,7 +12,7 @@ export interface ConnectionUse {
 
 /** A handler that needs to know which connection its request uses. */
 export interface ConnectionUser extends Dispatcher.DispatchHandler {
-  /** Called before the request starts. `use` belongs to the client that makes the request, and stays up to date. */
+  /** Called before the request starts. `use` describes the current connection of the client that makes the request, and stays up to date. */
   onClient(use: ConnectionUse): void
 }
 
@@ -48,8 +48,8 @@ function isConnectionUser(handler: Dispatcher.DispatchHandler): handler is Conne
 }
 
 /**
- * Decides whether a failed request may be repeated. It may if an earlier request had used its connection, and the other side closed the
- * connection without a byte of an answer: the other side most likely never saw the request.
+ * Decides whether a failed request may be repeated. It may if an earlier request had used the same connection, and the other side closed the
+ * connection without a byte of an answer. Then the other side most likely never saw the request.
  */
 export interface ReuseCheck {
   belongsTo(client: ConnectionUse): void

@@ -10,7 +10,7 @@ export interface DeadlineEntry {
 
 export interface DeadlineList {
   add(end: () => void, nowMs: number): DeadlineEntry
-  /** Removes an entry. Call it once for each entry, even if its time was over. */
+  /** Removes an entry. Call it once for each entry, even after `end` was called. */
   remove(one: DeadlineEntry): void
   /** Returns all entries, in the order in which they began. */
   all(): readonly DeadlineEntry[]
@@ -19,7 +19,7 @@ export interface DeadlineList {
 }
 
 /**
- * Ends posts that take too long. All posts have the same time limit, so the one that began first is due first. One timer for it is enough.
+ * Ends posts that take too long. All posts have the same time limit, so the oldest post is due first, and one timer is enough.
  *
  * The entries are a linked list. Thousands of posts may begin per second, and at this rate a set or a map keeps many removed entries in memory.
  */

@@ -5,19 +5,18 @@ import { type AddressRefusal, isOwnAddress, type Network, parseAllowed, refuseAd
 /** Why the relay may not send to a URL: the URL is badly written, or leads to an address that is not allowed. */
 export type EgressRefusal = 'malformed' | 'scheme' | 'userinfo' | 'port' | 'host_form' | AddressRefusal
 
-/** Whether the relay may send to a URL. */
 export type UrlVerdict =
   /** `path` includes the query. */
   { readonly ok: true; readonly origin: string; readonly path: string } | { readonly ok: false; readonly reason: EgressRefusal }
 
 type ReadUrl = { readonly ok: true; readonly url: URL } | { readonly ok: false; readonly reason: EgressRefusal }
 
-/** Whether the relay may connect to a host. The caller must connect to one of these addresses, and must not resolve the name again. */
+/** Whether the relay may connect to a host. The caller must connect to one of `addresses`, and must not resolve the name again. */
 export type HostVerdict =
   | { readonly ok: true; readonly addresses: readonly string[] }
   | { readonly ok: false; readonly reason: EgressRefusal }
 
-/** Resolves a host name to all of its addresses. Rejects if it has none. */
+/** Resolves a host name to all of its addresses. Rejects if the name has no address. */
 export type Lookup = (hostname: string) => Promise<readonly string[]>
 
 export interface EgressOptions {
@@ -66,7 +65,7 @@ export function createEgressGuard({ allowNetworks, ownPorts, lookup = resolveAll
   function refuse(address: string, port: number, hostname: string): EgressRefusal | null {
     const name = hostname.toLowerCase().replace(/\.$/, '')
     const isListedPort = origins.has(`${address}:${port}`)
-    // A listed name may lead to any address that is not always refused. It may lead to loopback only if it is a name such as `localhost`.
+    // A listed name may lead to every address except those that are always refused. Only a name such as `localhost` may lead to loopback.
     const covered: readonly AddressRefusal[] = [
       ...(isListedPort || hosts.has(name) ? (['not_listed'] as const) : []),
       ...(isListedPort || (hosts.has(name) && isLocalName(name)) ? (['loopback'] as const) : []),
@@ -163,8 +162,8 @@ function readAllowed(allowNetworks: readonly string[]) {
 }
 
 /**
- * Shares one lookup among all callers that resolve the same name at the same time. Node runs only few lookups at once, so many lookups of a
- * name whose server does not answer would block all other names.
+ * Shares one lookup among all callers that resolve the same name at the same time. Node runs only a few lookups at once. If the server of one
+ * name does not answer, many lookups of this name would block all other names.
  */
 function sharingLookups(lookup: Lookup): Lookup {
   const running = new Map<string, Promise<readonly string[]>>()

@@ -26,8 +26,8 @@ const KEEP_ALIVE_MS = 60_000
 
 /**
  * Creates a connector that opens connections only to addresses that it has just checked. It does not resolve the name again, so an attacker
- * gains nothing by changing the name's address after the check. It also checks hosts that are given as addresses, which Node's `lookup` hook
- * would miss. It tries several addresses a quarter of a second apart, and uses the first that answers.
+ * gains nothing by changing the name's address after the check. It also checks hosts that are given as addresses: Node never calls its `lookup`
+ * hook for these. It tries several addresses a quarter of a second apart, and uses the first that answers.
  */
 export function createGuardedConnector(
   guard: Pick<EgressGuard, 'checkHost'>,
@@ -78,7 +78,7 @@ export function createGuardedConnector(
   }
 }
 
-/** Calls back once the socket is connected, has failed, or has taken too long. */
+/** Calls `onEnd` when the socket is connected, has failed, or has taken too long. */
 function whenConnected(socket: Socket, timeoutMs: number, startTimer: StartTimer, onEnd: buildConnector.Callback): void {
   const cancel = startTimer(timeoutMs, () => void socket.destroy(new errors.ConnectTimeoutError()))
   const onError = (error: Error): void => {

@@ -22,7 +22,7 @@ export interface PostTarget {
 /** The functions that a post calls. */
 export interface PostHandlers {
   readonly now: () => number
-  /** Says why the post may no longer be sent. Null: it may. Called when the post has a connection. */
+  /** Says why the post may no longer be sent. Null: it may still be sent. Called when the post has a connection. */
   readonly refusal: () => SendFailure | null
   /** Opens a pool only to repeat this post. The post destroys the pool when it ends. */
   readonly openFresh: () => Dispatcher

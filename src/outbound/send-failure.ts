@@ -30,8 +30,8 @@ const TLS_CODE = /^(?:ERR_TLS_|ERR_SSL_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_S
 const BY_PROXY: ReadonlySet<string> = new Set(['UND_ERR_ABORTED', 'UND_ERR_PRX_TLS', 'UND_ERR_PRX_CONN', 'UND_ERR_INVALID_ARG'])
 
 /**
- * Says why a request through a proxy got no answer. The relay looks up only the proxy's name and connects only to the proxy, so a failure of
- * either means that the proxy was not reached.
+ * Says why a request through a proxy got no answer. The relay looks up only the proxy's name and connects only to the proxy, so a failed lookup
+ * or a refused connection means that the proxy was not reached.
  */
 export function proxiedFailureOf(error: unknown): SendFailure {
   const failure = failureOf(error)

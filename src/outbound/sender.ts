@@ -64,7 +64,7 @@ export function createSender({ guard, timeoutMs, clock, startTimer = startRealTi
       { origin: verdict.origin, path: verdict.path, headers, body },
       {
         now: clock.now,
-        // Ask again once the post has a connection: meanwhile another replica may have taken over, or the endpoint or the config changed.
+        // Ask again when the post has a connection: by now another replica may have taken over, or the endpoint or the config may have changed.
         refusal: () => (mayPost() ? (isRetired || !mayLeave() ? WITHDRAWN : null) : LAPSED),
         openFresh: () => pools.openFresh(route, verdict.origin),
         failureOf: isProxied ? proxiedFailureOf : failureOf,

@@ -24,7 +24,7 @@ export interface TryConnectionOptions {
 
 /**
  * Connects in the same way as a delivery, with TLS if the URL is https, but sends no request. If the route has a proxy, connects to the proxy
- * only. Returns null if the connection was made. It is then closed again.
+ * only. Returns null if it could connect, and closes the connection again.
  */
 export async function tryConnection({ url, route }: Destination, { guard, timeoutMs }: TryConnectionOptions): Promise<NoConnection | null> {
   const { proxy, ca, client } = route
