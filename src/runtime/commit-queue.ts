@@ -24,7 +24,7 @@ export type Committed =
 
 /**
  * Creates a queue whose batches are recorded in this thread, at most `atOnce()` at a time. Commits resolve in the order in which they were
- * requested, because the caller takes each result for that of its oldest observations without one.
+ * requested, because the caller assigns each result to its oldest observations that have no result yet.
  */
 export function queueInProcess(
   record: (batch: readonly Incoming[]) => Promise<CommitReport>,

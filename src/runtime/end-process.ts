@@ -7,7 +7,7 @@ const LOOK_EVERY_MS = 20
 
 /**
  * Ends this process even if a thread hangs. `process.exit` waits for every thread, and would wait forever for a thread in a system call that
- * never returns. If there is one, the process kills itself: it then ends with a signal and not with `code`.
+ * never returns. In that case the process kills itself, and so ends with a signal and not with `code`.
  */
 export async function endProcess(code: number): Promise<never> {
   const late = pause(GRACE_MS, false, { ref: true })

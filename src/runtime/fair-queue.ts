@@ -8,7 +8,7 @@ export interface FairQueueOptions {
 
 /** Runs jobs one at a time. Each job has a key, and the keys take turns, so that a key with many jobs delays only itself. */
 export interface FairQueue {
-  /** Runs `work` when its turn comes. Rejects if too many jobs wait, or if `isWanted` then returns false. */
+  /** Runs `work` when its turn comes. Rejects if too many jobs wait, or if `isWanted` returns false when the turn comes. */
   run<Result>(key: string, work: () => Promise<Result>, isWanted: () => boolean): Promise<Result>
 }
 

@@ -2,7 +2,7 @@ import type { FeedSignal } from '../flow/delivery/ports.ts'
 
 /** The minimum time between two wake-ups, so that each wake-up finds several events under load. */
 const REST_MS = 50
-/** The minimum time is also at least this much for each follower, so that the number of answers per second stays limited. */
+/** With many followers, the minimum time is their number times this time, so that the number of answers per second stays limited. */
 const REST_MS_PER_FOLLOWER = 0.2
 
 export interface FeedSignalSource extends FeedSignal {

@@ -16,11 +16,11 @@ export interface GroupCommitPorts {
 }
 
 export interface GroupCommitOptions {
-  /** How many observations may be in `queue`. Once in the queue, an observation will be recorded, even if its sender was refused. */
+  /** How many observations may be in `queue`. An observation in the queue will be recorded, even if its sender was refused. */
   readonly recorderMax: number
-  /** How many observations may wait in all. Further ones are refused at once, so that memory and waiting times stay limited. */
+  /** How many observations may wait in all. More are refused at once, so that memory and waiting times stay limited. */
   readonly waitingMax: number
-  /** How long an observation may wait, in milliseconds. After that the disk is too slow, and the sender is asked to try again. */
+  /** How long an observation may wait, in milliseconds. Then the relay refuses it, because the disk is too slow, and the sender tries again. */
   readonly patienceMs: number
 }
 
@@ -174,8 +174,8 @@ interface RetryPorts {
 }
 
 /**
- * Records the last failed batch again after a while. Otherwise the relay might never notice that the store works again: while it is not ready,
- * it may get no pushes. If the senders repeat these pushes later, the repeats are duplicates.
+ * Records the last failed batch again after a while, to find out whether the store works again. A relay that is not ready may get no new pushes
+ * that would show it. If the senders repeat the pushes of this batch later, the repeats are duplicates.
  */
 function createRetry(later: (work: () => void, ms: number) => void, ports: RetryPorts) {
   let refused: readonly Incoming[] = []

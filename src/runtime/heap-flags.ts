@@ -6,8 +6,8 @@ import { setFlagsFromString } from 'node:v8'
  * The first flag turns off pretenuring. V8 decides in the first seconds which code makes long-lived objects. If early requests have to wait,
  * V8 decides wrongly, and then puts short-lived objects into the old generation as long as the process lives.
  *
- * The second flag has the old generation collected when it has grown by a fifth. By default it may double, so that a hundred megabytes of
- * garbage could stay after a flood of connections.
+ * With the second flag, V8 collects the old generation when it has grown by a fifth. By default V8 lets it double, so that a hundred megabytes
+ * of garbage could stay after a flood of connections.
  */
 export function setHeapFlags(): void {
   setFlagsFromString('--no-allocation-site-pretenuring')

@@ -5,8 +5,8 @@ const SECOND_MS = 1000
 const LATE_SECONDS_MAX = 60
 
 /**
- * Calls `wake` at each time that matches a cron expression, in a time zone. It checks every second. It computes no next time, because that
- * would be wrong once the clock is set back, and slow to find if the clock is set forward by years.
+ * Calls `wake` at each time that matches a cron expression, in a time zone. It checks every second. It does not compute the next time ahead:
+ * that time is wrong after the clock is set back, and slow to find after the clock is set forward by years.
  */
 export function startSchedule(expression: string, wake: () => void, now: () => number, zone = 'UTC'): { stop(): Promise<void> } {
   // The task is never started. It is only asked whether a second matches the expression.

@@ -1,5 +1,5 @@
 export interface WakeupTimer {
-  /** Sets the time to ring: epoch milliseconds, at once if in the past. If an earlier time is already set, that time stays. */
+  /** Sets the time to ring, in epoch milliseconds. A time in the past rings at once. If an earlier time is already set, that time stays. */
   set(atMs: number): void
   cancel(): void
 }

@@ -31,7 +31,7 @@ export function startWorker(pass: () => Promise<PassResult>, onFailure: (error: 
   return {
     wake() {
       woken = true
-      // Start in the next microtask, so that a pass that wakes its own worker finds `running` set.
+      // Start in the next microtask, when `running` is set, because the pass may wake its own worker.
       if (!stopped) running ??= Promise.resolve().then(run)
     },
     async rests() {

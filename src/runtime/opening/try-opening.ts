@@ -16,7 +16,7 @@ export interface TryOpeningOptions {
   readonly command?: readonly string[]
 }
 
-/** Returns files to open together. Called once all earlier groups have opened, because their contents may name these files. */
+/** Returns files to open together. Called after all earlier groups have opened, because the earlier files may name these files. */
 export type TrialGroup = () => readonly Trial[]
 
 /** How long a file may take to open, when the relay starts or before a move of the store. */

@@ -1,4 +1,4 @@
-/** No thread ever notifies this, so waiting for it with a time-out is a pause. It is more precise than a timer of the event loop. */
+/** No thread ever notifies this, so waiting for it with a time-out is a pause, which is more precise than a timer of the event loop. */
 const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 
 /**
@@ -19,7 +19,7 @@ export interface CommitThrottle {
 /**
  * Creates a throttle that keeps commits `everyMs` apart while few observations wait. A commit costs as much as recording several observations,
  * so fewer and larger commits leave more processor time to other threads. If `many` or more observations wait, or if the last commit had at
- * most one, the next commit begins at once.
+ * most one observation, the next commit begins at once.
  */
 export function createCommitThrottle(
   { everyMs, many }: { readonly everyMs: number; readonly many: number },

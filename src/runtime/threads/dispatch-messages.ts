@@ -1,14 +1,14 @@
 import type { DispatchRound, DispatchRoundReport } from '../../domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 
-/** A report as one thread sends it to another. `endpoints` null: they have not changed since the last report, except for their health. */
+/** A report as one thread sends it to another. `endpoints` null: nothing but their health has changed since the last report. */
 export interface SentReport extends Omit<DispatchRoundReport, 'endpoints'> {
   readonly endpoints: readonly EndpointState[] | null
 }
 
 /**
- * Leaves the endpoints out of a report if they have not changed, so that a report costs the same for few endpoints and for many. The
- * report's receiver then keeps its endpoint objects, with all that it has prepared for them. Make one sender for each thread.
+ * Leaves the endpoints out of a report if they have not changed, so that a report costs the same for few endpoints and for many. The receiver
+ * then keeps its endpoint objects, and what it has prepared for each. Make one sender for each thread.
  */
 export function createReportSender(): (report: DispatchRoundReport) => SentReport {
   let sent: readonly EndpointState[] | null = null
@@ -28,7 +28,7 @@ export function createReportReceiver(): (report: SentReport) => DispatchRoundRep
   }
 }
 
-/** Copies the answers in a round. They are views of larger buffers, and a message to a thread would copy the whole buffer of each. */
+/** Copies the answers in a round. Each answer is a view of a larger buffer, and a message to a thread would copy the whole buffer. */
 export function withoutViews({ settled, ...round }: DispatchRound): DispatchRound {
   return {
     ...round,

@@ -12,8 +12,8 @@ import type { ParsedEvent } from '../../domain/ingest/inbox.ts'
  */
 export interface EncodedPush {
   /**
-   * First line: the instant and, if texts were dropped, their number. Second line: the ids. Then the content, unless its number stands for
-   * it. If the body is not an event: an empty line, then the reason.
+   * First line: the instant and, if texts were dropped, how many. Second line: the ids. Then the content, unless `content` is 0 or more. If
+   * the body is not an event: an empty line, then the reason.
    */
   readonly text: string
   /**
@@ -22,7 +22,7 @@ export interface EncodedPush {
   readonly content: number
 }
 
-/** How many contents have a number. Encoder and decoder count in the same way. When all numbers are in use, the oldest is used again. */
+/** How many contents have a number. Encoder and decoder count alike. When all numbers are in use, the oldest number gets a new content. */
 const NUMBERS = 4096
 /** Longer contents are sent in full each time. */
 const CONTENT_CHARS_MAX = 2048
@@ -33,7 +33,7 @@ const numberOf = (mark: number): number => -2 - mark
 
 export interface EventEncoder {
   encode(reading: ParsedEvent): EncodedPush
-  /** Gives the content of the last encoded event its number. Call it once that event was sent, so that the other side knows the content. */
+  /** Gives the content of the last encoded event its number. Call it after that event was sent, because then the other side knows the content. */
   sent(): void
 }
 

@@ -22,7 +22,7 @@ const NONE = -1
 const TAKEN_TO = 0
 const PUT_TO = 1
 const READS = 2
-/** This count and the number of reads wrap at 32 bits. */
+/** The number of entries put. It and the number of reads wrap at 32 bits. */
 const PUTS = 3
 
 const WORD = 8
@@ -59,8 +59,8 @@ export function openProducer({ memory, state }: RingBuffer): RingProducer {
   const encoder = createEventEncoder()
 
   /**
-   * Returns the position for an entry of `wanted` bytes. Null: there is no room now. The buffer is never filled completely, because the two
-   * positions would then be equal, as in an empty buffer.
+   * Returns the position for an entry of `wanted` bytes. Null: there is no room now. The buffer is never filled completely: in a full buffer
+   * the read and the write position would be equal, as in an empty buffer.
    */
   function room(wanted: number): number | null {
     const from = Atomics.load(state, TAKEN_TO)
@@ -119,7 +119,7 @@ export interface RingConsumer<Other> {
 }
 
 /**
- * Opens the consumer's side. `nextMessage` returns the next observation that came by message. Undefined: it has not arrived yet, so `take`
+ * Opens the consumer's side. `nextMessage` returns the next observation that came by message. Undefined: it has not arrived yet. Then `take`
  * stops before its entry.
  */
 export function openConsumer<Other>({ memory, state }: RingBuffer, nextMessage: () => Other | undefined): RingConsumer<Other> {

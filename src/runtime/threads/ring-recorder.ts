@@ -5,8 +5,8 @@ import { openConsumer, openProducer, type RingBuffer, type RingConsumer } from '
 import { asError } from './thread.ts'
 
 /**
- * The calls that the writer's thread serves for another thread. Observations come through a ring buffer. The outcomes are the results of
- * `commit`, so they go back as messages.
+ * The calls that the writer's thread serves for another thread. Observations come through a ring buffer. Outcomes go back as messages, because
+ * they are results of `commit`.
  */
 export interface RingVerbs {
   /** Records observations from the ring as one batch. */

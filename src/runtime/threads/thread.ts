@@ -25,18 +25,18 @@ interface Pending {
 
 export interface Hosted<V> {
   readonly verbs: V
-  /** Resolves with the reason once the thread has ended. */
+  /** Resolves with the reason when the thread has ended. */
   readonly died: Promise<unknown>
   /**
-   * Handles replies that have already arrived. Otherwise they come as events, after all other work in this turn of the event loop, and the
-   * thread may be idle until then. If there is no reply, the call costs little.
+   * Handles replies that have already arrived. Without this call they are handled at the end of this turn of the event loop, and the thread
+   * that sent them may be idle until then. If there is no reply, the call costs little.
    */
   readonly drainReplies: () => void
   /** Ends the thread without waiting for its work. Calls that have no reply yet reject. */
   readonly end: () => Promise<unknown>
 }
 
-/** The channel for replies. `answered`: a shared count of the replies, which shows whether one has arrived without receiving it. */
+/** The channel for replies. `answered`: a shared count of the replies, which tells whether a reply has arrived before it is received. */
 interface Line {
   readonly port: MessagePort
   readonly answered: Int32Array
@@ -160,8 +160,8 @@ function buffersOf(value: unknown): readonly ArrayBuffer[] {
 
 /**
  * Serves verbs on the thread's end of the channel. A verb named `close` closes both channels after its reply, so that the thread can end. Each
- * call begins at the end of a turn of the event loop. Otherwise a busy channel could block the other channels, because Node empties one
- * channel before it looks at the next.
+ * call begins at the end of a turn of the event loop, because Node empties one channel before it looks at the next: a busy channel could
+ * block the others.
  */
 export function serveVerbs<V extends Verbs<V>>(port: MessagePort, verbs: V): void {
   const byName = new Map<string, (...args: never[]) => Promise<unknown>>(Object.entries(verbs))

@@ -2,13 +2,13 @@
 export interface TurnReport<Report> {
   /** Notes that something has changed. `isAwaited`: another thread waits for this change, so the report must not be delayed. */
   changed(isAwaited: boolean): void
-  /** Resolves with the next report, once something has changed since the last report. Only one caller may wait at a time. */
+  /** Resolves with the next report, as soon as something has changed since the last report. Only one caller may wait at a time. */
   next(): Promise<Report>
   /** Reports at once if something has changed and a caller waits. */
   flush(): void
 }
 
-/** How long to collect changes that nobody waits for before a report, because every report wakes another thread. */
+/** How long changes that nobody waits for are collected before they are reported. Every report wakes another thread, which costs time. */
 const INTERVAL_MS = 20
 
 /**
