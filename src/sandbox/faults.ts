@@ -5,7 +5,7 @@ export interface Faults {
   /** Fraction of events that are pushed twice. */
   readonly duplicates: number
   /**
-   * The number of events that are collected, shuffled and then sent. Below 2, events are sent in the order in which they happen.
+   * How many events are collected before they are shuffled and sent. Below 2, events are sent in the order in which they happen.
    */
   readonly reorder: number
   /** The delay of each push. */

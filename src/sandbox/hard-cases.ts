@@ -3,8 +3,8 @@ import { between, drawFor, pick, type Random, randomFor } from './random.ts'
 import { places, unknownWords, type Word, words } from './vocabulary.ts'
 
 /**
- * Adds one hard case to a parcel. However cases are combined, an entry in a pull still matches its push: they have the same status, detailed
- * status and second. Their locations are equal, or one is empty. Their milliseconds are equal, or one time is a whole second.
+ * Adds one hard case to a parcel. However cases are combined, an entry in a pull still matches its push: both have the same status, detailed
+ * status and second. Both locations are equal, or one is empty. The milliseconds of both are equal, or one time is a whole second.
  */
 type Harden = (plan: ParcelPlan, random: Random, seed: number, index: number) => ParcelPlan
 
@@ -113,7 +113,7 @@ const unknownFields: Harden = (plan) => ({
 })
 
 const hardenings = {
-  // The first four cases add scans. They precede the other cases, so that these also apply to the added scans.
+  // The first four cases add scans. They come first, so that all other cases apply to the added scans too.
   equalInstants,
   twoPlaces,
   equalEntries,
@@ -169,7 +169,7 @@ export interface WorldOptions {
   readonly anchorMs: number
 }
 
-/** Plans all parcels. A fraction gives an exact number of parcels with a hard case, because no parcel is drawn twice for it. */
+/** Plans all parcels. Draws no parcel twice for the same hard case, so that exactly the wanted fraction of parcels gets it. */
 export function planWorld({ seed, parcels, mix, anchorMs }: WorldOptions): readonly ParcelPlan[] {
   let plans = Array.from({ length: parcels }, (_, index) => plainParcel(seed, index, anchorMs - spanMs))
   for (const name of hardCases) {

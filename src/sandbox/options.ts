@@ -17,7 +17,7 @@ export interface SandboxOptions {
   /** Whether the clock stands still until `resume`. */
   readonly paused?: boolean
   /**
-   * Whether parcels start now and run in real time, but `speed` times faster than planned. The clock then runs at speed 1, so that entries have
+   * Whether parcels start now, and their events follow `speed` times faster than planned. The clock then runs at speed 1, so that entries have
    * real times. Tests of rules about the age of an entry need this, such as tests of missed pushes.
    */
   readonly live?: boolean
@@ -54,7 +54,6 @@ export const sandboxDefaults = {
   tokenForm: 'opaque',
 } as const
 
-/** The options of a sandbox, with all defaults filled in. */
 export interface Settings extends Required<Omit<SandboxOptions, 'hard' | 'mix' | 'faults'>> {
   readonly mix: Mix
   readonly faults: Faults

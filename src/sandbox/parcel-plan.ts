@@ -112,7 +112,7 @@ export function trackingIdOf(seed: number, index: number, nth: number): string {
   return `37${String(Math.abs(seed) % 1000).padStart(3, '0')}${String(index * 10 + nth).padStart(13, '0')}`
 }
 
-/** The members of the plan of a parcel without hard cases. */
+/** What the plans of all parcels without hard cases have in common. */
 export const uneventful = {
   laterTrackingId: null,
   distributionType: distributionTypes[0],

@@ -14,7 +14,7 @@ export interface PushAttempt {
 }
 
 /**
- * An event and what happened to its push. A push that is `silenced` (during a silence) or `lost` is never sent. A `waiting` push is still to be
+ * An event and what happened to its push. A push that is `silenced` (during a silence) or `lost` is never sent. A `waiting` push will still be
  * sent. A `sent` push has reached every receiver or was given up.
  */
 export interface PushRecord {

@@ -33,7 +33,6 @@ export function pick<T>(random: Random, choices: readonly [T, ...T[]]): T {
   return choices[Math.floor(random() * choices.length)] ?? choices[0]
 }
 
-/** Shuffles the items (Fisher-Yates). */
 export function shuffled<T>(random: Random, items: readonly T[]): readonly T[] {
   const left = [...items]
   const drawn: T[] = []

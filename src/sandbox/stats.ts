@@ -28,7 +28,7 @@ export interface SandboxStats {
   readonly calls: CallStats
   readonly tokensIssued: number
   readonly pushes: PushStats
-  /** How often each hard case will have occurred once all events have happened. */
+  /** How often each hard case occurs in the whole plan, including events that have not happened yet. */
   readonly tally: Tally
   readonly time: { readonly simulated: string; readonly finished: boolean; readonly speed: number }
 }

@@ -22,7 +22,7 @@ export interface ParcelNow {
   readonly trackingIds: readonly string[]
   readonly numberOnly: boolean
   readonly entries: number
-  /** The number of entries that the parcel will have once all its events have happened. */
+  /** The number of entries that the parcel will have at the end of its plan. */
   readonly entriesPlanned: number
   /** The current body of the `all` answer in each language. */
   readonly answers: Readonly<Record<Language, string>>
