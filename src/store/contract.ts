@@ -11,8 +11,8 @@ export interface Engine {
   readonly name: string
   /**
    * Opens the store for writing. `address`: the path of a file, or the URL of a database. Creates the store if it does not exist, and migrates
-   * its schema. Rejects if the store is damaged, was written by a newer version or cannot be opened. It has then changed nothing, and the error
-   * names the store and the remedy.
+   * its schema. Rejects if the store is damaged, was written by a newer version or cannot be opened. In that case it has changed nothing, and
+   * the error names the store and the remedy.
    */
   openWriteStore(address: string): Promise<OpenWriteStore>
   /** Opens the store for reading committed data, while others write. The store must have been opened for writing at least once. */
@@ -31,8 +31,8 @@ export interface Engine {
  * - **Ingest**: a push is stored byte for byte. If a parcel gets the same bytes again, the store counts the duplicate and keeps one copy.
  * - **Polling**: a leased parcel is not due until its lease expires or is released. All leases end when the process ends.
  * - **Delivery**: for each endpoint and parcel, only the first delivery that has not ended can be sent. When a delivery ends or is queued, the
- *   same transaction adjusts which one is first, so no delivery ever waits behind one that has ended.
- * - **Feed**: once a reader has seen sequence N, no event with a sequence of N or less appears later.
+ *   same transaction decides which delivery is first now, so no delivery ever waits behind a delivery that has ended.
+ * - **Feed**: after a reader has seen sequence N, no event with a sequence of N or less appears any more.
  * - **Versions**: if a store has versions of parcels, every commit that changes an answer about a parcel also changes the parcel's version. A
  *   parcel that was joined to another has no version.
  * - **Listings**: each page continues where the previous one ended. A row whose sort key does not change is listed exactly once.

@@ -134,7 +134,7 @@ function matches(state: ParcelState, { status, stopped, prefix, isUnknown = fals
   return prefix === null || stopped === null || (state.stopped === stopped && state.nextPollAtMs === null)
 }
 
-/** Replaces a parcel that is listed at another of its identifiers. `matches` leaves it out. */
+/** Stands in a row for a parcel that is listed at another of its identifiers. `matches` leaves the row out. */
 const NOBODY: ParcelState = {
   parcelId: 0,
   watchedAtMs: null,

@@ -90,7 +90,7 @@ function numbersOf(counts: Readonly<Record<string, unknown>>): Readonly<Record<s
   return Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, Number(count)]))
 }
 
-/** Returns the beginning of the newest hour or day with counts, after skipping the `newer` newest ones. Null: there is none. */
+/** Skips the `newer` newest hours or days with counts, and returns the beginning of the next older one. Null: there is none. */
 export async function findCounted(session: Session, span: TallySpan, newer: number): Promise<number | null> {
   const [row] = await session.all(counted, { span, newer })
   return row?.from_ms ?? null

@@ -10,7 +10,7 @@ import { survivorOf } from './survivors.ts'
 
 type Range = { endpointId: number; after: number; upTo: number }
 
-/** Selects events that the feed marks as backfill. It must repeat the condition of their partial index exactly, or the index is not used. */
+/** Selects events that the feed marks as backfill. It must repeat the condition of the partial index exactly, or the index is not used. */
 const IS_BACKFILL = sql<boolean>`feed.payload_ref = -1`
 
 /** `queued_as`: the endpoint's delivery of the event. Null: it has none. `limit`: how many events are looked at, with or without a delivery. */
@@ -92,7 +92,7 @@ export async function findBackfill(
   return { rows: found.filter((row) => row.queued_as === null), next: last?.sequence ?? null }
 }
 
-/** Reads backfill events with the current content of their parcels. The session must not see commits that others make meanwhile. */
+/** Reads backfill events with the current content of their parcels. During the call, the session must see no new commits. */
 export async function readBackfill(session: Session, contents: Contents, query: BackfillQuery): Promise<BackfillEvents> {
   const { rows, next } = await findBackfill(session, query)
   const holders = [...new Set(rows.map(({ holder }) => holder))]

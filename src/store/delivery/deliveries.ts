@@ -24,7 +24,7 @@ const lastOfParcel = statement<{ endpointId: number; parcelId: number }>()((db, 
     .orderBy('sequence', 'desc')
     .limit(1),
 )
-/** Finds the first delivery of a parcel that has not ended. The condition on the state lets it use a partial index. */
+/** Finds a parcel's first waiting delivery. The condition on the state lets the statement use a partial index. */
 const firstWaiting = statement<{ endpointId: number; parcelId: number }>()((db, p) =>
   db
     .selectFrom('delivery')
@@ -90,8 +90,8 @@ const queued = statement<{ endpointId: number; parcelId: number; sequence: numbe
 )
 
 /**
- * Holds deliveries back. `unindexed` makes the planner find them by id. Otherwise it might read all due deliveries by their index, if few were
- * due when the plan was made.
+ * Holds deliveries back. `unindexed` makes the planner find them by id. A plan that was made when few deliveries were due might otherwise read
+ * all due deliveries.
  */
 const hold = statement<{ ids: readonly number[] }>()((db, p, { oneOf, unindexed }) =>
   db
@@ -100,7 +100,7 @@ const hold = statement<{ ids: readonly number[] }>()((db, p, { oneOf, unindexed 
     .where('id', 'in', oneOf(p.ids))
     .where((row) => row(unindexed(row.ref('state')), '=', DELIVERY_STATE.due)),
 )
-/** Makes deliveries due since the time at which they were queued. A delivery that has failed keeps the time of its retry (Retry-After). */
+/** Makes deliveries due. The time when a delivery was queued becomes its due time, but a delivery that has failed keeps the time of its retry. */
 const release = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, { least, oneOf }) =>
   db
     .updateTable('delivery')
@@ -210,7 +210,7 @@ const moveAll = statement<{ endpointId: number; parcelId: number; ids: readonly 
   db.updateTable('delivery').set({ parcel_id: p.parcelId }).where('endpoint_id', '=', p.endpointId).where('parcel_id', 'in', oneOf(p.ids)),
 )
 
-/** Moves the deliveries of joined parcels to the parcel that holds their history now. Then only the one with the lowest sequence is due. */
+/** Moves the deliveries of joined parcels to the parcel that holds their history now. Then only the delivery with the lowest sequence is due. */
 export async function moveDeliveries(
   session: Session,
   endpointId: string,
@@ -234,13 +234,13 @@ interface Queues {
   readonly parcelIds: readonly number[]
 }
 
-/** Finds the first delivery of each parcel that has not ended. Only these can be sent. */
+/** Finds the first waiting delivery of each parcel, which is the only one that can be sent. */
 export async function findFirsts(session: Session, queues: Queues): Promise<readonly number[]> {
   const rows = await session.all(firstsWaiting, { ...queues })
   return rows.map(({ id }) => id)
 }
 
-/** Makes the first waiting deliveries due, and holds back those in `before` that are no longer first. Call it when the order has changed. */
+/** Call it when the order has changed. Makes the first waiting deliveries due, and holds back deliveries in `before` that are not first now. */
 export async function reorderDeliveries(session: Session, queues: Queues, before: readonly number[], nowMs: number): Promise<void> {
   const firsts = await findFirsts(session, queues)
   const still = new Set(firsts)

@@ -27,14 +27,15 @@ export function decodeDelivery(row: DeliveryRow): ListedDelivery {
   }
 }
 
-/** Whether a delivery counts as cancelled because its endpoint was removed, although its row says that it waits. Rows are updated later. */
+/** Whether a delivery counts as cancelled because its endpoint was removed, although its row still says that it waits. */
 function isCancelledUnwritten(row: DeliveryRow): boolean {
   return row.removed_at_ms !== null && row.state < DELIVERY_STATE.delivered
 }
 
 /**
- * Returns when a delivery will be attempted next. Null: only after something else happens. A due delivery with a reason will be skipped. A
- * failing endpoint gets nothing before its next probe. Waking an endpoint starts a new round: what was attempted before is due at once.
+ * Returns when a delivery will be attempted next. Null: no time is set, because the delivery waits for something else, or will be skipped (a
+ * due delivery with a reason). A failing endpoint gets nothing before its next probe. When an endpoint is woken, a new round starts, and
+ * deliveries of earlier rounds are due at once.
  */
 function nextAttemptAtMs(row: DeliveryRow): number | null {
   if (row.state !== DELIVERY_STATE.due || row.reason !== null || row.removed_at_ms !== null || row.disabled !== null) return null
@@ -65,8 +66,8 @@ export function decodeAttempt(row: Selectable<Tables['attempt']>): AttemptRecord
 }
 
 /**
- * Returns the accepted attempt from the delivery's own row. Null: the row has none. It is always the newest attempt, because a replay first
- * moves it to the table `attempt`.
+ * Returns the accepted attempt from the delivery's own row. Null: the row has none. The attempt in the row is always the newest, because a
+ * replay first moves it to the table `attempt`.
  */
 export function acceptedAttempt(row: DeliveryRow): AttemptRecord | null {
   const { accepted_at_ms: atMs, accepted_duration_ms: durationMs, accepted_status: status, accepted_address: address } = row

@@ -70,8 +70,8 @@ export async function findCopies(session: Session, deliveries: readonly { readon
 }
 
 /**
- * Sorts events by the endpoint's delivery of them. `endedIds`: its ended deliveries. `missing`: events without a delivery. Leaves out events
- * with a waiting delivery, and ended deliveries that were queued after `untilMs`, because the same replay has queued these.
+ * Looks up the endpoint's deliveries of these events. `endedIds`: the deliveries that have ended. `missing`: events without a delivery. Leaves
+ * out events with a waiting delivery, and deliveries that were queued after `untilMs`, because the same replay has queued these.
  */
 export async function findSame(
   session: Session,

@@ -50,7 +50,7 @@ const wanted = (db: Kysely<Tables>, p: Wanted, { integer }: Dialect) =>
 const page = statement<Wanted & { readonly before: number; readonly from: number }>()((db, p, dialect) =>
   wanted(db, p, dialect).where('delivery.id', '<', p.before).where('delivery.id', '>=', p.from).orderBy('delivery.id', 'desc'),
 )
-// A statement of its own for one parcel, because the index by endpoint and parcel finds its few deliveries quickly.
+// One parcel gets a separate statement, because the index by endpoint and parcel finds its few deliveries quickly.
 const pageOfParcel = statement<
   Wanted & { readonly fromMs: number; readonly toMs: number; readonly before: number; readonly parcelId: number }
 >()((db, p, dialect) =>

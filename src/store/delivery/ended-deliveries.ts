@@ -121,7 +121,7 @@ export async function countReplayable(
   return { count: rows.length, parcels: new Set(rows.map((row) => row.parcel_id)).size, oldestAtMs }
 }
 
-/** Returns the selected deliveries of a removed endpoint whose rows still say "waiting". If `limit` rows do, returns these rows unselected. */
+/** Returns the selected deliveries of a removed endpoint whose rows still say "waiting". If there are `limit` such rows, returns them all. */
 async function waitingOf(session: Session, selection: DeliverySelection, limit: number) {
   const rows = await session.all(waitingOfRemoved, { endpointId: Number(selection.endpointId), limit })
   if (rows.length === limit) return rows
@@ -136,7 +136,7 @@ async function waitingOf(session: Session, selection: DeliverySelection, limit: 
   )
 }
 
-/** Whether the query selects by the time of queuing. Such a replay leaves out deliveries that were queued after it was requested. */
+/** Whether the query selects by the time of queuing. A replay by time leaves out deliveries that were queued after it was requested. */
 export function isByTime({ fromMs, sequence, parcelId, deliveryId }: DeliverySelection): boolean {
   return fromMs > 0 && sequence === null && parcelId === null && deliveryId === null
 }

@@ -69,7 +69,7 @@ export async function replayDeliveries(
       ? { endedIds: ended.map(({ id }) => id), missing: [] }
       : findSame(session, { endpointId, untilMs: isByTime(selection) ? untilMs : Number.MAX_SAFE_INTEGER }, copies),
   ])
-  // The time of queuing is after `untilMs`, so that this replay does not select the deliveries again once they have ended.
+  // The time of queuing is after `untilMs`, so that this replay does not select the deliveries again when they have ended.
   const times = { queuedAtMs: Math.max(nowMs, untilMs + 1), nowMs }
   session.enqueueWrite(keepAccepted, { ids: endedIds })
   const [requeued, inserted] = await Promise.all([

@@ -49,7 +49,7 @@ const forgetAttempts = statement<{ deliveryId: number }>()((db, p) =>
       ]),
     ),
 )
-/** Like the next two statements, this one never changes a delivery that has ended: the result of the attempt came too late. */
+/** This statement and the next two change nothing if the delivery has ended, because the result of the attempt then came too late. */
 const retry = statement<{
   id: number
   attempts: number
@@ -113,8 +113,8 @@ const accept = statement<{
  * Makes the first waiting delivery of a parcel due, after the delivery `id` of the parcel has ended. Reads the parcel from the ended row,
  * because a join may have moved the delivery to another parcel.
  *
- * The delivery is due since the time at which it was queued. So older deliveries go first, and neighbouring rows are written together. A
- * delivery that has failed keeps the time of its retry.
+ * The time at which the delivery was queued becomes its due time. So older deliveries go first, and neighbouring rows are written together.
+ * A delivery that has failed keeps the time of its retry.
  */
 const releaseFirst = statement<{ id: number; nowMs: number }>()((db, p, { least }) =>
   db

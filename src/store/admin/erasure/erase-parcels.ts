@@ -39,7 +39,7 @@ const composedOf = statement<OfParcels>()((db, p, { oneOf }) =>
     .where('feed.payload_ref', '<=', sql.lit(0)),
 )
 const removeComposed = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('composed_event').where('sequence', 'in', oneOf(p.ids)))
-/** Removes failures of these deliveries. A group of failures stores only its last delivery, so also removes groups whose answer names a parcel. */
+/** Removes the failures of these deliveries. A group of failures stores only its last delivery, so groups whose answer names a parcel go too. */
 const removeFailures = statement<{ endpointIds: readonly number[]; deliveryIds: readonly number[]; names: readonly string[] }>()(
   (db, p, { oneOf, containsAny }) =>
     db
@@ -74,7 +74,7 @@ export interface ErasedRows {
   readonly endpoints: readonly NamedEndpoint[]
   /** The identifiers of the parcels, which are deleted too. */
   readonly names: readonly { readonly value: string; readonly parcelId: number }[]
-  /** The ids of the contents that the parcels used. The engine must remove those that no other parcel uses, with `removeContents`. */
+  /** The ids of the contents that the parcels used. The engine must then call `removeContents`, which removes contents that no parcel uses. */
   readonly contents: readonly number[]
 }
 
@@ -128,7 +128,7 @@ async function eraseDeliveries(
   return { counts: { deliveries: rows.length, attempts: Math.max(attempts, plainlyAccepted) }, endpoints: [...endpoints.values()] }
 }
 
-/** Empties the audit records of joins into these parcels, and then into the parcels that were joined to these, and so on. */
+/** Empties the audit records of parcels that were joined to these parcels, then of parcels that were joined to those, and so on. */
 async function eraseJoins(session: Session, into: readonly number[]): Promise<void> {
   const joins = await session.all(joinsInto, { ids: into })
   if (joins.length === 0) return

@@ -16,8 +16,8 @@ function pageOf({ beforeMs, after, limit }: AgePage): Page {
 }
 
 /**
- * Finds deliveries by the time of queuing, in any state. With a condition on the state, one page might have to skip a million deliveries that
- * were queued long ago and ended only lately, after an endpoint was down for weeks.
+ * Finds deliveries by the time of queuing, in any state. With a condition on the state, one page might skip a million rows: the deliveries of
+ * an endpoint that was down for weeks were queued long ago, but ended only lately.
  */
 const queued = statement<Page>()((db, p) =>
   db

@@ -20,8 +20,8 @@ const clear = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.updateTable('inbox').set({ body: null }).where('id', 'in', oneOf(p.ids)),
 )
 /**
- * Dismisses pushes, except those that were reprocessed since they were found. A `case` makes the exception, because with a `where` on the state
- * the planner might read all quarantined pushes instead of these few by their ids.
+ * Dismisses pushes, except those that were reprocessed since they were found. A `case` makes the exception. With a `where` on the state, the
+ * planner might read all quarantined pushes, and not only these few by their ids.
  */
 const close = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db

@@ -39,9 +39,9 @@ export interface Retired {
 }
 
 /**
- * Deletes parcels that have no deliveries, with all that belongs to them. The caller adds the event to the feed. A call deletes at most
- * `limit` pushes. Null: pushes may be left, so call it again. Only the last call deletes the histories, so that nobody sees a part of a
- * history.
+ * Deletes parcels that have no deliveries, with all that belongs to them. The caller adds the `retired` events to the feed. A call deletes at
+ * most `limit` pushes. It returns null if pushes may be left: then call it again. Only the last call deletes the histories, so that nobody
+ * sees a part of a history.
  */
 export async function removeParcels(session: Session, ids: readonly number[], limit: number): Promise<Retired | null> {
   const pushes = await session.all(pushesOf, { ids, limit })
@@ -56,7 +56,7 @@ export async function removeParcels(session: Session, ids: readonly number[], li
   return { identifiers: identifiers.map(({ value }) => value), contents }
 }
 
-/** Deletes the audit records of joins into these parcels, and then into the parcels that were joined to these, and so on. */
+/** Deletes the audit records of parcels that were joined to these parcels, then of parcels that were joined to those, and so on. */
 async function removeJoins(session: Session, into: readonly number[]): Promise<void> {
   const joined = (await session.all(removeAudits, { ids: into })).flatMap(({ detail }) => decodeJoinOrigin(detail) ?? [])
   if (joined.length > 0) await removeJoins(session, joined)
