@@ -6,7 +6,7 @@ import { setFlagsFromString } from 'node:v8'
  * The first flag turns off pretenuring. V8 decides in the first seconds which code makes long-lived objects. If early requests have to wait,
  * V8 decides wrongly, and then puts short-lived objects into the old generation as long as the process lives.
  *
- * With the second flag, V8 collects the old generation when it has grown by a fifth. By default V8 lets it double, so that a hundred megabytes
+ * With the second flag, V8 collects the old generation when it has grown by a fifth. By default V8 lets it double, and then a hundred megabytes
  * of garbage could stay after a flood of connections.
  */
 export function setHeapFlags(): void {

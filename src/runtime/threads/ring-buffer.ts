@@ -26,15 +26,15 @@ const READS = 2
 const PUTS = 3
 
 const WORD = 8
-/** Positions in the head, in 32-bit numbers. */
+/** Positions in the head of an entry, counted in 32-bit numbers. */
 const BODY_BYTES = 0
 const ENCODING_BYTES = 1
 const TEXT_BYTES = 2
 const KEY_INDEX = 3
-/** Positions in the head, in 64-bit numbers. */
+/** Positions in the head, counted in 64-bit numbers. */
 const RECEIVED_AT = 2
 const EVENT_AT = 3
-/** A position in the head, in 32-bit numbers, after the 64-bit fields. */
+/** A position in the head, counted in 32-bit numbers, after the 64-bit fields. */
 const CONTENT = 8
 const HEAD_BYTES = 5 * WORD
 

@@ -24,7 +24,7 @@ const insertAttempt = statement<{
   }),
 )
 /**
- * How many attempts of a delivery are kept. Older ones are deleted, because a delivery can be retried for years. If the delivery was erased
+ * How many attempts of a delivery are kept. Older attempts are deleted, because a delivery can be retried for years. If the delivery was erased
  * during an attempt, all of its attempts are deleted.
  */
 const ATTEMPTS_KEPT = 50
@@ -83,7 +83,7 @@ const giveUp = statement<{ id: number; attempts: number; reason: string; nowMs: 
     .where('id', '=', p.id)
     .where('state', 'in', UNENDED),
 )
-/** Ends a delivery as accepted. If the answer has a body, the attempt is stored in a row of its own, and its parameters here are null. */
+/** Ends a delivery as accepted. If the answer has a body, the attempt is stored in the table `attempt`, and the last four parameters are null. */
 const accept = statement<{
   id: number
   attempts: number
@@ -156,7 +156,7 @@ export function cancelWaiting(session: Session, ids: readonly number[], nowMs: n
   session.enqueueWrite(cancelAll, { ids, nowMs })
 }
 
-/** Like `cancelWaiting`, but also makes the next deliveries of their parcels due, one after the other. */
+/** Like `cancelWaiting`, but also makes the next deliveries of their parcels due. */
 export function cancelEach(session: Session, ids: readonly number[], nowMs: number): void {
   cancelWaiting(session, ids, nowMs)
   for (const id of ids) session.enqueueWrite(releaseFirst, { id, nowMs })
