@@ -126,7 +126,6 @@ function addressIn(error: unknown): string | undefined {
   return error instanceof Error && 'address' in error && typeof error.address === 'string' ? error.address : undefined
 }
 
-/** Makes the outcome of an attempt that got no answer. */
 export function failedOutcome(failure: SendFailure): AttemptOutcome {
   return { kind: 'failed', ...failure }
 }

@@ -4,7 +4,6 @@ import { ANY_HOST, type EgressGuard } from './egress-guard.ts'
 import { createGuardedConnector } from './guarded-connector.ts'
 import { failureOf } from './send-failure.ts'
 
-/** Why no connection was made. */
 export interface NoConnection {
   readonly reason: FailureReason
   /** A code, such as `ECONNREFUSED`. */

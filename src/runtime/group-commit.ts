@@ -44,7 +44,6 @@ const RETRY_AFTER_MS = 1000
 const TRY_AGAIN_MS = 1000
 /** The queue holds two batches: the one being committed and the next. */
 const RECORDER_BATCHES = 2
-/** The number of batches that may wait for their commit. */
 const WAITING_BATCHES = 64
 /** How long an observation may wait until its commit begins. */
 const PATIENCE_MS = 10_000

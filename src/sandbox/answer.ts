@@ -7,7 +7,6 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** A parsed call. */
 export interface Call {
   readonly method: string
   /** The path as sent, without the query. */

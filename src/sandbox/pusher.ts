@@ -76,8 +76,8 @@ function recordOf(event: PushEvent, sequence: number, silent: boolean, faults: F
 }
 
 /**
- * Creates a pusher. Each event passes through three stages: a window, where events are collected and may be shuffled; a delay; and the queue
- * of its parcel. So a receiver gets the pushes of a parcel one at a time, in the order in which they left the window and the delay.
+ * Creates a pusher. Each event passes through three stages: a window, where events are collected and may be shuffled; a delay; and a queue, the
+ * same for all events of a parcel. So a receiver gets the pushes of a parcel one at a time, in the order in which they left the delay.
  */
 export function createPusher(options: PusherOptions): Pusher {
   const { urls, seed, faults } = options

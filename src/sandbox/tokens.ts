@@ -6,7 +6,6 @@ export type TokenForm = 'opaque' | 'jwt'
 export interface Tokens {
   issue(): string
   isGood(token: string): boolean
-  /** Revokes all tokens issued so far. */
   revoke(): void
   issued(): number
 }

@@ -7,7 +7,6 @@ export interface TimeFilter {
   readonly to: string
 }
 
-/** Makes the fields of a form that filters by time. */
 export function timeFields({ from, to }: TimeFilter): Markup {
   return html`<div><label for="f">From (UTC)</label><input id="f" name="from" type="datetime-local" value="${from}"></div>
 <div><label for="t">To (UTC)</label><input id="t" name="to" type="datetime-local" value="${to}"></div>`

@@ -17,7 +17,6 @@ export function oneOfAll<Value extends string>(values: Readonly<Record<Value, tr
 /** An instant, such as 2026-03-01T10:00:00.250Z. */
 export const instant = () => z.iso.datetime()
 
-/** A whole number of at least 0. */
 export const wholeNumber = () => z.int().min(0)
 
 /** An id that the relay has assigned by counting. */

@@ -70,7 +70,6 @@ export const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, ti
 
 const STORAGE_RETRY_AFTER_MS = 5000
 
-/** Returns the HTTP status with which to answer a failure. */
 export function statusOf(error: unknown): number {
   return error instanceof AppError || error instanceof EdgeError ? PROBLEMS[error.code][0] : PROBLEMS.internal[0]
 }

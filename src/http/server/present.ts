@@ -5,7 +5,6 @@ export type WithParams = Context & { params: Record<string, string> }
 /** Control characters except tabs, line feeds and carriage returns. */
 const NO_TEXT = /(?![\t\n\r])\p{Cc}/u
 
-/** Sends a 201 with its `Location`. */
 export function presentCreated(ctx: Context, location: string, body: object): void {
   presentJson(ctx, 201, body)
   ctx.set('Location', location)

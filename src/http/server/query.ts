@@ -25,7 +25,6 @@ function shownAs(shown: { readonly type: 'integer' | 'boolean'; readonly minimum
   return { override }
 }
 
-/** A whole number within bounds. */
 export function whole(least: number, most: number) {
   const error =
     most === Number.MAX_SAFE_INTEGER ? `must be a whole number of at least ${least}` : `must be a whole number from ${least} to ${most}`

@@ -15,7 +15,7 @@ export interface ServerOptions {
   readonly requestsWaitingMax: number
   readonly tls?: ServerTls
   readonly timeouts?: Partial<ServerTimeouts>
-  /** A monotonic clock for the deadline of first requests. Default: the process's own. */
+  /** A monotonic clock for the deadline of first requests. Default: `performance.now`. */
   readonly now?: () => number
 }
 

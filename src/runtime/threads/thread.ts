@@ -137,7 +137,7 @@ function openCalls<V extends Verbs<V>>(there: Worker | MessagePort, names: reado
     }
   }
   const fail = (error: unknown) => {
-    // Handle the last replies first, which may still be in the channel.
+    // First handle the last replies, because they may still be in the channel.
     drainReplies()
     for (const { reject } of pending.values()) reject(error)
     pending.clear()

@@ -87,7 +87,6 @@ export async function withDetails(session: Session, rows: readonly DeliveryRow[]
   })
 }
 
-/** Adds to each delivery the identifiers of its parcel. */
 export async function withIdentifiers<Listed extends ListedDelivery>(
   session: Session,
   deliveries: readonly Listed[],

@@ -23,7 +23,6 @@ export function appendFeed(session: Session, event: FeedEvent): void {
   session.enqueueWrite(insertEvent, feedRow(event))
 }
 
-/** Encodes an event of the feed as a row. */
 export function feedRow({ sequence, kind, parcelId, entry, payloadRef }: FeedEvent) {
   return {
     sequence,
@@ -35,7 +34,6 @@ export function feedRow({ sequence, kind, parcelId, entry, payloadRef }: FeedEve
   }
 }
 
-/** Returns the sequence up to which the events of the feed were deleted. */
 export async function prunedTo(session: Session): Promise<number> {
   return await loadNumber(session, PRUNED_TO)
 }

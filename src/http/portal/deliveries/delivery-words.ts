@@ -17,7 +17,6 @@ const MARKS: Readonly<Record<State, readonly [kind: StateKind, word: string]>> =
   cancelled: ['off', 'cancelled'],
 }
 
-/** The name of each state in the filter. */
 export const STATE_NAMES: Readonly<Record<State, string>> = {
   queued: 'queued',
   retrying: 'retrying',

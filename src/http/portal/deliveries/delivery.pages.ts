@@ -67,7 +67,6 @@ export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPag
     return { goTo: to`/deliveries/${param('id')}` }
   }
 
-  /** Acts on the delivery, then shows it. */
   function after(act: (id: string, by: Visit['by']) => Promise<unknown>): PageRoute['answer'] {
     return async ({ param, to, by }) => {
       await act(param('id'), by)

@@ -16,7 +16,6 @@ const MARKS: Readonly<Record<State, readonly [kind: StateKind, word: string]>> =
   dismissed: ['off', 'dismissed'],
 }
 
-/** The name of each state in the filter. */
 export const STATE_NAMES: Readonly<Record<State, string>> = {
   quarantined: 'in quarantine',
   recorded: 'recorded',

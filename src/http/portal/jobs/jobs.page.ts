@@ -23,7 +23,7 @@ const SHOWN_MAX = 50
 /** The page shows these errors next to its form. Other errors get an error page. */
 const REFUSALS: readonly ErrorCode[] = ['bad_request', 'not_found', 'too_many_jobs']
 
-/** Makes the pages about jobs, which do work that takes too long for one request. They show its progress, and a button that stops it. */
+/** Makes the pages about jobs. A job does work that takes too long for one request. The pages show its progress and a button to stop it. */
 export function jobPages({ manageJobs, manageRebuild, manageEndpoints }: JobPagesOptions): readonly PageRoute[] {
   async function list(visit: Visit, said: RebuildSaid): Promise<PageAnswer> {
     const { jobs } = await manageJobs.list({ cursor: null, limit: SHOWN_MAX })

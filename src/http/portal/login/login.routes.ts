@@ -23,7 +23,6 @@ export interface LoginOptions {
 
 const PASSWORD_LENGTH_MAX = 1024
 
-/** Adds the routes that log in and log out. */
 export function addLogin(router: Router, options: LoginOptions, viewOf: (ctx: Context) => View): void {
   const { settings, sessions, log } = options
   router.get('/login', (ctx) => present(ctx, { page: loginPage(viewOf(ctx)) }))

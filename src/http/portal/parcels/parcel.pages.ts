@@ -81,7 +81,6 @@ export function parcelPages({ lookAtParcels, manageParcels, manageErasures, watc
     return { page: erasedPage(visit, await manageErasures.forget(visit.param('identifier'), { dryRun: false }, visit.by)) }
   }
 
-  /** Runs `act` on the parcel, then shows the parcel. */
   function after(act: (identifier: string, by: Visit['by']) => Promise<{ readonly identifier: string }>): PageRoute['answer'] {
     return async ({ param, to, by }) => ({ goTo: to`/parcels/${(await act(param('identifier'), by)).identifier}` })
   }

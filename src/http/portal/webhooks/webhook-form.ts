@@ -172,7 +172,6 @@ export interface WebhookForm {
   readonly isFilterOpen?: boolean
 }
 
-/** Makes the form to add or to change a webhook. */
 export function webhookForm({ to, cancel, button, fields, errors, isNew, isFilterOpen = false }: WebhookForm): Markup {
   const open = (names: readonly string[]) => (names.some((name) => name in errors) ? markup(' open') : null)
   return html`<form class="form" method="post" action="${to.path}" novalidate>

@@ -16,7 +16,6 @@ export async function namesOfWebhooks({ states }: Pick<ManageEndpoints, 'states'
   return names.toSorted((a, b) => a.name.localeCompare(b.name, 'en')).slice(0, OFFERED_MAX)
 }
 
-/** Makes the options of a `select`. */
 export function options(choices: readonly (readonly [value: string, text: string])[], chosen: string): Markup {
   return html`${choices.map(([value, text]) => html`<option value="${value}"${value === chosen ? SELECTED : null}>${text}</option>`)}`
 }

@@ -61,7 +61,6 @@ export function webhookPages({ manageEndpoints, operations }: WebhookPagesOption
     return { page: webhookPage(visit, { ...view, attempts: seriesOf(stored, { span: 'hour', last, length: 24 }) }, said) }
   }
 
-  /** Runs `act` on the webhook, then shows the webhook. */
   function after(act: (id: string, by: Visit['by']) => Promise<unknown>): PageRoute['answer'] {
     return async ({ param, to, by }) => {
       await act(param('id'), by)

@@ -7,7 +7,6 @@ const SETTING = 'retention'
 
 const NOTHING: RetentionState = { pass: null, last: null }
 
-/** Reads the stored state of retention: the running pass, and the result of the last pass. */
 export async function loadRetention(session: Session): Promise<RetentionState> {
   const stored = await loadSetting(session, SETTING)
   return stored === null ? NOTHING : decodeRetentionState(stored)
