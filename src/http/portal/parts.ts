@@ -43,7 +43,7 @@ export function island(id: string, part: Part): Markup {
 export interface Headline {
   readonly title: Part
   readonly state?: Part
-  /** One or two sentences that answer the page's question. */
+  /** One or two sentences with the most important facts of the page. */
   readonly lead?: Part
   readonly actions?: Part
   /** The line with the time of the page's data, from `asOfLine`. */
