@@ -32,8 +32,8 @@ import { startTimers } from './wiring/timers.ts'
 import { openTombstoneKey } from './wiring/tombstone-key.ts'
 
 /**
- * Assembles and starts the relay. Resolves when both listeners answer. With `options.stopPredecessor` (a relay that takes over from a running one), a
- * failed start closes everything that it has opened.
+ * Assembles and starts the relay. Resolves when both listeners answer. If the relay takes over from a running one (`options.stopPredecessor`) and its
+ * start fails, everything that it has opened is closed.
  */
 export async function startRelay(config: Config, log: Log, options: StartOptions = {}): Promise<RunningRelay> {
   const closing = createClosing()

@@ -19,9 +19,9 @@ export interface BudgetSaverPorts {
   readonly log: Log
 }
 
-/** Saves the calls, pauses and refused credentials that the next run must know. They take effect only after they are saved. */
+/** Saves the number of calls, the pauses and the refused credentials for the next run. A call is made only after it is counted in the store. */
 export interface BudgetSaver {
-  /** Saves the present state, and counts some calls in advance that may then be made. Resolves with false if the store failed. */
+  /** Saves the present state. The saved number includes some calls that may be made later. Resolves with false if the store failed. */
   keep(): Promise<boolean>
   /** Saves the state for the last time, without calls in advance, because this run makes no more calls. */
   close(): Promise<boolean>
@@ -63,8 +63,8 @@ export function createBudgetSaver({ budget, tokens, remember, clock, asking, log
 }
 
 /**
- * Returns how much remains of a wait that an earlier run saved at `atMs` and that ends at `untilMs` (epoch milliseconds; null: no wait). The rest is
- * never longer than the wait was at `atMs`, even if the clock was set back.
+ * Returns how many milliseconds remain of a wait that ends at `untilMs` (epoch milliseconds; null: no wait). An earlier run saved the wait at `atMs`.
+ * The result is never more than the wait was then, even if the clock was set back.
  */
 export function remainingWaitMs(untilMs: number | null, atMs: number, nowMs: number): number {
   return untilMs === null ? 0 : Math.max(0, Math.min(untilMs - atMs, untilMs - nowMs))

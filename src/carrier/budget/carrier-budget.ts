@@ -34,7 +34,7 @@ interface BudgetOptions {
   readonly asking: BudgetSaverPorts['asking']
 }
 
-/** Opens the budget. `pausedForMs`: the rest of a pause that began in the last run. Without `shared`, no other replica calls the carrier. */
+/** Opens the budget. `pausedForMs`: the rest of a pause that began in the last run. `shared` undefined: no other replica calls the carrier. */
 export function openBudget(
   options: BudgetOptions,
   shared: SharedCarrier | undefined,

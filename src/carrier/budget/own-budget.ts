@@ -23,7 +23,7 @@ export interface OwnBudgetOptions {
   readonly ratePerSecond: number
   readonly callsPerDay: number
   readonly concurrency: number
-  /** Null: there was no earlier run, so no earlier calls are known. */
+  /** Null: there was no earlier run. */
   readonly earlier?: EarlierCalls | null
 }
 
@@ -34,7 +34,7 @@ export interface EarlierCalls {
   readonly atMs: number
   /** The end of a pause that the carrier asked for, monotonic milliseconds. */
   readonly pausedUntilMs: number
-  /** The start of this run, monotonic milliseconds. The earlier run may have made a call just before. */
+  /** The latest time at which the earlier run may have made a call, monotonic milliseconds. It is the start of this run. */
   readonly endedMs: number
 }
 
@@ -72,8 +72,8 @@ export interface OwnBudget {
 
 /** A burst may have as many calls as the rate allows in half a second. So no period of one second has more than 1.5 times the rate. */
 function ownLimits({ ratePerSecond, callsPerDay, concurrency }: OwnBudgetOptions): BudgetLimits {
-  // At such a low rate, only one call may arrive within a second. Two calls that are made 1,000 ms apart may arrive a little closer, so the interval
-  // is 1,020 ms.
+  // At a rate below 4/3 per second, only one call may arrive within a second. Two calls that are made 1,000 ms apart may arrive a little closer, so
+  // the interval is at least 1,020 ms.
   const intervalUs = Math.max(1e6 / ratePerSecond, ratePerSecond * 1.5 < 2 ? 1_020_000 : 0)
   const headStartUs = (Math.max(1, Math.floor(ratePerSecond / 2)) - 1) * intervalUs
   return { intervalUs, headStartUs, callsPerDay, concurrency, slotMs: Number.POSITIVE_INFINITY }
@@ -138,7 +138,7 @@ export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
       const today = dayOf(wallMs)
       const more = Math.max(0, Math.min(aheadMost, callsPerDay - callsToday(row, wallMs)))
       const counts = { ...written, ...row.days, [today]: (row.days[today] ?? 0) + more }
-      // While the new record is being saved, the calls of the old record may still be made. So the new record never counts fewer calls.
+      // While the new record is being saved, the calls of the old record may still be made. So the new record counts at least as many calls.
       return listDays(counts).map(({ day, calls }) => ({ day, calls: Math.max(calls, written[day] ?? 0) }))
     },
     writtenDown(saved) {

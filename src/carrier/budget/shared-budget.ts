@@ -16,12 +16,12 @@ const MANY_A_SECOND = 50
 const ASK_EVERY_MS = 20
 /** When the day's calls are used up, the replica asks the shared row again after this time. */
 const SPENT_LOOK_MS = 1000
-/** How long after the time limit of its call a slot lapses, if no replica has ended it. */
+/** A slot that no replica ends lapses this long after the time limit of its call. */
 const END_MARGIN_MS = 2000
 /** The end of a call is reported with the next request, or by itself after `END_WITHIN_MS`. A failed report is repeated after `END_AGAIN_MS`. */
 const END_WITHIN_MS = 20
 const END_AGAIN_MS = 1000
-/** The database server's clock counts as set forward if, by a replica's clock, it has advanced this much too far since the last answer. */
+/** The database server's clock counts as set forward if, between two answers, it advances this much more than the replica's clock. */
 const CLOCK_SLACK_MS = 2000
 
 export interface SharedBudgetOptions {
@@ -49,9 +49,8 @@ export interface SharedBudget extends QueueBudget {
 }
 
 /**
- * Returns the limits for the shared row. A burst may have as many calls as the rate allows in a quarter of a second. A slot may be used up to
- * `USE_WITHIN_MS` after its request, so the interval between slots is a little longer. So no second has more than 1.5 times the rate (at a low rate:
- * one call).
+ * Returns the limits for the shared row. No second may have more than 1.5 times the rate (at a low rate: one call). So a burst may have as many calls
+ * as the rate allows in a quarter of a second. The interval between slots is a little longer, because a slot may be used up to `USE_WITHIN_MS` late.
  */
 function sharedLimits({ ratePerSecond, callsPerDay, concurrency, timeoutMs }: Omit<SharedBudgetOptions, 'store'>): BudgetLimits {
   const burst = Math.max(1, Math.floor(ratePerSecond / 4))
@@ -65,9 +64,9 @@ function sharedLimits({ ratePerSecond, callsPerDay, concurrency, timeoutMs }: Om
 interface Verdict {
   readonly slot: Exclude<SlotResult, { kind: 'taken' | 'unwritten' | 'busy' }>
   readonly untilMs: number
-  /** Whether calls for apps must wait too. They need not if the request asked only for scheduled polls. */
+  /** False: calls for apps need not wait, because the request asked only for scheduled polls. */
   readonly forApps: boolean
-  /** Whether all slots are in use. Then the next call of this replica that ends makes room. */
+  /** Whether all slots are in use. If so, the next call of this replica that ends makes room. */
   readonly isBusy: boolean
 }
 

@@ -29,7 +29,6 @@ export interface TakeRequest {
 
 export interface CallQueue {
   take(request: TakeRequest): Promise<Permit | Refusal>
-  /** Allows no call for a while. */
   pause(waitMs: number): void
   waiting(): number
 }
@@ -164,7 +163,6 @@ function permitOf(releaseSlot: () => void): Permit {
   }
 }
 
-/** Creates a waiter. `onAbort` is called when its signal is aborted. */
 function createWaiter(giveUpAtMs: number | null, signal: AbortSignal, resolve: Waiter['settle'], onAbort: () => void): Waiter {
   signal.addEventListener('abort', onAbort, { once: true })
   return {

@@ -43,7 +43,7 @@ export interface CarrierOptions {
   readonly log: Log
   /** The state that an earlier run has saved. Its calls of the day, its pauses and its refused credentials still count. */
   readonly memory?: CarrierMemory | null
-  /** Saves such a state durably for the next run. Calls are made, and pauses and refusals take effect, only after this promise has resolved. */
+  /** Saves the state for the next run. Calls are made, and pauses and refusals take effect, only after this promise has resolved. */
   readonly remember?: (memory: CarrierMemory) => Promise<void>
   /** The token and the budget that replicas share, with the keys that encrypt the token; absent: this process calls the carrier alone. */
   readonly shared?: SharedCarrier & { readonly vault: TokenVault }
@@ -66,8 +66,8 @@ export interface LoginFailure {
 /** The carrier, called over HTTP. `close` ends all calls in flight. After that, every call returns `unavailable`. */
 export interface RemoteCarrier extends Carrier {
   /**
-   * Requests a token with the present password, for one call of the budget; `state` shows the result too. Makes no call while an earlier refusal
-   * forbids another attempt. Resolves with null if there is a token, otherwise with the reason.
+   * Requests a token with the present password. The request is a call of the budget, and changes what `state` returns. No request is made while an
+   * earlier refusal forbids it. Resolves with null if there is a token, otherwise with the reason.
    */
   logIn(): Promise<LoginFailure | null>
   /** By how many milliseconds the carrier's clock was ahead of ours at its last answer; negative: behind. Null: no answer had a time yet. */

@@ -7,9 +7,9 @@ import type { StatusOutcome } from './status-call.ts'
 export interface CarrierLog {
   /** Notes the outcome of a call, and returns it without the details that only the log needs. */
   record(outcome: StatusOutcome): CarrierAnswer
-  /** Notes that a login without a question has failed. */
+  /** Notes that a login that was not part of a poll has failed. */
   loginFailed(failure: Omit<Failure, 'kind'>): void
-  /** Notes that a login without a question has worked. If the last failure was such a login, the outage is over. */
+  /** Notes that a login that was not part of a poll has worked. If the last failure was such a login, the outage is over. */
   loggedIn(): void
   /** Logs how many calls have failed since the last line about an outage, if that line is a minute old. The caller calls it every few seconds. */
   flush(): void
@@ -73,7 +73,7 @@ interface FailureFields extends Pick<Failure, 'reason' | 'detail'> {
 export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
   let lastAnswerAtMs: CarrierState['lastAnswerAtMs'] = null
   let lastFailure: CarrierState['lastFailure'] = null
-  /** The last failure of a login without a question. A later login clears it from `lastFailure`, unless another failure came between. */
+  /** The last failure of a login that was not part of a poll. The next login that works clears it from `lastFailure`, if it is still there. */
   let loginFailure: CarrierState['lastFailure'] = null
   let outage: Outage | null = null
   let uncounted: Uncounted | null = null

@@ -20,7 +20,7 @@ const NO_HTTP = 'NO_HTTP'
 export interface CarrierRequest {
   readonly method: 'GET' | 'POST'
   readonly url: string
-  /** Called when the request is sent. It may have waited long in the queue, so the headers are made only then. */
+  /** Called when the request is sent, because a header, such as the token, may change while the request waits in the queue. */
   readonly headers: () => Readonly<Record<string, string>>
   readonly body?: string
   readonly bodyBytesMax: number
@@ -48,7 +48,7 @@ export interface Failed {
   readonly retryAfterMs?: number
   /** A code for the log. It contains nothing that the carrier sent. */
   readonly detail: string
-  /** Whether the failure may count against the carrier. It does not if the request was never sent, or was cut off before `fairShareMs`. */
+  /** Whether the failure may count against the carrier. False: the request was never sent, or was cut off before `fairShareMs`. */
   readonly conclusive: boolean
   /** Whether the failure came at once, so that a quick retry may help. */
   readonly quick: boolean

@@ -15,7 +15,7 @@ export async function withQuickRetries(ask: () => Promise<Answered | Failed>, si
   let last: Answered | Failed | null = null
   const attempt = async (): Promise<Answered | Failed> => {
     const result = await ask()
-    // A repeat that was not sent, or was cut off early, says less about the carrier than the request before. Then keep the earlier result.
+    // If a repeat was not sent, or was cut off early, it says less about the carrier than the request before. So keep the earlier result.
     if (last === null || result.kind === 'answered' || result.conclusive) last = result
     if (isPassing(last)) throw passing
     return last

@@ -22,7 +22,6 @@ export interface StatusPorts {
   readonly clock: Clock
 }
 
-/** A poll of one identifier in one language. */
 export interface StatusCall {
   readonly identifier: string
   readonly language: string
@@ -42,9 +41,9 @@ export type StatusOutcome =
       readonly detail: string
       /** The token endpoint, if the poll failed because it gave no token. */
       readonly url?: string
-      /** Whether the failure may count against the carrier. A call that was not made, or was cut off too early, does not count. */
+      /** Whether the failure may count against the carrier. False: the call was not made, or was cut off too early. */
       readonly conclusive: boolean
-      /** Whether the failure may be due to this question. Then the carrier may still answer questions about other parcels. */
+      /** Whether this question may have caused the failure. If so, the carrier may still answer questions about other parcels. */
       readonly ofQuestion?: boolean
     }
 

@@ -8,7 +8,7 @@ export type LastRefusal = Required<Pick<CredentialRefusal, 'atMs' | 'by' | 'mark
 export interface CredentialStanding {
   /** The state that operators see. */
   state(): CarrierState['credentials']
-  /** Whether attempts are limited because of a refusal. They are until the status API accepts a token, even if `state` is no longer `refused`. */
+  /** Whether a refusal limits the attempts. The limit ends when the status API accepts a token or the password changes. `state` may change earlier. */
   isRationed(): boolean
   last(): LastRefusal
   /** Notes that another password is in use, so that earlier refusals no longer count. */

@@ -13,7 +13,7 @@ import type { NoToken } from './token-request.ts'
 export interface Credentials {
   /** Returns why no token may be requested now; null: a token may be requested. After a refusal, a new password may be tried at once. */
   closed(): NoToken | null
-  /** Notes that this password is being sent to the token endpoint. If it is another password than the refused one, the refusal no longer counts. */
+  /** Notes that this password is being sent to the token endpoint. If it differs from the refused password, the refusal no longer counts. */
   present(password: string): void
   /** Notes that the token endpoint has refused the credentials. Returns the result for the caller. */
   notTaken(detail: string): NoToken
@@ -29,7 +29,7 @@ export interface Credentials {
   proved(): boolean
   /** The state that operators see. */
   state(): Pick<CarrierState, 'credentials' | 'refusal'>
-  /** Whether attempts are limited because of a refusal. They are until the status API accepts a token, even if `state` is no longer `refused`. */
+  /** Whether a refusal limits the attempts. The limit ends when the status API accepts a token or the password changes. `state` may change earlier. */
   isRationed(): boolean
   /** The refusal to save for the next run; null: attempts are not limited. */
   refusal(): CredentialRefusal | null
@@ -83,7 +83,7 @@ export function openCredentials(options: CredentialOptions): Credentials {
   const adopt = (shared: TokenState): void => {
     const isRefused = shared.refusedForMs !== null
     gate = gateOf(shared, clock.monotonic())
-    // Another password may have been refused on another replica. Then forget ours, so that the refusal is not recorded against ours.
+    // Another replica may have been refused with another password. If so, forget ours, because `refused` would save its fingerprint for that refusal.
     if (isRefused && shared.mark?.digest !== standing.last().mark?.digest) presented = null
     standing.adopt(isRefused, shared.mark)
     if (shared.pausedForMs > 0) trouble.adopt(shared.trouble)
@@ -101,7 +101,7 @@ export function openCredentials(options: CredentialOptions): Credentials {
         begin()
         return null
       }
-      // Remember this password as the refused one. Comparing it by fingerprint at each call would take milliseconds.
+      // Computing a fingerprint takes milliseconds. Keep the password, so that the next call can compare it without one.
       presented = password ?? presented
       return { kind: 'none', reason: 'credentials', retryAfterMs, detail: 'waiting', conclusive: false }
     },

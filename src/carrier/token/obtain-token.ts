@@ -16,7 +16,7 @@ type ObtainOptions = TokenRequestOptions & Pick<CredentialOptions, 'password'>
 /** The token that was obtained with a password, or the reason why there is none. */
 interface Presented {
   readonly result: { readonly kind: 'token'; readonly token: string; readonly password: string } | NoToken
-  /** Whether the result must be saved for the next run. It is if the endpoint refused the password, or asked for a wait. */
+  /** True: the endpoint refused the password or asked for a wait, so the state must be saved for the next run. */
   readonly mustKeep: boolean
 }
 

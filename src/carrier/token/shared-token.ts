@@ -3,7 +3,7 @@ import type { TokenRecord, TokenState } from '../../domain/polling/carrier-token
 import type { SharedToken, TokenVault } from '../../flow/polling/ports.ts'
 import { readPassword } from './credentials.ts'
 
-/** A claim lapses after this time. So if a replica is killed while it requests a token, another replica can request one. */
+/** The claim of a replica that requests a token lapses after this time. So if that replica is killed, another replica can request a token. */
 export const CLAIM_MS = 5000
 /** The token is encrypted with this context. So another secret, copied into the token's column, cannot be decrypted as a token. */
 const CONTEXT = 'carrier-token'

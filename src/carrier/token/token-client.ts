@@ -25,7 +25,7 @@ export interface TokenClient {
   current(): string | null
   /** Replaces a token that the status API has refused: returns the current token if that is another one, else requests a new token. */
   renew(rejected: string, signal: AbortSignal): Promise<TokenResult>
-  /** Notes that the status API has refused this token, and that a new token is no help. The credentials now count as refused. */
+  /** Notes that the status API has refused this token, and that no new token will be tried. The credentials now count as refused. */
   refuse(rejected: string): NoToken
   /** Notes that the status API has accepted this token. */
   prove(token: string): void
@@ -60,8 +60,8 @@ interface Held {
 
 /**
  * Creates the token client. Without a token, the first caller requests one, if attempts are allowed now. A token is used until the status API refuses
- * it. Shortly before it expires, it is renewed in the background. If that fails, it stays in use. The credentials count as refused when the token
- * endpoint refuses the password or the status API refuses even a new token. That ends when the status API accepts a newer token.
+ * it. Shortly before it expires, it is renewed in the background; if that fails, it stays in use. The credentials count as refused after the token
+ * endpoint refuses the password or the status API refuses even a new token, until the status API accepts a newer token.
  */
 export function createTokenClient(options: TokenClientOptions): TokenClient {
   const { clock, log, share } = options

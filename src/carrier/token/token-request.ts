@@ -16,7 +16,7 @@ export interface NoToken {
   readonly detail: string
   /** The address of the token endpoint, for the log. */
   readonly url?: string
-  /** Whether the failure may count against the carrier. It does if this call made the request itself, and left enough time for an answer. */
+  /** Whether the failure may count against the carrier. True: this call made the request itself, and left enough time for an answer. */
   readonly conclusive: boolean
 }
 
