@@ -134,7 +134,7 @@ function internalUrl({ listen: { internal } }: Config): string {
   return `${internal.tls === null ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${internal.port}`
 }
 
-/** Reads the certificate that the relay shows at that address, which need not be for this host name. Undefined: no TLS, or no readable file. */
+/** Reads the certificate that the relay shows to this machine. It may be for another host name. Undefined: no TLS, or no readable file. */
 function ownCertificate({ listen: { internal } }: Config): string | undefined {
   try {
     const chain = internal.tls === null ? '' : readCertificates('listen.internal.tls.certFile', internal.tls.certFile)

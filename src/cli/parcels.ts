@@ -43,7 +43,7 @@ If a push has brought its tracking id only, the relay may not know its number ye
 
 const UNKNOWN_NUMBER = 'not known yet'
 
-/** Says on standard error how many listed parcels have no tracking number. Someone who compares the list with the carrier's numbers must know. */
+/** Says on standard error how many listed parcels have no tracking number. Somebody who looks for a number of the carrier may miss these parcels. */
 function sayWhichLackNumbers(parcels: readonly unknown[]): void {
   const nameless = parcels.filter((parcel) => listOf(parcel, 'trackingNumbers').length === 0).length
   if (nameless === 0) return

@@ -51,7 +51,6 @@ export async function createProgram(names: readonly string[] = Object.keys(COMMA
   return withExitCodes(program)
 }
 
-/** Runs the command named on the command line. */
 export async function runProgram(): Promise<void> {
   const asked = process.argv[2] ?? ''
   const program = await (Object.hasOwn(COMMANDS, asked) ? createProgram([asked]) : createProgram())

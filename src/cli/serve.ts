@@ -64,7 +64,7 @@ const STOPPING_MS = 10_000
 /** How long the process may take to end by itself after the relay has stopped. */
 const ENDING_MS = 2000
 
-/** Ends the process if it still runs after `afterMs`. Then something in it hangs. */
+/** Ends the process if it still runs after `afterMs`, because then something in it hangs. */
 function endIfLate(log: Log, afterMs: number, what: string): void {
   const end = () => {
     log.error({}, `${what}; something in the process still hangs, so the process ends now`)

@@ -122,7 +122,7 @@ function wrongPaths(pushes: unknown): readonly (readonly [name: string, state: s
   })
 }
 
-/** Lists times in which pushes were refused and have all come again. They are no problem, but an operator who saw the refusals wants to know. */
+/** Lists the periods whose refused pushes have all come again, so that an operator who saw the refusals knows that they are no problem. */
 function comebacks(pushes: unknown): readonly (readonly [name: string, state: string, evidence: string])[] {
   return listOf(pushes, 'refused').flatMap((spell) => {
     const [count, again] = [Number(memberOf(spell, 'pushes')), Number(memberOf(spell, 'again'))]

@@ -1,7 +1,7 @@
 import { suggestName } from '../../domain/near-name.ts'
 import { type AskRelay, describeProblem, listOf, type RelayAnswer, textOf, typedIdentifierText } from './ask-relay.ts'
 
-/** Identifiers to compare with a mistyped one. */
+/** At most this many identifiers are compared with a mistyped one. */
 const CANDIDATES_MAX = 200
 /** To find similar identifiers, parcels are first searched by all characters but the last two, which may be mistyped. */
 const ENDING = 2

@@ -20,7 +20,6 @@ interface Setting {
   readonly maximum?: number
 }
 
-/** A row of a table in the reference. */
 interface Row {
   readonly key: string
   readonly setting: Setting
@@ -111,7 +110,6 @@ function boundsOf(minimum = 0, maximum = Number.MAX_SAFE_INTEGER): string {
   return maximum === Number.MAX_SAFE_INTEGER ? `${minimum} or more` : `${minimum} to ${maximum}`
 }
 
-/** Writes a value as in the config file. */
 function presentValue(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(presentValue).join(', ')}]`
   return typeof value === 'string' ? value : JSON.stringify(value)

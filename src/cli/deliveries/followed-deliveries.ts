@@ -4,7 +4,7 @@ import { listOf, memberOf, textOf } from '../asking/ask-relay.ts'
 export interface Look {
   /** The deliveries that are new or have changed, the oldest first. */
   readonly changed: readonly unknown[]
-  /** Whether there may be new deliveries that the list lacks. This is so if the relay has more deliveries and all in the list are new. */
+  /** Whether the relay may have new deliveries that the list lacks, because every delivery in the list is new and the list is not complete. */
   readonly mayLackSome: boolean
 }
 
@@ -12,7 +12,7 @@ export interface FollowedDeliveries {
   look(list: unknown): Look
 }
 
-/** How many deliveries are remembered. They are more than a list has, because a delivery that newer ones pushed out of the list may come back. */
+/** How many deliveries are remembered. This is more than a list has, because a delivery that newer deliveries pushed out may return to the list. */
 const REMEMBERED_MAX = 5000
 
 /** Compares each list of deliveries with the lists before. Of the first list, returns only the newest `firstMax` as changed. */

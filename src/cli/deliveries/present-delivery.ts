@@ -11,7 +11,6 @@ const TONES: ReadonlyMap<string, Tone> = new Map([
   ['cancelled', 'dim'],
 ])
 
-/** Presents a list of deliveries as a table. */
 export function presentDeliveries(deliveries: readonly unknown[]): string {
   if (deliveries.length === 0) return 'No delivery matches.\n'
   return table(
@@ -71,7 +70,6 @@ function stateCell(delivery: unknown): Cell {
   return tone === undefined ? stateText(delivery) : { text: stateText(delivery), tone }
 }
 
-/** Presents a delivery with its request and its attempts. */
 export function presentDelivery(delivery: unknown): string {
   const request = memberOf(delivery, 'request')
   const next = textOf(delivery, 'nextAttemptAt')

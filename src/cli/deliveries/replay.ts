@@ -146,7 +146,6 @@ function wordsOf({ missing }: ReplayOptions, parcel: string | undefined): Omit<T
   return missing === true ? { unit: ['event', 'events'], about, again: '' } : { unit: ['delivery', 'deliveries'], about, again: ' again' }
 }
 
-/** Says in a sentence what a dry run has counted. */
 function presentCount(answer: unknown, { name, unit, about, again }: Target): string {
   const count = Number(memberOf(answer, 'count'))
   const recorded = textOf(answer, 'oldestRecordedAt')

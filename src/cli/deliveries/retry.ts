@@ -25,7 +25,6 @@ export function retryCommand(): Command {
   return addRelayOptions(command)
 }
 
-/** `deliveries skip`. */
 export function skipCommand(): Command {
   const command = new Command('skip')
     .description('give waiting deliveries up, so that the next ones of their parcels are sent')
@@ -46,7 +45,7 @@ async function orderEach(ask: AskRelay, ids: readonly string[], order: 'retry' |
   }
 }
 
-/** Makes the command that a user who gave the name of an endpoint instead of a delivery id probably wants. */
+/** A user who gives the name of an endpoint instead of a delivery's id probably wants this command. */
 function insteadOf(order: 'retry' | 'skip'): (name: string) => string {
   return (name) => (order === 'retry' ? `retry --endpoint ${name}` : `deliveries --endpoint ${name}`)
 }

@@ -25,7 +25,6 @@ export interface ParcelPicture {
 /** The carrier's and the relay's state side by side, at one moment. */
 export interface Picture {
   readonly parcels: readonly ParcelPicture[]
-  /** The counts of each relay: of one, or of several that share a store. */
   readonly replicas: readonly ReplicaNews[]
   /** `events`: the distinct events that the subscriber received. `wrong`: how many pushes to it had a wrong signature. */
   readonly subscriber: { readonly events: number; readonly wrong: number }

@@ -66,7 +66,6 @@ export async function startSubscriber(host: string, port: number, sharedKey: str
   }
 }
 
-/** Describes an event in one line. */
 function presentEvent(body: string): Pick<Happening, 'trackingNumber' | 'about'> {
   const event: unknown = JSON.parse(body)
   const say = (name: string): unknown => (typeof event === 'object' && event !== null ? Reflect.get(event, name) : undefined)

@@ -44,7 +44,6 @@ export async function startTroubledApps(host: string, port: number): Promise<Tro
   }
 }
 
-/** Creates an app that refuses some events at the first attempt, and accepts them at the second. */
 function busyApp(): (eventId: string) => Answer {
   const refused = new Set<string>()
   let events = 0

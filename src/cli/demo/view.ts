@@ -8,6 +8,5 @@ export interface View {
   /** Replaces the lines that are always shown below the picture. A note, in contrast, scrolls away. */
   pin(lines: readonly string[]): void
   show(picture: Picture, happenings: readonly Happening[]): void
-  /** Prints the last text of the demo. */
   end(text: string): void
 }

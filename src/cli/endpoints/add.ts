@@ -18,7 +18,6 @@ interface AddOptions extends ClientOptions, KeyOptions {
   readonly disabled?: boolean
 }
 
-/** `endpoints add`. */
 export function addCommand(): Command {
   const each = (value: string, before: readonly string[] = []) => [...before, value]
   const command = new Command('add')

@@ -45,7 +45,6 @@ export function switchCommand(verb: 'enable' | 'disable'): Command {
   return addRelayOptions(command)
 }
 
-/** `endpoints retry`. */
 export function retryCommand(): Command {
   const command = aboutOne('retry', 'attempt everything that waits for it now', async (ask, { id, name }, options) => {
     const answer = await ask('POST', `/relay/endpoints/${id}/retry`)
@@ -59,7 +58,6 @@ interface RotateOptions extends ClientOptions, KeyOptions {
   readonly now?: boolean
 }
 
-/** `endpoints rotate`. */
 export function rotateCommand(): Command {
   const description = 'replace its key: both keys sign for 24 h, then the new one alone; the relay makes a key if none is named'
   const command = aboutOne<RotateOptions>('rotate', description, async (ask, { id, name, body }, options) => {
@@ -80,7 +78,6 @@ export function rotateCommand(): Command {
   return addRelayOptions(addKeyOptions(command))
 }
 
-/** `endpoints test`. */
 export function testCommand(): Command {
   const command = aboutOne('test', 'send it a test push, and show what it answers', async (ask, { id, name }, options) => {
     const answer = await ask('POST', `/relay/endpoints/${id}/test`)
@@ -97,7 +94,6 @@ export function testCommand(): Command {
   return addRelayOptions(command)
 }
 
-/** `endpoints remove`. */
 export function removeCommand(): Command {
   const description = 'remove it, with what waits for it; without --yes only says what would go'
   const command = aboutOne<ClientOptions & { readonly yes?: boolean }>('remove', description, async (ask, { id, name, body }, options) => {

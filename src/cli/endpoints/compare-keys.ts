@@ -21,8 +21,8 @@ export async function compareKeys(ask: AskRelay, { endpoints }: Pick<Config, 'en
     const running = textOf((await ask('GET', `/relay/endpoints/${idOf.get(name)}`)).body, 'keyFingerprint')
     const written = fingerprintKey(sharedKey.reveal())
     if (running === null || running === written) continue
-    const how = sharedKey.from !== null && 'env' in sharedKey.from ? 'restart it with the new value' : 'reload it: parcel-relay reload'
-    const message = `The file has another key (fingerprint ${written}) than the running relay (${running}): ${how}, if the file is right.`
+    const how = sharedKey.from !== null && 'env' in sharedKey.from ? 'restart the relay with the new value' : 'run "parcel-relay reload"'
+    const message = `The file has another key (fingerprint ${written}) than the running relay (${running}). If the file is right, ${how}.`
     lines.push({ name: 'keys', subject: `endpoints.${name}`, ...warning(message) })
   }
   if (compared.length === 0 || lines.length > 0) return lines

@@ -29,7 +29,6 @@ export async function findEndpoint(ask: AskRelay, nameOrId: string): Promise<Fou
   throw new Error(`no endpoint has the name or id ${nameOrId}${hint}`)
 }
 
-/** Lists all endpoints, page by page. */
 export async function everyEndpoint(ask: AskRelay): Promise<readonly unknown[]> {
   const found: unknown[] = []
   let cursor: string | null = ''

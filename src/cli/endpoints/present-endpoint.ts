@@ -3,7 +3,6 @@ import { listOf, memberOf, textOf } from '../asking/ask-relay.ts'
 import { age } from '../terminal/ages.ts'
 import { type Cell, plain, table } from '../terminal/table.ts'
 
-/** Presents endpoints as a table, with the state, the waiting deliveries and the last failure of each. */
 export function presentEndpoints(endpoints: readonly unknown[]): string {
   if (endpoints.length === 0) return 'There is no endpoint yet. Add one: parcel-relay endpoints add NAME URL\n'
   return table(
@@ -20,7 +19,6 @@ export function presentEndpoints(endpoints: readonly unknown[]): string {
   )
 }
 
-/** Presents an endpoint with its settings, its health and its failures. */
 export function presentEndpoint(endpoint: unknown): string {
   const text = (name: string) => textOf(endpoint, name)
   const waiting = Number(memberOf(endpoint, 'waiting'))
@@ -103,7 +101,7 @@ function describeState(endpoint: unknown): string {
   return failingSince === null ? state : `${state}; it has accepted nothing for ${age(failingSince)}, since ${failingSince}`
 }
 
-/** Says when a failing endpoint is tried next. An event of a parcel without waiting deliveries may be tried earlier than the waiting ones. */
+/** Says when a failing endpoint is tried next. An event of a parcel that has no waiting delivery may be tried earlier than the waiting deliveries. */
 function describeNextProbe(endpoint: unknown): string | null {
   const [next, ofNew] = [textOf(endpoint, 'nextProbeAt'), textOf(endpoint, 'newEventProbeAt')]
   if (ofNew === null) return null

@@ -75,7 +75,6 @@ export interface NamedCommand {
   readonly command: Command
 }
 
-/** Lists the command and all its subcommands. */
 export function commandsWithin(command: Command, path = ''): readonly NamedCommand[] {
   const inner = command.commands.flatMap((one) => commandsWithin(one, `${path} ${one.name()}`.trim()))
   return [{ path, command }, ...inner]

@@ -7,7 +7,7 @@ export function age(instant: string | null, nowMs = Date.now()): string {
   return instant === null ? '' : spanText(Math.max(0, nowMs - Date.parse(instant)))
 }
 
-/** Says how far ahead a time is, such as `in 12 min`; `now`: the time has come. By the same rule, `status` counts what is due. */
+/** Says how far ahead a time is, such as `in 12 min`; `now`: the time has come. */
 export function until(instant: string, nowMs = Date.now()): string {
   const aheadMs = Date.parse(instant) - nowMs
   return aheadMs <= 0 ? 'now' : `in ${spanText(aheadMs)}`

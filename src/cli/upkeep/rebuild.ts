@@ -43,7 +43,6 @@ export function rebuildCommand(): Command {
   return addRelayOptions(command)
 }
 
-/** Shows the progress of the job until it ends, then returns the job. */
 async function showUntilEnded(ask: AskRelay, id: string, step: string): Promise<unknown> {
   const line = createProgressLine(process.stderr)
   for (;;) {

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { arch, platform } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 
-/** The user that the server runs as; empty: ours. PostgreSQL refuses to run as root, so root starts it as `nobody` (65534 on Linux). */
+/** The user that the server runs as; empty: this process's user. PostgreSQL refuses to run as root, so root starts it as `nobody`. */
 export const SERVER_USER = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
 
 /** Returns the folder with the server's programs, where npm installed them. They are a development dependency, so an installed relay lacks them. */
