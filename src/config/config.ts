@@ -21,7 +21,7 @@ export type Settings = DeepReadonly<z.output<ReturnType<typeof configSchema>>>
 export type Config = Settings & {
   /** Messages about settings that are allowed but unwise. They are logged at every start. Each has its file, line and column; none shows a secret. */
   readonly warnings: readonly string[]
-  /** Messages about settings that need other settings. With any, `serve` refuses to start. Each has its file, line and column. */
+  /** Messages about settings that need other settings. If there are any, `serve` refuses to start. Each has its file, line and column. */
   readonly conflicts: readonly string[]
 }
 

@@ -55,7 +55,6 @@ export function valueAt(values: unknown, path: Path): unknown {
   }, values)
 }
 
-/** Returns the keys that the JSON Schema knows at a path. */
 function knownKeys(schema: unknown, path: Path): readonly string[] {
   const at = path.flatMap((segment) => (typeof segment === 'number' ? ['items'] : ['properties', segment]))
   const properties = valueAt(schema, [...at, 'properties'])

@@ -124,7 +124,7 @@ function cadence(context: SchemaContext) {
     whenPushIsHealthy: factor()
       .prefault('x4')
       .describe(
-        'How many times rarer to poll while pushes are healthy: few go into quarantine, and by estimate at most 12 % are lost (8 % after a trouble).',
+        'While pushes are healthy, polls are this many times rarer. Healthy: few pushes go into quarantine, and an estimated 12 % at most are lost (8 % after trouble).',
       ),
   }
   return z

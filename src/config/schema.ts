@@ -259,7 +259,7 @@ function limits() {
     feedFollowers: whole(1, 100_000)
       .default(1000)
       .describe(
-        'Streams and waiting requests of the feed at once. Once there are this many, the app with the most, if it has more than a quarter, loses some to others.',
+        'Streams and waiting requests of the feed at once. At the limit, an app that has the most, and more than a quarter, loses some to other apps.',
       ),
     connections: whole(1, 1_000_000)
       .default(4096)
