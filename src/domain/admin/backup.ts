@@ -18,7 +18,7 @@ const manifestSchema = z.object({
   version: z.string(),
   /** The last sequence of the feed in the backup. */
   sequence: z.number(),
-  /** The names of the configured keys that encrypt the secrets in the backup; empty: a key file beside the backup does, or no key exists yet. */
+  /** The names of the configured keys that encrypt the secrets in the backup; empty: a key file encrypts them, or there is no key yet. */
   keys: z.array(z.string()),
   /** The number of rows of each table. */
   rows: z.record(z.string(), z.number()),
@@ -64,7 +64,6 @@ export interface MadeBackup {
 
 export const NO_BACKUPS: BackupState = { last: null, failing: null }
 
-/** The reason why a backup failed that was running when the relay was stopped or killed. */
 export const BACKUP_WAS_STOPPED = 'The relay was stopped before the backup was done. Nothing of it was kept.'
 
 const SCHEDULED = 'scheduled-'

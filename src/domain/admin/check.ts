@@ -83,7 +83,6 @@ export function judgeDisk(freeBytes: number, freeBytesMin: number): Verdict {
 
 const CERTIFICATE_WARNING_DAYS = 14
 
-/** Judges the certificate of a listener. */
 export function judgeCertificate(untilMs: number, nowMs: number): Verdict {
   const days = Math.floor((untilMs - nowMs) / DAY_MS)
   if (untilMs <= nowMs) return failed('It has expired. Replace its files, then reload: parcel-relay reload.')
@@ -140,7 +139,7 @@ export interface BackupsToJudge {
 
 /** The next backup is late if the newest one is older than this many times the usual gap between backups. */
 const LATE_GAPS = 2
-/** The least gap that counts as usual. It is longer if two backups were further apart. */
+/** The usual gap is the longest one between two backups, but at least this long. */
 const GAP_MS = DAY_MS
 
 /** Judges the backups: whether any are made, and how old the newest is. */

@@ -1,4 +1,4 @@
-/** How many rows of each kind an erasure has removed. `mentions`: other records that named the parcel. They stay, but without the name. */
+/** How many rows of each kind an erasure has removed. `mentions`: records that stay, but no longer name the parcel. */
 export interface ErasedCounts {
   readonly parcels: number
   readonly identifiers: number
@@ -23,7 +23,6 @@ export const NOTHING_ERASED: ErasedCounts = {
   mentions: 0,
 }
 
-/** Adds up two counts. */
 export function addErased(one: ErasedCounts, other: Partial<ErasedCounts>): ErasedCounts {
   return {
     parcels: one.parcels + (other.parcels ?? 0),
@@ -38,7 +37,6 @@ export function addErased(one: ErasedCounts, other: Partial<ErasedCounts>): Eras
   }
 }
 
-/** An endpoint, by its id and its name. */
 export interface NamedEndpoint {
   readonly id: string
   readonly name: string
@@ -58,7 +56,7 @@ export interface ErasedIdentifier {
 /** Whether the files of the store may still contain erased data. `pending`: they may, and the sentence `because` says why. */
 export type StorageState = { readonly state: 'clean' } | { readonly state: 'pending'; readonly because: string }
 
-/** The kinds of other records that may name a parcel, in the order in which they are searched. */
+/** The kinds of records that are not stored with a parcel but may name it, in the order in which they are searched. */
 export const MENTION_SOURCES = ['quarantined', 'expired', 'dismissed', 'actions', 'events', 'jobs'] as const
 
 export type MentionSource = (typeof MENTION_SOURCES)[number]

@@ -112,7 +112,7 @@ function explainCarrier({ carrier }: Situation): Explanation {
 /** Says that polls do not find everything, so that nobody waits for polls instead of acting. */
 export const UNHEARD_OF = 'Polls find nothing about parcels that no push has named yet: the relay does not know these parcels.'
 
-/** Describes requests to a wrong path. They show best that the carrier has a wrong address. */
+/** Describes requests to a wrong path. They are the best evidence that the carrier pushes to a wrong address. */
 export function describeMisdirected({ path, isSigned, count, firstAtMs }: MisdirectedPath, webhookPath: string): string {
   const unsigned = isSigned ? '' : ', without a signature'
   return `POST ${path}: 404, ${counted(count, 'time', 'times')} since ${timeText(firstAtMs)}${unsigned} (the webhook's path is ${webhookPath}).`

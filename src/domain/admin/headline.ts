@@ -16,7 +16,7 @@ export interface Headline {
   readonly verdict: 'works' | 'new' | 'problems'
   /** The line, without a full stop. */
   readonly text: string
-  /** What is wrong but not a problem yet, in sentences. Unless there are problems or it is over, `text` mentions it too. */
+  /** Sentences about what is wrong but no problem yet. `text` mentions it too, unless it seems to be over or there are problems. */
   readonly caveats: readonly string[]
 }
 
@@ -53,7 +53,7 @@ function outlook(reason: UnavailableReason, failures: number): string {
   return ` It becomes a problem after ${FAILURES_TO_OPEN} failures in a row; ${failures} so far.`
 }
 
-/** Finds what is wrong with pushes but no problem. Lost pushes and a silence of pushes are problems, so they are not found here. */
+/** Finds trouble with pushes that is no problem yet. Lost pushes and a silence of pushes are problems, so they are not found here. */
 function ofPushes({ pushes }: Situation, nowMs: number): readonly Caveat[] {
   const standing = pushStanding(pushes)
   if (standing !== 'resumed' && standing !== 'not_understood') return []
@@ -61,7 +61,7 @@ function ofPushes({ pushes }: Situation, nowMs: number): readonly Caveat[] {
   return [{ clause: standing === 'resumed' ? 'pushes have just recovered' : 'many pushes are not understood', sentence }]
 }
 
-/** The words for each cause of refused pushes. Anybody may have sent them, so they are no problem. Otherwise a stranger could cause a problem. */
+/** The words for each cause of refused pushes. Such pushes are no problem, because a stranger may have sent them and must not cause one. */
 const REFUSED: Readonly<Record<Exclude<RefusedCause, 'not_stored'>, readonly [clause: string, why: string, todo: string]>> = {
   overload: [
     'pushes were refused because too many came at once',
@@ -86,8 +86,8 @@ const REFUSED: Readonly<Record<Exclude<RefusedCause, 'not_stored'>, readonly [cl
 }
 
 /**
- * Returns one caveat for each cause, so that somebody who sends such pushes again and again does not fill the list. The headline leaves a
- * cause out an hour after its last push if a later push was understood. Otherwise one push of a stranger would stand in it for a day.
+ * Returns one caveat for each cause, so that somebody who sends such pushes again and again does not fill the list. The headline leaves a cause out
+ * an hour after its last push if a later push was understood. Otherwise one push of a stranger would stay in the headline for a day.
  */
 function ofRefused({ refused, pushes: { lastPushAtMs } }: Situation, nowMs: number): readonly Caveat[] {
   return [...Map.groupBy(refused, ({ cause }) => cause)].flatMap(([cause, spells]) => {

@@ -10,7 +10,7 @@ const leftSchema = z.object({
 /** A store that the relay has moved away from. It keeps its data until somebody deletes it. */
 export type LeftStore = Readonly<z.infer<typeof leftSchema>>
 
-/** At most this many stores are remembered. The ones that were left first are forgotten. */
+/** At most this many stores are remembered. The relay forgets the stores that it left first. */
 const REMEMBERED_MAX = 100
 
 /** Parses the stored list of left stores. A text that cannot be parsed counts as an empty list. */

@@ -18,9 +18,7 @@ export interface OwnRefusals {
 }
 
 const HOUR_MS = 3_600_000
-/**
- * How long after a refusal a missed push may still be noticed. While the disk is full, the relay does not poll, and its polls must catch up later.
- */
+/** A missed push may be noticed this long after its refusal. While the disk is full, the relay does not poll, and it must catch up later. */
 export const NOTICED_WITHIN_MS = 3 * HOUR_MS
 /** The share of missed pushes from which `explainMost` is true. */
 const MOST = 0.8

@@ -45,7 +45,7 @@ export interface RebuildReport {
   readonly changes: Readonly<Partial<Record<HistoryChangeKind, number>>>
   /** The first change of each kind. */
   readonly examples: readonly RebuildExample[]
-  /** A digest of all parcels as stored. `derived`: the digest as derived. If both are equal, nothing differs. */
+  /** A digest of the stored data of all parcels. `derived`: a digest of the derived data. If both are equal, nothing differs. */
   readonly stored: string
   readonly derived: string
 }
@@ -74,7 +74,6 @@ export const REBUILD_START: RebuildProgress = {
   },
 }
 
-/** Adds the result for one parcel. */
 export function addRebuilt({ report }: RebuildProgress, parcel: RebuiltParcel): RebuildProgress {
   const changes = { ...report.changes }
   for (const { kind } of parcel.changes) changes[kind] = (changes[kind] ?? 0) + 1

@@ -73,7 +73,7 @@ function shareEvenly(assignment: Assignment, me: number): RoleChange {
   return { take: free.slice(0, Math.max(0, share - mine.length)), giveUp: mine.slice(share) }
 }
 
-/** Returns how many roles a replica may have. A remainder stays with the replicas that have the most roles, so that fewer roles move. */
+/** Returns how many roles a replica may have. The replicas with the most roles keep those that cannot be shared evenly, so that fewer roles move. */
 function shareOf({ live, holders, roles }: Assignment, me: number): number {
   const counts = new Map(live.map((id) => [id, 0]))
   for (const role of roles) {

@@ -7,7 +7,7 @@ export const RETENTION_TITLES: Readonly<Record<RetentionStage, string>> = {
   pushBytes: 'Bytes of pushes',
   answerBytes: 'Bytes of answers',
   parcels: 'Parcels',
-  texts: 'Texts that only removed parcels used',
+  texts: 'Texts that no parcel uses any more',
   unrecorded: 'Pushes without a parcel',
   feed: 'Events of the feed',
   composed: 'Bodies of composed events',

@@ -6,7 +6,7 @@ import type { InboxState } from '../ingest/inbox.ts'
 export interface Retention {
   /** The bytes of pushes and of polled answers. */
   readonly rawMs: number
-  /** A parcel. Its time begins with the last of its entries, its watch orders and the questions about it. */
+  /** A parcel, counted from the last entry, push, answer, watch order or question about it. */
   readonly historyMs: number
   /** Deliveries that have ended, with their attempts. */
   readonly deliveriesMs: number
@@ -32,7 +32,7 @@ export const KEPT_FOREVER: Retention = {
 /**
  * The stages of a retention pass, in order. Each removes one kind of data. `overdue` cancels deliveries that have waited longer than `held`.
  * `deliveries`: deliveries that have ended. `pushBytes`, `answerBytes`: the raw bytes, but not the entries made from them. `parcels`: whole parcels.
- * `texts`: texts that only removed parcels used. `unrecorded`: pushes without a parcel. `feed`: events of the feed. `composed`: bodies of composed
+ * `texts`: texts that no parcel uses any more. `unrecorded`: pushes without a parcel. `feed`: events of the feed. `composed`: bodies of composed
  * events to which neither the feed nor a delivery refers. `audit`: the audit trail, operator events and tallies.
  */
 export const RETENTION_STAGES = [
@@ -51,7 +51,7 @@ export const RETENTION_STAGES = [
 export type RetentionStage = (typeof RETENTION_STAGES)[number]
 export type RetentionCounts = Readonly<Partial<Record<RetentionStage, number>>>
 
-/** Rows that are old enough to be removed but must stay. `sinceMs`: when the first of them became old enough, epoch milliseconds; null: no row. */
+/** Rows that are old enough to be removed but must stay. `sinceMs`: when the first of them became old enough, epoch milliseconds; null: no rows. */
 export interface HeldBack {
   readonly count: number
   readonly sinceMs: number | null
@@ -146,9 +146,9 @@ export function isParcelPast(age: ParcelAge, nowMs: number, { historyMs }: Reten
 }
 
 /**
- * Decides which parcels are removed. A parcel stays in four cases. One of its deliveries waits. An endpoint is behind, and the parcel is not older
- * than `held`. Its deliveries are not old enough to be removed, so that they can still be listed. Or it has the newest push, whose number must not be
- * given to another push.
+ * Decides which parcels are removed. These stay: a parcel of which a delivery waits; if an endpoint is behind, a parcel that is not older than
+ * `held`; a parcel whose deliveries are not old enough to be removed, so that they can still be listed; and the parcel with the newest push, whose
+ * number must not be given to another push.
  */
 export function decideParcels(
   rows: readonly ParcelAge[],
@@ -191,13 +191,13 @@ export interface MarkOfNow {
   readonly mark: AgeMark
   /** The marks after this time must be dropped, because they were made while the clock was ahead by mistake; null: drop no marks. */
   readonly droppedAfterMs: number | null
-  /** Whether the clock has jumped ahead in the last day. Then all data may look old, so it is removed only if an operator orders it. */
+  /** Whether the clock has jumped ahead in the last day. If so, all data may look old, so it is removed only if an operator orders it. */
   readonly isDoubted: boolean
 }
 
 /**
- * Marks the present moment. Marks in the future after a gap show that the clock was ahead by mistake for a while. These marks are dropped. If there
- * are marks in the future without a gap, the clock was set back. Then the new mark repeats the time of the last one, because no data may look older
+ * Marks the present moment. Marks in the future show that the clock was changed. If they follow a gap, they were made while the clock was ahead by
+ * mistake, so they are dropped. Otherwise the clock was set back, and the new mark repeats the time of the last mark, so that no data looks older
  * than it is.
  */
 export function markNow(marks: readonly AgeMark[], given: AgeMark): MarkOfNow {

@@ -22,10 +22,8 @@ export interface StoreNumbers {
 /** The steps of a move, in order. At `waiting`, everything but the last changes has been copied and checked. */
 export type MoveStep = 'copying' | 'catching_up' | 'verifying' | 'waiting' | 'switching'
 
-/** The reason why a move failed that was under way when the relay was stopped or killed. */
 export const MOVE_WAS_STOPPED = 'The relay was stopped before the switch. The store has stayed in use, and the move can be begun again.'
 
-/** The reason why a move ends without a switch, if its job is cancelled at the last moment. */
 export const MOVE_WAS_CANCELLED = 'The move was cancelled before its switch.'
 
 /** The progress of a move. `done` and `total` count the rows of the present step. */

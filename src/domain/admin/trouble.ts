@@ -53,7 +53,7 @@ export interface QuarantineCount {
   readonly count: number
 }
 
-/** What the store knows of quarantined pushes. `troubles`: the trouble of each reason. `told`: the last event that operators got of it. */
+/** The pushes in quarantine that the store knows of. `troubles`: the trouble of each reason. `told`: the last event about each reason. */
 export interface KnownQuarantine {
   readonly troubles: readonly Trouble[]
   readonly told: readonly Trouble[]
@@ -69,7 +69,7 @@ export interface QuarantineNews {
 /**
  * Decides which events to send about pushes that were quarantined since the last time. Each event says how many have come so far, and since when. The
  * first push of a reason is reported at once. Further pushes are reported once an hour, or at once when there are ten times as many as last reported.
- * After an hour without any, the next push counts as the first again.
+ * After an hour without such a push, the next one counts as the first again.
  */
 export function tellQuarantined(known: KnownQuarantine, counts: readonly QuarantineCount[], nowMs: number): QuarantineNews {
   const events: OperatorEvent[] = []

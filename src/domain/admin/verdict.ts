@@ -144,7 +144,7 @@ export function areOnlyMisunderstood({ pushes, held }: Pick<Situation, 'pushes' 
 
 /**
  * Returns the wrong paths to which something was posted after the last push. They may explain why no pushes come. Paths of signed requests come
- * first, and otherwise the most frequent paths.
+ * first; within each group, the most frequent path comes first.
  */
 export function misdirectedSincePush({ pushes, webhook }: Pick<Situation, 'pushes' | 'webhook'>): readonly MisdirectedPath[] {
   const since = webhook.misdirected.filter(({ lastAtMs }) => lastAtMs > (pushes.lastPushAtMs ?? 0))

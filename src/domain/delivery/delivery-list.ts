@@ -116,7 +116,7 @@ export interface FoundDelivery extends ListedDelivery {
 /** The largest event that a list reads, in bytes. So the cost of a page depends only on the number of its deliveries. */
 export const EVENT_READ_MAX = 16 * 1024
 
-/** The status of its parcel that an event reports. */
+/** The parcel status that an event reports. */
 export interface ToldEvent {
   readonly status: string
   readonly detailedStatus: string
@@ -150,8 +150,8 @@ export interface ListedDelivery {
   readonly previousSequence: number
   readonly state: 'queued' | 'retrying' | 'held' | 'delivered' | 'dead' | 'cancelled'
   /**
-   * Why the delivery is dead or cancelled; null: it is neither. A waiting delivery may have `skipped`: then it is not attempted again, and ends when
-   * no attempt is running.
+   * Why the delivery is dead or cancelled; null: it is neither. A waiting delivery with `skipped` is not attempted again, and ends when no attempt is
+   * running.
    */
   readonly reason: DeadReason | 'skipped' | 'endpoint_removed' | 'held_too_long' | null
   readonly attempts: number

@@ -60,8 +60,8 @@ const PREVIOUS_SIGNATURE = 'x-service-hmac-sha256-previous'
 const WEBHOOK_ID = /^[A-Za-z0-9_-]{1,128}$/
 
 /**
- * Creates the signer of an endpoint (CONTRACT, "Pushes to endpoints"). It always sets the header with which the carrier signs, with the key as UTF-8
- * bytes (spec, "Authentication").
+ * Creates the signer of an endpoint (CONTRACT, "Pushes to endpoints"). It always sets the header `x-service-hmac-sha256`, as the carrier does, with
+ * the key as UTF-8 bytes (spec, "Authentication").
  */
 export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['signature'], given: ConstantHeaders): DeliverySigner {
   const constant = { 'user-agent': given.userAgent, ...given.fixed }

@@ -2,7 +2,7 @@ import { type BackoffPolicy, lastDelayMs, nextDelayMs, obeyRetryAfterMs } from '
 
 /** The outcome of an attempt. An answer counts when its headers are complete. Its body does not matter. */
 export type AttemptOutcome =
-  /** A 2xx status. `byNextKey`: the encrypted next key, if it signed the header with which the carrier signs. */
+  /** A 2xx status. `byNextKey`: the encrypted next key, if that key signed `x-service-hmac-sha256`. */
   | { readonly kind: 'accepted'; readonly status: number; readonly byNextKey?: string }
   /** Any other status. A redirect counts as a rejection, because the relay follows none. */
   | { readonly kind: 'rejected'; readonly status: number; readonly retryAfterMs: number | null }
@@ -125,8 +125,7 @@ export function isGone(outcome: AttemptOutcome): boolean {
 }
 
 /**
- * The statuses that reject the event itself, so that sending it again is useless. If a key or URL is wrong, or a receiver is busy, its answer is
- * another one.
+ * The statuses that reject the event itself, so that sending it again is useless. A wrong key, a wrong URL or a busy receiver gives another status.
  */
 const REFUSED_FOR_GOOD = [400, 409, 413, 415, 422]
 
@@ -160,10 +159,10 @@ export function countAttempt(delivery: Delivery, outcome: AttemptOutcome, nowMs:
  * Decides the next state of a delivery after an attempt (DOMAIN 7.4). Every input is an argument, even the time and a random number, and the return
  * type lists every outcome.
  *
- * `held` means two things: the endpoint is disabled, and the delivery waits for it.
+ * `held`: the endpoint is now disabled, and the delivery waits until it is enabled.
  *
- * When the schedule is used up, a delivery is given up only if the endpoint has accepted another one after the delivery's first failure. Otherwise
- * the endpoint may be down, and an endpoint that is down for days must lose nothing.
+ * When the schedule is used up, a delivery is given up only if the endpoint has accepted another delivery after the first failure of this one.
+ * Otherwise the endpoint may be down, and an endpoint that is down for days must lose nothing.
  *
  * @param delivery with this attempt counted, see `countAttempt`.
  *
@@ -171,7 +170,7 @@ export function countAttempt(delivery: Delivery, outcome: AttemptOutcome, nowMs:
  *
  * @param random from 0 (inclusive) to 1 (exclusive).
  *
- * @param plannedAtMs if this attempt was early or a probe: when the scheduled one is due, epoch milliseconds; null: this was the scheduled one.
+ * @param plannedAtMs when the scheduled attempt is due, if this one was early or a probe, epoch milliseconds; null: this was the scheduled one.
  */
 export function settle(
   delivery: Delivery,

@@ -22,8 +22,8 @@ export interface QueuedDelivery {
   /** The push whose exact bytes are sent; null: the composed event with this sequence is sent. */
   readonly inboxId: number | null
   /**
-   * The sequence of an earlier backfill event about the same entry; null: there was none. If a replay has queued that event for the endpoint, this
-   * one is not queued too.
+   * The sequence of an earlier backfill event about the same entry; null: there was none. If a replay has queued that event for the endpoint, the
+   * later event is not queued.
    */
   readonly toldIn: number | null
   readonly nowMs: number

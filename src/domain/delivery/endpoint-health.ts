@@ -25,7 +25,7 @@ export interface Refusing {
 export interface EndpointHealth extends EndpointRecord {
   /** When the first attempt failed since the endpoint last accepted a delivery, was created or was enabled; null: none has failed. */
   readonly failingSinceMs: number | null
-  /** The ids of the parcels of the last `FAILURES_LOOKED_AT` failed attempts since then, the newest last. */
+  /** The ids of the parcels of the last `FAILURES_LOOKED_AT` failed attempts since `failingSinceMs`, the newest last. */
   readonly failedParcels: readonly number[]
   /** How the failing endpoint is probed; null: it is not failing. */
   readonly probing: Probing | null
@@ -51,8 +51,8 @@ export interface EndpointHealth extends EndpointRecord {
  *   failing, fewer than five parcels have failed ── a delivery of another parcel waits: a probe with it, at once
  *   any ── 120 h of only failures, or a 410 ──► disabled ── enabled again ──► healthy, all waiting deliveries are woken
  *
- * Waking deliveries only increments `round`, so its cost does not depend on their number. A probe is a delivery that was never attempted or, if there
- * is none, the one whose last attempt is longest ago. So a delivery that can never succeed is probed once per round, and does not hold up the others.
+ * Waking the waiting deliveries only increments `round`, so its cost does not depend on their number. A probe is a delivery that was never attempted
+ * or, if there is none, the one with the oldest last attempt. So a delivery that can never succeed is probed once per round, and holds up no others.
  * An endpoint that refuses a few parcels (4xx) may still accept others. An endpoint that gives no answer, 429 or 5xx would accept none, so it is left
  * alone during its pauses.
  */
@@ -62,12 +62,11 @@ const FAILURES_LOOKED_AT = 5
 const PROBE_MIN_MS = 5000
 const PROBE_MAX_MS = 5 * 60_000
 const PAUSE_MAX_MS = 60 * 60_000
-/** At most this much of the time between two failures counts as failing time, because the relay may have been stopped in a longer time. */
+/** At most this much of the time between two failures counts as failing time. During a longer time, the relay may have been stopped. */
 const SEEN_MAX_MS = PAUSE_MAX_MS
 /** The time of a healthy endpoint's last success is stored at most this often, because storing each success would be expensive. */
 const SUCCESS_EVERY_MS = 1000
 
-/** The health of an endpoint that was just created. */
 export const newHealth: EndpointHealth = {
   lastSuccessAtMs: null,
   failingSinceMs: null,
@@ -179,7 +178,7 @@ function fewFailedParcels(failedParcels: readonly number[]): readonly number[] {
   return distinct.length < FAILURES_LOOKED_AT ? distinct : []
 }
 
-/** Whether a probe is due. If its time is further away than any pause may be, the clock was set back. Then the probe is due too. */
+/** Whether a probe is due. If its time is further away than the longest pause, the clock was set back, and the probe is due too. */
 export function isProbeDue({ atMs }: { readonly atMs: number }, nowMs: number): boolean {
   return atMs <= nowMs || atMs > nowMs + PAUSE_MAX_MS
 }
