@@ -66,7 +66,7 @@ export function configSchema(context: SchemaContext) {
     identifierReuseAfter: z
       .union([z.literal('never'), duration('1d', '36500d')], { error: 'must be never, or a duration such as 180d' })
       .prefault('180d')
-      .describe('How long after an erasure the carrier may give an erased identifier to another parcel. never: it does not.'),
+      .describe('This long after an erasure, the erased identifier may belong to another parcel. never: it does not.'),
     backup: backup(),
     limits: limits(),
     log: section({ level: oneOf(['debug', 'info', 'warn', 'error']).default('info').describe('The lowest level that is logged.') })

@@ -16,7 +16,7 @@ const TROUBLE_WAIT_MAX_MS = MINUTE
 /** Why the gate is closed: refused credentials, or other trouble. */
 export type GateClosure = 'credentials' | 'trouble'
 
-/** Decides when the credentials may be tried again. It only calculates, in monotonic milliseconds. */
+/** Decides when the credentials may be tried again. All times are monotonic milliseconds. */
 export interface CredentialGate {
   /** Returns how many milliseconds remain until the next attempt may be made; 0: it may be made now. */
   waitMs(nowMs: number): number

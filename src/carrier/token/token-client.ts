@@ -8,7 +8,7 @@ import type { TokenShare } from './shared-token.ts'
 import { readExpiryHint } from './token-answer.ts'
 import type { NoToken, TokenRequestOptions } from './token-request.ts'
 
-/** If a new token expires sooner than this, its expiry time is ignored. Otherwise it would be renewed all the time. */
+/** If a new token expires sooner than this, its expiry time is ignored. Otherwise the token would be renewed all the time. */
 const HINT_MIN_MS = 10_000
 const RENEW_AHEAD_MAX_MS = 60_000
 

@@ -14,7 +14,7 @@ export function presentHappening({ kind, trackingNumber, about }: Happening): st
   return `${WORDS[kind]} ${trackingNumber}  ${about}`
 }
 
-/** Writes the line after the last happening of a kind that gets its own line. */
+/** Writes the line that says that further happenings of a kind get no line of their own. */
 export function presentElision(kind: HappeningKind): string {
   return `${WORDS[kind]} (more of these are only counted)`
 }

@@ -71,7 +71,7 @@ export function rotateCommand(): Command {
     print(options, answer.body, `${name}: ${until}.`)
     if (dropped !== null && next !== null)
       process.stderr.write(
-        `warning: the key that was to take over at ${dropped} is dropped. A receiver that already uses it refuses everything until it gets this one.\n`,
+        `warning: the key that was to take over at ${dropped} is dropped. A receiver that already uses that key refuses everything until it gets the new one.\n`,
       )
     if (options.json !== true) printKey(answer.body, key)
   }).option('--now', 'end the time in which both keys sign; with --key-file or --key-env, replace the key without such a time')

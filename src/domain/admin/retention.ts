@@ -283,10 +283,9 @@ export interface RetentionState {
   readonly last: RetentionReport | null
 }
 
-/** How often a pass begins. */
 const RETENTION_EVERY_MS = 3_600_000
 
-/** Whether a pass is under way or must begin. A clock that was set back by an hour or more also makes a pass begin, so that it cannot stop passes. */
+/** Whether a pass is under way or must begin. If the clock was set back by an hour or more, a pass begins too; otherwise none would for a while. */
 export function isPassDue({ pass, last }: RetentionState, nowMs: number): boolean {
   return pass !== null || last === null || Math.abs(nowMs - last.startedAtMs) >= RETENTION_EVERY_MS
 }
