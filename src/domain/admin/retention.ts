@@ -30,7 +30,7 @@ export const KEPT_FOREVER: Retention = {
 }
 
 /**
- * The stages of a retention pass, in order. Each removes one kind of data. `overdue` cancels deliveries that have waited longer than `held`.
+ * The stages of a retention pass, in order. Each removes one kind of data. `overdue` cancels deliveries that have waited longer than `heldMs`.
  * `deliveries`: deliveries that have ended. `pushBytes`, `answerBytes`: the raw bytes, but not the entries made from them. `parcels`: whole parcels.
  * `texts`: texts that no parcel uses any more. `unrecorded`: pushes without a parcel. `feed`: events of the feed. `composed`: bodies of composed
  * events to which neither the feed nor a delivery refers. `audit`: the audit trail, operator events and tallies.
@@ -68,7 +68,7 @@ export interface AgedDelivery {
   readonly isWaiting: boolean
 }
 
-/** Decides which waiting deliveries are cancelled, because they are older than `held`. The other waiting deliveries are held back. */
+/** Decides which waiting deliveries are cancelled, because they are older than `heldMs`. The other waiting deliveries are held back. */
 export function decideOverdue(rows: readonly AgedDelivery[], nowMs: number, { heldMs, deliveriesMs }: Retention) {
   const isOver = ({ queuedAtMs }: AgedDelivery) => queuedAtMs < nowMs - heldMs
   const waiting = rows.filter(({ isWaiting }) => isWaiting)
@@ -76,7 +76,7 @@ export function decideOverdue(rows: readonly AgedDelivery[], nowMs: number, { he
   return { cancelled: waiting.filter(isOver), held: heldOf(past.map(({ queuedAtMs }) => queuedAtMs + deliveriesMs)) }
 }
 
-/** A push that is older than `raw`, but whose bytes are still stored. */
+/** A push that is older than `rawMs`, but whose bytes are still stored. */
 export interface AgedPush {
   readonly inboxId: number
   readonly receivedAtMs: number
@@ -95,7 +95,7 @@ export interface Needs {
 }
 
 /**
- * Decides which pushes lose their bytes. The bytes stay while a delivery of their parcel waits. Until they are older than `held`, they also stay
+ * Decides which pushes lose their bytes. The bytes stay while a delivery of their parcel waits. Until they are older than `heldMs`, they also stay
  * while the push is open in quarantine or an endpoint is behind. An open push cannot be reprocessed without its bytes, so it is closed when it loses
  * them.
  */
@@ -115,10 +115,10 @@ function isOpen(state: InboxState): boolean {
   return state === 'quarantined'
 }
 
-/** A push without a parcel that is older than `history`. */
+/** A push without a parcel that is older than `historyMs`. */
 export type UnrecordedPush = Pick<AgedPush, 'inboxId' | 'receivedAtMs' | 'state'>
 
-/** Decides which pushes without a parcel are removed, with their digests. An open push stays until it is older than `held`. */
+/** Decides which pushes without a parcel are removed, with their digests. An open push stays until it is older than `heldMs`. */
 export function decideUnrecorded(rows: readonly UnrecordedPush[], nowMs: number, { historyMs, heldMs }: Retention) {
   const isKept = ({ receivedAtMs, state }: UnrecordedPush) => isOpen(state) && receivedAtMs >= nowMs - heldMs
   const removed = rows.filter((row) => !isKept(row))
@@ -140,14 +140,14 @@ function lastTouchedMs({ watchedAtMs, activatedAtMs, latest, lastSeenAtMs, check
   return Math.max(activatedAtMs, watchedAtMs ?? 0, latest === null ? 0 : countsFromMs(latest), lastSeenAtMs ?? 0, checkedAtMs ?? 0)
 }
 
-/** Whether nothing has happened to a parcel for longer than `history`. A parcel that is still polled never counts as that old. */
+/** Whether nothing has happened to a parcel for longer than `historyMs`. A parcel that is still polled never counts as that old. */
 export function isParcelPast(age: ParcelAge, nowMs: number, { historyMs }: Retention): boolean {
   return age.nextPollAtMs === null && lastTouchedMs(age) < nowMs - historyMs
 }
 
 /**
  * Decides which parcels are removed. These stay: a parcel of which a delivery waits; if an endpoint is behind, a parcel that is not older than
- * `held`; a parcel whose deliveries are not old enough to be removed, so that they can still be listed; and the parcel with the newest push, whose
+ * `heldMs`; a parcel whose deliveries are not old enough to be removed, so that they can still be listed; and the parcel with the newest push, whose
  * number must not be given to another push.
  */
 export function decideParcels(
@@ -229,7 +229,7 @@ export interface BehindEndpoint {
 
 /**
  * Decides up to which sequence (`upTo`) the feed is removed. Endpoints that are behind still need the events above `needed`, so these stay until they
- * are older than `held`. Then they are removed too, and `passed` lists the endpoints that will never receive them.
+ * are older than `heldMs`. Then they are removed too, and `passed` lists the endpoints that will never receive them.
  */
 export function decideFeed(marks: readonly AgeMark[], behind: readonly BehindEndpoint[], nowMs: number, { feedMs, heldMs }: Retention) {
   const past = givenBefore(marks, nowMs - feedMs).sequence
@@ -253,7 +253,7 @@ export interface RetentionPass {
   readonly cursor: TimeCursor | null
   readonly removed: RetentionCounts
   readonly held: RetentionCounts
-  /** How many rows older than `held` were cancelled, closed or removed although they were undelivered, open or still needed. */
+  /** How many rows older than `heldMs` were cancelled, closed or removed although they were undelivered, open or still needed. */
   readonly givenUp: RetentionCounts
   readonly heldSinceMs: number | null
   /** The ids of the endpoints whose deliveries or events were given up. */

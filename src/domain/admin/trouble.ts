@@ -38,9 +38,9 @@ export interface TroubleEnded {
 /** The prefix of the subject for a certificate that is about to expire. */
 export const CERTIFICATE_SUBJECTS = 'certificate '
 
-/** The prefix of the subject for a reason of quarantine. Its trouble stores when the first push came, and how many have come. */
+/** The prefix of the subject of a trouble with a reason of quarantine. The trouble stores when the first push came, and how many have come. */
 export const QUARANTINE_SUBJECTS = 'quarantine '
-/** The prefix of the subject that stores, for a reason of quarantine, when operators were last notified, and of how many pushes. */
+/** The prefix of the subject under which is stored when operators were last notified of a reason of quarantine, and of how many pushes. */
 export const TOLD_SUBJECTS = 'told of quarantine '
 
 const HOUR_MS = 3_600_000

@@ -27,7 +27,6 @@ export interface EndedReplay {
 /** A replay that queues events for an endpoint that never received them. */
 export interface MissingReplay {
   readonly missing: MissingSelection
-  /** The id of the endpoint. */
   readonly to: string
 }
 

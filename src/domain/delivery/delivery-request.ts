@@ -53,7 +53,7 @@ export interface ConstantHeaders {
   readonly fixed?: FixedHeaders
 }
 
-/** Each header has one signature, as the specification requires. */
+/** Each key signs in a header of its own, because the specification allows one signature per header. */
 const SIGNATURE = 'x-service-hmac-sha256'
 const NEXT_SIGNATURE = 'x-service-hmac-sha256-next'
 const PREVIOUS_SIGNATURE = 'x-service-hmac-sha256-previous'

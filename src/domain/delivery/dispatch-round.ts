@@ -10,7 +10,7 @@ export interface DeliveryRules {
   readonly perEndpoint: number
   /** How many deliveries may be claimed for each concurrent attempt. After a kill, all claimed deliveries may arrive a second time. */
   readonly claimsPerAttempt: number
-  /** Operators are notified that an endpoint fails after this many milliseconds of failing. */
+  /** When an endpoint has failed for this many milliseconds, operators are notified. */
   readonly failingAfterMs: number
 }
 
