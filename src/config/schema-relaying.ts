@@ -18,7 +18,7 @@ export function endpoint(context: SchemaContext) {
     signature: oneOf(['carrier', 'standard-webhooks'])
       .default('carrier')
       .describe(
-        "carrier: the carrier's own header; standard-webhooks: the headers of that specification too; sharedKey is then Base64, with or without whsec_.",
+        "carrier: the carrier's own signature header. standard-webhooks: also the headers of that specification; sharedKey must then be Base64, with or without whsec_.",
       ),
     filters: filters(),
     backfill: flag
@@ -36,7 +36,7 @@ export function endpoint(context: SchemaContext) {
     refusals: oneOf(['wait', 'skip'])
       .default('wait')
       .describe(
-        'wait: a refused event is retried, and later events of its parcel wait for it; skip: one answered 400, 409, 413, 415 or 422 is dead at once, while the endpoint is not failing.',
+        'wait: a refused event is retried, and later events of its parcel wait for it. skip: an event answered with 400, 409, 413, 415 or 422 is dead at once, unless the endpoint is failing.',
       ),
     headers: z
       .record(z.string(), secret(context, { problem: fixedValueProblem }), {
@@ -100,14 +100,14 @@ export function delivery() {
     schedule: steps()
       .prefault(['5s', '5m', '30m', '2h', '5h', '10h', '10h'])
       .describe(
-        'Waits between attempts. After the last one a delivery is dead, but only if its endpoint has accepted something since the delivery first failed; else the last wait repeats.',
+        'Waits between attempts. When they are used up, a delivery is dead if its endpoint has accepted something since the delivery first failed. Otherwise the last wait repeats.',
       ),
     jitter: fraction(0, 1).default(0.2).describe('The random fraction of a wait, which spreads retries.'),
     timeout: duration('100ms', '10m').prefault('15s').describe('Time for one attempt.'),
     perEndpoint: whole(1, 1000)
       .default(8)
       .describe(
-        'Attempts at the same time to one endpoint. Up to three times as many events may come again after the relay is killed, on PostgreSQL eight times.',
+        'Attempts at the same time to one endpoint. After the relay is killed, up to three times as many events may come again (eight times on PostgreSQL).',
       ),
     removeAfter: duration('1s', '365d')
       .prefault('15m')
@@ -130,7 +130,9 @@ export function delivery() {
 
 export function operator(context: SchemaContext) {
   return section({
-    url: secret(context, { problem: webUrlProblem }).describe('Where to post; may be a secret. Its host is allowed by being named here.'),
+    url: secret(context, { problem: webUrlProblem }).describe(
+      'Where to post; may be a secret. Its host need not be in delivery.allowNetworks.',
+    ),
     sharedKey: secret(context, { warning: looksWeak })
       .optional()
       .describe('The key that signs operator events. Required with format relay, and not used otherwise.'),
@@ -139,7 +141,7 @@ export function operator(context: SchemaContext) {
       .describe('relay: signed events as JSON; slack, teams, ntfy: a message for people, with a link to the portal (portal.publicUrl).'),
     failingAfter: duration('1s', '5d')
       .prefault('15m')
-      .describe('Tell operators that an endpoint fails when all attempts have failed for this time.'),
+      .describe('Operators are notified when all attempts at an endpoint have failed for this long.'),
   })
     .transform(({ failingAfter, sharedKey, ...rest }, issues) => {
       if (sharedKey === undefined && rest.format === 'relay')
