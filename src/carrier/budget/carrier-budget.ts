@@ -77,7 +77,7 @@ function openSharedBudget(options: BudgetOptions, shared: SharedCarrier): Carrie
   const keep = () =>
     guard(async () => {
       await calls.settle()
-      // The schedule of the next run compares the time of this run with the clock, so save the time too.
+      // Save the time too, because the poller of the next run must know until when this run was alive.
       await remember?.({
         atMs: clock.now(),
         askedAtMs: asking.lastMs(),
