@@ -46,7 +46,7 @@ const TROUBLED_APPS_PORT = 8092
 /** The time from the first booking to the last delivery in the sandbox's plan. The demo runs it faster. */
 const PLANNED_SECONDS = 56 * 3600
 
-/** How often the demo starts at most. If another program takes a free port before the demo uses it, the demo starts again with other ports. */
+/** How many times the demo tries to start. If another program takes a free port before the demo uses it, the demo tries other ports. */
 const STARTS_MAX = 5
 
 /** A port in use: the system's message about a port of the demo itself, or the relay's message about a port of its listeners. */

@@ -11,8 +11,8 @@ const SPAN_MS: Readonly<Record<TallySpan, number>> = { hour: HOUR_MS, day: DAY_M
 export const SPANS_KEPT: Readonly<Record<TallySpan, number>> = { hour: 8 * 24, day: 400 }
 
 /**
- * Returns the time before which tallies may be deleted. Their age is not enough: if the clock is set ahead by mistake, all tallies look old. So
- * `SPANS_KEPT` newer tallies must exist too.
+ * Returns the time before which tallies may be deleted: they must be old, and `SPANS_KEPT` newer tallies must exist. If only their age counted, a
+ * clock that is set ahead by mistake would make all tallies look old.
  *
  * @param countedFromMs the beginning of the oldest of the newest `SPANS_KEPT` tallies; null: there are fewer tallies
  */
