@@ -1,7 +1,7 @@
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 
-/** The waits after the first, second, third and fourth refused attempt in a row. After further ones the wait is `REFUSED_WAIT_MAX_MS`. */
+/** The waits after the first, second, third and fourth refused attempt in a row. After later attempts the wait is `REFUSED_WAIT_MAX_MS`. */
 const REFUSED_WAITS_MS: readonly number[] = [SECOND, MINUTE, 15 * MINUTE, 30 * MINUTE]
 const REFUSED_WAIT_MAX_MS = 60 * MINUTE
 export const CREDENTIAL_WAIT_MAX_MS = REFUSED_WAIT_MAX_MS
@@ -20,7 +20,7 @@ export type GateClosure = 'credentials' | 'trouble'
 export interface CredentialGate {
   /** Returns how many milliseconds remain until the next attempt may be made; 0: it may be made now. */
   waitMs(nowMs: number): number
-  /** Counts an attempt that the token endpoint has accepted or refused. Other trouble is not counted here. */
+  /** Counts an attempt that the token endpoint has accepted or refused. An attempt that ended in trouble is not counted here. */
   tried(): void
   /** Notes that the token endpoint or the status API has refused the last attempt. Closes the gate. */
   refused(nowMs: number): void
@@ -34,7 +34,7 @@ export interface CredentialGate {
   troubles(): number
 }
 
-/** Refused attempts of an earlier run, or of another replica. */
+/** The attempts of an earlier run, or of another replica. */
 export interface EarlierTries {
   readonly tries: number
   readonly troubles?: number
