@@ -85,7 +85,7 @@ test('a run ends when the server drops its connections, and counts the unanswere
   expect((outcomes.broken ?? 0) + (outcomes.failedOutcome ?? 0)).toBeGreaterThan(0)
 })
 
-test('an open loop measures a stall in every request due during it, even on one connection', async () => {
+test('an open loop counts a stall in every request that was due during the stall', async () => {
   const stallMs = 300
   let stalled = false
   const port = await serve((request, response) => {
@@ -98,7 +98,7 @@ test('an open loop measures a stall in every request due during it, even on one 
   await load.prepare(pushes(200))
   const { latencyMs, outcomes } = await load.run({ port, connections: 1, pace: { kind: 'open', ratePerSecond: 400, durationMs: 500 } })
   expect(outcomes).toEqual({ 200: 200 })
-  // Latency counts from when a request was due, so more than half are slow. Counted from sending, only one would be slow.
+  // Latency is measured from the time a request was due, not from its sending. So more than half of the requests are slow.
   expect(latencyMs.p50).toBeGreaterThan(stallMs / 10)
   expect(latencyMs.max).toBeGreaterThanOrEqual(stallMs)
 })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { runScenario, silenceFound } from '../../bench/polling/scenarios.ts'
 import { byForm } from '../support/runner/long-form.ts'
 
-/** The number of parcels. These tests are a small part of `npm run bench -- polling`, and show at once if a change spoils its results. */
+/** Few parcels, so that the tests are quick. `npm run bench -- polling` simulates many more. */
 const PARCELS = 150
 const SILENT = byForm(60, PARCELS)
 
@@ -14,7 +14,7 @@ test('the relay finds lost entries sooner than a fixed poller that makes as many
   expect(Math.abs(fixed.calls - relay.calls)).toBeLessThan(0.01 * relay.calls)
 })
 
-test('a silence of the pushes is noticed while it lasts, and pushes are trusted again after it', async () => {
+test('the relay notices that pushes have stopped, and trusts pushes again when they resume', async () => {
   const silence = { fromMs: Date.UTC(2026, 9, 7, 17), toMs: Date.UTC(2026, 9, 7, 23) }
   const { relay } = await runScenario({ name: 'silence', scanRate: 'daily', loss: 0, silence }, SILENT)
   const found = silenceFound(relay, silence)

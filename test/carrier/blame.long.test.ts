@@ -9,7 +9,7 @@ test('a timeout after a wait for a Retry-After does not count as a failure of th
   const { url, asked } = await openCarrier({
     status: (_, response, count) => {
       if (count === 1) return json(response, 429, '', { 'retry-after': '1' })
-      // The answer takes less than the whole time of a request, but more than the time that is left after the wait.
+      // Of the 1,150 ms that a request may take, the wait for the Retry-After leaves only 150 ms.
       return void setTimeout(() => json(response, 200, goodBody), 300)
     },
   })
@@ -47,7 +47,7 @@ test('requests that time out while they wait for a token are not failures of the
   expect(carrier.state().breaker).toMatchObject({ state: 'closed', failures: 0 })
 })
 
-test.each([500, 502])('DOMAIN 6.1: a parcel that always gets %i stops counting once another gets an answer', async (code) => {
+test.each([500, 502])('DOMAIN 6.1: %i for one parcel is no failure of the carrier if other parcels get answers', async (code) => {
   const { url } = await openCarrier({
     status: (request, response) => (request.url?.includes('OK') === true ? json(response, 200, goodBody) : json(response, code, '')),
   })

@@ -270,7 +270,7 @@ describe('problems of the carrier', () => {
     expect(lines.filter((line) => line.includes('"level":"error"') && line.includes('redirects'))).toHaveLength(1)
   })
 
-  test('P4: the credentials are not sent to a redirect’s target either', async () => {
+  test('P4: the credentials are not sent to the target of a redirect', async () => {
     let strangers = 0
     const elsewhere = await openHttp((_request, response) => {
       strangers += 1

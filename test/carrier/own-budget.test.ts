@@ -120,7 +120,7 @@ describe('the budget of a single process', () => {
     expect(small.writes()).toBe(10)
   })
 
-  test('does not take back the saved calls of a past day while calls may still use them', () => {
+  test('keeps the saved calls of a day after midnight, because calls may still use them', () => {
     const budget = createOwnBudget({ ratePerSecond: 1000, callsPerDay: 50_000, concurrency: 100 })
     budget.writtenDown(budget.toWriteDown(noon, true))
     for (let call = 0; call < 10; call++) budget.takeSlot(0, noon)
@@ -147,7 +147,7 @@ describe('the budget of a single process', () => {
     expect(takeMost(noon + 2 * DAY_MS)).toBe(100)
   })
 
-  test('P13: calls under a clock ten years ahead count only on the day it is corrected', () => {
+  test('P13: calls dated ten years ahead count on the day of the correction, and no later', () => {
     const ahead = noon + 3650 * DAY_MS
     const budget = aBudget({ ratePerSecond: 1000, callsPerDay: 100, earlier: earlier({ days: [onDay(ahead, 100)], atMs: ahead }) })
     expect(budget.takeSlot(0, noon).kind).toBe('spent')

@@ -21,7 +21,7 @@ interface Call {
   endMs: number
 }
 
-/** Simulates replicas that share one database row. Each way to the server and back takes time, and a change locks the row for one round trip. */
+/** Simulates replicas that share one database row. Each message to or from the server takes time, and a change locks the row for one round trip. */
 function openModel(seed: number, { troubles = 1, wayMs = null as number | null } = {}) {
   const random = seeded(seed)
   const pick = (least: number, most: number) => Math.floor(least + random() * (most - least + 1))

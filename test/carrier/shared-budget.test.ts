@@ -101,7 +101,7 @@ test('P5: a pause stops this replica at once, and is sent again until it is save
   expect(requests.at(-1)?.pauseMs).toBe(0)
 })
 
-test('slots are given back if the answer of their statement was lost', async () => {
+test('slots are given back if the answer that granted them was lost', async () => {
   const { take, reserve, requests, fail, answer } = open()
   fail()
   await expect(reserve(0, 2)).rejects.toThrow('away')

@@ -25,7 +25,7 @@ export function load(text: string, env: NodeJS.ProcessEnv = NO_ENVIRONMENT): Con
   return loadConfig(fileOf(text), env)
 }
 
-/** Returns the problems of a config, or none if it loads. They name the file without its temporary folder. */
+/** Returns the problems of a config, without the temporary folder in their paths. The list is empty if the config loads. */
 export function problemsOf(text: string, env: NodeJS.ProcessEnv = NO_ENVIRONMENT): readonly string[] {
   const path = fileOf(text)
   try {

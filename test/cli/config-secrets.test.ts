@@ -118,7 +118,7 @@ describe('values', () => {
 })
 
 describe('secrecy', () => {
-  test('no way of printing a secret shows it', () => {
+  test('a secret is not shown, however it is printed', () => {
     const secret = createSecret(CANARY)
     const shown = [
       ['of', secret].join(' '),

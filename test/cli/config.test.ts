@@ -272,7 +272,7 @@ describe('settings', () => {
     })
   })
 
-  test('a cadence for one status keeps the others’ defaults, and status "constructor" has none', () => {
+  test('a cadence for one status keeps the defaults of the others, and adds no other status', () => {
     const { cadence } = load(withLines('poll: { cadence: { TerminalArrived: 30m } }')).poll
     expect({ ...cadence.byStatusMs }).toEqual({
       Created: 7_200_000,

@@ -21,7 +21,7 @@ beforeAll(async () => {
 })
 afterAll(() => shared.stop())
 
-/** Returns a function that runs commands on a relay, and the answers of its carrier, which a test may set. */
+/** Returns a function that runs commands against a relay, and the answers of the simulated carrier, which a test may set. */
 function start(world = shared) {
   async function run(args: readonly string[], env: NodeJS.ProcessEnv = OPERATOR) {
     const relay = shipped()

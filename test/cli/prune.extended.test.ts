@@ -27,7 +27,7 @@ function numberIn(text = ''): number {
   return Number(text.replaceAll(',', ''))
 }
 
-/** Sends pushes, and stores that all except the newest came 100 days ago. */
+/** Sends pushes, and dates all except the newest back by 100 days. */
 async function pushLongAgo(publicUrl: string, path: string, count: number): Promise<void> {
   for (let at = 0; at < count; at++) {
     const body = pushBody({ trackingIds: [String(72_000_000 + at)], eventTime: new Date().toISOString(), location: 'x'.repeat(20_000) })

@@ -51,7 +51,7 @@ test('a reload uses a renewed certificate on both listeners, and ignores one wit
   expect(second[0]).toBe(second[1])
   expect(second[0]).not.toBe(first[0])
 
-  // The certificate file is new, but the key file still belongs to the old one.
+  // The certificate file is new, but the key file still belongs to the old certificate.
   writeFileSync(files('public').certFile, authority.sign('localhost').cert)
   await relay.reloadWith()
   expect(await shown()).toEqual(second)

@@ -67,7 +67,7 @@ test('the check of a working relay is ok, pushes to the relay itself and sends e
   expect((await ask('GET', '/relay/inbox')).body).toMatchObject({ pushes: [] })
 })
 
-test('each part that does not work is red with its reason, in the API and in the portal', async () => {
+test('each part that does not work fails with its reason, in the API and in the portal', async () => {
   const sandbox = await startCarrier()
   const receiver = await startReceiver()
   const sharedKey = 'the-key-of-the-shop-endpoint'
@@ -94,7 +94,7 @@ test('each part that does not work is red with its reason, in the API and in the
     expect(page).toContain(shown)
 })
 
-test('a disk that is too full for pushes makes the check of the push red too', async () => {
+test('a disk that is too full for pushes makes the check of the push fail too', async () => {
   const relay = await startRelay('http://127.0.0.1:9', { limits: { freeSpaceMin: '1024GB' } })
   const { ok, of } = await linesOf(relay)
   expect(ok).toBe(false)
@@ -102,7 +102,7 @@ test('a disk that is too full for pushes makes the check of the push red too', a
   expect(of('push')).toMatchObject({ state: 'failed', message: expect.stringContaining('Pushes are refused now') })
 })
 
-test('a store whose file was taken away is red', async () => {
+test('the check of a store fails if its file was taken away', async () => {
   const relay = await startRelay('http://127.0.0.1:9')
   renameSync(relay.databasePath, `${relay.databasePath}.away`)
   const { of } = await linesOf(relay)

@@ -186,7 +186,7 @@ describe.each(RECEIVERS)('the receiver for $heading in docs/integrating.md', (re
     const stop = startWith(KEY)
     await listens()
     for (let nth = 0; nth < 5; nth++) await resetUnused()
-    // The receiver has seen the resets once it answers a request that came after them.
+    // When the receiver answers this later request, it has already seen the resets.
     const headers = { 'x-service-hmac-sha256': signBody(Buffer.from(first), KEY), 'webhook-id': 'evt_1', 'relay-sequence': '1' }
     await fetch(url, { method: 'POST', body: first, headers })
     await stop()

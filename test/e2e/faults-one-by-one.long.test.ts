@@ -46,7 +46,7 @@ function refusedCalls(calls: SandboxStats['calls']): number {
   return refused.reduce((sum, [, count]) => sum + count, 0)
 }
 
-// The tests mostly wait, so run them concurrently. Their time limit exceeds the last wait, so that it fails first and shows the incomplete parcel.
+// The tests mostly wait, so run them concurrently. Their time limit is longer than the last wait, so that the wait fails first and names the incomplete parcel.
 describe.concurrent('faults of the carrier', () => {
   test.for(CASES)(
     'with %s, every history equals the carrier’s in the end, byte for byte',

@@ -95,7 +95,7 @@ test('W1, W5: every field of every form shows every naughty string as text or re
     for (let nth = 0; nth < requests; nth++) {
       const fields = Object.fromEntries(
         names.map((name, at) => {
-          // Every second request keeps the hidden fields, because most forms check only the hidden fields if these are wrong.
+          // Every second request keeps the hidden fields: if one of them is wrong, most forms check no other field.
           const isKept = nth % 2 === 1 && form.hidden.includes(name)
           return [name, isKept ? (form.fields[name] ?? '') : (strings[(nth + at * requests) % strings.length] ?? '')]
         }),

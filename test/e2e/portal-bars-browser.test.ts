@@ -196,7 +196,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     expect(await shown()).toContain(`The fault is in eventTime, bytes ${from} to ${from + wrong.length - 1}.`)
     await press('Reprocess')
     expect(await page.getByRole('status').textContent()).toContain('It is still not understood.')
-    // This version cannot read the push, so replace its body as if a newer version could.
+    // This version cannot read the push. To act as a newer version that can, replace the body.
     const understood = pushBody({ trackingIds: [id] })
     expect(await changeStoredRows(store, 'update inbox set body = ? where body = ?', understood, Buffer.from(body))).toBe(1)
     await press('Reprocess')
@@ -224,7 +224,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     await fits()
     const text = await shown()
     expect(text).toMatch(/Pushes.*silent.*for \d+ s; 6 entries were found by polls alone\./)
-    // The relay may notice the silence before it has all six entries, once the evidence is enough.
+    // The relay notices the silence as soon as the evidence suffices, which may be before it has all six entries.
     expect(text).toMatch(
       /Noticed.*\d\d:\d\d.*, when [4-6] entries had no push\. The chance of this, if pushes worked, is less than 1 in 10,000\./,
     )

@@ -32,7 +32,7 @@ test('with --store postgres, two replicas share pushes and roles, and answer lik
   expect(said).toMatch(/All 6 histories are complete: .*\n\(asked of replica 1 and replica 2\) is byte for byte/)
   const [one, other] = [lastOf(demo.lines, 'replica 1'), lastOf(demo.lines, 'replica 2')]
   expect(Math.abs(one.pushes - other.pushes)).toBeLessThanOrEqual(3)
-  // Each webhook belongs to one replica. There are several, so both replicas may have the role "delivers".
+  // Each webhook belongs to one replica. Because there are several webhooks, both replicas may have the role "delivers".
   const roles = [...one.roles.split(', '), ...other.roles.split(', ')].toSorted()
   expect(roles.slice(roles.lastIndexOf('delivers'))).toEqual(['delivers', 'keeps house', 'polls'])
   expect(said).not.toMatch(/has ended;|with a wrong signature/)
@@ -50,7 +50,7 @@ onlyLong(test)('when one of two replicas is killed, the other takes its roles an
   const said = demo.lines.join('\n')
   expect(said).toContain(`${delivering} has ended`)
   expect(said).toContain(`All 6 histories are complete: for every parcel the answer to all?language=en\n(asked of ${left}) is`)
-  // Histories may be complete before the replica also takes the last role.
+  // The histories may be complete before this replica takes the role "keeps house".
   expect(lastOf(demo.lines, left).roles).toMatch(/^polls, delivers(, keeps house)?$/)
   expect(lastOf(demo.lines, delivering).roles).toBe('has ended')
   expect(demo.isAlone()).toBe(true)

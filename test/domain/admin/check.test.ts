@@ -21,7 +21,7 @@ test.each([
   [-20_000, 'warning', '20 s ahead of'],
   [61_000, 'failed', '61 s behind'],
   [-3_600_000, 'failed', '3600 s ahead of'],
-] as const)('a carrier’s clock that is ahead of ours by %s ms is %s', (aheadMs, state, said) => {
+] as const)('the check of a carrier’s clock that is %s ms ahead of ours is %s', (aheadMs, state, said) => {
   expect(judgeClock(aheadMs)).toEqual({ state, message: expect.stringContaining(said) })
 })
 
@@ -29,7 +29,7 @@ test.each([
   [600 * MB, 'ok', '600 MB is free.'],
   [500 * MB, 'warning', '500 MB is free. Below 256 MB'],
   [200 * MB, 'failed', '200 MB is free, less than limits.freeSpaceMin (256 MB)'],
-] as const)('a disk with %s bytes free is %s', (freeBytes, state, said) => {
+] as const)('the check of a disk with %s bytes free is %s', (freeBytes, state, said) => {
   expect(judgeDisk(freeBytes, 256 * MB)).toEqual({ state, message: expect.stringContaining(said) })
 })
 
@@ -38,7 +38,7 @@ test.each([
   [1, 'warning', '1 more day'],
   [0, 'failed', 'expired'],
   [-3, 'failed', 'expired'],
-] as const)('a certificate that is valid for %s more days is %s', (days, state, said) => {
+] as const)('the check of a certificate that is valid for %s more days is %s', (days, state, said) => {
   expect(judgeCertificate(10 * DAY_MS + days * DAY_MS, 10 * DAY_MS)).toEqual({ state, message: expect.stringContaining(said) })
 })
 
@@ -73,12 +73,12 @@ test.each([
   [{ endedAtMs: 92 * DAY_MS }, 'failed', 'No pass has ended for 192 h'],
   [{ isClockDoubted: true }, 'warning', 'jumped ahead'],
   [{ held: { overdue: 3, feed: 1 }, heldSinceMs: 60 * DAY_MS, startedAtMs: 100 * DAY_MS }, 'warning', '4 records are past their time'],
-] as const)('a last retention pass of %j is %s', (more, state, said) => {
+] as const)('the check of a last retention pass of %j is %s', (more, state, said) => {
   const last = more === null ? null : { ...PASS, endedAtMs: 100 * DAY_MS, ...more }
   expect(judgeRetention(last, 'raw 90d', 100 * DAY_MS)).toEqual({ state, message: expect.stringContaining(said) })
 })
 
-test('lines come in the fixed order of the checks, and only a failed line makes the result red', () => {
+test('lines come in the fixed order of the checks, and only a failed line makes the whole check fail', () => {
   const lines = (['endpoint', 'store', 'config', 'store'] as const).map((name, at) => ({ name, subject: String(at), ...ok('') }))
   expect(inOrder(lines).map(({ subject }) => subject)).toEqual(['2', '1', '3', '0'])
   expect(isRed(lines)).toBe(false)

@@ -13,11 +13,11 @@ const room = (freeMb: number) => ({
 })
 const hour = (fromMs: number, freeMb: number | null) => ({ fromMs, counts: freeMb === null ? {} : { free: freeMb * MB } })
 
-test('a disk is low below twice the room that pushes need', () => {
+test('a disk is low if less than twice the room that pushes need is free', () => {
   expect([isDiskLow(room(200)), isDiskLow(room(199))]).toEqual([false, true])
 })
 
-test('at the pace of the known hours, pushes stop when the free space reaches its limit', () => {
+test('the pace of the last hours predicts when the disk is too full for pushes', () => {
   // 400 MB were used in the eight hours since the first hour ended, and 200 MB are left above the limit.
   expect(refusesFromMs(room(300), [hour(0, null), hour(HOUR, 700), hour(2 * HOUR, 100)], NOW)).toBe(NOW + 4 * HOUR)
 })

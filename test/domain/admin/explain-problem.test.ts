@@ -8,7 +8,7 @@ const silent = {
   webhook: { path: '/hooks/parcels', misdirected: [] },
 }
 
-test('a silence says what polls miss, and its steps ask the carrier before they check DNS', () => {
+test('the explanation of a silence says what polls miss, and asks the carrier before it checks DNS', () => {
   const { evidence, todo } = explainProblem({ kind: 'pushes_silent' }, silent, 0)
   expect(evidence).toEqual([
     'The carrier scans as usual: polls found 7 entries since then that no push brought.',
@@ -20,7 +20,7 @@ test('a silence says what polls miss, and its steps ask the carrier before they 
   expect(at('list of the parcels that are new since then')).toBe(todo.length - 1)
 })
 
-test('a silence names the wrong paths to which something was posted since the last push', () => {
+test('the explanation of a silence names wrong paths that got a POST since the last push', () => {
   const posted = { path: '/hook/parcels', isSigned: true, count: 120, firstAtMs: 3000, lastAtMs: 9000 }
   const scanner = { ...posted, path: '/xmlrpc.php', isSigned: false, count: 500 }
   const before = { ...posted, path: '/before', lastAtMs: 1000 }
@@ -35,11 +35,11 @@ test('a silence names the wrong paths to which something was posted since the la
   ])
   expect(todo[0]).toContain('Before it is mended, set backfill: true')
   expect(todo[1]).toContain('have the carrier push to https://YOUR-HOST/hooks/parcels')
-  // The cause is known, so the checks that would find it are left out.
+  // Since the cause is known, the steps that search for it are left out.
   expect(todo.join(' ')).not.toContain('curl')
 })
 
-test('a full disk says since when it is full, and how much of it other programs use', () => {
+test('the explanation of a full disk says since when it is full, and how much other programs use', () => {
   const MB = 1024 ** 2
   const disk = { freeBytes: 47 * MB, freeBytesMin: 64 * MB, totalBytes: 200 * MB, storeBytes: 58 * MB, path: '/data/relay.db' }
   const { sinceMs, evidence } = explainProblem({ kind: 'disk_full', disk }, { ...WELL, disk, diskSinceMs: 5000 }, 9000)
@@ -49,7 +49,7 @@ test('a full disk says since when it is full, and how much of it other programs 
   ])
 })
 
-test('lost pushes say how many are lost, and who may lose them', () => {
+test('the explanation of lost pushes says how many are lost, and who may lose them', () => {
   const lossy = { ...WELL, pushes: { ...WELL.pushes, health: 'lossy' as const, loss: 0.34 } }
   const { title, evidence, todo } = explainProblem({ kind: 'pushes_lossy' }, lossy, 61_000)
   expect([title, evidence[0]]).toEqual(['Many pushes are lost', 'The last push with news came 1 min ago. By estimate, 34 % are lost.'])
@@ -77,7 +77,7 @@ test('losses that the relay’s own refusals explain are not blamed on the carri
   expect([others.evidence.join(' '), others.todo[0]]).toEqual([expect.not.stringContaining('503'), expect.stringContaining('the proxy')])
 })
 
-test('pushes that got 503 say how many and when, and who must do what', () => {
+test('the explanation of pushes that got 503 says how many and when, and who must do what', () => {
   const refused = [
     { cause: 'not_stored', count: 2, fromMs: 9_000_000, untilMs: 9_000_000 },
     { cause: 'not_stored', count: 353, fromMs: 1000, untilMs: 61_000 },
@@ -91,7 +91,7 @@ test('pushes that got 503 say how many and when, and who must do what', () => {
   expect(todo.join(' ')).toMatch(/sends refused pushes again.*ask it to send again what got 503.*parcel-relay watch --file FILE/)
 })
 
-test('pushes that got 503 say how many of them are known to have come again', () => {
+test('the explanation of pushes that got 503 says how many are known to have come again', () => {
   const evidenceOf = (again: number, count = 2) => {
     const comeback = { pushes: 120, again }
     const refused = Array.from({ length: count }, () => ({ cause: 'not_stored' as const, count: 355, fromMs: 0, untilMs: 1000, comeback }))
@@ -102,7 +102,7 @@ test('pushes that got 503 say how many of them are known to have come again', ()
   expect(evidenceOf(120)).toBe('240 pushes were refused, and all have come again.')
 })
 
-test('a past silence says from when until when it was, and what may still be missing', () => {
+test('the explanation of a past silence says when it was, and what may still be missing', () => {
   const { title, evidence, todo } = explainProblem({ kind: 'silence_over', silence: { fromMs: 0, toMs: 7_620_000 } }, WELL, 8_000_000)
   expect([title, evidence[0]]).toEqual([
     'No push with news came for 2 h 7 min',

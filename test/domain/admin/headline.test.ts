@@ -92,7 +92,7 @@ test('refused pushes that anybody may have sent are a caveat, not a problem', ()
   ])
 })
 
-test('the headline leaves out refused pushes an hour later, once a push is understood again', () => {
+test('the headline leaves out refused pushes after an hour, if a push was understood since', () => {
   const refused = [{ cause: 'signature', count: 1, fromMs: 1000, untilMs: 1000 }] as const
   const at = (nowMs: number, lastPushAtMs: number | null) => {
     const situation = { ...WELL, refused, pushes: { ...WELL.pushes, lastPushAtMs } }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createListDecoder } from '../../../src/domain/admin/list-decoder.ts'
 import { createWatchLineReader, type WatchLine } from '../../../src/domain/admin/watch-list.ts'
 
-/** Reads each line of a CSV list. Returns its identifier, or else the kind of the line. */
+/** Returns the identifier in each line of a CSV list, or the kind of the line if it has none. */
 function readCsv(text: string, column: string | null = null): readonly string[] {
   const read = createWatchLineReader('csv', column)
   return text.split('\n').map((line) => shown(read(line)))

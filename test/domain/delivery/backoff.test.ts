@@ -11,7 +11,7 @@ describe('the spacing of attempts', () => {
     expect([1, 2, 3, 4, 5].map((attempts) => nextDelayMs(attempts, policy, middle))).toEqual([5_000, 300_000, 1_800_000, null, null])
   })
 
-  test('the last wait of the schedule is repeated after the schedule has ended', () => {
+  test('after the end of a schedule, its last wait is the pause between further attempts', () => {
     expect(lastDelayMs(policy, middle)).toBe(1_800_000)
   })
 

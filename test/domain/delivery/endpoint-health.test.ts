@@ -49,7 +49,7 @@ describe('an endpoint starts to fail', () => {
     expect(shouldProbe(failedAt(1, 2, 3, 4, 4))).toBe('ask')
   })
 
-  test('not after a success among its last five attempts, and an interrupted one does not count', () => {
+  test('not if one of its last five attempts succeeded; interrupted attempts do not count', () => {
     const healthy = healthAfter(failedAt(1, 2, 3, 4), { parcelId: 5, outcome: accepted, atMs: NOW }, NOW)
     expect(healthy.failedParcels).toEqual([])
     const four = failedAt(1, 2, 3, 4)
@@ -85,7 +85,7 @@ describe('an endpoint that is failing', () => {
     expect(resetHealth(health, NOW)).toEqual({ ...newHealth, round: health.round + 1, wokenAtMs: NOW })
   })
 
-  test('is probed at once when its key changes, and one that is not failing yet retries all', () => {
+  test('is probed at once when its key changes; if it is not failing yet, all deliveries are due', () => {
     const { health } = probedInVain(6)
     expect(tryChanged(health, NOW)).toEqual({ ...health, probing: { ...health.probing, atMs: NOW } })
     expect(tryChanged(failedAt(1, 2), NOW)).toMatchObject({ round: newHealth.round + 1, wokenAtMs: NOW, failingSinceMs: NOW })

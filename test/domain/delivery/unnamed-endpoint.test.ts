@@ -8,7 +8,7 @@ const state = endpointState({ id: '7' }, { origin: 'config' })
 const look = { nowMs: 1000, passedMs: 0, isStarting: false, latestAtMs: 900 as number | null }
 
 describe('7.4: an endpoint that no config names', () => {
-  test('its unnamed time counts only between checks, so it is zero at the first check', () => {
+  test('the time in which no config names it counts only between checks, and begins at zero', () => {
     const first = lookAtUnnamed(state, null, { ...look, passedMs: MINUTE_MS })
     expect(first).toEqual({ id: '7', sinceMs: 1000, forMs: 0, disabled: null })
     expect(lookAtUnnamed(state, first, { ...look, nowMs: 1e9, passedMs: MINUTE_MS })).toMatchObject({ sinceMs: 1000, forMs: MINUTE_MS })

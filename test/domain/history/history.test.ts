@@ -121,7 +121,7 @@ test('2.3: each sighting joins the first entry that accepts it, preferring its e
   fc.assert(group, { numRuns: casesOf(2000, 300), seed: 20261123 })
 })
 
-test('2.4: equal pushes collapse', () => {
+test('2.4: equal pushes are one entry', () => {
   expect(entriesOf(aPush(), aPush(), aPush())).toHaveLength(1)
 })
 

@@ -60,7 +60,7 @@ test('an entry keeps the time of its first sighting despite repeats, later polls
   expect(confirmed).toBeGreaterThan(RUNS / 6)
 })
 
-/** Sightings as several parcels may have them. Each has its own sequence. Those from before an upgrade have no time. */
+/** Sightings of several parcels. Each sighting has its own sequence. Sightings from before an upgrade have no time. */
 const heldByParcels = fc
   .tuple(observations, fc.integer({ min: 0, max: 20 }), fc.infiniteStream(fc.nat(1000)))
   .map(([all, upgradedAt, numbers]) => {

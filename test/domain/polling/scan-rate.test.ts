@@ -95,7 +95,7 @@ test('a sample from four weeks ago counts half', () => {
   expect(later.kinds.Created?.scans.reduce((sum, value) => sum + value, 0)).toBeCloseTo(before / 2)
 })
 
-test('an entry that complete histories have at a later place shows that one before is missing', () => {
+test('an entry that comes later in complete histories shows that an earlier entry is missing', () => {
   const places = Array.from({ length: 100 }, (): ScanSample[] => [
     { kind: 'place', status: 'Ingested', entryCount: 2 },
     { kind: 'place', status: 'TerminalArrived', entryCount: 3 },

@@ -28,7 +28,7 @@ test('6.1, B11: an entry dated two hours ahead ends the wait when the relay lear
   ])
 })
 
-test('6.1, B11: an entry dated ahead adds the sample of its place once, not at every poll', () => {
+test('6.1, B11: an entry dated ahead adds its sample of the kind "place" once, not at every poll', () => {
   const poll = aPoll({ askedAtMs: NOON, statuses: [{ eventTimestamp: iso(NOON + 2 * HOUR_MS) }] })
   let sequence = 7
   const entries = deriveEntries(mergeSightings([], sightingsOf(poll), () => sequence++, null).kept)
