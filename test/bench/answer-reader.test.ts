@@ -18,7 +18,7 @@ const ANSWERS = [
 function read(pieces: readonly Buffer[]): readonly (readonly number[])[] {
   const answers: (readonly number[])[] = []
   const reader = createAnswerReader((status, bytes) => answers.push([status, bytes]))
-  // Reuse one buffer for all pieces, as a socket does: the reader must not rely on an earlier piece.
+  // Reuse one buffer for all pieces, as a socket does: the reader must not use an earlier piece again.
   const memory = Buffer.alloc(STREAM.length)
   for (const piece of pieces) {
     piece.copy(memory)

@@ -42,7 +42,6 @@ export function headlinesOf(text: string, env: NodeJS.ProcessEnv = NO_ENVIRONMEN
   return problemsOf(text, env).map((problem) => problem.split('\n', 1)[0] ?? '')
 }
 
-/** Returns the minimal config with additional lines. */
 export function withLines(...lines: readonly string[]): string {
   return `${minimal}${lines.join('\n')}\n`
 }

@@ -14,7 +14,6 @@ interface Run {
 
 type Name = 'config' | 'hash-password' | 'generate-key'
 
-/** Runs a command in a separate process. */
 async function run(name: Name, args: readonly string[], input = '', env: NodeJS.ProcessEnv = {}): Promise<Run> {
   const relay = shipped()
   const child = tieToTest(

@@ -73,7 +73,7 @@ beforeAll(async () => {
 
 const counts = () => Promise.all([a, b, c].map((relay) => relay.count()))
 
-/** Returns how far each relay's counts rise from now on. */
+/** Returns a function that tells by how much each relay's counts have risen since now. */
 async function countsFromNow() {
   const before = await counts()
   const since = (after: Counts | undefined, nth: number) =>

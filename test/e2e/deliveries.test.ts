@@ -31,7 +31,6 @@ async function start(relay = ofFile()) {
   return { receiver, operate, add, listed, databasePath: relay.databasePath, push: (body: Uint8Array) => push(relay.publicUrl, body) }
 }
 
-/** Makes a push about parcels of this test. */
 const at = (minute: number, trackingIds: readonly string[] = ['1001']) =>
   pushBody({ eventTime: `2026-03-01T10:${String(minute).padStart(2, '0')}:00.000Z`, trackingIds: trackingIds.map(own) })
 

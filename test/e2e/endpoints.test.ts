@@ -35,7 +35,6 @@ async function start(folder = temporaryFolder(), sections: Sections = {}) {
   return { ...relay, operate: await operatorOf(relay) }
 }
 
-/** Makes a push about a parcel of this test. */
 const at = (minute: number, trackingId = '1001') =>
   pushBody({ eventTime: `2026-03-01T10:${String(minute).padStart(2, '0')}:00.000Z`, trackingIds: [own(trackingId)] })
 
@@ -152,7 +151,7 @@ onlyLong(test)('O16: deliveries that wait for a slow endpoint when it is removed
   await vi.waitFor(() => expect(slow.arrivals).toHaveLength(2))
   expect((await operate('DELETE', `/relay/endpoints/${String(body.id)}`)).status).toBe(204)
   await vi.waitFor(() => expect(slow.arrivals.filter(({ accepted }) => accepted)).toHaveLength(2))
-  // Another attempt at the removed endpoint would begin before the later push arrives, and `stop` would wait until it ends.
+  // A wrong attempt at the removed endpoint would begin before this push arrives, and `stop` waits for running attempts.
   await operate('POST', '/relay/endpoints', { name: 'other', url: other.url })
   await push(publicUrl, at(2))
   await vi.waitFor(() => expect(bodiesOf(other)).toEqual([at(2).toString()]))

@@ -53,7 +53,6 @@ beforeAll(async () => {
 
 afterAll(() => things.disposeAsync())
 
-/** Adds parcels whose pushes are all lost. */
 async function addSilentParcels(): Promise<void> {
   await sandbox.order('faults', { loss: 1 })
   for (let nth = 0; nth < SILENT; nth++) {

@@ -11,7 +11,6 @@ const SECTIONS = { delivery: { allowNetworks: ['127.0.0.0/8'] } }
 const ofFile = relayOfFile(NO_CARRIER, SECTIONS)
 const own = idsOfTest()
 
-/** Starts a relay for one test. */
 const start = (sections: Sections = {}) => relayOfTest({ ...SECTIONS, ...sections })
 
 test('a page’s stream says only that the page has changed', async () => {

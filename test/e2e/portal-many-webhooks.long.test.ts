@@ -8,7 +8,6 @@ import { relayOfFile } from '../support/relay/relay-of-file.ts'
 const WEBHOOKS = 200
 const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })
 
-/** Counts how often a page contains the text. */
 const countOf = (page: string, text: string) => page.split(text).length - 1
 
 test('the overview explains the first of 200 failing webhooks and links to the others', async () => {

@@ -12,7 +12,6 @@ import { NO_CARRIER } from '../support/runner/constants.ts'
 const SECTIONS = { delivery: { allowNetworks: ['127.0.0.0/8'] } }
 const ofFile = relayOfFile(NO_CARRIER, SECTIONS)
 
-/** Starts a relay for one test. */
 const start = (sections: Sections) => relayOfTest({ ...SECTIONS, ...sections })
 
 const loggedIn = (login = ADMIN, url = ofFile().internalUrl) => loggedInAt(url, login)

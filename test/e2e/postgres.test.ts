@@ -11,7 +11,6 @@ import { byForm } from '../support/runner/long-form.ts'
 const KEY = 'the-key-of-the-endpoint'
 const PARCELS = byForm(10, 20)
 
-/** Starts a relay with one endpoint. */
 async function startRelaying(carrierUrl: string, sections: Sections) {
   const receiver = await receiverOfTest()
   const endpoints = [{ name: 'shop', url: receiver.url, sharedKey: KEY }]

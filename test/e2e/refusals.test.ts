@@ -10,7 +10,7 @@ const ofFile = relayOfFile('http://127.0.0.1:9')
 const BODY = '{"status":"Ingested","detailedStatus":"Ingested"}'
 
 /**
- * Pushes repeatedly until a push is explained by its body, because the relay explains at most one a second, and does not read the body of every
+ * Pushes repeatedly until the relay explains a refused push by its body. It explains at most one push a second, and does not read the body of every
  * push that it refuses.
  */
 async function untilExplained(body: string, signature: string, found: string) {

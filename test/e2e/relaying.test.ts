@@ -29,7 +29,6 @@ async function withEndpoints(endpoints: readonly object[]) {
   return ofFile()
 }
 
-/** Makes a push about a parcel of this test. */
 const at = (minute: number, { trackingIds = ['1001'], ...change }: PushFields & { readonly trackingIds?: readonly string[] } = {}) =>
   pushBody({ eventTime: `2026-03-01T10:${String(minute).padStart(2, '0')}:00.000Z`, trackingIds: trackingIds.map(own), ...change })
 
@@ -89,7 +88,7 @@ onlyLong(test)('7.4: an endpoint that is down loses nothing, even after its sche
   const first = await startWithEndpoints([{ name: 'shop', url: receiver.url }], folder, ['20ms', '20ms'])
   await push(first.publicUrl, at(1))
   await push(first.publicUrl, at(2))
-  // The schedule allows three attempts, so the fourth and fifth show that the first push has failed for good.
+  // The schedule allows three attempts, so five attempts show that the relay goes on after the schedule.
   await vi.waitFor(() => expect(receiver.pushes.length).toBeGreaterThanOrEqual(5))
   await first.stop()
   receiver.answer(() => 200)
@@ -111,7 +110,7 @@ test('7.4: a 410 disables an endpoint, and later events wait', async () => {
   await vi.waitFor(() => expect(relay.lines.some(({ message }) => message.includes('answered 410'))).toBe(true))
   await push(relay.publicUrl, at(2))
   await push(relay.publicUrl, at(3, { trackingIds: ['7777'] }))
-  // A disabled endpoint must get no further events. `stop` waits for running attempts, so they would be counted.
+  // `stop` waits for running attempts, so a wrong attempt at the disabled endpoint is counted below.
   await vi.waitFor(() => expect(other.pushes).toHaveLength(3))
   await relay.stop()
   expect(receiver.pushes).toHaveLength(1)

@@ -88,6 +88,6 @@ test('a restore killed before any of its steps loses nothing, and the same comma
     rmSync(folder, { recursive: true })
   }
   expect(step).toBeGreaterThan(10)
-  // After one of the kills the mark is still empty. The relay refuses the store, and the next restore starts over.
+  // After one of the kills, the file `.restoring` is still empty. The relay refuses the store, and the next restore starts over.
   expect(found).toEqual({ refused: expect.toSatisfy((count: number) => count >= 4), finished: found.refused - 1 })
 })

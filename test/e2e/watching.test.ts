@@ -19,7 +19,6 @@ const page = z.object({
   next: z.string().nullable(),
 })
 
-/** Starts a relay, and logs in as its operator. */
 async function open() {
   const relay = await startWorld()
   const token = await logIn(relay.internalUrl, ADMIN)

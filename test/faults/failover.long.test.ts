@@ -59,7 +59,7 @@ test('S18: an attempt whose delivery the database lost does not settle another d
   await server.keep()
   await pushed('880002', 'Lost')
   await vi.waitFor(() => expect(shop.received('Lost')).toBe(1), LATE)
-  // Wait for a renewal of the lease, so that it is lost too: by it the relay notices the loss. The next push would raise the counter again.
+  // Wait until the lease is renewed: only by this lost renewal the relay notices the loss. The next push hides the lost push.
   await vi.waitFor(async () => expect(await seenAtMs()).toBeGreaterThan(keptAtMs), LATE)
   expect(await lastInFeed()).toContain('Lost')
 

@@ -23,7 +23,6 @@ function eventOf(bytes: number, id: string): Buffer {
   return pushBody({ trackingIds: [id], distributionType: 'x'.repeat(fill) })
 }
 
-/** Encodes a body as chunks. */
 function chunked(body: Buffer, size: number): Buffer {
   const parts: Buffer[] = []
   for (let at = 0; at < body.length; at += size) {

@@ -12,7 +12,6 @@ import { shipped } from '../support/runner/shipped.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
-/** Runs `serve` until it ends. */
 async function serve(config: string): Promise<{ readonly code: number | null; readonly said: string }> {
   const { args, env } = shipped()
   const child = tieToTest(

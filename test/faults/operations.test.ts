@@ -120,7 +120,6 @@ function packageVersion(): string {
 }
 
 describe('the command', () => {
-  /** Runs `parcel-relay serve` with this config until it ends. */
   async function serve(config: string) {
     const { args, env } = shipped()
     const child = tieToTest(

@@ -25,7 +25,6 @@ async function openPoller(parcels: number, ratePerSecond: number) {
   let monotonicMs = 0
   const clock = { now: store.now, monotonic: () => monotonicMs }
   const budget = createOwnBudget({ ratePerSecond, callsPerDay: 1_000_000, concurrency: 4 })
-  /** Moves both clocks on. */
   const pass = (ms: number) => {
     monotonicMs += ms
     store.pass(ms)
@@ -68,7 +67,6 @@ async function openPoller(parcels: number, ratePerSecond: number) {
     pass,
     polled,
     jump: (ms: number) => void store.pass(ms),
-    /** Runs passes until nothing is due. */
     async wake() {
       await followClock()
       while ((await pollDue()) === 'busy');
@@ -247,7 +245,7 @@ test('T1: a crash loop tries refused credentials at most three times in fifteen 
   const folder = temporaryFolder()
   const { url, asked } = await openCarrier({ token: (_request, response) => void response.writeHead(401).end() })
   onTestFinished(closeOpened)
-  // If each start tried the credentials, three starts would already be too many.
+  // Three starts or more cause at most two requests for a token.
   for (let at = 0; at < byForm(3, 5); at++) {
     const relay = await relayOfTest({ poll: { cron: '0 0 1 1 *' } }, { folder, carrierUrl: url })
     const token = await logIn(relay.internalUrl)

@@ -103,7 +103,7 @@ async function expectNoConnections(server: Server, relay: RunningProcess, asker:
   expect(recoveredMs).toBeLessThan(RECOVERY_MS)
 }
 
-/** These probes neither read nor write the store, and backups are refused on PostgreSQL. */
+/** Routes that neither read nor write the store. The routes of backups are among them, because a relay on PostgreSQL makes none. */
 const NEED_NO_STORE =
   /^(?:HEAD|POST \/auth\/token|(?:GET|POST) \/relay\/backups|GET \/(?:healthz|metrics|openapi\.json|docs|docs\/:page|relay\/upstream))\b/
 

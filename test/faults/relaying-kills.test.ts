@@ -55,7 +55,7 @@ test.each(STORES)(`F11: kill -9 while relaying, ${CYCLES} times, leaves each eve
 })
 
 const always = () => true
-/** Selects the last waiting delivery of a parcel. Its push was answered before the kill, so it must arrive. No later delivery would reveal its loss. */
+/** Selects the last waiting delivery of a parcel. Its push was answered before the kill, so it must arrive. No later delivery reveals its loss. */
 const OWED = 'SELECT min(last) FROM (SELECT max(id) AS last FROM delivery WHERE state < 2 GROUP BY endpoint_id, parcel_id)'
 const PLANTS = [
   [

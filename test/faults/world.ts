@@ -101,7 +101,7 @@ export async function startWorld(given: Sections = {}) {
         method: 'PUT',
         headers: { authorization: `Bearer ${adminToken}` },
       }),
-    /** Returns the value of a metric, whose labels are written as printed, or 0 if it does not exist. */
+    /** Returns the value of a metric, or 0 if it does not exist. `name` includes the labels as they are printed. */
     async metric(name: string): Promise<number> {
       const line = (await metrics()).split('\n').find((text) => text.startsWith(`${name} `))
       return line === undefined ? 0 : Number(line.slice(name.length))
@@ -137,7 +137,6 @@ export async function problemOf(response: Response): Promise<unknown> {
   return String(problem.type).replace('urn:parcel-relay:error:', '')
 }
 
-/** Repeats until the condition holds. */
 export async function eventually(holds: () => Promise<boolean>, withinMs = 60_000): Promise<void> {
   const giveUpAtMs = performance.now() + withinMs
   while (!(await holds())) {

@@ -18,7 +18,6 @@ function lastOf(lines: readonly string[], replica: string): { readonly pushes: n
 
 function isRunning(pid: number): boolean {
   try {
-    // Signal 0 only checks whether the process exists.
     return process.kill(pid, 0)
   } catch {
     return false

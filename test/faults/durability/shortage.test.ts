@@ -48,7 +48,7 @@ testWith('a small file system')('S5, S6, F4: pushes are refused before the disk 
   rmSync(join(disk, 'ballast'))
   expect(await until(async () => (await statusOf(relay, 'room again')) === 200)).toBeLessThan(RECOVERY_MS)
   expect((await readiness(relay)).status).toBe(200)
-  // Refused pushes are counted in separate log lines, so each has no line of its own.
+  // The log counts refused pushes, so no refused push has a line of its own.
   expect(relay.output()).toContain('pushes were answered 503')
   expect(relay.output()).not.toContain('a request could not be served')
   // The relay refused the pushes before the disk itself failed a write.

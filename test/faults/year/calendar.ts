@@ -59,7 +59,6 @@ const PLAN: readonly (readonly [at: number, ...days: readonly Action[]])[] = [
   [0.9, 'replace the key of tokens'],
 ]
 
-/** Returns the action of each day. */
 export function actionsOf({ days, quietDays }: Lengths): ReadonlyMap<number, Action> {
   return new Map(
     PLAN.flatMap(([at, ...actions]) => actions.map((action, nth) => [Math.round(at * (days - quietDays)) + nth, action] as const)),

@@ -16,7 +16,6 @@ export async function addShop({ relay, subscriber }: World): Promise<void> {
   subscriber.key = String(body.sharedKey)
 }
 
-/** Performs an action of the calendar. */
 export async function carryOut(action: Action, world: World): Promise<void> {
   await ACTIONS[action](world)
 }
@@ -43,7 +42,6 @@ async function whileDown({ relay, gateway }: Pick<World, 'relay' | 'gateway'>, w
   gateway.relayUrl = relay.publicUrl()
 }
 
-/** Starts the relay. */
 export async function startRelay({ relay, gateway }: World): Promise<void> {
   await whileDown({ relay, gateway }, () => relay.start())
 }
@@ -98,7 +96,7 @@ async function reseal({ relay, violations }: Pick<World, 'relay' | 'violations'>
   if (!isDone) violations.add(`secrets were not sealed again: ${status} ${text}`)
 }
 
-/** Seals all secrets with the newest key, because a restore may have brought back older seals. Then drops the old keys. */
+/** Seals all secrets with the newest key, because a restore may have brought back some with an old key. Then drops the old keys. */
 async function dropOldAtRestKeys({ settings, relay, violations }: World): Promise<void> {
   await reseal({ relay, violations })
   settings.atRestKeys = settings.atRestKeys.slice(0, 1)
@@ -133,7 +131,7 @@ export async function erase(parcel: YearParcel, world: World): Promise<void> {
   if (asked.status !== 404) violations.add(`the erased parcel ${parcel.number} is served: ${asked.status} ${asked.text}`)
 }
 
-/** Does what an erasure says about the files, until it says that they are clean. On PostgreSQL it never says that. */
+/** Does what the answer to an erasure says about the files, until an answer says that they are clean. PostgreSQL never says so. */
 async function cleanFiles(parcel: YearParcel, first: Answered, world: World): Promise<void> {
   const { relay, store, violations, day } = world
   if (!store.isCleanAtOnce) return

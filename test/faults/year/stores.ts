@@ -27,11 +27,11 @@ export interface StoreOfYear {
   keepForRestore(relay: RelayOfYear): Promise<void>
   /** Restores the store while the relay is stopped. Returns the time of the restored state. */
   restore(relay: RelayOfYear, lastSequence: number): Promise<number>
-  /** Deletes the stores that a restore replaced and that an erasure names. */
+  /** Deletes these stores, which a restore has replaced. The answer to an erasure names them. */
   removeReplaced(stores: readonly string[]): void
   /** Runs the regular maintenance of a store, such as vacuuming. */
   tend(): Promise<void>
-  /** Returns the size of the stopped store without the tallies, which are kept for 400 days and so still grow at the end of a year. */
+  /** Returns the size of the stopped store. Tallies do not count: they are kept for 400 days, so they still grow after a year. */
   bytes(): Promise<number>
   files(): readonly KeptFile[]
 }

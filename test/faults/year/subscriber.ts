@@ -16,7 +16,7 @@ export interface Subscriber extends AsyncDisposable {
   owedSince(beforeMs: number): readonly string[]
   /** Expects no more events about a parcel, because the parcel is erased. */
   forget(parcel: YearParcel): void
-  /** Must be called after a restore. Numbers go on from the backup, and may skip events that were sent later. */
+  /** Must be called after a restore. The next event of a parcel then need not follow the last one that the shop got. */
   relayRestored(): void
   readonly received: () => number
   /** Returns the highest `relay-sequence` that was received. */
