@@ -55,7 +55,7 @@ describe('the shipped files', () => {
   })
 
   test.each(['config/example.yaml', ...globSync('config/{container*,systemd/relay}.yaml')])(
-    '%s names the carrier only in upstream.baseUrl, which a reader changes',
+    '%s has a single address to change: the carrier’s in upstream.baseUrl',
     (file) => {
       const settings = readFileSync(file, 'utf8').replaceAll(/^ *#.*| # .*/gm, '')
       expect(settings.match(/^.*https?:\/\/.*$/gm)).toEqual(['  baseUrl: https://carrier.example'])

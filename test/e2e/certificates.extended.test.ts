@@ -58,7 +58,7 @@ test('a reload uses a renewed certificate on both listeners, and ignores one wit
   expect(relay.lines.filter(({ message }) => message.includes('the previous one stays in use'))).toHaveLength(2)
   expect(JSON.stringify(relay.lines)).toContain('does not fit')
 
-  // A config that names other certificate files does not need a restart either.
+  // A config that names other certificate files needs no restart.
   const [before, after] = ['public', 'moved'].map((name) => loadConfig(writeConfig(folder, NO_CARRIER, sections(name))))
   if (before === undefined || after === undefined) throw new Error('there are two')
   expect(needsRestart(before, after)).toEqual([])

@@ -50,7 +50,7 @@ testWith(
   'bash',
   'curl',
   'openssl',
-)('an app comes from zero to a verified push with the lines of docs/integrating.md', async () => {
+)('the lines of docs/integrating.md lead an app from nothing to a verified push', async () => {
   const demo = startDemo(['--free-ports', '--parcels', '6', '--seconds', '3'])
   await demo.said('histories are complete')
   const parcel = /\/v1\/status\/(\w+)\/latest/.exec(demo.lines.join('\n'))?.[1] ?? ''

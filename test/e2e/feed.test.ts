@@ -222,7 +222,7 @@ test('a relay that stops ends its streams and answers waiting requests', async (
   await stream.ended
 })
 
-test('streams in all slots leave plain pages working, and give way to other apps’ streams', async () => {
+test('streams in all slots do not block ordinary requests, and give way to other apps’ streams', async () => {
   const relay = await startRelay(NO_CARRIER, { limits: { feedFollowers: 8 } })
   const admin = { ...relay, token: await logIn(relay.internalUrl, ADMIN) }
   await push(relay.publicUrl, at(1))
@@ -238,7 +238,7 @@ test('streams in all slots leave plain pages working, and give way to other apps
   const others = [await openStream(admin, '/relay/events'), await openStream(admin, '/relay/events')]
   expect(others.map(({ response }) => response.status)).toEqual([200, 200])
   await Promise.all(streams.slice(0, 2).map(({ ended }) => ended))
-  // Each app is sure to get a quarter of the slots. The first requests to come get the rest.
+  // Each app is sure to get a quarter of the slots. The earliest requests get the rest.
   expect((await openStream(admin, '/relay/events')).response.status).toBe(503)
   await push(relay.publicUrl, at(2))
   for (const { events } of [...streams.slice(2), ...others]) await vi.waitFor(() => expect(events).toHaveLength(2))
@@ -274,7 +274,7 @@ test('the feed refuses a request without a token', async () => {
   expect((await fetchDocumented(`${relay.internalUrl}/relay/events`)).status).toBe(401)
 })
 
-test('a request for events that are gone is told the oldest sequence that is kept', async () => {
+test('a request for removed events is answered with the oldest sequence that is left', async () => {
   const relay = await startRelay()
   for (const minute of [1, 2, 3]) await push(relay.publicUrl, at(minute))
   const sequences = (await pageOf(await relay.get('/relay/events'))).events.map(({ sequence }) => sequence)
@@ -292,7 +292,7 @@ test('a request for events that are gone is told the oldest sequence that is kep
   expect(kept.events.map(({ sequence }) => sequence)).toEqual(sequences.slice(2))
 })
 
-test('a reader ahead of the end of the feed, as after a restore, is told where the feed ends', async () => {
+test('a reader beyond the end of the feed, as after a restore, is told where the feed ends', async () => {
   const relay = await share()
   await push(relay.publicUrl, at(1))
   const { next } = await pageOf(await relay.get(`/relay/events?after=${relay.end}`))

@@ -77,7 +77,7 @@ test('O9: a Standard Webhooks push has both signatures in a rotation, by PATCH o
     expect(new Webhook(key).verify(at(1), { ...receiver.pushes[0]?.headers })).toMatchObject({ status: 'TerminalArrived' })
 })
 
-test('O9: a receiver that refuses both keys gets an event with either signature in one attempt', async () => {
+test('O9: if a receiver refuses both keys, one attempt sends the event once with each signature', async () => {
   const { operate, receiver, id, rotate, view, send, haveKey } = await start()
   haveKey('neither of the two')
   const { nextKeyFrom } = (await rotate({ sharedKey: AFTER })).body

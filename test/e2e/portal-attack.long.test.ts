@@ -14,7 +14,6 @@ const STORED = NAUGHTY_STRINGS.filter((_text, at) => at % byForm(24, 24, 1) === 
 /** Each login costs a slow password check, so try fewer strings there. */
 const LOGINS = byForm(10, 10, NAUGHTY_STRINGS.length)
 
-/** Starts a relay for one test, and logs in to its portal. */
 async function start() {
   const sections = { delivery: { allowNetworks: ['127.0.0.0/8'] }, limits: { failuresPerMinute: 1_000_000 } }
   const relay = await relayOfTest(sections)

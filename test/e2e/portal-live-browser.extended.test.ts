@@ -92,7 +92,7 @@ test('a hidden tab closes its stream, and shows what changed once it is shown ag
   expect(asked.slice(before)).toEqual(['/live', `/webhooks/${id}`])
 })
 
-test('W1: no pushed or named script runs in a browser', async () => {
+test('W1: no script from a push or a name runs in a browser', async () => {
   const { page } = await logIn()
   const ran: string[] = []
   page.on('dialog', (dialog) => {

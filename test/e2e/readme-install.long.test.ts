@@ -38,7 +38,7 @@ function openTerminal({ cwd, path }: { readonly cwd: string; readonly path: stri
   return { type, until, terminal }
 }
 
-testWith('bash', 'script')('the steps of the README, pasted line by line, start a relay that takes a signed push', async () => {
+testWith('bash', 'script')('the steps of the README, pasted line by line, start a relay that accepts a signed push', async () => {
   const carrier = await openCarrier()
   const { folder, path } = checkoutOfTest()
   const [open, internal] = [await freePort(), await freePort()]

@@ -7,7 +7,7 @@ const STEP = documentedCommands('README.md', 'install').find((command) => comman
 const SHELLS = ['sh', 'bash', 'dash', 'zsh'].filter((shell) => spawnSync(shell, ['-c', ':']).status === 0)
 
 test.each(["it's", `a"b'c`, 'a$HOME`id`$(id)', 'back\\slash\\', ' blanks and #! ', 'p%s&/;|<>*?~ö'])(
-  'the password %s goes through the step of the README into every shell',
+  'the step of the README stores the password %s so that every shell reads it unchanged',
   (password) => {
     const cwd = temporaryFolder()
     execFileSync('bash', ['-c', STEP], { cwd, input: `${password}\n` })

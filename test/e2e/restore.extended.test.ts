@@ -73,7 +73,7 @@ test('a restore brings back the state of the backup, and polls fill the gap', as
     },
   })
   const folder = temporaryFolder()
-  // Polls are so rare that only the restore can be the reason for one.
+  // Scheduled polls are so rare that every poll in this test comes from the restore.
   const cadence = { Created: '9h', Ingested: '9h', DeliveryStarted: '9h', default: '9h', whenPushIsHealthy: 'x1' }
   const sections = {
     ...inSeconds,

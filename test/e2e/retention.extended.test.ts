@@ -23,7 +23,7 @@ const lastPassAt = async (relay: RunningProcess) => {
   return Date.parse(String(memberOf(body.last, 'startedAt')))
 }
 
-test('old data is deleted, and readers, operators and the audit trail are told of it', async () => {
+test('old data is deleted; readers and operators are told, and the audit trail records it', async () => {
   const folder = temporaryFolder()
   const clock = movableClock(folder)
   await using relay = await runRelay(writeConfig(folder, NO_CARRIER, { retention: KEPT }), clock.env)

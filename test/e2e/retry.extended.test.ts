@@ -36,7 +36,7 @@ test('retry sends waiting deliveries to a repaired receiver at once, and replay 
   await vi.waitFor(async () => expect(await listed('delivered')).toHaveLength(2))
 })
 
-test('one delivery is retried at once while others wait, or the answer says why it cannot be', async () => {
+test('one delivery is retried at once while others wait, or the answer says why not', async () => {
   const { operate, path, receiver, publicUrl, listed, pushParcels, retry } = await start()
   await pushParcels(1001, 1002)
   await vi.waitFor(async () => expect(await listed('retrying')).toHaveLength(2))

@@ -33,7 +33,7 @@ async function start() {
   return { receiver, operate, add, listed, states, send, skip }
 }
 
-test('7.4: to skip a waiting delivery is a 202, an ended one a 409, and an unknown one a 404', async () => {
+test('7.4: skipping a waiting delivery is a 202, an ended one a 409, and an unknown one a 404', async () => {
   const { receiver, add, listed, states, send, skip } = await start()
   await add()
   receiver.answer((nth) => (nth === 0 ? 500 : 200))

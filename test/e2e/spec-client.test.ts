@@ -36,7 +36,7 @@ test('a client that knows only the specification cannot tell the relay from the 
   const { parcels } = await sandbox.world()
   expect((await sandbox.stats()).pushes.lost).toBeGreaterThan(PARCELS)
 
-  // Wait until pushes and polls have brought what they can. Then ask for each tracking number, which joins its parcel with that of the pushes.
+  // Wait until pushes and polls have reported all they can. Then ask for each tracking number, to join its parcel with the pushed one.
   await untilCaughtUp(
     asker,
     parcels.filter((parcel) => knownByPush(parcel) !== null),

@@ -63,7 +63,7 @@ testWith('caddy')('the proxy of config/systemd is a Caddyfile for the public lis
   expect(readFileSync(path, 'utf8')).toMatch(/^\treverse_proxy 127\.0\.0\.1:8080 \{$/m)
 })
 
-/** Moves system paths in the arguments of `sudo` below a folder, because only root may write there. */
+/** Puts the system paths in the arguments of `sudo` below a folder, because only root may write to the real paths. */
 const sudoBelow = (root: string) => `
 case $1 in useradd | systemctl) echo "$*" >> ${root}/ordered; exit ;; esac
 words=()

@@ -52,7 +52,7 @@ test('every writing route answers 503, not 500, if the store is full, locked or 
   )
   const routes = internalRoutes().filter(isWriting)
   expect(routes).toEqual(expect.arrayContaining(['DELETE /relay/endpoints/:id', 'PUT /relay/parcels/:identifier/watch']))
-  // Replace the file in one step, because a write could succeed while it is empty.
+  // Replace the file in one step, because the store does not fail while the file is empty.
   const fail = (code: string) => {
     writeFileSync(`${failure}-next`, code)
     renameSync(`${failure}-next`, failure)

@@ -97,7 +97,7 @@ test('P9: a push in one language and polls in two make one entry with the texts 
   expect((await world.get(`/v1/status/${id}/all?language=sv-SE`)).headers.get('content-language')).toBe('sv')
 })
 
-test('P10: a thousand requests for one unknown parcel are one call and a thousand answers', async () => {
+test('P10: a thousand requests for one unknown parcel cause one call and get a thousand answers', async () => {
   const number = 'PS100000001SE'
   world.carrier.says.set(number, () => answerBody({ trackingIds: ['10000001'], statuses: entries }))
   const gate = Promise.withResolvers<void>()

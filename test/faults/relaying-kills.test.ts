@@ -49,7 +49,7 @@ test.each(STORES)(`F11: kill -9 while relaying, ${CYCLES} times, leaves each eve
   // Only events that were always refused are dead. The endpoint that was down for a while lost nothing.
   expect(failing).toBeGreaterThanOrEqual(acknowledged.filter(isPoison).length)
   expect(others).toEqual({ quick: 0, slow: 0, down: 0 })
-  // Deliveries that were sent but not saved are repeated, at most as many as were claimed.
+  // After a kill, the relay repeats deliveries that were sent but not saved. It had claimed at most this many.
   if (LONG) expect(repeated).toBeGreaterThan(0)
   expect(repeated).toBeLessThanOrEqual(CYCLES * PER_ENDPOINT * CLAIMS_PER_ATTEMPT * ledger.length)
 })

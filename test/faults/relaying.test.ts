@@ -35,7 +35,7 @@ test('O5: deliveries sent but not saved before a kill are sent again under their
   {
     await using relay = await runRelay(config)
     for (const body of bodies) expect((await push(relay.publicUrl, body)).status).toBe(200)
-    // Kill the relay after its first success, when as many attempts as allowed are under way. They get a 200 that nobody saves.
+    // Kill the relay after its first success, when as many attempts as allowed are under way. Their answers of 200 are lost.
     onArrival = (nth) => {
       if (nth === 1 + PER_ENDPOINT) relay.process.kill('SIGKILL')
     }

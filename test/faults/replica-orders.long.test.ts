@@ -72,7 +72,6 @@ test('an order to any replica reaches the replica that delivers within a second'
   for (const { id, name } of await endpointsOf(one)) {
     if (name !== 'first' && name !== 'second') throw new Error(`no receiver for ${name}`)
     const isOnes = await deliversTo(one, id)
-    // The first is the replica that has the role, and the second is the other replica.
     const [holder, away] = isOnes ? [one, other] : [other, one]
     const path = `/relay/endpoints/${id}`
     receivers[name].answer(() => 500)

@@ -28,7 +28,7 @@ function start() {
   return { world, shifts, follow, pass }
 }
 
-test('P13: the time since which plans need no shift is given in the new time of the clock', async () => {
+test('P13: a shift of the schedule gives its times in the new time of the clock', async () => {
   const { world, shifts, follow, pass } = start()
   pass(4000)
   world.wallMs -= HOUR_MS
