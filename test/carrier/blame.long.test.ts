@@ -9,7 +9,7 @@ test('a timeout after a wait for a Retry-After does not count as a failure of th
   const { url, asked } = await openCarrier({
     status: (_, response, count) => {
       if (count === 1) return json(response, 429, '', { 'retry-after': '1' })
-      // Of the 1,150 ms that a request may take, the wait for the Retry-After leaves only 150 ms.
+      // The wait for the Retry-After leaves only 150 ms of the 1,150 ms that a request may take.
       return void setTimeout(() => json(response, 200, goodBody), 300)
     },
   })

@@ -400,7 +400,7 @@ describe('the lifetime of a token', () => {
   })
 })
 
-test('T7: no log line, answer or state contains the password or token, even if the carrier echoes them', async () => {
+test('T7: no log line, answer or state has the password or token, even if the carrier echoes it', async () => {
   const secret = 'canary-token-7Xw'
   const everything: string[] = []
   const echo = `${password} ${secret}`

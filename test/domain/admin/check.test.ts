@@ -78,7 +78,7 @@ test.each([
   expect(judgeRetention(last, 'raw 90d', 100 * DAY_MS)).toEqual({ state, message: expect.stringContaining(said) })
 })
 
-test('lines come in the fixed order of the checks, and only a failed line makes the whole check fail', () => {
+test('lines come in the fixed order of the checks, and only a failed line fails the whole check', () => {
   const lines = (['endpoint', 'store', 'config', 'store'] as const).map((name, at) => ({ name, subject: String(at), ...ok('') }))
   expect(inOrder(lines).map(({ subject }) => subject)).toEqual(['2', '1', '3', '0'])
   expect(isRed(lines)).toBe(false)

@@ -55,7 +55,7 @@ test('failures of one request count once, and failures of no request count each 
   expect(failedFor(['PD1', null, null, null, null]).state).toBe('open')
 })
 
-test('a request that failed while another was answered counts again once it is answered', () => {
+test('a request that failed while others were answered does not count until it gets an answer', () => {
   const proven = afterAnswer(failedFor(numbers(4)), 'ok')
   expect(failedFor([...numbers(4), ...numbers(4, 4)], proven)).toMatchObject({ state: 'closed', failures: 4 })
   const answered = afterAnswer(proven, 'PD0')

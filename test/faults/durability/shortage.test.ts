@@ -78,31 +78,28 @@ async function expectStartsOnFull(disk: string, sections: Sections): Promise<voi
   expect((await ask(degraded.internalUrl, token, '/v1/status/1001/all')).status).toBe(200)
 }
 
-onlyLong(testWith('a small file system'))(
-  'S4, F4: a disk full to the last byte causes 503s and no false 200, and pushes recover',
-  async () => {
-    const disk = smallDisk(16)
-    const store = join(disk, 'relay.db')
-    const relay = await tracedRelayOfTest(temporaryFolder(), { sections: { store: `sqlite:${store}`, limits: { freeSpaceMin: 0 } } })
-    const token = await logIn(relay.internalUrl)
-    const early = distinctPushes(20, 'early')
-    expect(await pushPipelined(relay.publicUrl, early, 4)).toEqual(early.map(() => 200))
-    fillUp(disk)
-    const full = distinctPushes(40, 'full')
-    const whileFull = await pushPipelined(relay.publicUrl, full, 4)
-    expect(whileFull).toContain(503)
-    expect((await readiness(relay)).status).toBe(503)
-    expect((await ask(relay.internalUrl, token, '/v1/status/5001/all')).status).toBe(200)
-    rmSync(join(disk, 'ballast'))
-    expect(await until(async () => (await statusOf(relay, 'room again')) === 200)).toBeLessThan(RECOVERY_MS)
-    await relay.kill()
-    const { bodies, damage } = readStore(store)
-    const owed = [...early, ...full.filter((_, at) => whileFull[at] === 200)]
-    expect({ damage, lost: owed.filter((body) => !bodies.has(body.toString())).length }).toEqual({ damage: null, lost: 0 })
-  },
-)
+onlyLong(testWith('a small file system'))('S4, F4: a full disk causes 503s and no false 200, and pushes recover', async () => {
+  const disk = smallDisk(16)
+  const store = join(disk, 'relay.db')
+  const relay = await tracedRelayOfTest(temporaryFolder(), { sections: { store: `sqlite:${store}`, limits: { freeSpaceMin: 0 } } })
+  const token = await logIn(relay.internalUrl)
+  const early = distinctPushes(20, 'early')
+  expect(await pushPipelined(relay.publicUrl, early, 4)).toEqual(early.map(() => 200))
+  fillUp(disk)
+  const full = distinctPushes(40, 'full')
+  const whileFull = await pushPipelined(relay.publicUrl, full, 4)
+  expect(whileFull).toContain(503)
+  expect((await readiness(relay)).status).toBe(503)
+  expect((await ask(relay.internalUrl, token, '/v1/status/5001/all')).status).toBe(200)
+  rmSync(join(disk, 'ballast'))
+  expect(await until(async () => (await statusOf(relay, 'room again')) === 200)).toBeLessThan(RECOVERY_MS)
+  await relay.kill()
+  const { bodies, damage } = readStore(store)
+  const owed = [...early, ...full.filter((_, at) => whileFull[at] === 200)]
+  expect({ damage, lost: owed.filter((body) => !bodies.has(body.toString())).length }).toEqual({ damage: null, lost: 0 })
+})
 
-test('S10, S12: pushes get 503 while another program locks the store; its reads only grow the WAL', async () => {
+test('S10, S12: another program’s lock makes pushes a 503; its open reads only grow the WAL', async () => {
   const folder = temporaryFolder()
   const relay = await tracedRelayOfTest(folder, { pragmas: { journal_size_limit: 4 * MB, wal_autocheckpoint: 100 } })
   const token = await logIn(relay.internalUrl)
