@@ -9,7 +9,6 @@ import { listen } from '../support/network/listen.ts'
 
 /** Functions that close what a test opened, called in reverse order. */
 const opened: (() => Promise<unknown>)[] = []
-/** The function that closes a server, by the URL of the server. */
 const closers = new Map<string, () => Promise<unknown>>()
 
 export async function closeOpened(): Promise<void> {

@@ -52,7 +52,6 @@ test('parcels are watched, refreshed and shown by commands', async () => {
   })
   const shown = await run(['history', '95000001'])
   expect([shown.code, shown.out]).toEqual([0, expect.stringContaining('CLI00001 (tracking number), 95000001 (tracking id)\nnext check 2')])
-  // The reason for the next check is a sentence.
   expect(shown.out).toMatch(/\nnext check \S+Z \(\w.+\.\)\n/)
   expect(shown.out).toMatch(/TerminalArrived {2}ArrivedT2 {2}Stockholm {2}\[poll \d{4}-\d\d-\d\dT[\d:.]+Z\]\n$/)
   const json = await run(['history', 'CLI00001', '--json'])

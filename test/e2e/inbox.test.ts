@@ -23,7 +23,6 @@ async function receiveAt(place: string, atMs: number): Promise<void> {
   await changeStoredRows(place, 'update inbox set received_at_ms = ? where state = 2', atMs)
 }
 
-/** Runs `inbox` with these arguments, and resolves with its output. */
 async function inboxCommand(url: string, ...given: readonly string[]): Promise<string> {
   const args = [...shipped().args, 'inbox', ...given, '--url', url]
   const env = { PATH: process.env.PATH, RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password }

@@ -68,7 +68,6 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
   }
   const heading = () => page.getByRole('heading', { level: 1 }).textContent()
   const shown = async () => ((await page.getByRole('main').textContent()) ?? '').replaceAll(/\s+/g, ' ')
-  /** Reloads the page until it shows the text. */
   const untilShown = (text: string | RegExp) =>
     expect
       .poll(async () => {

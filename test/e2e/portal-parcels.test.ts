@@ -14,7 +14,6 @@ afterAll(() => world.stop())
 
 const EVENT = { eventTime: '2026-03-01T10:00:00.250Z' }
 const ENTRY = { eventTimestamp: EVENT.eventTime }
-/** Returns the rows of the history as text. */
 const rowsOf = (page: string) =>
   (page.split('aria-label="History, newest first"')[1]?.split('</table>')[0] ?? '')
     .split('<tr')

@@ -16,7 +16,6 @@ const start = (sections: Sections) => relayOfTest({ ...SECTIONS, ...sections })
 
 const loggedIn = (login = ADMIN, url = ofFile().internalUrl) => loggedInAt(url, login)
 
-/** Returns the id of the only webhook with this name. */
 function idOf(list: string, name: string): string {
   return new RegExp(`/webhooks/(\\d+)"><strong>${name}<`).exec(list)?.[1] ?? expect.fail(`no webhook ${name}`)
 }

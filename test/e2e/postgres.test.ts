@@ -43,7 +43,6 @@ test('a relay on PostgreSQL answers and delivers the same bytes as one on SQLite
     '20',
   ])
   const relays = await Promise.all([startRelaying(sandbox.url, {}), startRelaying(sandbox.url, await onPostgres())])
-  // The endpoint fails every seventh attempt.
   for (const { receiver } of relays) receiver.answer((nth) => (nth % 7 === 3 ? 503 : 200))
   await sandbox.order('webhooks', { urls: relays.map(({ publicUrl }) => `${publicUrl}/webhooks/status`) })
   for (const hours of [10, 12]) await sandbox.order('advance', { seconds: hours * 3600 })

@@ -37,7 +37,6 @@ async function start(sections: Sections = {}) {
   return { ...relay, reload, said: () => said }
 }
 
-/** Returns the status of a push that is signed with this key. */
 async function statusOfKey(publicUrl: string, key: string): Promise<number> {
   const body = pushBody()
   return (await push(publicUrl, body, { 'x-service-hmac-sha256': signBody(body, key) })).status

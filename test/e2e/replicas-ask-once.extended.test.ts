@@ -10,9 +10,7 @@ import { ADMIN, logIn, startTestRelay } from '../support/relay/relay.ts'
 import { byForm } from '../support/runner/long-form.ts'
 import { createLastingDatabase } from '../support/store/postgres-database.ts'
 
-/** The number of requests at each relay. */
 const QUESTIONS = byForm(40, 200)
-/** The carrier does not know this number. */
 const UNKNOWN = 'AB300000000SE'
 
 const things = new AsyncDisposableStack()

@@ -10,7 +10,6 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const shape = z.object({ tallies: z.array(z.object({ from: z.string(), counts: z.record(z.string(), z.number()) })) })
 
-/** Sums the counts of a kind over all days. */
 async function sumOf(url: string, kind: string): Promise<Readonly<Record<string, number>>> {
   const token = await logIn(url, ADMIN)
   const answer = await fetchDocumented(`${url}/relay/tallies?span=day&kind=${kind}`, { headers: { authorization: `Bearer ${token}` } })

@@ -28,7 +28,6 @@ async function open() {
   }
   const json = async (method: string, path: string, body?: string, type?: string): Promise<unknown> =>
     await (await call(method, path, body, type)).json()
-  /** Reads every identifier of a list, page by page. */
   const listed = async (query: string, limit = 3): Promise<readonly string[]> => {
     const found: string[] = []
     let cursor = ''

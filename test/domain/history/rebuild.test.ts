@@ -43,7 +43,6 @@ function rebuilt({ parcel, pushes }: Stored) {
   return rebuildParcel(parcel, { evidence, elsewhere: new Map(), knownTo: Number.POSITIVE_INFINITY, nextSequence: () => sequence++ })
 }
 
-/** Returns the parcel as a rebuild corrects it. */
 function corrected({ parcel, pushes }: Stored): Stored {
   const { correction } = rebuilt({ parcel, pushes })
   if (correction === null) return { parcel, pushes }

@@ -18,7 +18,6 @@ const PIECES = Array.from({ length: 320 / PIECE }, (_, piece) => Array.from({ le
 const RECOVERY_MS = withinOwed(5000)
 /** The start of a relay makes fewer calls than this. */
 const START_CALLS = 200
-/** The number of calls that fail in a row. */
 const IN_A_ROW = 3
 
 interface Fault {

@@ -74,7 +74,6 @@ async function trial(parent: string, calls: string, when: number, whole: readonl
   return killed ? 'killed' : 'started'
 }
 
-/** Returns the schema of a store after a start. */
 async function schemaOf(path: string): Promise<readonly string[]> {
   await (await openSqliteWriter(path)).close()
   return tables(path)

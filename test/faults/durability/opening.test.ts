@@ -9,7 +9,6 @@ import { testWith } from '../../support/runner/test-with.ts'
 import { readStore } from '../../support/store/simulated-disk.ts'
 import { spawnTraced } from '../../support/store/strace.ts'
 
-/** Returns a store that a relay has filled and closed. */
 async function filledStore(): Promise<string> {
   const path = join(temporaryFolder(), 'relay.db')
   await (await openSqliteWriter(path)).close()

@@ -36,7 +36,6 @@ export interface StoreOfYear {
   files(): readonly KeptFile[]
 }
 
-/** The time of the scheduled backup. */
 export const BACKUP = { cron: '15 3 * * *', hour: 3, minute: 15 } as const
 const BACKUPS_KEPT = 5
 /** The index of the backup to restore, which is from the night before last. */

@@ -9,7 +9,6 @@ import { bornParcel, isFinished, type YearParcel } from './parcels.ts'
 import { BACKUP } from './stores.ts'
 import { openWorld, START_MS, type World, type YearOptions } from './world.ts'
 
-/** The result of a year. */
 export interface YearReport {
   readonly violations: readonly string[]
   readonly days: number

@@ -47,7 +47,6 @@ function createWorld(options: { readonly trackingIds?: readonly string[] } = {})
   const prune = (to: number) => {
     prunedTo = to
   }
-  /** Replaces the events of the store. */
   const replace = (sequences: readonly number[]) => {
     committed.splice(0, committed.length, ...sequences)
   }
