@@ -75,7 +75,7 @@ const GIVEN: Readonly<Record<string, string>> = {
   admin_password_hash: HASH,
 }
 
-/** The shipped config in a folder, with the secrets as files beside it. */
+/** Writes the shipped config to a folder, with the secrets as files beside it. Returns the path of the config. */
 function followToTheLetter(databaseUrl: string): string {
   const folder = temporaryFolder()
   for (const [name, secret] of Object.entries({ ...GIVEN, database_url: databaseUrl }))

@@ -12,7 +12,7 @@ import { createDatabase } from '../support/store/postgres-database.ts'
 import { openTestPool } from '../support/store/postgres-pool.ts'
 import { storedBodies, storedRows } from '../support/store/stored-rows.ts'
 
-/** The load goes on when pushes are refused. In `npm test` it mostly waits, because a switch takes long and the load does not matter. */
+/** The load goes on when pushes are refused. In `npm test` it is small, because only the switch matters there. */
 const LOAD = { restMs: byForm(150, 0), isPatient: true }
 
 test('a replica killed during the switch of its move leaves the others on the old database', async () => {

@@ -25,7 +25,7 @@ export async function startThroughProxy() {
   return { proxy, ...(await startOn(proxy.through)) }
 }
 
-/** Waits until pushes, reads and readiness work again, and resolves with the time that this took. */
+/** Waits until pushes, reads and readiness work again, and resolves with the milliseconds that this took. */
 export async function recovery(relay: RunningProcess, asker: { readonly internalUrl: string; readonly token: string }): Promise<number> {
   const fromMs = performance.now()
   const pushes = distinctPushes(1)

@@ -28,7 +28,7 @@ test(`S18: requests are 503 while all packets are lost for ${SWALLOWED_MS / 1000
   await load.untilAnswered(SENDERS * 12)
   const hot = '/v1/status/880003/all?language=en'
   const cacheStatus = async () => (await ask(asker.internalUrl, asker.token, hot)).headers.get('cache-status')
-  // On a busy machine some of the first pushes are refused, and the parcel is not known yet.
+  // On a busy machine some of the first pushes are refused, so the parcel may not be known yet.
   await expect.poll(cacheStatus).toBe(HIT)
   expect(await cacheStatus()).toBe(HIT)
   const fromMs = performance.now()

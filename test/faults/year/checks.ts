@@ -21,7 +21,7 @@ export interface Looked {
 
 /** The relay must learn of a scan within this time, by a push or a poll. */
 const LEARNT_WITHIN_MS = 2 * DAY_MS
-/** A parcel may stay this long after its retention period: passes are hourly, and the relay knows ages only by the marks of earlier passes. */
+/** A parcel may stay this long after its retention period, because passes are hourly and learn ages only from marks of earlier passes. */
 const RETIRED_WITHIN_MS = 2 * DAY_MS
 
 /** Returns when anything last happened to a parcel in the simulation. */
@@ -29,14 +29,14 @@ const touchedMs = (parcel: YearParcel): number => Math.max(parcel.askedAtMs, mad
 
 /** Tells whether the relay must still have a parcel, must have removed it, or may have done either. */
 function fateOf(parcel: YearParcel, { nowMs, historyMs, polledOnMs }: Looked): 'living' | 'gone' | 'either' {
-  // If no app asked for a parcel, all its pushes may have been lost.
+  // If no app asked for a parcel, all its pushes may have been lost, and the relay does not know it.
   if (parcel.made === 0 || parcel.askedAtMs === 0) return 'either'
   const ageMs = nowMs - touchedMs(parcel)
   if (ageMs < historyMs - DAY_MS) return 'living'
   return ageMs > historyMs + polledOnMs + RETIRED_WITHIN_MS ? 'gone' : 'either'
 }
 
-/** Expects that every living parcel has the carrier's entries, and that no removed parcel is left. Its requests do not count as an app's. */
+/** Expects that every living parcel has the carrier's entries, and that no removed parcel is left. Asks as the operator, which does not count as a request of an app. */
 export async function checkHistories(looked: Looked): Promise<{ readonly living: number }> {
   const { relay, parcels, violations, nowMs } = looked
   let living = 0
