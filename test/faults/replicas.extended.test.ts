@@ -21,7 +21,7 @@ import { createDatabase, startOwnServer } from '../support/store/postgres-databa
 
 const PAUSES_MS = LONG ? [60_000, 7000, 7000, 7000, 7000, 7000] : [8000]
 const SWALLOWED_MS = LONG ? 10_000 : 6000
-/** `e2e/replicas` tests kills of a replica and restarts of the server in `npm test`. */
+/** Outside of `npm run faults`, `test/stress/e2e/replicas.long.test.ts` tests kills of replicas and restarts of the server. */
 const SIGNALS = byForm(['SIGTERM'] as const, ['SIGTERM', 'SIGKILL'] as const)
 const OWED_MS = { SIGTERM: 1000, SIGKILL: 10_000 }
 const PARCELS = 19
