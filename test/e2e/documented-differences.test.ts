@@ -27,7 +27,7 @@ test('the carrier’s login is refused, and a parcel is found by its number or i
     expect([identifier, (await get(`/v1/status/${identifier}/all`)).status]).toEqual([identifier, 200])
 })
 
-test('only the carrier’s answer makes a 404, and known parcels are served while it is down', async () => {
+test('only a 404 of the carrier becomes a 404; known parcels are served while it is down', async () => {
   const { carrier, get, ...world } = await start()
   const operate = await operatorOf(world)
   carrier.says.set('WA300000001SE', () => answerBody({ statuses: [entry(1), entry(2)] }))

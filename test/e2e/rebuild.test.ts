@@ -46,7 +46,7 @@ async function start() {
   return { ...world, receiver, operator, run, placeOf }
 }
 
-test('the command lists differences, then corrects them, and apps, feed and operators see that', async () => {
+test('a rebuild lists differences and corrects them; apps, the feed and operators see the result', async () => {
   const { operator, run, placeOf, receiver, ...world } = await start()
   const dry = await run('--dry-run')
   expect(dry).toMatchObject({ code: 0, err: 'comparing: 2 parcels\n' })

@@ -47,7 +47,7 @@ testWith(
   const counts = () =>
     /lost by the carrier (\d+) · gaps filled by polls (\d+)/.exec(demo.lines.findLast((line) => line.includes('6/6')) ?? '') ?? []
   expect(Number(counts()[1])).toBeGreaterThan(0)
-  // Each lost push leaves a gap, which a poll has filled once the history is complete.
+  // In a complete history, polls have filled the gap of each lost push.
   expect(counts()[2]).toBe(counts()[1])
   const said = demo.lines.join('\n')
   expect(said).toMatch(/^subscriber got +[A-Z0-9]+ {2}\w+( in \S+)?, signature valid$/m)

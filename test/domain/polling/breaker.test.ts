@@ -29,7 +29,7 @@ test('P1: the breaker stays closed until enough failures in a row, and an answer
   expect(afterAnswer(opened, 'PD1')).toEqual(closedBreaker)
 })
 
-test('while the breaker is open, the schedule asks nothing until the pause ends, then one probe', () => {
+test('while the breaker is open, the schedule makes no call until the pause ends, then one probe', () => {
   expect(admit(opened, 'schedule', 'PD1', opened.restUntilMs - 1).kind).toBe('rest')
   expect(admit(opened, 'schedule', 'PD1', opened.restUntilMs)).toEqual({ kind: 'probe' })
   expect(admit(startProbe(opened), 'schedule', 'PD1', opened.restUntilMs + 1).kind).toBe('rest')
@@ -48,7 +48,7 @@ test('pauses grow with every probe that fails, up to five minutes', () => {
   expect(rests.at(-1)).toBe(300_000)
 })
 
-test('failures of one request count once, and failures of no request count each time', () => {
+test('failures of one request count once; failures that belong to no request count each time', () => {
   const one = failedFor(Array.from({ length: 20 }, () => 'PD1'))
   expect([one.state, one.failures]).toEqual(['closed', 1])
   expect(failedFor(numbers(FAILURES_TO_OPEN)).state).toBe('open')
@@ -101,7 +101,7 @@ test('calls begun before the breaker opened make no pause longer; a probe withou
   expect(afterNoVerdict(probing, false)).toBe(probing)
 })
 
-test('the breaker allows the schedule all its calls, one or none', () => {
+test('the breaker tells the schedule whether it may make all calls, one or none', () => {
   expect(callsAllowedNow({ state: 'closed', restMs: 0 }, 8)).toBe(8)
   expect(callsAllowedNow({ state: 'open', restMs: 0 }, 8)).toBe(1)
   expect(callsAllowedNow({ state: 'open', restMs: 1 }, 8)).toBe(0)

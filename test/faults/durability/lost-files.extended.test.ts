@@ -23,7 +23,7 @@ async function stop(relay: TracedRelay): Promise<void> {
   await relay.ended
 }
 
-test('S11: a store in use is not opened again under another name, by a link of any kind', async () => {
+test('S11: a store in use is not opened again through a link of any kind', async () => {
   const folder = temporaryFolder()
   const store = join(folder, 'relay.db')
   const first = await tracedRelayOfTest(folder)
@@ -50,7 +50,7 @@ test('S11: a store in use is not opened again under another name, by a link of a
   expect(await statusOf(again, 'by the link')).toBe(200)
 })
 
-test('a store file that is deleted or replaced makes writes 503 until it is back', async () => {
+test('writes get 503 after the store file is deleted or replaced, until it is back', async () => {
   const outer = temporaryFolder()
   const folder = join(outer, 'store')
   const relay = await tracedRelayOfTest(outer, { sections: { store: `sqlite:${join(folder, 'relay.db')}` } })
