@@ -66,7 +66,7 @@ test(`${REPLICAS} replicas move to another database under load and lose nothing`
   await expect(postgres.openWriteStore(from)).rejects.toThrow('was moved to')
 })
 
-test('a replica that was stopped during a move answers nothing from the old database', async () => {
+test('a replica that was stopped during a move does not answer from the old database', async () => {
   const [from, to] = [(await createDatabase('nothing')).url, (await createDatabase('nothing')).url]
   const config = writeConfig(temporaryFolder(), NO_CARRIER, { ...inSeconds, ...(await onPostgres(from)) })
   const [mover, stopped] = [await startReplica(config), await startReplica(config)]

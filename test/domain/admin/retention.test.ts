@@ -190,7 +190,7 @@ describe('a pass', () => {
     expect(report.heldSinceMs).toBe(NOON - (2 * RETENTION_STAGES.length - 1))
   })
 
-  test('a pass is due an hour after the last one began, or if one has not ended yet', () => {
+  test('a pass is due an hour after the last pass began, or at once if a pass has not ended', () => {
     const last = endPass(beginPass(NOON), NOON + 10)
     expect(isPassDue({ pass: null, last: null }, NOON)).toBe(true)
     expect(isPassDue({ pass: null, last }, NOON + HOUR_MS - 1)).toBe(false)

@@ -18,7 +18,7 @@ test('an event from a push is sent with the push’s bytes and filtered by its d
   expect(payloadAfter([aPush({ distributionType: 'Mailbox' })], true)).toEqual({ ...PUSH, distributionType: 'Mailbox' })
 })
 
-test('a push without a distribution type is filtered by that of its parcel', () => {
+test('a push without a distribution type is filtered by the type of its parcel', () => {
   const push = aPush({ distributionType: '' })
   expect(payloadAfter([push, aPoll({ distributionType: 'Doorstep', statuses: [] })], true)).toEqual({
     ...PUSH,

@@ -12,7 +12,7 @@ const RUNS = casesOf(2000, 200)
 const keptOf = ({ observation }: Seen): readonly KeptSighting[] =>
   sightingsOf(observation).map((listed) => ({ ...listed, sequence: 1, learntAtMs: null, audience: noAudience }))
 
-test('the least number of entries after some sightings never exceeds that after all of them', () => {
+test('the minimum count after some sightings never exceeds the minimum count after all of them', () => {
   let exact = 0
   fc.assert(
     fc.property(observations, (all) => {

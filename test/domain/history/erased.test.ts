@@ -31,7 +31,7 @@ test('a push that names no erased identifier is unchanged', () => {
   expect(withoutErasedOfPush(push, look([]))).toEqual({ kind: 'living', observation: push })
 })
 
-test('if a push names an erased identifier and no living parcel, its others count as erased', () => {
+test('a push with an erased identifier and no living parcel makes all its identifiers erased', () => {
   const push = aPush({ trackingIds: ['GONE0001', 'OTHER001'], eventTime: early })
   expect(withoutErasedOfPush(push, look([]))).toEqual({ kind: 'erased', names: [{ value: 'OTHER001', ...tombstone }] })
 })

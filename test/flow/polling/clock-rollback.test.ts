@@ -37,7 +37,7 @@ test('P13: a shift of the schedule gives its times in the new time of the clock'
   expect(shifts).toEqual([0, 500].map((afterParcelId) => ({ byMs: HOUR_MS, sinceMs, nowMs: sinceMs + 4000, afterParcelId })))
 })
 
-test('P13: a shift that is tried again still leaves out all that was planned since the jump', async () => {
+test('P13: a repeated shift still leaves out all polls that were planned since the jump', async () => {
   const { world, shifts, follow, pass } = start()
   world.wallMs -= HOUR_MS
   world.isDown = true
