@@ -54,7 +54,7 @@ test('an answer about an erased identifier is dropped, with or without entries',
   expect(withoutErasedOfPoll(aPoll({ ...poll, statuses: [] }), look([]))).toEqual(dropped)
 })
 
-test('an answer about a living parcel that lists an erased identifier loses it and its bytes', () => {
+test('an answer about a living parcel that lists an erased identifier is recorded without it', () => {
   const poll = aPoll({ asked: 'LIVE0001', trackingIds: ['GONE0001', 'LIVE0002'], statuses: [{ eventTimestamp: early }] })
   const seen = withoutErasedOfPoll(poll, look(['LIVE0001']))
   expect(seen).toMatchObject({ kind: 'living', observation: { asked: 'LIVE0001', trackingIds: ['LIVE0002'], isPartial: true } })
