@@ -1,4 +1,4 @@
-/** The codes of all expected failures. Codes never change. `http/server/errors` gives each a status; without one, it does not compile. */
+/** The codes of all expected failures. Codes never change. `http/server/errors` must give each code a status, or it does not compile. */
 export type ErrorCode =
   | 'bad_request'
   | 'bad_tracking_number'
@@ -45,8 +45,8 @@ export function systemCode(error: unknown): string | null {
 const STORAGE_FAILURE = /^SQLITE_(?:FULL|IOERR|BUSY|LOCKED|CORRUPT|READONLY|CANTOPEN|NOTADB|PROTOCOL|NOMEM)(?:_|$)/
 
 /**
- * The store cannot be reached or has failed. A database engine throws this for errors that their code does not mark as a failure of the
- * store. `code`: by default the code of the cause.
+ * The store cannot be reached or has failed. A database engine throws this if the code of the original error does not say that the store
+ * failed. `code`: by default the code of the cause.
  */
 export class StorageFailure extends Error {
   override readonly name = 'StorageFailure'

@@ -1,7 +1,7 @@
 /**
  * The stored secrets of an endpoint: its keys and the values of its fixed headers, each encrypted for this endpoint alone. While a key is
- * being replaced, each push has two signatures: the old key's in the specification's header, and the new key's in another header. So
- * receivers can verify the push with either key (CONTRACT, "Pushes to endpoints").
+ * being replaced, each push has two signatures: one with the old key, in the specification's header, and one with the new key, in another
+ * header. So receivers can verify the push with either key (CONTRACT, "Pushes to endpoints").
  */
 export interface SealedKeys {
   readonly current: string
@@ -9,7 +9,7 @@ export interface SealedKeys {
   readonly currentSinceMs?: number
   /** The key that replaces the current one at `fromMs`, epoch milliseconds; null: no key is being replaced. */
   readonly next: { readonly sealed: string; readonly fromMs: number } | null
-  /** A replaced key that still signs until `untilMs`; null: no such key. Only earlier versions of the relay stored one. */
+  /** A replaced key that still signs until `untilMs`, epoch milliseconds; null: no such key. Only earlier versions of the relay stored one. */
   readonly previous: { readonly sealed: string; readonly untilMs: number } | null
   /** The values of the endpoint's fixed headers, by lower-case name; absent: it has no fixed headers. */
   readonly headers?: Readonly<Record<string, string>>
@@ -18,7 +18,7 @@ export interface SealedKeys {
 /** Where a config takes a secret from: an environment variable, by its name, or a file, by its path. */
 export type SecretOrigin = { readonly env: string } | { readonly file: string }
 
-/** How long both keys sign while a key is replaced. Senders of webhooks commonly give receivers a day. */
+/** How long both keys sign while a key is replaced: a day, as is common among senders of webhooks. */
 const OVERLAP_MS = 24 * 60 * 60 * 1000
 
 /** Returns the keys of an endpoint with a single key that is not being replaced. `sinceMs`: when it was set; absent: not known. */
@@ -26,7 +26,6 @@ export function onlyKey(sealed: string, sinceMs?: number): SealedKeys {
   return { current: sealed, ...(sinceMs === undefined ? {} : { currentSinceMs: sinceMs }), next: null, previous: null }
 }
 
-/** Makes the next key the current one. */
 function onlyNext(keys: SealedKeys, { sealed, fromMs }: NonNullable<SealedKeys['next']>): SealedKeys {
   return replaceKey(keys, sealed, fromMs - OVERLAP_MS)
 }
@@ -89,7 +88,10 @@ export function sealedTexts({ current, next, previous, headers = {} }: SealedKey
   return [current, next?.sealed, previous?.sealed, ...Object.values(headers)].filter((text) => text !== undefined)
 }
 
-/** Replaces encrypted texts by the same secrets encrypted anew. `replacements`: the new text by the old one; a text without one stays. */
+/**
+ * Replaces encrypted secrets, after they were encrypted anew. `replacements`: the new encrypted text by the old one. Texts that are not in
+ * it stay.
+ */
 export function resealKeys(keys: SealedKeys, replacements: ReadonlyMap<string, string>): SealedKeys {
   const { current, next, previous, headers, ...since } = keys
   const renewed = (text: string) => replacements.get(text) ?? text

@@ -34,7 +34,7 @@ const key = z
   .refine((value) => Buffer.byteLength(value) >= KEY_BYTES_MIN, { error: `must have at least ${KEY_BYTES_MIN} bytes` })
   .refine((value) => value.trim() === value, { error: 'must not begin or end with white space' })
 
-/** Does not check for the portal's trusted header, because its name is in the config. The code that saves the endpoint checks it. */
+/** The portal's trusted header is forbidden too. The code that saves the endpoint checks this, because only the config knows that header's name. */
 const headerName = z.string().superRefine((name, context) => {
   const problem = fixedHeaderProblem(name, null)
   if (problem !== null) context.addIssue({ code: 'custom', message: problem })

@@ -14,13 +14,13 @@ export type ConfiguredEndpoint = EndpointSettings & { readonly from?: number | n
 export interface ConfiguredSecretsMark {
   /** See `fingerprintSecrets`. Absent: not known. */
   readonly secretsFingerprint?: string
-  /** Whether a reload has just changed the secrets in this replica. The store cannot tell if another replica has stored their fingerprint first. */
+  /** Whether a reload in this replica has just changed the secrets. Needed because another replica may already have stored the new fingerprint. */
   readonly hasNewSecrets?: boolean
 }
 
 export interface EndpointState {
   readonly endpoint: Endpoint
-  /** Who defines it. `config`: the config file; `managed`: the API; `operator`: the setting for operator events. */
+  /** Who defines the endpoint. `config`: the config file; `managed`: the API; `operator`: the setting for operator events. */
   readonly origin: 'config' | 'managed' | 'operator'
   /**
    * Why it is disabled: by an operator, because it answered 410 (`gone`), because all its deliveries failed, or because no config names it
@@ -42,7 +42,6 @@ export interface EndpointState {
   readonly backfilled: BackfillSpan | null
 }
 
-/** The state of an endpoint in one word. */
 export type EndpointCondition = 'delivering' | 'failing' | 'disabled'
 
 export function conditionOf({ disabled, health }: EndpointState): EndpointCondition {
@@ -143,7 +142,7 @@ export type EndpointEdit =
 export interface EndpointNotice {
   readonly endpoint: string
   readonly endpointId: string
-  /** `failing`: everything has failed for `operator.failingAfter`. `recovered`: it accepted a delivery after that. */
+  /** `failing`: all attempts have failed for `operator.failingAfter`. `recovered`: after that, the endpoint accepted a delivery. */
   readonly kind: 'disabled_gone' | 'disabled_failing' | 'failing' | 'recovered'
   /** When the endpoint began to fail, epoch milliseconds; null: it has not failed. */
   readonly sinceMs: number | null

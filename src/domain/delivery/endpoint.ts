@@ -12,12 +12,12 @@ export interface Endpoint {
   /** A unique label. */
   readonly name: string
   readonly url: string
-  /** False: all its deliveries wait, those of new events too (DOMAIN 7.4). */
+  /** False: all its deliveries wait, including those of new events (DOMAIN 7.4). */
   readonly enabled: boolean
   /** `carrier`: the carrier's headers; `standard-webhooks`: that specification's headers too (CONTRACT, "Pushes to endpoints"). */
   readonly signature: 'carrier' | 'standard-webhooks'
   readonly filters: EndpointFilters
-  /** Whether it also receives entries that are older than the relay's knowledge of the parcel (DOMAIN 6.6). */
+  /** Whether the endpoint also receives backfill: entries that are older than the relay's knowledge of the parcel (DOMAIN 6.6). */
   readonly backfill: boolean
   /** The maximum of attempts per second; `null`: no limit. */
   readonly ratePerSecond: number | null
@@ -25,7 +25,7 @@ export interface Endpoint {
   readonly concurrency: number | null
   /** Waits between attempts, in milliseconds; `null`: `delivery.schedule` applies. */
   readonly scheduleMs: readonly number[] | null
-  /** `wait`: a refused delivery is tried again. `skip`: it ends if the answer is final (`endsByRefusal` in `delivery.ts`). */
+  /** `wait`: a refused delivery is tried again. `skip`: it is not, if the answer is final (`endsByRefusal` in `delivery.ts`). */
   readonly refusals: 'wait' | 'skip'
   /** The names of its fixed headers, lower-case. Their values are secrets, so they are stored with its keys (`SealedKeys`). */
   readonly headers: readonly string[]
@@ -37,7 +37,6 @@ export type EndpointSettings = Omit<Endpoint, 'id'>
 /** A change of settings; absent or undefined members stay as they are. */
 export type EndpointChange = { readonly [Name in keyof EndpointSettings]?: EndpointSettings[Name] | undefined }
 
-/** Applies a change of settings. */
 export function changeEndpoint(endpoint: Endpoint, change: EndpointChange): Endpoint {
   const isGiven = ([, value]: readonly [string, unknown]) => value !== undefined
   return { ...endpoint, ...Object.fromEntries(Object.entries(change).filter(isGiven)) }
@@ -55,11 +54,10 @@ export interface RelayedEvent {
   /** `''`: unknown. */
   readonly distributionType: string
   readonly displayToConsumer: boolean
-  /** Whether it is backfill (DOMAIN 6.6). */
+  /** Whether the entry is older than the relay's knowledge of the parcel (DOMAIN 6.6). */
   readonly backfill: boolean
 }
 
-/** Filters that let every event pass. */
 export const noFilters: EndpointFilters = { status: null, detailedStatus: null, distributionType: null, displayToConsumer: null }
 
 /**

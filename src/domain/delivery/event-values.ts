@@ -3,16 +3,15 @@ import type { FeedAddition } from './plan-events.ts'
 /** The members of events, apart from the status, that filters compare with a list of values. */
 export type FilteredMember = 'detailedStatus' | 'distributionType'
 
-/** A value that an event has for one of these members. */
 export interface EventValue {
   readonly member: FilteredMember
   readonly value: string
 }
 
-/** The greatest length of a value in a filter. No filter can name a longer value, so longer values are left out. */
+/** The greatest length of a value in a filter. Longer values are left out, because no filter can name them. */
 const CHARS_MAX = 200
 
-/** Returns the values of an event that filters can name; none if endpoints are not sent the event. */
+/** Returns the values of an event that filters can name. Returns none if endpoints are not sent the event. */
 export function eventValuesOf({ entry, payload }: Pick<FeedAddition, 'entry' | 'payload'>): readonly EventValue[] {
   if (payload === null) return []
   const values: readonly EventValue[] = [

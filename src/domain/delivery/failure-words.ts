@@ -3,7 +3,7 @@ import type { FailureReason } from './delivery.ts'
 import type { EndpointState } from './endpoint-state.ts'
 import type { FailureGroup } from './failure-group.ts'
 
-/** How an endpoint failed, in the parts of a sentence: `It answers 401`, `signature does not match`, `it does not accept the signature.` */
+/** The parts of a sentence about a failure, such as `It answers 401`, `signature does not match` and `it does not accept the signature.` */
 export interface FailureWords {
   readonly what: string
   /** The first line of the answer, without control characters and shortened; empty: there was no text. */
@@ -25,7 +25,6 @@ const REASONS: ReadonlyMap<string, (host: string) => string> = new Map<FailureRe
   ['network', (host) => `the network between the relay and ${host} fails`],
 ])
 
-/** The answer in a word or two: its status, or why there was none. */
 export function answerWord({ status, reason }: Pick<FailureGroup, 'status' | 'reason'>): string {
   return status === null ? (reason ?? 'no answer').replaceAll('_', ' ') : String(status)
 }
@@ -40,7 +39,7 @@ export function isLikelyKey(status: number | null): boolean {
   return status === 401 || status === 403
 }
 
-/** Puts a failure in words. `isAll`: the endpoint has accepted nothing since the failures began. */
+/** Describes a failure. `isAll`: the endpoint has accepted nothing since the failures began. */
 export function wordFailure(failure: Pick<FailureGroup, 'status' | 'reason' | 'answerStart'>, url: string, isAll: boolean): FailureWords {
   const { status, reason, answerStart } = failure
   if (status === null)

@@ -7,7 +7,7 @@ export type Payload =
   | { readonly kind: 'push'; readonly inboxId: number; readonly distributionType: string }
   | { readonly kind: 'composed'; readonly trackingIds: readonly string[]; readonly distributionType: string }
 
-/** Some consecutive events of the feed, as they are sent to endpoints. */
+/** Consecutive events of the feed, as they are sent to endpoints. */
 export interface FeedEntries {
   readonly entries: readonly FeedEntry[]
   /** The last sequence that was read. Read on after it. */
@@ -25,7 +25,7 @@ export interface FeedEntry {
   readonly entry: Entry
   readonly payload: Payload
   readonly backfill: boolean
-  /** The endpoints that were already sent the entry in an earlier event. They are not sent this event. */
+  /** The endpoints that were sent the entry in an earlier event. This event is not sent to them. */
   readonly earlierAudience: Audience
 }
 
@@ -66,7 +66,7 @@ export interface PayloadSubject {
   readonly hasBody: boolean
 }
 
-/** Decides what a body is made from at the time of sending. If retention has deleted the bytes of the push, the event is composed. */
+/** Decides what a body is made from when it is sent. If retention has deleted the bytes of the push, the event is composed. */
 export function payloadOf(ref: PayloadRef, { entry, parcel, hasBody }: PayloadSubject): Payload {
   const { trackingIds, identifiers, distributionType } = parcel
   if (ref.kind === 'composed' || !hasBody)
@@ -75,10 +75,10 @@ export function payloadOf(ref: PayloadRef, { entry, parcel, hasBody }: PayloadSu
   return { kind: 'push', inboxId: ref.inboxId, distributionType: said || distributionType }
 }
 
-/** Some consecutive events of the feed, as the API shows them to readers. */
+/** Consecutive events of the feed, as the API shows them to readers. */
 export interface FeedSlice {
   readonly items: readonly FeedItem[]
-  /** The last sequence that was read. There is no item with this sequence if its parcel was deleted since. */
+  /** The last sequence that was read. If its parcel has been deleted, `items` has no item with this sequence. */
   readonly next: number
   /** Whether the end of the feed was reached at that moment. */
   readonly ended: boolean

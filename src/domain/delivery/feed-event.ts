@@ -17,7 +17,7 @@ export interface FeedParcel extends AnswerSource {
   readonly identifiers: readonly string[]
 }
 
-/** An event of the feed with the content that its subject has now. A reader that applies all events in sequence has the present histories. */
+/** An event of the feed. It has its subject's present content. So a reader that applies all events in sequence has the present histories. */
 export type FeedItem = ParcelEvent | GoneEvent
 
 /** Reports that a parcel is gone. Only its id is left, and no other parcel will get this id. */
@@ -67,7 +67,7 @@ function encodeEntry(entry: Entry): string {
   return `${JSON.stringify(known).slice(0, -1)},"extra":${encodeExtra(entry.extra)}}`
 }
 
-/** Returns the texts of an entry without those that consumers may not see (DOMAIN 2.6). */
+/** Leaves out the texts that consumers may not see (DOMAIN 2.6). */
 function shownTexts({ texts, displayToConsumer }: Entry): Entry['texts'] {
   const languages = Object.entries(texts).sort(([a], [b]) => compareBytes(a, b))
   return Object.fromEntries(

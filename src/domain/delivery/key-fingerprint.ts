@@ -5,8 +5,8 @@ const SIGNED = 'parcel-relay key fingerprint'
 const HEX_DIGITS = 8
 
 /**
- * Returns a short fingerprint of a shared key, such as `9f2c41d0`. With it, people compare keys without showing them. It is the beginning of
- * a signature with the key. So it reveals less about a weak key than any signed push does, and people can compute it with `openssl` too.
+ * Returns a short fingerprint of a shared key, such as `9f2c41d0`, so that people can compare keys without showing them. It is the beginning
+ * of a signature with the key. So it reveals less about a weak key than any signed push does, and people can compute it with `openssl` too.
  */
 export function fingerprintKey(key: string): string {
   return signedBy(key, SIGNED)

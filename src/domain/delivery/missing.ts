@@ -22,7 +22,10 @@ export type Place = { readonly sequence: number } | { readonly atMs: number }
 
 type Bounds = Omit<MissingSelection, 'parcelId'>
 
-/** Turns two positions in the feed into bounds. `since` is included; so is a sequence as `until`, but not a time. Null: no bound. */
+/**
+ * Turns two positions in the feed into bounds; null: no bound. `since` is included. `until` is included if it is a sequence, but not if it
+ * is a time.
+ */
 export function boundsOf(since: Place | null, until: Place | null): Bounds {
   const sequenceOf = (place: Place | null) => (place !== null && 'sequence' in place ? place.sequence : null)
   const timeOf = (place: Place | null) => (place !== null && 'atMs' in place ? place.atMs : null)
@@ -49,9 +52,9 @@ export function selectMissing(
   }
 }
 
-/** Asks for some of the events that the feed reported as backfill (DOMAIN 6.6). */
+/** Selects events that the feed reported as backfill (DOMAIN 6.6). */
 export interface BackfillQuery {
-  /** Leaves out events that have a delivery to this endpoint; null: leaves out none. */
+  /** Leaves out events that have a delivery to this endpoint; null: leaves out no events. */
   readonly endpointId: string | null
   /** Null: any. */
   readonly parcelId: number | null
@@ -78,7 +81,7 @@ export interface MissingSummary {
   readonly endpoints: readonly MissingAt[]
   /** Whether more events may be missing, because the search stopped at its limit. */
   readonly more: boolean
-  /** The resends that have begun and have not ended. */
+  /** The resends that are going on. */
   readonly resends: readonly Resend[]
 }
 
@@ -113,8 +116,9 @@ export interface MissingEvent extends FeedEntry {
 }
 
 /**
- * Returns the event if the setting `backfill` alone kept its entry from the endpoint (DOMAIN 6.6). Returns null if the event is not selected
- * or is older than the endpoint, if filters exclude it, or if the endpoint was sent the entry, even in another event such as a later push.
+ * Returns the event if the endpoint was not sent it only because its setting `backfill` was off (DOMAIN 6.6). Returns null if the event is
+ * not selected or is older than the endpoint, if filters exclude it, or if the endpoint was sent the entry, even in another event such as a
+ * later push.
  *
  * An earlier resend may have queued this event for the endpoint. This function does not know that: the caller looks it up in the store.
  */

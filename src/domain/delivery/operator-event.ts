@@ -4,13 +4,12 @@ import { type AttemptResult, isOwnFailure } from './delivery.ts'
 /** The name of the endpoint for operator events, in the log and in lists of deliveries. */
 export const OPERATOR_NAME = '(operator)'
 
-/** An endpoint as operator events name it. */
 interface Named {
   readonly id: string
   readonly name: string
 }
 
-/** The transaction that settles an attempt stops counting waiting events here, to stay short. So this count means "this many or more". */
+/** The transaction that settles an attempt counts waiting events only up to this number, to stay short. So this count means "this many or more". */
 export const WAITED_COUNTED_MAX = 10_000
 
 /** A failed attempt as operator events report it. `status` null: there was no answer, because of `reason`. */
@@ -59,8 +58,8 @@ export type OperatorEvent =
   | { readonly event: 'carrier_failing'; readonly reason: string | null }
   | { readonly event: 'carrier_recovered'; readonly since: string }
   /**
-   * `pushes_silent`: parcels are scanned but no push arrives. `pushes_lossy`: pushes arrive, but too many are lost. `pushes_trusted`: after
-   * one of these, pushes arrive and few are lost. `lastPushAt`: when the last push with news came.
+   * `pushes_silent`: parcels are scanned but no push arrives. `pushes_lossy`: pushes arrive, but too many are lost. `pushes_trusted`: the
+   * trouble is over: pushes arrive and few are lost. `lastPushAt`: when the last push with news came; null: not known.
    */
   | { readonly event: 'pushes_silent' | 'pushes_lossy' | 'pushes_trusted'; readonly lastPushAt: string | null }
   /**
@@ -68,18 +67,18 @@ export type OperatorEvent =
    * when there are ten times as many, and otherwise once an hour.
    */
   | { readonly event: 'pushes_quarantined'; readonly reason: string; readonly count: number; readonly since: string }
-  /** All of the newest pushes are in quarantine. `reason`: why the newest one is. `since`: when the first of them came. */
+  /** All of the newest pushes are in quarantine. `reason`: why the newest one is. `since`: when the oldest of these pushes came. */
   | { readonly event: 'pushes_not_understood'; readonly reason: string; readonly since: string }
-  /** After `pushes_not_understood`, most of the newest pushes are understood again. */
+  /** Most of the newest pushes are understood again. */
   | { readonly event: 'pushes_understood'; readonly since: string }
   /** `disk_low`: less than twice `freeBytesMin` is free. `disk_full`: less than `freeBytesMin` is free, so pushes are refused. */
   | { readonly event: 'disk_low' | 'disk_full'; readonly freeBytes: number; readonly freeBytesMin: number }
   /**
-   * Pushes are accepted again. They were refused from `since` until `until`. `refused`: how many pushes were answered with 503 in that time.
-   * It does not include pushes before a restart of the relay.
+   * Pushes are accepted again. They were refused from `since` until `until`. `refused`: how many pushes were answered with 503 in that time,
+   * not counting those before a restart of the relay.
    */
   | { readonly event: 'disk_usable'; readonly freeBytes: number; readonly since: string; readonly until: string; readonly refused: number }
-  /** After `disk_low` or `disk_full`, at least twice `freeBytesMin` is free again. */
+  /** At least twice `freeBytesMin` is free again. */
   | { readonly event: 'disk_recovered'; readonly freeBytes: number; readonly since: string }
   /** `changed`: the settings that a reload applied. `problems`: the files that could not be used. Their earlier content stays in use. */
   | {
@@ -103,7 +102,7 @@ export type OperatorEvent =
       readonly nextSequence: number
       readonly delivered: number | null
     }
-  /** A backup failed, and the backup before it did not. Further failures make no event until a backup succeeds. */
+  /** A backup failed after the backup before it succeeded. Further failures in a row cause no event. */
   | { readonly event: 'backup_failed'; readonly backup: string; readonly reason: string }
   | { readonly event: 'backup_recovered'; readonly backup: string; readonly since: string }
   | {
@@ -116,9 +115,9 @@ export type OperatorEvent =
 
   /** Retention should have deleted this data at least 30 days ago, but could not: it is undelivered, in quarantine or still needed. */
   | { readonly event: 'retention_held'; readonly held: Readonly<Record<string, number>>; readonly since: string }
-  /** Retention deleted such data because it was older than `retention.held`. `endpoints`: the ids of endpoints that were never sent it. */
+  /** Retention deleted data of this kind because it was older than `retention.held`. `endpoints`: the ids of endpoints that were never sent it. */
   | { readonly event: 'retention_gave_up'; readonly givenUp: Readonly<Record<string, number>>; readonly endpoints: readonly string[] }
-  /** An operator asked for a test of whether events arrive. This event is sent but not stored. */
+  /** An operator asked for this event, to test whether events arrive. It is sent but not stored. */
   | { readonly event: 'test' }
 
 export const OPERATOR_EVENTS = [

@@ -6,7 +6,7 @@ import { typedName } from './endpoint.ts'
 import { isLikelyKey } from './failure-words.ts'
 import { type OperatorEvent, WAITED_COUNTED_MAX } from './operator-event.ts'
 
-/** An operator event in words. */
+/** The description of an operator event. */
 export interface OperatorWords {
   readonly kind: 'bad' | 'warn' | 'off' | 'ok' | 'none'
   /** The state that the event reports, in a word or two. */
@@ -17,7 +17,7 @@ export interface OperatorWords {
   readonly page: string
 }
 
-/** How to describe an event. `of` reads a member of the event as text: an empty text if an event of another version lacks the member. */
+/** How to describe an event. `of` reads a member of the event as text; an empty text: the event lacks it, because another version recorded it. */
 interface Wording extends Pick<OperatorWords, 'kind' | 'state'> {
   readonly page: string | ((of: Reader) => string)
   readonly tell: (of: Reader) => readonly Word[]
@@ -43,14 +43,14 @@ const DISABLED_BECAUSE: ReadonlyMap<string, string> = new Map([
   ['unnamed', 'was disabled, because no config names it any more'],
 ])
 
-/** Describes the failure of an endpoint; empty if the event lacks it, as the events of earlier versions do. */
+/** Describes the failure of an endpoint. Empty for events of earlier versions, which have no `failure`. */
 function failureIn(of: Reader): string {
   const [status, reason, answer] = [of('failure.status'), of('failure.reason'), of('failure.answer')]
   if (status === '') return reason === '' ? '' : `. It gives no answer (${reason.replaceAll('_', ' ')})`
   return `. It answers ${status}${answer === '' ? '' : ` ("${answer}")`}${isLikelyKey(Number(status)) ? ', so it may have another key' : ''}`
 }
 
-/** Describes how long an endpoint was down and how many events waited; empty for events of earlier versions, which lack this. */
+/** Describes how long an endpoint was down and how many events waited. Empty for events of earlier versions, which do not say it. */
 function recoveryIn(of: Reader): string {
   if (of('downForMs') === '') return ''
   const waited = Number(of('waited'))

@@ -14,9 +14,9 @@ export interface DeliverableEvent {
   readonly entry: Entry
   readonly parcelId: number
   readonly payload: Payload
-  /** Whether it is backfill (DOMAIN 6.6). */
+  /** Whether the entry is older than the relay's knowledge of the parcel (DOMAIN 6.6). */
   readonly backfill: boolean
-  /** The endpoints that were already sent the entry in an earlier event. They are not sent this event. */
+  /** The endpoints that were sent the entry in an earlier event. This event is not sent to them. */
   readonly earlierAudience: Audience
   readonly nowMs: number
 }

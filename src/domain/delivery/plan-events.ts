@@ -27,9 +27,9 @@ export interface EventPlanContext {
 }
 
 /**
- * Plans the events that an observation adds to the feed. Events about changed entries come first. Events about unchanged entries that must
- * still be sent to endpoints follow. Both are ordered by the sequences of the entries. Whether an entry must still be sent depends on what is
- * stored with its sightings: their sources and audiences. It does not depend on settings, which may change later (DOMAIN 6.6).
+ * Plans the events that an observation adds to the feed: first those about changed entries, then those about unchanged entries that must
+ * still be sent to endpoints. Both are ordered by the sequences of the entries. Whether an entry must still be sent depends on the sources
+ * and audiences that are stored with its sightings. It does not depend on settings, which may change later (DOMAIN 6.6).
  */
 export function planEvents(context: EventPlanContext): readonly FeedAddition[] {
   const planned: FeedAddition[] = []
@@ -46,7 +46,7 @@ export function planEvents(context: EventPlanContext): readonly FeedAddition[] {
   return planned
 }
 
-/** Whether an entry must still be sent: to all endpoints, or, if a push reports the entry, to those that were not sent it as backfill. */
+/** Whether an entry must still be sent: to all endpoints, or, if a push reports the entry, to the endpoints that were not sent it as backfill. */
 function isOwed({ members }: Entry): boolean {
   const { kind } = audienceOf(members)
   if (kind === 'nobody' || kind === 'all') return kind === 'nobody'

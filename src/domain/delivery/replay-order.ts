@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { readInput } from '../read-input.ts'
 import { boundsOf, type Place } from './missing.ts'
 
-/** A request to queue deliveries of an endpoint again, or the events that it never received. */
+/** A request to queue deliveries of an endpoint again, or to queue the events that the endpoint never received. */
 export interface ReplayOrder {
   /** True: queue the events that the endpoint never received. False: queue deliveries again. */
   readonly missing: boolean
@@ -34,7 +34,6 @@ export function readPlace(text: string): Place | null {
   return z.iso.datetime({ offset: true }).safeParse(text).success ? { atMs: Date.parse(text) } : null
 }
 
-/** The body of a replay order. */
 export const replayOrderSchema = z
   .strictObject({
     missing: z.boolean().default(false),

@@ -17,8 +17,9 @@ export function isStandardKey(key: string): boolean {
 }
 
 /**
- * Returns the keys that a receiver may derive from the text of a key under the Standard Webhooks specification. After `whsec_` the text is
- * Base64. A text without `whsec_` that is Base64 of 24 to 64 bytes gives two keys: receivers may decode the text or use its own bytes.
+ * Returns the keys that a receiver may derive from the text of a key under the Standard Webhooks specification. The text after `whsec_` is
+ * Base64. A text without `whsec_` that is Base64 of 24 to 64 bytes gives two keys, because receivers may decode the text or use its own
+ * bytes.
  */
 export function standardReadings(key: string): readonly Mac[] {
   const isPrefixed = key.startsWith(PREFIX)

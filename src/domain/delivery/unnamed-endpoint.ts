@@ -44,7 +44,6 @@ export interface UnnamedRequest {
   readonly isStarting: boolean
 }
 
-/** A look at the endpoints that no config names. */
 export interface UnnamedLook extends Omit<UnnamedRequest, 'names' | 'removeAfterMs'> {
   /** See `ConfiguredNames`. */
   readonly latestAtMs: number | null
@@ -66,8 +65,8 @@ export function lookAtUnnamed(
 }
 
 /**
- * Whether the endpoint must be removed. It stays until a replica has loaded its config after the endpoint became unnamed. Before that, an
- * operator may still be changing the configs of the replicas one by one.
+ * Whether the endpoint must be removed. It stays at least until a replica has loaded its config after the endpoint became unnamed. Before
+ * that, an operator may still be changing the configs of the replicas one by one.
  */
 export function isToBeRemoved({ sinceMs, forMs }: UnnamedEndpoint, latestAtMs: number | null, removeAfterMs: number): boolean {
   return forMs >= removeAfterMs && (latestAtMs === null || latestAtMs >= sinceMs)

@@ -18,10 +18,7 @@ export const fullAudience: Audience = { kind: 'all' }
 export interface BackfillSpan {
   readonly from: number
   readonly to: number | null
-  /**
-   * Earlier spans, if backfill was turned off and on again: `from` inclusive, `to` exclusive. Absent: backfill was not turned on more than
-   * once.
-   */
+  /** Earlier spans, if backfill was turned off and on again: `from` inclusive, `to` exclusive. Absent: backfill was turned on only once. */
   readonly earlier?: readonly (readonly [from: number, to: number])[]
 }
 
@@ -36,13 +33,13 @@ export function audienceOf(members: readonly { readonly audience: Audience }[]):
 export function uniteAudiences(a: Audience, b: Audience): Audience {
   if (a.kind === 'nobody' || b.kind === 'all') return b
   if (b.kind === 'nobody' || a.kind === 'all') return a
-  // An endpoint that received backfill at the earlier sequence usually receives it at the later one. So the later one stands for both.
+  // An endpoint that received backfill at the lower sequence usually receives it at the higher one. So the higher sequence stands for both.
   if (a.kind === 'backfill' && b.kind === 'backfill') return { kind: a.kind, at: Math.max(a.at, b.at) }
   if (a.kind === 'rest' && b.kind === 'rest') return { kind: a.kind, at: Math.min(a.at, b.at) }
   return fullAudience
 }
 
-/** Returns the endpoints that an event adds to the audience of its entry. An event can be backfill only if nobody was sent the entry yet. */
+/** Returns the endpoints that an event adds to the audience of its entry. An event can be backfill only if no endpoint was sent the entry yet. */
 export function audienceOfEvent(before: Audience, event: { readonly sequence: number; readonly backfill: boolean }): Audience {
   if (before.kind === 'nobody') return event.backfill ? { kind: 'backfill', at: event.sequence } : fullAudience
   if (before.kind === 'all') return noAudience
@@ -55,7 +52,6 @@ export function isInAudience(audience: Audience, span: BackfillSpan | null): boo
   return hadBackfill(span, audience.at) === (audience.kind === 'backfill')
 }
 
-/** Whether an endpoint received backfill at a sequence. */
 function hadBackfill(span: BackfillSpan | null, at: number): boolean {
   if (span === null) return false
   if (span.from <= at) return span.to === null || at < span.to
@@ -76,8 +72,8 @@ export function backfillSpan(before: BackfillSpan | null, wantsBackfill: boolean
 }
 
 /**
- * Adds a span to the earlier ones. An empty span adds nothing. A span that begins where the last one ended extends that one. So the list does
- * not grow if backfill is turned off and on while the feed has no new event.
+ * Adds a span to the earlier ones. An empty span adds nothing. If the last span ended where the new one begins, it is extended. So the list
+ * does not grow if backfill is turned off and on while the feed has no new event.
  */
 function withSpan(earlier: NonNullable<BackfillSpan['earlier']>, from: number, to: number): NonNullable<BackfillSpan['earlier']> {
   if (from === to) return earlier
@@ -85,7 +81,7 @@ function withSpan(earlier: NonNullable<BackfillSpan['earlier']>, from: number, t
   return end === from ? [...earlier.slice(0, -1), [begin, to]] : [...earlier, [from, to]]
 }
 
-/** Returns the stretches of the feed from `first` on in which an endpoint received no backfill, in order: first and last sequence of each. */
+/** Returns the parts of the feed from `first` on in which an endpoint received no backfill, in order: first and last sequence of each. */
 export function withoutBackfill(span: BackfillSpan | null, first: number): readonly (readonly [from: number, to: number])[] {
   const spans = span === null ? [] : [...(span.earlier ?? []), [span.from, span.to ?? Number.POSITIVE_INFINITY] as const]
   const stretches: (readonly [number, number])[] = []

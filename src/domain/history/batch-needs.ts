@@ -15,15 +15,15 @@ export function namesOf(observations: readonly Incoming[]): readonly string[] {
   return [...values]
 }
 
-/** Returns the observation of a poll or of a valid push; null: the push is not a valid event. */
+/** Null: the push is not a valid event. */
 function observationOf(incoming: Incoming): PushObservation | PollObservation | null {
   if (incoming.kind === 'poll') return incoming.observation
   return incoming.reading.ok ? incoming.reading.observation : null
 }
 
 /**
- * Returns the data that a batch is likely to need. Only the identifiers are loaded so far, so this may be more than the batch needs. A
- * database on the network answers one large query faster than two small ones.
+ * Returns the data that a batch is likely to need. Only the identifiers are loaded at this point, so this may be more than the batch needs.
+ * But a database on the network answers one large query faster than two small ones.
  */
 export function firstNeeds(
   { observations, digests }: RecordBatch,
@@ -87,8 +87,8 @@ function secondsOf(
 }
 
 /**
- * Drops the needs that prove uncertain once the parcels and pushes are loaded. This saves reads for databases in which another query costs
- * little. If `decide` needs a dropped one, it asks for it.
+ * Drops needs that are uncertain once the parcels and pushes are loaded. This saves reads where another query costs little. If `decide` does
+ * need the data, it asks for it.
  */
 export function certainNeeds(needs: Needs, parcels: readonly ParcelState[], pushes: ReadonlyMap<string, number>): Needs {
   const states = new Map(parcels.map((state) => [state.parcelId, state]))

@@ -20,7 +20,7 @@ export interface ParcelDraft {
   readonly storedTo: number
   /** The kept answers of polls; null: they were not loaded. */
   readonly answers: readonly KeptAnswer[] | null
-  /** Decides the order of entries at equal instants: a poll of this batch, or the stored order of the parcel with this id; null: nothing. */
+  /** Decides the order of entries with the same instant: a poll of this batch, or the stored order of the parcel with this id; null: neither. */
   readonly orderFrom: PollObservation | number | null
   /** The pushes about the parcel that this batch has recorded. */
   readonly bodies: readonly KeptBody[]
@@ -42,7 +42,7 @@ type Counters = { -readonly [Name in keyof NextNumbers]: number }
 /**
  * The state of a batch while it is decided: all that its observations have created, joined and written so far.
  *
- * An observation changes this state completely or not at all. While it may still be refused, it only takes new ids and notes missing data. If
+ * An observation changes this state completely or not at all. As long as it may be refused, it only takes new ids and notes missing data. If
  * it is refused, `giveNumbersBack` gives the ids back. After its merge has succeeded, `note-observation` adds drafts and writes.
  */
 export interface BatchState {
@@ -111,14 +111,14 @@ export function needsOf({ missing }: BatchState): BatchNeeds | null {
   }
 }
 
-/** Returns the write set to which the current observation adds its writes. */
+/** Returns the write set of the current observation. */
 export function currentWrites(batch: BatchState): WriteSet {
   const writes = batch.writes.at(-1)
   if (writes === undefined) throw new Error('a batch was started without a write set')
   return writes
 }
 
-/** Remembers the next unused ids for `giveNumbersBack`. Called before each observation. */
+/** Called before each observation. Remembers the next unused ids for `giveNumbersBack`. */
 export function startObservation(batch: BatchState): void {
   batch.nextBefore = { ...batch.next }
 }

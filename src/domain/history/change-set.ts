@@ -22,13 +22,11 @@ export interface InboxWrite {
   readonly parcelId: number
 }
 
-/** A sighting to store, new or changed. */
 export interface SightingWrite {
   readonly parcelId: number
   readonly kept: KeptSighting
 }
 
-/** A polled answer to store. */
 export interface AnswerWrite {
   readonly parcelId: number
   readonly answer: KeptAnswer
@@ -59,11 +57,11 @@ export interface WriteSet {
   readonly created: Set<number>
   /** The changed parcels in their new state, by id. */
   readonly parcels: Map<number, ParcelState>
-  /** Every status that was the latest status of some parcel during the batch. */
+  /** Each status that was some parcel's latest status during the batch. */
   readonly statuses: Set<string>
   /** The values of new events, other than the status, that filters of endpoints can name. */
   readonly eventValues: EventValue[]
-  /** The ids of the parcels whose poll this batch records, so that they may be polled again. */
+  /** The ids of the parcels whose poll this batch records. They may be polled again. */
   readonly released: number[]
 }
 
@@ -100,13 +98,13 @@ export interface Recorded {
 export interface ChangeSet {
   /** The write sets, in the order in which to write them. Each join begins a new write set. */
   readonly writes: readonly WriteSet[]
-  /** One for each observation, in the order of the batch. */
+  /** One outcome for each observation, in the order of the batch. */
   readonly recorded: readonly Recorded[]
-  /** The first ids and sequences that this batch leaves unused. */
+  /** The ids and sequences at which the next batch begins. */
   readonly next: NextNumbers
   /** Samples of the carrier's scan rate. The model of the carrier learns from them after the commit. */
   readonly scanSamples: readonly ScanSample[]
-  /** The event times of the entries that polls were the first to report, epoch milliseconds. */
+  /** The event times of the entries that a poll reported before any push did, epoch milliseconds. */
   readonly foundByPoll: readonly number[]
   /** Identifiers that were found to belong to erased parcels. */
   readonly erased: readonly ErasedName[]

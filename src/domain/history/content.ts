@@ -1,7 +1,7 @@
 import type { RawMembers } from '../json-body.ts'
 import type { Sighting, Texts } from './status-entry.ts'
 
-/** The content of a sighting: all its members but its time. */
+/** The content of a sighting: all its members except its time. */
 export type Content = Omit<Sighting, 'instant'>
 
 /**
@@ -44,7 +44,8 @@ export function canonicalSighting(sighting: Sighting, content: string = encodeCo
 }
 
 /**
- * Encodes a whole sighting as JSON with sorted keys. Of sightings that were asked for at the same time, the greatest text is shown (DOMAIN 2.5).
+ * Encodes a whole sighting as JSON with sorted keys. If several sightings were asked for at the same time, the one with the greatest text is
+ * shown (DOMAIN 2.5).
  */
 export function wholeSighting(sighting: Sighting, content: string): string {
   const { extra } = sighting

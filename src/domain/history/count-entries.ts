@@ -14,7 +14,7 @@ interface Group {
 }
 
 /**
- * Two members of an entry never have different milliseconds or different locations (DOMAIN 2.2, 2.3). So a group has at least as many
+ * An entry never has members with different milliseconds or with different locations (DOMAIN 2.2, 2.3). So a group has at least as many
  * entries as it has different milliseconds, different locations, or different pairs of both.
  */
 export function createEntryCount(): EntryCount {

@@ -67,7 +67,7 @@ function decideOne(batch: BatchState, incoming: Incoming, digest: string, rules:
 const ERASED: Recorded = { outcome: { kind: 'erased' }, touched: [] }
 
 /**
- * Returns the observation without erased identifiers. Null: the observation is about an erased parcel. Then its other identifiers are erased
+ * Removes erased identifiers from an observation. Null: the observation is about an erased parcel. Then its other identifiers are erased
  * too, and so is the push if the inbox already holds it.
  */
 function withoutErased(batch: BatchState, incoming: Incoming, rules: RecordRules): Incoming | null {
@@ -125,7 +125,7 @@ function decidePush(batch: BatchState, push: IncomingPush, digest: string, rules
   const { observation } = reading
   const eventAtMs = observation.sighting.instant.atMs
   if (eventAtMs < push.receivedAtMs - rules.historyRetentionMs) {
-    // The inbox stores the push once. A repeated push is `expired` again and not `duplicate`, because it was not recorded (DOMAIN 5.4).
+    // The inbox stores the push once. If it comes again, it is `expired` again, not `duplicate`, because it was not recorded (DOMAIN 5.4).
     keepUnrecorded(batch, { push, digest, state: 'expired', reason: null })
     return { outcome: { kind: 'expired' }, touched: [] }
   }
@@ -177,7 +177,7 @@ function afterPush(draft: ParcelDraft, { receivedAtMs }: IncomingPush, eventAtMs
 }
 
 interface Found {
-  /** The parcel; null: the named parcels cannot be joined, because together they exceed the limits of one parcel or are not loaded yet. */
+  /** The parcel. Null: the named parcels cannot be joined, because together they exceed the limits of one parcel or are not all loaded yet. */
   readonly draft: ParcelDraft | null
   readonly join: DraftJoin | null
   readonly isNew: boolean

@@ -13,13 +13,13 @@ export interface MarkedTombstone extends Tombstone {
   readonly mark: string
 }
 
-/** Tombstones, and the key of their marks, encrypted with an at-rest key; `sealedKey` null: there is no key yet. */
+/** Tombstones. `sealedKey`: the key of their marks, encrypted with an at-rest key; null: there is no key yet. */
 export interface KeptTombstones {
   readonly sealedKey: string | null
   readonly tombstones: readonly MarkedTombstone[]
 }
 
-/** Returns the kept tombstones that a store lacks, or has only with an earlier time of erasure. */
+/** Returns the kept tombstones that a store lacks, or that it has only with an earlier time of erasure. */
 export function missedTombstones(kept: readonly MarkedTombstone[], stored: readonly MarkedTombstone[]): readonly MarkedTombstone[] {
   const erasedAtMs = new Map(stored.map((one) => [one.mark, one.erasedAtMs]))
   const newest = new Map<string, MarkedTombstone>()
@@ -27,15 +27,14 @@ export function missedTombstones(kept: readonly MarkedTombstone[], stored: reado
   return [...newest.values()].filter((one) => one.erasedAtMs > (erasedAtMs.get(one.mark) ?? Number.NEGATIVE_INFINITY))
 }
 
-/** An identifier of an erased parcel that the relay learnt of only after the erasure. */
+/** An identifier of an erased parcel. The relay learned of it only after the erasure. */
 export interface ErasedName extends Tombstone {
   readonly value: string
 }
 
-/** Tombstones by identifier. */
 export type Tombstones = ReadonlyMap<string, Tombstone>
 
-/** How long after an erasure its identifiers are refused, milliseconds. Null: forever, because the carrier never reuses an identifier. */
+/** How long after an erasure the erased identifiers are refused, milliseconds. Null: forever, because the carrier never reuses an identifier. */
 export interface ErasureRules {
   readonly identifierReuseAfterMs: number | null
 }
@@ -79,8 +78,8 @@ export function withoutErasedOfPush(push: PushObservation, { tombstones, rules, 
 }
 
 /**
- * Removes erased identifiers and the entries of erased parcels from an answer of the carrier. An answer from which something was removed
- * decides neither how often an entry occurs nor the order of entries. Its bytes are not stored, because they contain erased identifiers.
+ * Removes erased identifiers and the entries of erased parcels from an answer of the carrier. If something was removed, the answer decides
+ * neither how often an entry occurs nor the order of entries. Its bytes are not stored, because they contain erased identifiers.
  */
 export function withoutErasedOfPoll(poll: PollObservation, { tombstones, rules, isLiving }: ErasureLook): Unerased<PollObservation> {
   const names = identifiersOf(poll)

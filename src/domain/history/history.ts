@@ -8,7 +8,7 @@ import { groupOf, joinedKey, keyOf, keysFit, precisionRank, type SightingKey, ty
 export interface Entry {
   readonly status: string
   readonly detailedStatus: string
-  /** The time of the entry, in the text of its source (DOMAIN 2.5). */
+  /** The time of the entry as its source wrote it (DOMAIN 2.5). */
   readonly eventTimestamp: string
   /** The instant of `eventTimestamp`, epoch milliseconds. */
   readonly atMs: number
@@ -21,7 +21,7 @@ export interface Entry {
   readonly founding: number
   /** Its sightings, in the order in which they joined the entry; never empty. */
   readonly members: readonly KeptSighting[]
-  /** The lowest sequence of its members: the one at which the relay learnt of the entry. It identifies the entry. */
+  /** The lowest sequence of its members, that is, of its first known sighting. It identifies the entry. */
   readonly sequence: number
 }
 
@@ -33,12 +33,12 @@ interface Founding {
   key: SightingKey
 }
 
-/** Derives entries from sightings, group by group (DOMAIN 2.3). Neither the order of the sightings nor that of the entries has a meaning. */
+/** Derives entries from sightings, group by group (DOMAIN 2.3). The order of the sightings does not matter. The entries are in no special order. */
 export function deriveEntries(sightings: readonly KeptSighting[]): readonly Entry[] {
   const [only] = sightings
   if (only !== undefined && sightings.length === 1) return [presentLone(only)]
   const entries: Entry[] = []
-  // Most seconds have a single sighting, which is an entry by itself. Then nothing needs to be compared.
+  // Most seconds have a single sighting, which is an entry by itself.
   for (const ofSecond of Map.groupBy(sightings, (kept) => Math.floor(kept.sighting.instant.atMs / 1000)).values()) {
     const [lone] = ofSecond
     if (lone !== undefined && ofSecond.length === 1) entries.push(presentLone(lone))
@@ -56,7 +56,7 @@ function deriveGroup(group: readonly KeptSighting[]): readonly Entry[] {
   const [lone] = group
   if (lone !== undefined && group.length === 1) return [presentLone(lone)]
   const founded: Founding[] = []
-  // Founded entries by location. Most sightings of a large group have different locations. So each is compared with only a few entries.
+  // Founded entries by location. Most sightings of a large group have different locations. So each sighting is compared with only a few entries.
   const located = new Map<string, Founding[]>()
   const at = (location: string): Founding[] => {
     const there = located.get(location) ?? []
@@ -94,7 +94,7 @@ function relocate(entry: Founding, from: Founding[], to: Founding[]): void {
   to.sort((a, b) => a.nth - b.nth)
 }
 
-/** Returns the listings that cannot add a second sighting to an entry. Listing 0 means a sighting that was listed alone. */
+/** Returns the listings that cannot add a second sighting to an entry. Listing 0: the sighting was listed alone. */
 function listingsOf(kept: KeptSighting): Set<number> {
   return new Set(kept.listing === 0 ? [] : [kept.listing])
 }
@@ -119,7 +119,7 @@ function compareKeys(a: SightingKey, b: SightingKey): number {
   return Number(a.whole) - Number(b.whole) || a.atMs - b.atMs || compareBytes(a.location, b.location)
 }
 
-/** Chooses the values of an entry (DOMAIN 2.5): each from the last-asked poll that has it, or else from the pushes. */
+/** Chooses each value of an entry (DOMAIN 2.5): from the last-asked poll that has it, or else from the pushes. */
 function presentEntry(members: readonly KeptSighting[], founding: number): Entry {
   const [first] = members
   if (first !== undefined && members.length === 1) return presentLone(first, founding)
@@ -161,7 +161,7 @@ function presentLone(kept: KeptSighting, founding = 0): Entry {
   }
 }
 
-/** Compares sightings: the last-asked one comes first. Of sightings that were asked for at the same time, the bytewise greatest comes first. */
+/** Compares sightings: the last-asked one comes first. If they were asked for at the same time, the bytewise greatest comes first. */
 function compareLastAsked(a: KeptSighting, b: KeptSighting): number {
   return b.askedAtMs - a.askedAtMs || compareBytes(wholeSighting(b.sighting, b.content), wholeSighting(a.sighting, a.content))
 }
@@ -261,7 +261,7 @@ export function diffEntries(before: readonly Entry[], after: readonly Entry[]): 
   })
 }
 
-/** Whether two entries have the same members. If they do, the entries are equal, because an entry is derived from its members. */
+/** An entry is derived from its members. So two entries with the same members are equal. */
 function sameMembers(a: Entry, b: Entry): boolean {
   return a.members.length === b.members.length && a.members.every((kept, at) => kept === b.members[at])
 }
@@ -270,7 +270,7 @@ function sameValue(a: Entry, b: Entry): boolean {
   return servedValue(a) === servedValue(b)
 }
 
-/** Encodes the parts of an entry that answers show, for a comparison. */
+/** Encodes what answers show of an entry, for a comparison. */
 function servedValue(entry: Entry): string {
   const { eventTimestamp, location, displayToConsumer, extra } = entry
   const texts = Object.entries(entry.texts).sort(([a], [b]) => (a < b ? -1 : 1))

@@ -28,7 +28,7 @@ export function joinDrafts(
   const drafts = parcelIds.map((parcelId) => draftOf(batch, parcelId))
   const origins = drafts.flatMap((draft) => draft.origins).sort((a, b) => a - b)
   if (drafts.some(({ whole }) => !whole)) {
-    // If the set is in `overfull`, its loaded sightings already have too many entries, so the rest was not loaded.
+    // A set in `overfull` has too many entries among its loaded sightings already. So the rest was not loaded.
     const key = joinKey(origins)
     if (!batch.snapshot.overfull.has(key)) batch.missing.joins.set(key, origins)
     return null
@@ -38,7 +38,7 @@ export function joinDrafts(
   const held = drafts.map((draft) => ({ state: draft.state, sightings: allSightings(batch, draft) }))
   const { kept, shared } = uniteSightings(held.map(({ sightings }) => sightings))
   const entries = deriveEntries(mergeSightings(kept, sightingsOf(observation), () => 0, nowMs).kept).length
-  // A parcel that was stored before there was a limit may exceed it. The joined parcel may have as many entries as the largest of them.
+  // A parcel that was stored before there was a limit may exceed it. So the joined parcel may have as many entries as the largest of these parcels.
   const entriesMax = states.reduce((most, { entryCount }) => Math.max(most, entryCount), ENTRIES_MAX)
   if (entries > entriesMax || (entries > ENTRIES_MAX && entries > deriveEntries(kept).length)) return null
 
@@ -72,7 +72,6 @@ function uniteDrafts(drafts: readonly ParcelDraft[]): Omit<ParcelDraft, 'state' 
   }
 }
 
-/** Whether `order` is the order answer of this draft. */
 function holds({ answers }: ParcelDraft, order: KeptAnswer): boolean {
   const own = keepAnswers(answers ?? []).order
   return own !== null && answerId(own) === answerId(order)
@@ -91,7 +90,7 @@ function joinStates(survivor: ParcelState, other: ParcelState): ParcelState {
   }
 }
 
-/** Returns the later of two entries. Of two at the same time, returns the one that the relay learnt of first. Null: there is no entry. */
+/** If both have the same time, returns the entry that the relay learned of first. Null: there is no entry. */
 function later(a: LatestEntry | null, b: LatestEntry | null): LatestEntry | null {
   if (a === null || b === null) return a ?? b
   return a.atMs > b.atMs || (a.atMs === b.atMs && countsFromMs(a) <= countsFromMs(b)) ? a : b

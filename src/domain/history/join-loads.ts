@@ -14,7 +14,7 @@ export interface JoinLoad {
   readonly count: EntryCount | null
 }
 
-/** Divides each set of parcels into parts to load. The states of the parcels must be in the snapshot. */
+/** Divides each set of parcels into parts to load. Requires the states of the parcels in the snapshot. */
 export function startJoins(joins: readonly (readonly number[])[], { parcels }: StoredSnapshot): readonly JoinLoad[] {
   return joins.map((parcelIds) => {
     const states = parcelIds.flatMap((parcelId) => parcels.get(parcelId)?.state ?? [])
@@ -24,7 +24,7 @@ export function startJoins(joins: readonly (readonly number[])[], { parcels }: S
   })
 }
 
-/** Divides parcels into parts. A part ends with the parcel that brings its entries above the limit, so that little is loaded in vain. */
+/** A part ends with the parcel that brings its entries above the limit, so that little is loaded in vain. */
 function stretchesOf(states: readonly ParcelState[], entriesMax: number): readonly (readonly number[])[] {
   const stretches: number[][] = []
   let room = 0

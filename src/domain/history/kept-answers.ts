@@ -5,11 +5,11 @@ import type { Entry } from './history.ts'
 import type { PollObservation } from './observation.ts'
 import type { AnswerSource } from './pull-response.ts'
 
-/** A stored answer of a poll, without its sightings. Equal bytes in the same language are stored once, with the latest `askedAtMs`. */
+/** A stored answer to a poll, without its sightings. Answers in the same language with equal bytes are stored once, with the latest `askedAtMs`. */
 export interface KeptAnswer {
   readonly language: string
   readonly askedAtMs: number
-  /** SHA-256 of the body in hexadecimal. It is compared where the rules say that the greatest bytes decide. */
+  /** SHA-256 of the body in hexadecimal. It is compared in place of the body where the rules say that the greatest bytes decide. */
   readonly digest: string
   readonly entryCount: number
   /** Whether items were skipped. Then the answer decides neither how often an entry occurs nor the order of entries (DOMAIN 6.7). */
@@ -25,14 +25,14 @@ export function keptAnswer(poll: PollObservation): KeptAnswer {
   return { language, askedAtMs, digest, entryCount: poll.sightings.length, flawed: poll.skipped > 0, trackingIds, distributionType, extra }
 }
 
-/** Compares answers: the last-asked one comes first. Answers of the same time are ordered by digest, then by language. */
+/** Compares answers: the last-asked one comes first. Answers with the same time are ordered by digest, then by language. */
 function compareLastAskedAnswer(a: KeptAnswer, b: KeptAnswer): number {
   return b.askedAtMs - a.askedAtMs || compareBytes(b.digest, a.digest) || compareBytes(b.language, a.language)
 }
 
 /**
- * Returns which of two answers decides the order of entries at equal instants: the one with more entries, else the last-asked one, else the
- * one with the greatest digest (DOMAIN 3.1). Null: both are missing or flawed.
+ * Returns the answer that decides the order of entries at equal instants: the one with more entries, else the last-asked one, else the one
+ * with the greatest digest (DOMAIN 3.1). Null: both are missing or flawed.
  */
 export function betterOrderAnswer<A extends KeptAnswer>(a: A | null, b: A | null): A | null {
   const [first, second] = [a, b].filter((answer) => answer !== null && !answer.flawed)
@@ -73,12 +73,12 @@ export function keepAnswers(all: readonly KeptAnswer[]): KeptAnswers {
   return { kept: answers.filter((answer) => lasting.has(answer)), order }
 }
 
-/** Returns the id of an answer. Answers in the same language with equal bytes have the same id. */
+/** Answers in the same language with equal bytes have the same id. */
 export function answerId({ language, digest }: Pick<KeptAnswer, 'language' | 'digest'>): string {
   return `${language}/${digest}`
 }
 
-/** Chooses the values of a whole parcel (DOMAIN 2.5): each from the last-asked poll that has it, or else from the pushes. */
+/** Chooses each value of the whole parcel (DOMAIN 2.5): from the last-asked poll that has it, or else from the pushes. */
 export function presentParcel(entries: readonly Entry[], answers: readonly KeptAnswer[], trackingIds: readonly string[]): AnswerSource {
   const lastAsked = answers.toSorted(compareLastAskedAnswer)
   const polled = lastAsked.find((answer) => answer.distributionType !== null)?.distributionType

@@ -1,7 +1,7 @@
 import type { Entry } from './history.ts'
 import type { KeptSighting } from './sightings.ts'
 
-/** Whether a report about an entry came by a push of the carrier or by its answer to a poll. */
+/** Where a report about an entry came from: a push of the carrier, or its answer to a poll. */
 export type Source = KeptSighting['sighting']['source']
 
 /** The first report of an entry by one source. */
@@ -11,18 +11,19 @@ export interface FirstReport {
   readonly atMs: number | null
 }
 
-/** How the relay learnt of an entry. */
+/** The first reports of an entry. */
 export interface Learning {
   readonly first: FirstReport
-  /** The first report by the other source; null: the other source has not reported the entry. */
+  /** The first report by the other source; null: that source has not reported the entry. */
   readonly confirmed: FirstReport | null
 }
 
 /**
- * Finds out how the relay learnt of an entry: which source reported it first, and when the other source reported it.
+ * Finds out which source reported an entry first, and when the other source reported it.
  *
- * Unlike all else about an entry, this depends on the order in which observations arrive. A repeated sighting does not change it, because a
- * sighting keeps the time at which the relay first learnt of it. If entries are united or split, it follows from their new members.
+ * The result depends on the order in which observations arrive, unlike everything else about an entry. A repeated sighting does not change
+ * it, because a sighting keeps the time at which the relay first learnt of it. If entries are united or split, it follows from their new
+ * members.
  */
 export function learningOf({ members }: Pick<Entry, 'members'>): Learning {
   const first = members.reduce(earlier)

@@ -31,7 +31,7 @@ export interface Subject {
   readonly plannedMs: number | null
   /** Whether this observation joined several parcels into this one. Then the join has already checked the maximum number of entries. */
   readonly isJoined: boolean
-  /** Identifiers that are new to the parcel, or that are now known to be tracking ids. */
+  /** Identifiers that are new to the parcel, or that have just become known to be tracking ids. */
   readonly newNames: readonly IdentifierState[]
   /** The push to record; null: the observation is a poll. */
   readonly body: KeptBody | null
@@ -58,7 +58,7 @@ export function mergeObservation(
   const { draft, isJoined } = subject
   const { state } = draft
   const { observation } = source
-  // A push can only change its own second of the history, unless it joins parcels.
+  // A push changes only its own second of the history, unless it joins parcels.
   const second = observation.kind === 'push' && !isJoined ? secondOf(observation.sighting.instant.atMs) : null
   const before = second === null ? allSightings(batch, draft) : sightingsInSecond(batch, draft, second)
   // Oldest first, so that older entries get lower sequences and are relayed first.
@@ -81,13 +81,13 @@ export function mergeObservation(
   const sightings = withReported(changed, events)
   const answered = observation.kind === 'poll' ? keepAnswer(batch, draft, observation) : null
   const after = { ...(answered?.draft ?? draft), seconds: secondsAfter(draft, second, kept, sightings) }
-  // The events of changed entries and of joins contain the whole parcel. If there are none, a change of the parcel needs its own event.
+  // The events of changed entries and of joins contain the whole parcel. Without such an event, a change of the parcel needs its own event.
   const isUnreported = changes.length === 0 && !isJoined
   const mayDiffer = observation.kind === 'poll' || changed.length > 0
   const isUpdated = isUnreported && isParcelChanged(batch, subject, { mayDiffer, entriesBefore, after, entries })
   const updateSequence = isUpdated ? nextSequence(batch) : null
   const merged: ParcelState = { ...state, entryCount, latest: latestOf(batch, after, entries, second), ...afterPoll(batch, state, source) }
-  // The carrier has just reported on the parcel, so the schedule treats the parcel as known to the carrier.
+  // The carrier has just reported on the parcel. So the schedule must treat the parcel as known to the carrier.
   const scheduled = scheduleNextPoll(merged, batch.nowMs, batch.snapshot.model, rules.cadence, batch.nowMs)
   return {
     draft: { ...after, state: observation.kind === 'push' ? keepEarlierPoll(scheduled, subject.plannedMs) : scheduled },
@@ -101,7 +101,7 @@ export function mergeObservation(
 }
 
 interface Comparison {
-  /** False: the observation changed no sighting and no answer, so that no comparison is needed. */
+  /** False: no comparison is needed, because the observation changed no sighting and no answer. */
   readonly mayDiffer: boolean
   readonly entriesBefore: readonly Entry[]
   readonly after: ParcelDraft
@@ -120,7 +120,7 @@ function isParcelChanged(
   return newNames.length > 0 || isEnvelopeChanged
 }
 
-/** Returns the sightings to save: those that have changed, and those that events report (their audience has changed). Each occurs once. */
+/** Returns the sightings to save, each once: those that have changed, and those that events report, because their audience has changed. */
 function withReported(changed: readonly KeptSighting[], events: readonly FeedAddition[]): readonly KeptSighting[] {
   const [only] = changed
   const [event] = events
@@ -143,7 +143,7 @@ function secondsAfter(
   return new Map(seconds).set(second, now)
 }
 
-/** Returns the newest entry. `second`: the only second that has changed; null: any may have. Seconds before the newest entry cannot change it. */
+/** `second`: the only second that has changed; null: any second may have changed. A second before the newest entry cannot change that entry. */
 function latestOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[], second: number | null): ParcelState['latest'] {
   const { latest } = draft.state
   if (second !== null && latest !== null && second < secondOf(latest.atMs)) return latest
@@ -194,8 +194,8 @@ function orderEntries(batch: BatchState, draft: ParcelDraft, entries: readonly E
 }
 
 /**
- * Encodes what answers show about a parcel apart from the entries themselves: their order, and the values of the whole parcel. The entries of
- * a single second suffice to find out whether an observation of that second changes it.
+ * Encodes what answers show about a parcel apart from the entries themselves: their order, and the values of the whole parcel. To find out
+ * whether an observation of one second changes this, the entries of that second suffice.
  */
 function envelopeOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[]): string {
   const ordered = orderEntries(batch, draft, entries)

@@ -89,7 +89,7 @@ function countsAtMs({ atMs }: { readonly atMs: number }, nowMs: number): number 
 }
 
 /**
- * Notes that the relay expects pushes of the entries that a poll was the first to report. If a push does not come within the grace period,
+ * Notes that the relay expects a push of each entry that a poll was the first to report. If the push does not come within the grace period,
  * it counts as missed. Pushes of backfill are not expected (DOMAIN 6.6).
  */
 function expectPushes(
@@ -100,7 +100,7 @@ function expectPushes(
 ): void {
   for (const { event, entry, reported } of events) {
     if (event.kind !== 'entry' || reported?.audience.kind === 'backfill') continue
-    // The push of an entry from before a restore may have come to the store that the restore replaced, so it is not expected.
+    // The restore replaced a store, which may already have received the pushes of earlier entries. So these pushes are not expected.
     if (restoredAtMs !== null && restoredAtMs !== undefined && entry.atMs < restoredAtMs) continue
     const found = { parcelId: event.parcelId, entry: entry.sequence, eventAtMs: countsAtMs(entry, nowMs), foundAtMs: nowMs }
     writes.expected.push({ ...found, dueAtMs: nowMs + missedPushGraceMs })
@@ -108,7 +108,7 @@ function expectPushes(
 }
 
 /**
- * Marks a parcel as full. If parcels cannot be joined because together they have too many entries, the oldest one is marked. `parcelId`
+ * Marks a parcel as full. If parcels cannot be joined because together they have too many entries, marks the oldest one. `parcelId`
  * undefined: the parcel was not stored, so nothing is marked.
  */
 export function flagFull(batch: BatchState, parcelId: number | undefined): void {
@@ -137,7 +137,7 @@ function duplicateInBatch(batch: BatchState, parcelId: number, digest: string): 
   return batch.kept.get(digest)?.find((one) => survivorOf(batch, one.parcelId) === parcelId)?.inboxId
 }
 
-/** Counts a repeated push with the stored one, its `twin`. If the repeated push has its own row in the inbox, that row is deleted. */
+/** Counts a repeated push with the stored one, its `twin`. If the repeated push has its own row in the inbox, deletes that row. */
 export function noteDuplicate(batch: BatchState, { inboxId }: IncomingPush, twin: number): Recorded {
   const writes = currentWrites(batch)
   writes.duplicates.push(twin)
@@ -147,7 +147,7 @@ export function noteDuplicate(batch: BatchState, { inboxId }: IncomingPush, twin
 
 type Unrecorded = Omit<InboxWrite, 'inboxId' | 'parcelId'>
 
-/** Stores a push in the inbox without recording it. If an equal push is already stored, only counts it. */
+/** Stores a push in the inbox without recording it. If the inbox already has an equal push, only counts the new one. */
 export function keepUnrecorded(batch: BatchState, { push, digest, reason, ...unrecorded }: Unrecorded): Recorded {
   const { snapshot, missing, kept } = batch
   if (!snapshot.unrecorded.has(digest)) missing.unrecorded.add(digest)

@@ -14,7 +14,7 @@ export const QUARANTINE_REASONS = [
   'failed',
 ] as const
 
-/** Whether a push that is in quarantine for this reason was a valid event, which could not be recorded for another cause. */
+/** Whether a push in quarantine is a valid event. These two reasons say only that it could not be recorded. */
 export function isUnderstood(reason: string): boolean {
   return reason === 'parcel_full' || reason === 'failed'
 }
@@ -51,8 +51,8 @@ export interface PollObservation {
   /** Unknown members of the answer: names with JSON texts, in the order received. */
   readonly extra: readonly (readonly [name: string, json: string])[]
   /**
-   * How many invalid entries and identifiers were skipped. Unless 0, the answer decides neither how often an entry occurs nor the order of
-   * entries (DOMAIN 6.7).
+   * How many invalid entries and identifiers were skipped. If any were, the answer decides neither how often an entry occurs nor the order
+   * of entries (DOMAIN 6.7).
    */
   readonly skipped: number
   /** How many texts of the valid entries were dropped because they are not strings. */

@@ -8,13 +8,16 @@ export interface LatestEntry {
   /** The time of the entry by the carrier's clock, which orders histories. */
   readonly atMs: number
   /**
-   * When the relay learnt of the entry; absent unless that was before `atMs`. Then the carrier's clock is ahead, and schedules use this time
-   * instead (DOMAIN 6.1).
+   * When the relay learnt of the entry, if that was before `atMs`: the carrier's clock is ahead, so schedules use this time (DOMAIN 6.1).
+   * Otherwise absent.
    */
   readonly learntAtMs?: number
 }
 
-/** Makes an entry a parcel's latest entry. `before`: the latest entry so far; the same entry keeps the time at which the relay learnt of it. */
+/**
+ * Makes an entry a parcel's latest entry. If `before`, the latest entry so far, is the same entry, the time at which the relay learnt of it
+ * stays.
+ */
 export function latestEntry(entry: LatestEntry, before: LatestEntry | null, nowMs: number): LatestEntry {
   const { status, atMs } = entry
   // A push and a poll may give the same entry times that differ within a second.
@@ -24,7 +27,8 @@ export function latestEntry(entry: LatestEntry, before: LatestEntry | null, nowM
 }
 
 /**
- * Returns the time of an entry for schedules, ages and learning: the carrier's time, or, if earlier, the time at which the relay learnt of it.
+ * Returns the time of an entry for schedules, ages and learning: the carrier's time or the time at which the relay learnt of the entry,
+ * whichever is earlier.
  */
 export function countsFromMs({ atMs, learntAtMs }: LatestEntry): number {
   return learntAtMs ?? atMs
@@ -37,7 +41,7 @@ export interface ParcelState {
   readonly watchedAtMs: number | null
   /** The earliest `eventTime` of the parcel's pushes; null: no push was recorded. */
   readonly firstPushedAtMs: number | null
-  /** When a push about the parcel last came, an app last asked for it, or an operator last watched it. */
+  /** The latest time at which a push about the parcel came, an app asked for it, or an operator watched it. */
   readonly activatedAtMs: number
   readonly entryCount: number
   /** The newest entry; null: the parcel has no entry. */
@@ -54,12 +58,12 @@ export interface ParcelState {
 
 type Checked = Pick<ParcelState, 'lastSeenAtMs' | 'checkedAtMs' | 'failures'>
 
-/** Whether the carrier has never reported on a parcel and answered the last poll that it does not know it. It may know it later. */
+/** Whether the carrier has never reported on a parcel and, at the last poll, did not know it. It may know it later. */
 export function isUnheardOf({ lastSeenAtMs, checkedAtMs, failures }: Checked): boolean {
   return lastSeenAtMs === null && checkedAtMs !== null && failures === 0
 }
 
-/** Returns the state of a parcel about which nothing is known yet. */
+/** Returns the state of a parcel that is new to the relay. */
 export function newParcel(parcelId: number, nowMs: number): ParcelState {
   return {
     parcelId,
@@ -96,7 +100,6 @@ export interface ParcelJoin {
   readonly nowMs: number
 }
 
-/** An identifier and its parcel. */
 export interface IdentifierState {
   readonly value: string
   readonly parcelId: number
@@ -104,16 +107,16 @@ export interface IdentifierState {
   readonly isTrackingId: boolean
 }
 
-/** All data that answers about a parcel are made from. */
+/** The data from which answers about a parcel are made. */
 export interface ParcelView extends AnswerSource {
   readonly parcelId: number
-  /** Rises whenever the data changes, so that caches notice it. Always 0 if only one process writes the store. */
+  /** Rises whenever the data changes, so that caches notice the change. Always 0 if only one process writes the store. */
   readonly version: number
   /** When a push or poll last reported on this parcel, epoch milliseconds; null: never. */
   readonly lastSeenAtMs: number | null
   readonly watched: boolean
   /** See `isUnheardOf`. */
   readonly unknownToCarrier: boolean
-  /** The languages that were fetched and that no entry added since then lacks. They are not fetched again (DOMAIN 4.2). */
+  /** The languages that were fetched, unless an entry that was added later lacks them. They are not fetched again (DOMAIN 4.2). */
   readonly languagesAsked: readonly string[]
 }

@@ -21,7 +21,7 @@ const ENTRY_MEMBERS = new Set([
 ])
 const ANSWER_MEMBERS = new Set(['statuses', 'trackingIds', 'distributionType'])
 
-/** What the parser of an answer needs to know beside the body. */
+/** Facts about an answer that its body does not contain. */
 export interface AnswerContext {
   /** The identifier that the request named. */
   readonly asked: string
@@ -112,19 +112,19 @@ function itemTexts(consumer: unknown, detailed: unknown): Texts {
   }
 }
 
-/** Counts the texts of an item that are not strings, so that they are not kept. */
+/** Counts the texts of an item that are dropped because they are not strings. */
 function droppedTexts(item: unknown): number {
   const texts = isObject(item) ? [member(item, 'consumerDescription'), member(item, 'detailedStatusDescription')] : []
   return texts.filter((text) => text !== undefined && text !== null && typeof text !== 'string').length
 }
 
-/** The data that answers to apps are made from. */
+/** The data from which answers to apps are made. */
 export interface AnswerSource {
   /** Newest first (DOMAIN 3). */
   readonly entries: readonly Entry[]
   readonly trackingIds: readonly string[]
   readonly distributionType: string
-  /** Members of the carrier's last-asked answer that the spec does not name. They are served after the known members. */
+  /** Members of the carrier's last-asked answer that the spec does not name. Apps get them after the known members. */
   readonly extra: RawMembers
 }
 
@@ -162,7 +162,7 @@ function encodeTail(source: AnswerSource): string {
   return `,"trackingIds":${JSON.stringify(trackingIds)},"distributionType":${JSON.stringify(distributionType)}${encodeMembers(extra)}}`
 }
 
-/** Appends unknown members as text, because their numbers must stay as they were received: parsing them could change their digits. */
+/** Appends unknown members as text, because parsing could change the digits of their numbers. */
 function encodeEntry(entry: Entry, languages: readonly string[], used: Set<string>): string {
   const known = JSON.stringify(presentMembers(entry, languages, used))
   return entry.extra.length === 0 ? known : `${known.slice(0, -1)}${encodeMembers(entry.extra)}}`
@@ -184,7 +184,7 @@ function presentMembers(entry: Entry, languages: readonly string[], used: Set<st
   }
 }
 
-/** Encodes unknown members as JSON text, each after a comma, with their values as they were received. */
+/** Encodes unknown members as JSON text: a comma before each, and values as they were received. */
 export function encodeMembers(extra: RawMembers): string {
   return extra.map(([name, json]) => `,${JSON.stringify(name)}:${json}`).join('')
 }
@@ -209,7 +209,7 @@ function contentLanguages(used: ReadonlySet<string>, languages: readonly string[
   return [...languages.filter((language) => used.has(language)), ...[...used].filter((language) => !languages.includes(language)).sort()]
 }
 
-/** Whether an entry lacks texts in a language, both under its exact tag and under its primary subtag (DOMAIN 4.2). */
+/** Whether at least one of the entries has no texts in a language, neither under its exact tag nor under its primary subtag (DOMAIN 4.2). */
 export function isLanguageMissing(entries: readonly Entry[], language: string): boolean {
   const primary = primarySubtag(language)
   return entries.some((entry) => entry.texts[language] === undefined && entry.texts[primary] === undefined)

@@ -14,10 +14,10 @@ export function recordBatch(observations: readonly Incoming[], nowMs: number): R
 }
 
 /**
- * Returns a digest that identifies a pushed body after its bytes are deleted: the first 12 bytes of its SHA-256, as Latin-1 text. Digests are
- * compared only within a parcel (DOMAIN 5.4), so 12 bytes suffice.
+ * Returns a digest by which a pushed body is recognised after its bytes were deleted: the first 12 bytes of its SHA-256, as Latin-1 text.
+ * Digests are compared only within a parcel (DOMAIN 5.4), so 12 bytes suffice.
  */
 export function pushDigest(body: Uint8Array): string {
-  // Node.js returns the digest as text three times as fast as in a buffer.
+  // Node.js is three times as fast if it returns the digest as text and not as a buffer.
   return hash('sha256', body, 'binary').slice(0, 12)
 }

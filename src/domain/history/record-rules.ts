@@ -7,8 +7,8 @@ export interface RecordRules extends ErasureRules {
   readonly missedPushGraceMs: number
   readonly historyRetentionMs: number
   /**
-   * When the store was restored from a backup, epoch milliseconds; null or absent: never. Pushes from before that time may have come to the
-   * store that the restore replaced, so they do not count as missed.
+   * When the store was restored from a backup, epoch milliseconds; null or absent: never. Earlier pushes do not count as missed, because
+   * they may have come to the store that the restore replaced.
    */
   readonly restoredAtMs?: number | null
 }

@@ -5,8 +5,8 @@ export const HISTORY_CHANGES = ['entry', 'update', 'united', 'split', 'removed',
 
 /**
  * How a stored history differs from the derived one. `entry`: the stored history lacks an entry. `update`: it shows an entry differently.
- * `united`: several of its entries should be one. `split`: one of its entries should be several. `removed`: it has an entry that nothing
- * proves. `parcel`: the order of entries, or a value of the whole parcel, differs.
+ * `united`: several of its entries should be one. `split`: one of its entries should be several. `removed`: it has an entry without any
+ * evidence. `parcel`: the order of entries, or a value of the whole parcel, differs.
  */
 export type HistoryChangeKind = (typeof HISTORY_CHANGES)[number]
 
@@ -37,7 +37,7 @@ export function compareHistories(before: ServedParcel, after: ServedParcel): rea
   }
   for (const entry of before.entries) if (!continued.has(entry)) changes.push({ kind: 'removed', entry, members: [] })
   const members = differing(wholeOf(before), wholeOf(after))
-  // If entries have changed, a different order is a mere consequence, so it is not reported.
+  // If entries have changed, a different order may be only a consequence, so it is not reported.
   if (members.some((name) => name !== 'order' || changes.length === 0)) changes.push({ kind: 'parcel', entry: null, members })
   return changes
 }

@@ -28,7 +28,7 @@ export interface ShownSighting extends ListedSighting {
   readonly learntAtMs: number
 }
 
-/** What the stored bytes of a parcel's pushes and answers contain. Pushes are added in batches, because there may be any number of them. */
+/** What the stored bytes of a parcel's pushes and answers contain. Pushes are added in batches, because their number has no limit. */
 export interface Evidence {
   /** By `sightingId`. */
   readonly sightings: Map<string, ShownSighting>
@@ -64,10 +64,7 @@ export function addPushes(evidence: Evidence, pushes: readonly StoredPush[]): vo
   }
 }
 
-/**
- * An answer as derived from its bytes, with the ids of its sightings in order. If the bytes cannot be used, it is the stored answer without
- * sightings.
- */
+/** An answer as derived from its bytes, with the ids of its sightings in order. If the bytes cannot be used: the stored answer, with no ids. */
 export interface ReadAnswer {
   readonly answer: KeptAnswer
   readonly sightingIds: readonly string[]

@@ -5,8 +5,8 @@ import type { ShownSighting } from './evidence.ts'
 
 export interface MatchedSightings {
   /**
-   * Stored sightings that were found in the bytes, perhaps with a different content. `after`: with the content from the bytes and the
-   * sequence of `before`.
+   * Stored sightings that were found in the bytes. `after`: the sighting with the content from the bytes, which may differ, and the sequence
+   * of `before`.
    */
   readonly matched: readonly { readonly before: KeptSighting; readonly after: KeptSighting }[]
   /** Stored sightings that were not found in the bytes. */
@@ -16,11 +16,11 @@ export interface MatchedSightings {
 }
 
 /**
- * Finds for each stored sighting the sighting that the bytes contain, as this version of the relay parses them.
+ * Finds each stored sighting among those that this version of the relay reads from the bytes.
  *
  * A new version may parse the bytes differently, and so find a new sighting instead of a stored one. The new sighting then takes over the
- * stored one's sequence, its audience and the time at which the relay learnt of it. Nothing tells which sighting replaces which. So this
- * pairs the most similar sightings of the same source.
+ * stored one's sequence, its audience and the time at which the relay learnt of it. The data does not say which sighting replaces which. So
+ * this pairs the most similar sightings of the same source.
  */
 export function matchSightings(stored: readonly KeptSighting[], shown: ReadonlyMap<string, ShownSighting>): MatchedSightings {
   const matched: { before: KeptSighting; after: KeptSighting }[] = []

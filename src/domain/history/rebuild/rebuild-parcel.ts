@@ -18,7 +18,7 @@ export interface StoredParcel {
   readonly answers: readonly StoredAnswer[]
 }
 
-/** The writes that make the store agree with what was derived. */
+/** The writes that make the store agree with the derived data. */
 export interface ParcelCorrection {
   readonly state: ParcelState
   /** Whether the newest entry or the number of entries has changed. Then the next poll must be planned again. */
@@ -43,7 +43,7 @@ export interface RebuiltParcel {
   readonly stored: string
   readonly derived: string
   readonly changes: readonly HistoryChange[]
-  /** Null: the store already agrees with what was derived. */
+  /** Null: the store already agrees with the derived data. */
   readonly correction: ParcelCorrection | null
 }
 
@@ -108,9 +108,9 @@ interface Rows {
 }
 
 /**
- * Returns the sightings as they should be: as the bytes contain them, or as they are stored if bytes are missing. Old answers are deleted while
- * their sightings stay. So bytes may be missing if as many answers are stored as are kept at most, or if a stored sighting of a poll is not in
- * them. For pushes the relay knows it: if the bytes of a push were deleted, its row in the inbox shows it.
+ * Returns the sightings as the bytes contain them, or as they are stored if bytes may be missing. Old answers are deleted while their
+ * sightings stay. So an answer may be missing if a language has the maximum of stored answers, or if the bytes lack a stored sighting of a
+ * poll. A push whose bytes were deleted still has its row in the inbox, so the relay knows that they are missing.
  */
 function deriveSightings(
   stored: StoredParcel,
@@ -134,7 +134,7 @@ function without(shown: Evidence['sightings'], recent: readonly KeptSighting[]):
   return new Map([...shown].filter(([id]) => !gone.has(id)))
 }
 
-/** Whether older answers may have been deleted: in some language, as many answers are stored as are kept at most. */
+/** Whether older answers may have been deleted: some language has the maximum of stored answers. */
 function mayLackAnswers(answers: readonly StoredAnswer[]): boolean {
   return [...Map.groupBy(answers, ({ answer }) => answer.language).values()].some((inLanguage) => inLanguage.length >= ANSWERS_MAX)
 }
@@ -174,8 +174,8 @@ function viewOf(
 }
 
 /**
- * Returns the identifiers that the parcel should have. An identifier that no bytes name stays, because apps may ask for it. But if the
- * history was derived from bytes, such an identifier is no tracking id.
+ * Returns the identifiers that the parcel should have. An identifier that no bytes name stays, because apps may ask for it. But it is no
+ * tracking id if the history was derived from bytes.
  */
 function deriveIdentifiers(
   { state, identifiers }: StoredParcel,
@@ -197,7 +197,7 @@ function deriveIdentifiers(
   }
 }
 
-/** Returns the state with the parts that follow from the sightings derived again. */
+/** Derives the parts of the state that follow from the sightings. */
 function deriveState(state: ParcelState, entries: readonly Entry[], sightings: readonly KeptSighting[]): ParcelState {
   const [newest] = entries
   const pushed = sightings.filter(({ sighting }) => sighting.source === 'push').map(({ sighting }) => sighting.instant.atMs)
@@ -210,8 +210,8 @@ function deriveState(state: ParcelState, entries: readonly Entry[], sightings: r
 }
 
 /**
- * Returns the latest entry. The same entry as before keeps the time at which the relay learnt of it. For another entry, this is the time at
- * which the relay learnt of its first sighting.
+ * Returns the latest entry. If it is the same as before, the time at which the relay learnt of it stays. Otherwise this is the time at which
+ * the relay learnt of its first sighting.
  */
 function latestOf({ status, atMs, members }: Entry, { latest }: ParcelState): ParcelState['latest'] {
   const learntAtMs = members.reduce((first, one) => Math.min(first, one.learntAtMs ?? Number.POSITIVE_INFINITY), Number.POSITIVE_INFINITY)
@@ -249,7 +249,7 @@ function correctionOf(stored: StoredParcel, derived: Rows): Omit<ParcelCorrectio
   const rows = new Set(stored.sightings.map(sightingRow))
   const wanted = new Set(derived.sightings.map(sightingRow))
   const dropped = stored.sightings.filter((kept) => !wanted.has(sightingRow(kept)))
-  // Rows are deleted by their sequence. If two rows have the same sequence by mistake, both are deleted and the right one is saved again.
+  // Rows are deleted by their sequence. If two rows wrongly have the same sequence, both are deleted, and the right one is saved again.
   const gone = new Set(dropped.map(({ sequence }) => sequence))
   const isStored = new Set(stored.identifiers.map(({ value, isTrackingId }) => `${value} ${isTrackingId}`))
   const answered = new Set(stored.answers.map(({ answer, decidesOrder }) => `${answerRow(answer)} ${decidesOrder}`))
@@ -264,7 +264,7 @@ function correctionOf(stored: StoredParcel, derived: Rows): Omit<ParcelCorrectio
   }
 }
 
-/** Returns the feed events that report the changes. A removed entry has no event of its own, because every event has the whole history. */
+/** Returns the feed events that report the changes. A removed entry needs no event of its own, because each event has the whole history. */
 function feedOf(parcelId: number, changes: readonly HistoryChange[], nextSequence: () => number): readonly FeedEvent[] {
   const events: FeedEvent[] = []
   for (const { kind, entry } of changes) {
