@@ -17,14 +17,14 @@ export function parseIdentifier(text: unknown): string | null {
 const COPIED_ALONG = /[\s\p{Pd}\u2212\p{Cf}\u00ad]/gu
 
 /**
- * Parses an identifier that a person typed or copied into a list or a command. Drops spaces, hyphens and invisible characters from it (DOMAIN
+ * Parses an identifier that a person typed or copied into a list or a command, without spaces, hyphens and invisible characters (DOMAIN
  * 1.1). Null: what is left is not an identifier.
  */
 export function parseTypedIdentifier(text: unknown): string | null {
   return typeof text === 'string' && text.length <= TEXT_LENGTH_MAX ? parseIdentifier(text.replace(COPIED_ALONG, '')) : null
 }
 
-/** Says why a text is not an identifier. The answer does not repeat the text: it names at most one character, by its code. */
+/** Says why a text is not an identifier. The message does not repeat the text: it names at most one of its characters, by its code. */
 export function describeBadIdentifier(text: string): string {
   const rule = 'An identifier is 4 to 40 letters and digits.'
   const characters = Array.from(text.slice(0, TEXT_LENGTH_MAX).trim())
@@ -40,17 +40,17 @@ function nameOf(character: string): string {
   return /[\s\p{Cf}\u00ad]/u.test(character) ? `${code}, which is invisible` : code
 }
 
-/** For how long the carrier is not asked again about an identifier that it does not know (DOMAIN 6.3). */
+/** How long the relay waits before it asks the carrier again about an identifier that the carrier does not know (DOMAIN 6.3). */
 const REFUSAL_HOLDS_MS = 24 * 60 * 60 * 1000
 
-/** An identifier. `refusedAtMs`: when the carrier last answered that it does not know it, epoch milliseconds; null: never. */
+/** An identifier. `refusedAtMs`: when the carrier last answered that it does not know this identifier, epoch milliseconds; null: never. */
 export interface Refusable {
   readonly refusedAtMs: number | null
 }
 
 /**
- * Returns the identifiers of a parcel about which the carrier may be asked now, in their order (DOMAIN 6.3). If the carrier knew none of them
- * but has reported on the parcel since, it may know them now. Then it is asked again at once (DOMAIN 6.1).
+ * Returns the identifiers of a parcel about which the relay may ask the carrier now, in their order (DOMAIN 6.3). If the carrier knew none
+ * of them when it was asked, but has reported on the parcel since, it may know them now. Then the relay may ask again at once (DOMAIN 6.1).
  *
  * @param heardAtMs When a push or poll last reported on the parcel, epoch milliseconds; null: never.
  */
@@ -63,7 +63,7 @@ export function pollableNow<Identifier extends Refusable>(
   return open.length > 0 ? open : identifiers.filter(({ refusedAtMs }) => isHeardSince(refusedAtMs, heardAtMs))
 }
 
-/** Returns when the carrier may next be asked about a parcel, epoch milliseconds; `-Infinity`: now. Null: it has no identifiers. */
+/** Returns when the relay may next ask the carrier about a parcel, epoch milliseconds; `-Infinity`: now. Null: the parcel has no identifiers. */
 export function pollableFromMs(identifiers: readonly Refusable[], heardAtMs: number | null): number | null {
   const from = identifiers.map(({ refusedAtMs }) =>
     refusedAtMs === null || isHeardSince(refusedAtMs, heardAtMs) ? Number.NEGATIVE_INFINITY : refusedAtMs + REFUSAL_HOLDS_MS,

@@ -7,9 +7,9 @@ export interface Instant {
 const FORM = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?Z$/
 
 /**
- * Parses a timestamp of the carrier (DOMAIN 2.2): UTC, with a Z at the end. Seconds may be missing, and so may the fraction, which has 1 to 9
- * digits, because common serialisers drop zeros. Digits beyond the millisecond are cut off, not rounded. Null: the text has another form, or
- * its day or hour does not exist.
+ * Parses a timestamp of the carrier (DOMAIN 2.2): UTC, with a Z at the end. Common serialisers drop zeros. So the seconds may be missing,
+ * and so may the fraction, which has 1 to 9 digits. Digits beyond the millisecond are cut off, not rounded. Null: the text has another form,
+ * or its day or hour does not exist.
  *
  * `Date.parse` turns 30 February into a day in March, and 24:00 into the next day. To detect this, the result is compared with the text.
  */

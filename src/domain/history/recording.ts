@@ -6,14 +6,17 @@ import type { PollObservation, QuarantineReason } from './observation.ts'
 export interface IncomingPoll {
   readonly kind: 'poll'
   readonly observation: PollObservation
-  /** Whether an app's question caused the poll. Then recording also begins to watch the parcel, or revives it (DOMAIN 1.5, 6.1). */
+  /** Whether the poll answers an app's question. If so, recording it also begins to watch the parcel, or renews the watch (DOMAIN 1.5, 6.1). */
   readonly watch: boolean
 }
 
 /** An observation that is to be recorded. */
 export type Incoming = IncomingPush | IncomingPoll
 
-/** The outcome of one observation. Once a push has any outcome, it was committed to the store or deliberately not kept (`erased`). */
+/**
+ * The outcome of one observation. A push with any of these outcomes is committed to the store, except one that was left out on purpose
+ * (`erased`).
+ */
 export type RecordOutcome =
   | {
       readonly kind: 'recorded'
@@ -22,14 +25,14 @@ export type RecordOutcome =
       readonly newEntries: number
       /** How many deliveries were queued because of the observation. */
       readonly queued: number
-      /** Oddities of the observation, which metrics count. Absent: it had none. */
+      /** Oddities of the observation, which metrics count. Absent: the observation had no oddity. */
       readonly anomalies?: readonly Anomaly[]
     }
   | { readonly kind: 'duplicate' }
   | { readonly kind: 'quarantined'; readonly reason: QuarantineReason }
   /**
-   * The push is older than `retention.history`. It is stored but not recorded. If only the clock was wrong, a repeated push is recorded once
-   * the clock is right (DOMAIN 5.4).
+   * The push is older than `retention.history`. It is stored but not recorded. If only the clock was wrong, the push is recorded when it
+   * comes again after the clock was corrected (DOMAIN 5.4).
    */
   | { readonly kind: 'expired' }
   /** The observation is about an erased parcel. It was counted, but not stored. */
@@ -41,14 +44,14 @@ export interface BatchReport {
   readonly outcomes: readonly RecordOutcome[]
   /** The ids of all parcels whose served history may have changed, including parcels that were joined to others. */
   readonly touchedParcels: readonly number[]
-  /** Set if parcels were joined. Then the order of their waiting deliveries may have changed. */
+  /** Set if parcels were joined, which may change the order of their waiting deliveries. */
   readonly joined?: true
   /** How long the transaction took, including its commit, milliseconds. */
   readonly durationMs: number
 }
 
 /**
- * The outcome of processing a push of the inbox again. `done`: the push was processed, and the report tells whether it was recorded.
- * `settled`: it was recorded before. `body_gone`: its bytes were deleted. `unknown`: there is no such push.
+ * The outcome of processing a push of the inbox again. `done`: the push was processed, and the report says whether it was recorded.
+ * `settled`: it had been recorded before. `body_gone`: its bytes were deleted. `unknown`: there is no such push.
  */
 export type Reprocessed = { readonly kind: 'done'; readonly report: BatchReport } | { readonly kind: 'unknown' | 'settled' | 'body_gone' }

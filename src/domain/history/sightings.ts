@@ -6,34 +6,35 @@ import type { PollObservation, PushObservation } from './observation.ts'
 import { groupOf, keyOf, type Sighting } from './status-entry.ts'
 
 /**
- * A sighting, as it is stored. A *listing* is all that one observation reports about a group. Of listings that are equal except for unknown
- * members, only the last-asked one is stored; of several, the bytewise greatest. docs/merge-proof.md proves that no other one is needed.
+ * A sighting, as it is stored. A *listing* is all that one observation reports about a group. If listings are equal except for unknown
+ * members, only the last-asked one is stored. If several were last asked for at the same time, it is the bytewise greatest of these.
+ * docs/merge-proof.md proves that no other listing is needed.
  */
 export interface KeptSighting {
   readonly sighting: Sighting
   /** `encodeContent(sighting)`, which leaves out unknown members. */
   readonly content: string
   /**
-   * Identifies the listing to which it belongs. Sightings of one listing are different entries. 0: the listing has no other sighting. Else a
+   * Identifies the sighting's listing. Sightings of one listing are different entries. 0: the listing has no other sighting. Otherwise: a
    * 48-bit digest of the listing without unknown members. So equal listings of two observations have the same digest.
    */
   readonly listing: number
-  /** Its position, from 0, among the sightings of its listing with the same key, the oldest first (DOMAIN 2.3). */
+  /** The sighting's position, from 0, among the sightings of its listing with the same key, the oldest first (DOMAIN 2.3). */
   readonly ordinal: number
-  /** When the relay sent the last poll whose answer had it, epoch milliseconds; 0 for a push. */
+  /** When the relay sent the last poll whose answer had the sighting, epoch milliseconds; 0 for a push. */
   readonly askedAtMs: number
   /** The sequence that the relay gave to the sighting when it learnt of it. */
   readonly sequence: number
-  /** When the relay learnt of it, epoch milliseconds; null: an earlier version did not store this. Later polls do not change it. */
+  /** When the relay learnt of the sighting, epoch milliseconds; null: an earlier version did not store this. Later polls do not change it. */
   readonly learntAtMs: number | null
-  /** The endpoints that were sent the sighting. It does not influence which entries are derived. */
+  /** The endpoints that were sent the sighting. Has no influence on the entries. */
   readonly audience: Audience
 }
 
 /** A sighting of an observation that is to be recorded. An equal sighting may already be stored. */
 export type ListedSighting = Omit<KeptSighting, 'sequence' | 'learntAtMs' | 'audience'>
 
-/** Returns the id of a sighting. Sightings with equal ids differ at most in unknown members and in when they were asked for. */
+/** Sightings with the same id differ at most in their unknown members and in the time at which they were asked for. */
 export function sightingId(kept: ListedSighting): string {
   return `${kept.listing}/${kept.ordinal}/${kept.sighting.instant.text}/${kept.content}`
 }
@@ -41,7 +42,7 @@ export function sightingId(kept: ListedSighting): string {
 /** Returns the sightings of an observation with their listings and ordinals, in the order of the observation. */
 export function sightingsOf(observation: PushObservation | PollObservation): readonly ListedSighting[] {
   if (observation.kind === 'push') return [{ ...ALONE, sighting: observation.sighting, content: observation.content }]
-  // An answer with invalid items does not decide how often an entry occurs. So each of its sightings counts as listed alone (DOMAIN 6.7).
+  // An answer with invalid items does not decide how often an entry occurs. So each sighting gets a listing of its own (DOMAIN 6.7).
   if (observation.skipped > 0) return observation.sightings.map((sighting) => alone(sighting, observation.askedAtMs))
 
   const groups = new Map<string, Sighting[]>()
@@ -78,7 +79,7 @@ function listTogether(sightings: readonly Sighting[], askedAtMs: number): readon
   return placed.map((one) => ({ ...one, listing }))
 }
 
-/** Returns 48 bits of SHA-256, never 0. A `number` holds them exactly, and they suffice to tell the listings of a group apart. */
+/** Returns 48 bits of SHA-256, never 0. A `number` can represent them exactly, and they suffice to distinguish the listings of a group. */
 function digest48(lines: readonly string[]): number {
   return createHash('sha256').update(lines.join('\n')).digest().readUIntBE(0, 6) || 1
 }
@@ -91,8 +92,8 @@ export interface MergedSightings {
 }
 
 /**
- * Adds the sightings of an observation to the stored ones. The result is the union of both. Only the sequences and times at which the relay
- * learnt of sightings depend on the order in which observations are added.
+ * Adds the sightings of an observation to the stored ones. The result is the union of both. The order in which observations are added
+ * influences only the sequences of sightings and the times at which the relay learnt of them.
  *
  * @param learntAtMs When the relay learnt of new sightings, epoch milliseconds; null: not known.
  */
@@ -125,8 +126,8 @@ export function mergeSightings(
 }
 
 /**
- * Returns a function that tells whether a listed sighting replaces the stored one with the same id. A listing replaces another one completely
- * or not at all. So this is decided once for each listing, when its first sighting is compared.
+ * Returns a function that decides whether a listed sighting replaces the stored one with the same id. A listing replaces another one
+ * completely or not at all. So the function decides this when it compares the listing's first sighting.
  */
 function rankListings(
   kept: ReadonlyMap<string, KeptSighting>,
@@ -171,8 +172,8 @@ export interface United {
 }
 
 /**
- * Unites the sightings of several parcels. A sighting that more than one parcel has keeps its last-asked content, its lowest sequence with
- * the time that belongs to it, and all its audiences.
+ * Unites the sightings of several parcels. If more than one parcel has a sighting, the united sighting has the last-asked content, the
+ * lowest sequence with its time, and all audiences.
  */
 export function uniteSightings(parts: readonly (readonly KeptSighting[])[]): United {
   const byId = new Map<string, KeptSighting>()

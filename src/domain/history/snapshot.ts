@@ -11,7 +11,7 @@ export interface Subscriber {
   readonly endpoint: Endpoint
   /** While it catches up, the last sequence of the feed that was queued for it; null: it has caught up. */
   readonly queuedTo: number | null
-  /** The sequences of the feed between which its setting `backfill` was on; null: never. */
+  /** The sequences of the feed between which its setting `backfill` was on; null: it was never on. */
   readonly backfilled: BackfillSpan | null
 }
 
@@ -36,7 +36,7 @@ export interface KnownParcel {
 }
 
 /**
- * The first ids and sequences that a change set may use. On SQLite they are the first unused ones, because there is only one writer. On
+ * The first ids and sequences that a change set may use. On SQLite they are the first unused numbers, because there is only one writer. On
  * PostgreSQL they are provisional numbers above all real ones, and the store replaces them when it applies the change set.
  */
 export interface NextNumbers {
@@ -52,7 +52,7 @@ export interface Snapshot {
   readonly parcels: ReadonlyMap<number, KnownParcel>
   /** The inbox ids of the pushes of the batch that are already stored, by `pushKey`. */
   readonly pushes: ReadonlyMap<string, number>
-  /** The digests that were looked up among the stored pushes without a parcel. Those that were found are in `pushes`. */
+  /** The digests that were looked up among the stored pushes without a parcel. The pushes that were found are in `pushes`. */
   readonly unrecorded: ReadonlySet<string>
   /** The sets of parcels that cannot be joined, because together they have too many entries, by `joinKey`. */
   readonly overfull: ReadonlySet<string>
@@ -70,8 +70,8 @@ export type StoredSnapshot = Omit<Snapshot, 'model'>
 export type BatchStart = Pick<Snapshot, 'next' | 'identifiers' | 'endpoints'>
 
 /**
- * The parcel id under which unrecorded pushes are stored. Duplicates are looked for by parcel. So an unrecorded push does not make the same
- * push a duplicate when it is recorded later.
+ * The parcel id under which unrecorded pushes are stored. Duplicates are searched within a parcel. So an unrecorded push does not make the
+ * same push a duplicate when it is recorded later.
  */
 export const NO_PARCEL = 0
 
@@ -87,13 +87,13 @@ export function joinKey(parcelIds: readonly number[]): string {
 
 /** The parts of a snapshot that a database engine loads together. Numbers without a name are ids of parcels. */
 export interface Needs {
-  /** The parcels whose states are needed. Other parts of a parcel are loaded with its state or later. */
+  /** The parcels whose states are needed. The other parts of a parcel may be loaded later. */
   readonly parcels: readonly number[]
   /** Pushes to look for in the inbox. */
   readonly pushes: readonly { readonly parcelId: number; readonly digest: string }[]
   /** The seconds of parcels whose sightings are needed. Each second of a parcel occurs once. */
   readonly seconds: readonly SecondNeed[]
-  /** The parcels of which all sightings are needed. */
+  /** The parcels whose sightings are all needed. */
   readonly whole: readonly number[]
   readonly answers: readonly number[]
   readonly orders: readonly number[]
@@ -104,11 +104,10 @@ export interface SecondNeed {
   readonly parcelId: number
   /** Seconds since the epoch. */
   readonly second: number
-  /** The digests of the pushes that need it. */
+  /** The digests of the pushes that need this second. */
   readonly digests: readonly string[]
 }
 
-/** The data that a batch needs. */
 export interface BatchNeeds extends Needs {
   /** Sets of parcels to load completely, because they are to be joined (`startJoins`). The ids are in ascending order. */
   readonly joins: readonly (readonly number[])[]
@@ -134,17 +133,16 @@ export interface Loaded {
 
 const NOTHING_NEEDED: Needs = { parcels: [], pushes: [], seconds: [], whole: [], answers: [], orders: [], bodies: [] }
 
-/** Returns needs that are empty except for the given ones. */
+/** Returns the given needs and no others. */
 export function onlyNeeds(needs: Partial<Needs>): Needs {
   return { ...NOTHING_NEEDED, ...needs }
 }
 
-/** Returns a snapshot with nothing but the start of the batch. */
+/** Returns a snapshot in which only the start of the batch is loaded. */
 export function startSnapshot(start: BatchStart & Pick<Snapshot, 'tombstones'>): StoredSnapshot {
   return { ...start, parcels: new Map(), pushes: new Map(), unrecorded: new Set(), overfull: new Set() }
 }
 
-/** Adds loaded data to a snapshot. */
 export function addLoaded(snapshot: StoredSnapshot, loaded: Loaded): StoredSnapshot {
   const { needs } = loaded
   const parcels = new Map(snapshot.parcels)
@@ -178,7 +176,7 @@ function bySecond(sightings: readonly KeptSighting[]): ReadonlyMap<number, reado
   return Map.groupBy(sightings, ({ sighting }) => secondOf(sighting.instant.atMs))
 }
 
-/** Returns the second (since the epoch) of an instant in epoch milliseconds. */
+/** Converts epoch milliseconds to whole seconds. */
 export function secondOf(atMs: number): number {
   return Math.floor(atMs / 1000)
 }

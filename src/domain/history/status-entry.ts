@@ -22,7 +22,7 @@ export const DOCUMENTED_DETAILED_STATUSES: readonly string[] = [
   'DeliverySucceededMailbox',
 ]
 
-/** The texts of one source in one language. Undefined: the source has no such text. Null: a poll's answer had `null` for this text. */
+/** The texts of one source in one language. Undefined: the source has no such text. Null: a poll's answer had `null` in its place. */
 export interface Texts {
   readonly consumer?: string | null
   readonly detailed?: string | null
@@ -39,7 +39,7 @@ export interface Sighting {
   readonly instant: Instant
   /** The name of the location; empty: it was null, absent or `""`, which mean the same (DOMAIN 2.2). */
   readonly location: string
-  /** Null: the observation does not tell. */
+  /** Null: the observation does not say. */
   readonly displayToConsumer: boolean | null
   /** Null: not known. Always null for a poll, which has one `distributionType` for the whole answer. */
   readonly distributionType: string | null
@@ -62,14 +62,14 @@ export function keyOf(sighting: Sighting): SightingKey {
 }
 
 /**
- * Whether two keys of one group may belong to one entry: their milliseconds are equal or one is a whole second, and their locations are
- * equal or one is empty (DOMAIN 2.2).
+ * Whether two keys of one group may belong to one entry (DOMAIN 2.2). Their milliseconds must be equal, or one must be a whole second. Their
+ * locations must be equal, or one must be empty.
  */
 export function keysFit(a: SightingKey, b: SightingKey): boolean {
   return (a.whole || b.whole || a.atMs === b.atMs) && (a.location === '' || b.location === '' || a.location === b.location)
 }
 
-/** Returns the key of an entry after a sighting joined it: with the sighting's milliseconds or location if it had none (DOMAIN 2.3). */
+/** Returns the key of an entry after a sighting joined it. Milliseconds or a location that the entry lacked come from the sighting (DOMAIN 2.3). */
 export function joinedKey(entry: SightingKey, joining: SightingKey): SightingKey {
   const precise = entry.whole ? joining : entry
   return { atMs: precise.atMs, whole: precise.whole, location: entry.location === '' ? joining.location : entry.location }

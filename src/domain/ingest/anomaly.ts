@@ -2,12 +2,12 @@ import type { PollObservation, PushObservation } from '../history/observation.ts
 
 /**
  * Something odd about an observation that is recorded all the same. `event_clock_ahead`: a push reports an event in the future, so the
- * carrier's clock or ours is wrong. `upstream_regressed`: the carrier's answer lists fewer entries than are known. The known ones stay
+ * carrier's clock or ours is wrong. `upstream_regressed`: the carrier's answer lists fewer entries than are known; the known entries stay
  * (DOMAIN 2.8, 6.7). `upstream_flawed`: invalid items of the answer were skipped. `text_dropped`: texts could not be kept (DOMAIN 4.1).
  */
 export type Anomaly = 'event_clock_ahead' | 'upstream_regressed' | 'upstream_flawed' | 'text_dropped'
 
-/** Clocks that are synchronized differ by less than this. */
+/** Synchronized clocks differ by less than this. */
 const CLOCKS_DIFFER_MS = 5 * 60_000
 
 /**

@@ -13,15 +13,18 @@ export interface BodyFault {
   /** The offsets of the first byte of the error and of the first byte after it, counted from 0. */
   readonly from: number
   readonly to: number
-  /** The text at the position, at most 60 characters; if it is not text, a byte in hexadecimal. Empty: a member is missing, or the body ends here. */
+  /**
+   * The text at the position, at most 60 characters, or a byte in hexadecimal if it is not text. Empty: a member is missing, or the body
+   * ends here.
+   */
   readonly found: string
-  /** If a member is missing: some members of the event that the relay does not know. One of them may be the member under a new name. */
+  /** If a member is missing: some members of the event that the relay does not know. The missing member may be one of them, under a new name. */
   readonly unknown: readonly string[]
 }
 
 const UNKNOWN_MAX = 3
 
-/** The parts of a body that lists of pushes show, as far as they can be read. The body may be invalid. */
+/** What lists of pushes show of a body, as far as it can be read. The body may be invalid. */
 export interface BodyGlimpse {
   /** The event's status, if it has one. */
   readonly status: string | null
@@ -33,10 +36,9 @@ const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const anyUtf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 const REPLACEMENT = '\u{fffd}'
 const FOUND_MAX = 60
-/** The reasons for quarantine whose error has a position in the body's text. */
+/** The reasons for quarantine that are errors at some position of the body's text. */
 const OF_TEXT = ['json_syntax', 'too_deep', 'schema', 'tracking_id', 'event_time'] as const satisfies readonly QuarantineReason[]
 
-/** Reads the parts of a body that lists of pushes show. */
 export function glimpseBody(body: Uint8Array): BodyGlimpse {
   const reading = readJson(body)
   if (!reading.ok || !isObject(reading.value)) return { status: null, identifiers: [] }
@@ -46,8 +48,8 @@ export function glimpseBody(body: Uint8Array): BodyGlimpse {
 }
 
 /**
- * Finds the error that put a body into quarantine. Null: the error is not in the body, or this version of the relay can parse the body. This
- * takes long for a long body, so it is done only when somebody looks at the push.
+ * Finds the error because of which a body is in quarantine. Null: the error is not in the body, or this version of the relay can parse the
+ * body. This takes long for a long body, so it is done only when somebody looks at the push.
  */
 export function findFault(body: Uint8Array, reason: string | null): BodyFault | null {
   if (reason === 'utf8') return brokenText(body)
@@ -74,7 +76,7 @@ function shortened(text: string): string {
   return text.length > FOUND_MAX ? `${text.slice(0, FOUND_MAX)}…` : text
 }
 
-/** A position whose offsets count the characters of the text and not its bytes. */
+/** A position whose offsets count characters of the text, not bytes. */
 type TextFault = Omit<BodyFault, 'found' | 'unknown'>
 
 function faultInText(text: string, reason: (typeof OF_TEXT)[number]): TextFault | null {

@@ -20,7 +20,7 @@ export interface IncomingPush extends ReceivedPush {
   readonly kind: 'push'
   /** The event in the body, or the reason why the body is not a valid event. */
   readonly reading: ParsedEvent
-  /** The push's inbox id. Only a push that was stored before and is processed again has one. */
+  /** The push's inbox id. Absent: the push is not stored yet. */
   readonly inboxId?: number
 }
 
@@ -37,7 +37,7 @@ export interface InboxPush {
   readonly duplicates: number
   /** The size of the body; null: the bytes were deleted. */
   readonly bodyBytes: number | null
-  /** The identifiers of its parcel, tracking numbers first. If the push was not recorded, the identifiers that its body names. */
+  /** The identifiers of the push's parcel, tracking numbers first. If the push was not recorded, the identifiers that its body names. */
   readonly identifiers: readonly string[]
   /** The status in the body; null: the body has no status, or is too long to be read for a list. */
   readonly status: string | null
@@ -45,10 +45,7 @@ export interface InboxPush {
   readonly fault: BodyFault | null
 }
 
-/**
- * The state of a push. `dismissed`: an operator decided that a quarantined push stays unrecorded. An operator can still have it processed
- * again.
- */
+/** The state of a push. `dismissed`: an operator decided not to record a quarantined push. An operator can still have it processed again. */
 export type InboxState = InboxEntry['state'] | 'dismissed'
 
 /** Selects a page of the inbox. */
@@ -68,14 +65,12 @@ export interface InboxQuery {
   readonly limit: number
 }
 
-/** A page of the inbox. */
 export interface InboxPage {
   /** The newest push comes first. A page with a `next` may have fewer pushes than `limit`, or none. */
   readonly pushes: readonly InboxPush[]
   readonly next: number | null
 }
 
-/** A push with its bytes. */
 export interface InspectedPush extends InboxPush {
   readonly body: Uint8Array | null
 }
@@ -116,7 +111,7 @@ export interface DismissedHeld {
 
 /** Pushes that were not recorded for the same reason. */
 export interface HeldGroup {
-  /** Why they are in quarantine; null: they are not, because they are `expired`. */
+  /** Why the pushes are in quarantine; null: they are `expired`, not in quarantine. */
   readonly reason: string | null
   readonly count: number
   readonly first: HeldEnd
@@ -137,7 +132,7 @@ export interface InboxEntry {
   readonly parcelId: number | null
 }
 
-/** The part of a stored push by which duplicates are found. */
+/** The part of a stored push that duplicates are found by. */
 export interface KeptPush {
   readonly inboxId: number
   readonly digest: Uint8Array

@@ -11,7 +11,7 @@ export interface JsonOutline {
   readonly root: Span | null
   /** The values of the outermost object, by name. If a name is repeated, the last value counts, as in `JSON.parse`. */
   readonly members: ReadonlyMap<string, Span>
-  /** The items of each of these values that is an array, by name. */
+  /** The items of each member whose value is an array, by the name of the member. */
   readonly items: ReadonlyMap<string, readonly Span[]>
 }
 
@@ -29,7 +29,7 @@ type Expected = 'value' | 'item' | 'name' | 'next name' | 'colon' | 'comma' | 'e
 
 /**
  * Finds the parts of a JSON text, or the position of its first error, which `JSON.parse` does not report. It accepts the same texts as
- * `JSON.parse`. It reads each character once. It is not recursive, so a text that nests deeply cannot overflow the stack.
+ * `JSON.parse`. It does not recurse, so a text that nests deeply cannot overflow the stack.
  */
 export function outlineJson(text: string): JsonOutline {
   const members = new Map<string, Span>()
@@ -98,7 +98,7 @@ function skipSpace(text: string, from: number): number {
   return at
 }
 
-/** Returns the end of a string, number or word; null: no such value begins at `from`. Negative: the value has an error at that position. */
+/** Returns the end of a string, number or word. Null: no such value begins at `from`. A negative number is minus the position of an error. */
 function endOfScalar(text: string, from: number): number | null {
   if (text.charCodeAt(from) === QUOTE) return endOfString(text, from)
   const word = WORDS.find((one) => text.startsWith(one, from))
@@ -107,7 +107,7 @@ function endOfScalar(text: string, from: number): number | null {
   return NUMBER.test(text) ? NUMBER.lastIndex : null
 }
 
-/** Returns the end of a string. Negative: the string has an error at that position. */
+/** Returns the end of a string. A negative number is minus the position of an error. */
 function endOfString(text: string, from: number): number {
   for (let at = from + 1; at < text.length; at++) {
     const unit = text.charCodeAt(at)

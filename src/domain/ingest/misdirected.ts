@@ -1,6 +1,6 @@
 /**
- * Requests that were posted to a wrong path of the public listener and answered with 404. If they are signed, the carrier probably has a
- * wrong address for its pushes. But anybody can post such requests. Times are epoch milliseconds.
+ * Requests that were posted to a wrong path of the public listener, and were answered with 404. If they are signed, the carrier probably
+ * posts its pushes to a wrong address. But anybody can post such requests. Times are epoch milliseconds.
  */
 export interface MisdirectedPath {
   /** The path without its query, shortened, in printable ASCII. */
@@ -12,7 +12,7 @@ export interface MisdirectedPath {
   readonly lastAtMs: number
 }
 
-/** How many paths are kept. It is a small number, because strangers can post to any number of paths. */
+/** How many paths are kept: few, because strangers can post to any number of paths. */
 const PATHS_MAX = 10
 const PATH_CHARS_MAX = 100
 
@@ -29,7 +29,7 @@ export function addMisdirected(
   return [added, ...(others.length < PATHS_MAX ? others : withoutLeast(others))]
 }
 
-/** Drops the least useful path: preferably an unsigned one, then the one with the fewest requests, then the one not requested for longest. */
+/** Drops the least useful path: first an unsigned one, then the one with the fewest requests, then the one that was not requested for longest. */
 function withoutLeast(paths: readonly MisdirectedPath[]): readonly MisdirectedPath[] {
   const least = paths.reduce((a, b) => (isLess(b, a) ? b : a))
   return paths.filter((one) => one !== least)

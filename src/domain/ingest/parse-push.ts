@@ -9,7 +9,8 @@ import type { IncomingPush, ParsedEvent, ReceivedPush } from './inbox.ts'
 
 /**
  * Parses the body of a verified push as one event (spec, "Webhook event payload"; DOMAIN 5.3). An event must have a non-empty `status` and
- * `detailedStatus`, an `eventTime` that exists, and 1 to 100 valid `trackingIds`. Other members may be missing; one of a wrong type is ignored.
+ * `detailedStatus`, an `eventTime` that exists, and 1 to 100 valid `trackingIds`. Other members may be missing. They are ignored if they
+ * have a wrong type.
  */
 export function parseWebhookEvent(body: Uint8Array, contentEncoding: string | null): ParsedEvent {
   if (isEncoded(contentEncoding)) return { ok: false, reason: 'content_encoding' }
@@ -46,12 +47,15 @@ export function parseWebhookEvent(body: Uint8Array, contentEncoding: string | nu
   return { ok: true, observation: { kind: 'push', trackingIds, sighting, content: encodeContent(sighting), textsDropped: dropped } }
 }
 
-/** Whether a body is compressed or otherwise encoded. The encoding `identity` means that it is not. */
+/** Whether a body is compressed or otherwise encoded. `identity` means that it is not. */
 function isEncoded(contentEncoding: string | null): boolean {
   return contentEncoding !== null && contentEncoding.trim().toLowerCase() !== 'identity'
 }
 
-/** Parses all tracking ids. Null: there are none or too many, or one is invalid: its parcel might be known by that id alone. */
+/**
+ * Parses all tracking ids. Null: there are no ids, or too many, or one is invalid. An invalid id is not skipped, because the parcel may be
+ * known by that id alone.
+ */
 function parseTrackingIds(value: unknown): readonly string[] | null {
   if (!Array.isArray(value) || value.length === 0 || value.length > TRACKING_IDS_MAX) return null
   const ids = new Set<string>()
@@ -103,13 +107,13 @@ function readTexts(list: unknown): ReadTexts {
   return { byLanguage, dropped }
 }
 
-/** Parses a received push. This runs on the thread that received the push, to keep work away from the thread that records. */
+/** Parses a received push. This runs on the thread that received the push, so that the thread that records has less to do. */
 export function parsePush(received: ReceivedPush): IncomingPush {
   const { body, contentEncoding, receivedAtMs, keyIndex } = received
   return { kind: 'push', body, contentEncoding, receivedAtMs, keyIndex, reading: read(received) }
 }
 
-/** Parses a body. If our own code throws, the push goes into quarantine like an invalid one, because a repeated push would fail again. */
+/** Parses a body. If our own code throws, the push goes into quarantine, as an invalid one does. Sent again, it would fail again. */
 function read({ body, contentEncoding }: ReceivedPush): ParsedEvent {
   try {
     return parseWebhookEvent(body, contentEncoding)

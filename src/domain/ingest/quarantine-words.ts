@@ -1,6 +1,6 @@
 import type { QuarantineReason } from '../history/observation.ts'
 
-/** Describes each reason for quarantine: in a few words for tables, and as a sentence. The command line, the portal and messages use this. */
+/** Describes each reason for quarantine, in a few words for tables, and as a sentence. */
 const REASONS: Readonly<Record<QuarantineReason, readonly [short: string, sentence: string]>> = {
   content_encoding: ['it is compressed', 'It is compressed, as its Content-Encoding says. The relay never inflates what it received.'],
   utf8: ['it is not UTF-8', 'It is not UTF-8, or it begins with a byte order mark. The carrier must send JSON in UTF-8.'],

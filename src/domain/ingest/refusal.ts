@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Explanation, type SuspectPush, searchMismatch } from './mismatch/explain-mismatch.ts'
 
-/** A push that was refused because its signature does not match, with an explanation. It contains neither the body nor a key. */
+/** A push that was refused because its signature does not match, and why it does not. Contains neither the body nor a key. */
 export interface Refusal extends Explanation {
   readonly atMs: number
   /** The IP address of the sender. */
@@ -24,10 +24,10 @@ export interface RefusedPush extends Pick<SuspectPush, 'body' | 'signatures'> {
   readonly header: (name: string) => string | null
 }
 
-/** How many refusals are kept: the latest ones. */
+/** How many refusals are kept. The oldest ones are deleted. */
 export const REFUSALS_KEPT = 300
 
-/** Headers that tell who sent a push and what happened to it on its way. None of these headers is meant for secrets. */
+/** Headers that show who sent a push and what happened to it on its way. None of them is meant for secrets. */
 const KEPT_HEADERS = ['content-type', 'content-length', 'content-encoding', 'transfer-encoding', 'user-agent', 'via'].concat([
   'x-forwarded-for',
   'x-forwarded-proto',
@@ -39,8 +39,8 @@ const HEADER_CHARS_MAX = 200
 type Keys = Pick<SuspectPush, 'keys' | 'otherKeys'>
 
 /**
- * These limits suffice to try with two keys all single mistakes in the key, the header and the body, and the likelier pairs of mistakes. For a
- * usual push this takes some 90 ms.
+ * With two keys, these limits suffice for all single mistakes in the key, the header and the body, and for the likelier pairs of mistakes.
+ * For a usual push this takes some 90 ms.
  */
 const BOUNDS = { triesMax: 3000, hashedBytesMax: 16 * 1024 * 1024 }
 

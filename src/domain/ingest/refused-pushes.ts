@@ -1,10 +1,11 @@
 /**
- * Why pushes were not answered with 2xx. `not_stored` (503): they are authentic, but could not be stored. `overload` (503): too many bytes came
- * at once, so the signatures were not checked. `signature`: 401. `path` (404): signed, but posted to a wrong path. `size`: 413.
+ * Why pushes were not answered with 2xx. `not_stored` (503): they are authentic, but could not be stored. `overload` (503): too many bytes
+ * came at once, so the signatures were not checked. `signature` (401): the signature does not match. `path` (404): signed, but posted to a
+ * wrong path. `size` (413): too large.
  */
 export type RefusedCause = 'not_stored' | 'overload' | 'signature' | 'path' | 'size'
 
-/** A spell: pushes that were refused for one cause, without a long pause between them. Times are epoch milliseconds. */
+/** A *spell* of refused pushes: they were refused for the same cause, without a long pause in between. Times are epoch milliseconds. */
 export interface RefusedPushes {
   readonly cause: RefusedCause
   /** The number of requests. A push that was sent four times counts four times. */
@@ -12,11 +13,11 @@ export interface RefusedPushes {
   /** When the first and the last of these requests came. */
   readonly fromMs: number
   readonly untilMs: number
-  /** Only for `not_stored`. For other causes, the relay cannot tell whether a request is a repeated push. */
+  /** Absent unless the cause is `not_stored`: for other causes, the relay cannot know whether a request is a repeated push. */
   readonly comeback?: Comeback
 }
 
-/** A spell, as it is stored. Each process stores its own spells, so that processes do not overwrite each other's. */
+/** A spell, as it is stored. Each process stores its own spells, so that no process overwrites another one's. */
 export interface StoredRefused extends RefusedPushes {
   /** The random name of the process. */
   readonly process: string
@@ -39,17 +40,17 @@ const CAUSES: ReadonlyMap<string, RefusedCause> = new Map([
 const HOUR_MS = 3_600_000
 /** After a pause this long, the next refused push begins a new spell. */
 const PAUSE_MS = HOUR_MS
-/** A spell is shown for this long after its last push, so that people see in the morning what was lost in the night. */
+/** A spell is shown for this long after its last push, so that people see in the morning which pushes were refused in the night. */
 const SHOWN_MS = 24 * HOUR_MS
-/** How many spells are kept. A process stores some hundred at most, but each start of a relay begins new ones. */
+/** How many spells are kept. A process stores some hundred at most, but a restarted relay is a new process. */
 const STORED_MAX = 1000
 
-/** Reads a stored cause. Null: this version does not know the cause. */
+/** Null: this version does not know the stored cause. */
 export function readRefusedCause(stored: string): RefusedCause | null {
   return [...CAUSES.values()].find((cause) => cause === stored) ?? null
 }
 
-/** Returns why a push with this outcome was refused. Null: it was not refused, or the refused request was no loss. */
+/** Returns why a push with this outcome was refused. Null: it was not refused, or nothing was lost by the refusal. */
 export function refusedCauseOf(outcome: string): RefusedCause | null {
   return CAUSES.get(outcome) ?? null
 }
@@ -71,8 +72,9 @@ export function addRefused(
 }
 
 /**
- * Adds to the spells of one process. `pushes`, the different refused pushes, count for the newest spell. `again`, the pushes that came again,
- * count for the oldest spells that still lack pushes, because it is not known in which spell they were refused. The sums are exact.
+ * Adds to the spells of one process. `pushes`, the different refused pushes, count for the newest spell. `again`, the pushes that came
+ * again, count for the oldest spells that still lack pushes, because it is not known in which spell they were refused. So the sums over all
+ * spells are exact.
  */
 export function addComebacks(spells: readonly RefusedPushes[], { pushes, again }: Comeback): readonly RefusedPushes[] {
   const newest = spells.findLast(({ comeback }) => comeback !== undefined)
@@ -93,7 +95,7 @@ export function hasAllComeAgain(spells: readonly RefusedPushes[]): boolean {
 
 const NO_COMEBACK: Comeback = { pushes: 0, again: 0 }
 
-/** Joins the spells of all processes, as operators see them: spells for one cause without a long pause between them are one. Newest first. */
+/** Joins the spells of all processes for operators: spells for one cause without a long pause in between become one. Newest first. */
 export function joinRefused(spells: readonly RefusedPushes[], nowMs: number): readonly RefusedPushes[] {
   const joined: RefusedPushes[] = []
   const shown = spells.filter((spell) => isShown(spell, nowMs))
@@ -107,7 +109,7 @@ export function joinRefused(spells: readonly RefusedPushes[], nowMs: number): re
   return joined.toSorted((a, b) => b.untilMs - a.untilMs)
 }
 
-/** Whether a spell is shown. A spell more than a day in the future is not, because the clock was put back since. */
+/** Whether a spell is recent. A spell more than a day in the future is not: the clock was put back after it. */
 function isShown({ untilMs }: Pick<RefusedPushes, 'untilMs'>, nowMs: number): boolean {
   return Math.abs(nowMs - untilMs) < SHOWN_MS
 }
@@ -123,7 +125,7 @@ function joinOf(before: RefusedPushes, spell: RefusedPushes): Omit<RefusedPushes
   }
 }
 
-/** Returns the stored spells to delete: those that are too old to be shown, and the oldest ones if there are too many. */
+/** Returns the stored spells to delete: those that are too old to be shown, and if there are too many, the oldest ones. */
 export function staleRefused(stored: readonly StoredRefused[], nowMs: number): readonly StoredRefused[] {
   const kept = stored.filter((spell) => isShown(spell, nowMs)).toSorted((a, b) => b.untilMs - a.untilMs)
   const isKept = new Set(kept.slice(0, STORED_MAX))

@@ -1,11 +1,10 @@
 const ESCAPED = /\\u([0-9A-Fa-f]{4})|\\[bfnrt"\\/]/g
 const WORD = /[A-Z0-9]+/g
-/** The least and the greatest length of an identifier. */
 const [LENGTH_MIN, LENGTH_MAX] = [4, 40]
 
 /**
- * Returns the words in a pushed body that may be identifiers, in upper case. The body need not be valid JSON, and it may be in UTF-16 or
- * contain escaped characters. A compressed body must be decompressed first.
+ * Returns the words in a pushed body that may be identifiers, in upper case. The body may be invalid JSON or in UTF-16, and may contain
+ * escaped characters. A compressed body must be decompressed first.
  */
 export function wordsInBody(body: Uint8Array): ReadonlySet<string> {
   const text = Buffer.from(body)

@@ -1,9 +1,6 @@
 import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto'
 
-/**
- * Canonical, padded Base64 of exactly 32 bytes. It is checked by this pattern because the decoder of Node.js also accepts url-safe text,
- * unpadded text and trailing characters.
- */
+/** Canonical, padded Base64 of exactly 32 bytes. The decoder of Node.js would also accept url-safe text, unpadded text and trailing characters. */
 const FORM = /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/
 const FORM_CHARS = 44
 
@@ -18,7 +15,7 @@ export function isSignature(text: string): boolean {
   return FORM.test(text)
 }
 
-/** Creates a verifier for the configured keys (in UTF-8). A signature with any of them is valid, so that keys can be rotated. */
+/** Creates a verifier for the configured keys (in UTF-8). A signature with any one of them is valid, so that keys can be rotated. */
 export function createVerifier(keys: readonly string[]): Verifier {
   const macs = keys.map(macOf)
   const given = Buffer.alloc(FORM_CHARS)
@@ -28,7 +25,7 @@ export function createVerifier(keys: readonly string[]): Verifier {
       if (signature.length !== FORM_CHARS) return null
       given.write(signature, 'latin1')
       let matched: number | null = null
-      // Try all keys even after one has matched. So the time that this takes does not reveal which key it was.
+      // Try all keys even after one has matched, so that the time does not reveal which key it was.
       for (const [index, mac] of macs.entries()) {
         const wanted = mac(body)
         right.write(wanted, 'latin1')
@@ -55,9 +52,9 @@ function macOf(key: string): Mac {
 /** Computes the HMAC-SHA256 of a message with one key, in Base64. `parts`: the parts of the message, in order; strings are UTF-8. */
 export type Mac = (...parts: readonly (string | Uint8Array)[]) => string
 
-/** Creates the function that computes MACs with a key. It verifies pushes and also signs deliveries, so a change here changes both. */
+/** Creates a function that computes MACs with a key. It verifies pushes and also signs deliveries, so a change here changes both. */
 export function createMac(key: Uint8Array): Mac {
-  // Prepare the key once. Node.js would prepare a key that is given as bytes again for every message.
+  // Prepare the key once. If a key is given as bytes, Node.js prepares it again for every message.
   const secret = createSecretKey(key)
   return (...parts) => {
     const mac = createHmac('sha256', secret)

@@ -4,7 +4,7 @@ import { compressions, decompressions } from './compressed-forms.ts'
 import { jsonSpellings } from './json-spellings.ts'
 import { causeOf, type MismatchCause } from './mismatch-causes.ts'
 
-/** A body that the sender may have signed although another body arrived. `causes`: what would explain the difference. */
+/** A body that the sender may have signed although another body arrived. `causes`: what may have turned one into the other. */
 export interface BodyVariant {
   readonly bytes: Uint8Array
   readonly causes: readonly MismatchCause[]
@@ -14,8 +14,8 @@ const BOM = Buffer.from([0xef, 0xbb, 0xbf])
 const CRLF = /\r\n/g
 
 /**
- * Makes the bodies that the sender may have signed instead of this one, the likelier ones first. They are made one by one, because the search
- * ends when one matches the signature.
+ * Makes the bodies that the sender may have signed instead of this one, the likelier ones first. It makes one at a time, because the search
+ * ends when a body matches the signature.
  */
 export function* bodyVariants(body: Uint8Array): Generator<BodyVariant, undefined> {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
@@ -27,7 +27,7 @@ export function* bodyVariants(body: Uint8Array): Generator<BodyVariant, undefine
   for (const { bytes: packed, how } of compressions(bytes)) yield { bytes: packed, causes: [causeOf('body_inflated', how)] }
 }
 
-/** Makes bodies that differ from this one by a small change, such as editors, shells and proxies make. */
+/** Makes bodies with small changes, such as editors, shells and proxies make. */
 function* transported(body: Buffer): Generator<BodyVariant, undefined> {
   const text = body.toString('latin1')
   const made = (next: string, ...causes: readonly MismatchCause[]): BodyVariant => ({ bytes: Buffer.from(next, 'latin1'), causes })
@@ -51,7 +51,7 @@ function* transported(body: Buffer): Generator<BodyVariant, undefined> {
   yield { bytes: new Uint8Array(), causes: [causeOf('body_empty')] }
 }
 
-/** Makes the body itself, and what it may contain in a packed form: compressed, or in Base64. */
+/** Makes the body itself, and its content if it is compressed or in Base64. */
 function* unwrapped(body: Buffer): Generator<BodyVariant, undefined> {
   yield { bytes: body, causes: [] }
   for (const { bytes, how } of decompressions(body)) yield { bytes, causes: [causeOf('body_compressed', how)] }
@@ -64,7 +64,7 @@ function* recoded(text: string): Generator<BodyVariant, undefined> {
   if (/^[A-Za-z0-9+/_\s-]{8,}={0,2}\s*$/.test(text))
     yield { bytes: Buffer.from(text, 'base64'), causes: [causeOf('body_base64', 'the sender signed the decoded bytes')] }
   if (/[\u0080-\uffff]/.test(text)) {
-    // A text with ASCII only has the same bytes in Latin-1, in NFC and in NFD, so there is nothing to try.
+    // A text of ASCII alone has the same bytes in Latin-1, in NFC and in NFD, so there is nothing to try.
     if (!/[\u0100-\uffff]/.test(text)) {
       const single = Buffer.from(text, 'latin1')
       yield { bytes: single, causes: [causeOf(isUtf8(single) ? 'body_recoded' : 'body_latin1')] }
@@ -90,7 +90,7 @@ function formDecoded(text: string): string {
   }
 }
 
-/** Makes what a JSON body may wrap: the first items of a list, members with usual names, or the text of a string. Also the body in a list. */
+/** Makes the body in a list, and what a JSON body may wrap: the first items of a list, members with usual names, or the text of a string. */
 function* inEnvelopes(text: string): Generator<BodyVariant, undefined> {
   const made = (next: string, ...causes: readonly MismatchCause[]): BodyVariant => ({ bytes: Buffer.from(next, 'utf8'), causes })
   const reading = readJson(Buffer.from(text, 'utf8'))

@@ -17,7 +17,7 @@ export interface CompressedForm {
   readonly how: string
 }
 
-/** Larger results are not tried, because a small body could decompress to gigabytes. */
+/** Larger results are not tried, because even a small body could decompress to gigabytes. */
 const DECOMPRESSED_BYTES_MAX = 1024 * 1024
 /** Larger bodies are not compressed, because it would take too long. */
 const COMPRESSED_BYTES_MAX = 32 * 1024
@@ -52,7 +52,7 @@ function orNull(decompress: () => Uint8Array): Uint8Array | null {
 const GZIP_SYSTEMS = [3, 255, 0, 10]
 const SYSTEM_AT = 9
 
-/** Compresses a body as the usual programs do. Other programs may produce other bytes, so this does not find every compressed body. */
+/** Compresses a body as the usual programs do. It does not try the bytes that other programs would produce. */
 export function* compressions(body: Uint8Array): Generator<CompressedForm, undefined> {
   if (body.length > COMPRESSED_BYTES_MAX) return
   for (const level of [6, 9, 1]) {

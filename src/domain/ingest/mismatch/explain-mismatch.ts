@@ -15,7 +15,7 @@ export interface SuspectPush {
   /** The headers `webhook-id` and `webhook-timestamp`; null: the request lacks the header. */
   readonly webhookId: string | null
   readonly webhookTimestamp: string | null
-  /** The keys that verify pushes. */
+  /** The keys with which the relay verifies pushes. */
   readonly keys: readonly NamedKey[]
   /** The relay's keys for other purposes, which a sender may use by mistake. */
   readonly otherKeys: readonly NamedKey[]
@@ -29,7 +29,10 @@ export interface SearchBounds {
 
 /** The result of examining a signature: whether it matches, or why it does not. */
 export interface Explanation {
-  /** `valid`: the signature matches. `explained`: the causes fully explain why not. `unexplained`: there must be an unknown cause too. */
+  /**
+   * `valid`: the signature matches. `explained`: the causes fully explain why it does not. `unexplained`: there must be another cause, which
+   * is not known.
+   */
   readonly verdict: 'valid' | 'explained' | 'unexplained'
   /** The name of the key with which the sender signed; null: the key is not known, or the sender used no key. */
   readonly key: string | null
@@ -48,9 +51,9 @@ export function explainMismatch(push: SuspectPush, bounds: SearchBounds): Explan
 }
 
 /**
- * Finds out how a push was signed. It tries all usual mistakes in the signature, the key and the body: first single mistakes, then pairs of a
- * mistake in the key and a mistake in the body. It yields after each try, so that the caller can do other work in between. The result
- * contains no key and no part of the body.
+ * Finds out how a push was signed. It tries all usual mistakes in the signature, the key and the body: first single mistakes, then a mistake
+ * in the key together with one in the body. It yields after each try, so that the caller can do other work in between. The result contains
+ * no key and no part of the body.
  */
 export function* searchMismatch(push: SuspectPush, bounds: SearchBounds): Generator<undefined, Explanation> {
   const header = judgeHeader(push)
@@ -96,7 +99,7 @@ function judgeHeader({ signatures, keys, otherKeys }: SuspectPush): Header {
 }
 
 const VALUES_MAX = 4
-/** Shorter keys are not looked for in the header, because a header may contain them by chance. */
+/** Shorter keys are not searched in the header, because a header may contain them by chance. */
 const KEY_CHARS_MIN = 8
 
 /** A way in which the sender may have computed the signature. */
@@ -111,7 +114,7 @@ interface PreparedKey extends KeyVariant {
   readonly secret: KeyObject
 }
 
-/** Makes all attempts, the likelier ones first, because the limits may end the search. Keys for pushes come before other keys. */
+/** Makes all attempts. The likelier ones come first, because the limits may end the search. Keys for pushes come before other keys. */
 function* attempts(push: SuspectPush, body: Uint8Array): Generator<Attempt, undefined> {
   const keys = push.keys.map(plainKey).map(prepared)
   const mistaken = [...push.keys.flatMap(keyVariants), EMPTY_KEY].map(prepared)
@@ -162,7 +165,7 @@ function* withoutHmac(body: Uint8Array, keys: readonly PreparedKey[]): Generator
   }
 }
 
-/** The usual algorithms. The length of a digest tells which one was used. */
+/** The usual algorithms. The length of a digest shows which of them was used. */
 const ALGORITHMS = [
   { name: 'sha256', shown: 'HMAC-SHA256', bytes: 32 },
   { name: 'sha1', shown: 'HMAC-SHA1', bytes: 20 },
@@ -203,7 +206,7 @@ function explained(header: Header, { key, causes }: Attempt, reading: SignatureR
   return { verdict: all.length === 0 ? 'valid' : 'explained', key: name, causes: all, isCutShort: false }
 }
 
-/** Returns the explanation for a signature whose header alone shows the causes. */
+/** Explains a signature whose header alone shows the causes. */
 function explainedBy(causes: readonly MismatchCause[]): Explanation {
   return { verdict: 'explained', key: null, causes, isCutShort: false }
 }

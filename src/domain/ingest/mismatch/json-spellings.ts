@@ -1,7 +1,7 @@
 import { isObject } from '../../json-body.ts'
 import { EVENT_MEMBERS } from '../event-members.ts'
 
-/** A JSON text for the same value. `how`: a description of its notation, for the explanation. */
+/** A JSON text of a value. `how`: a description of its notation, for the explanation. */
 export interface JsonSpelling {
   readonly text: string
   readonly how: string
@@ -11,7 +11,7 @@ interface Layout {
   readonly how: string
   readonly colon: string
   readonly comma: string
-  /** The white space of one level of indentation; null: all is on one line. */
+  /** The white space of one level of indentation; null: everything is on one line. */
   readonly indent: string | null
   readonly newline: string
   /** Whether arrays stay on one line, as Jackson writes them: `[ 1, 2 ]`. */
@@ -68,8 +68,8 @@ const ORDERS: readonly Order[] = [
 ]
 
 /**
- * Writes a JSON value in the notations of the usual libraries, the likelier ones first. This is recursive, so the value must not nest deeper
- * than `readJson` accepts.
+ * Writes a JSON value in the notations of the usual libraries, the likelier ones first. It recurses, so the value must not nest deeper than
+ * `readJson` accepts.
  */
 export function* jsonSpellings(value: unknown): Generator<JsonSpelling, undefined> {
   for (const order of ORDERS)

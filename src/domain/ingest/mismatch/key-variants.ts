@@ -7,19 +7,19 @@ export interface NamedKey {
   readonly key: string
 }
 
-/** Bytes that a sender may have used as the key. `causes`: the mistakes by which the key becomes these bytes. */
+/** Bytes that a sender may have used as the key. `causes`: the mistakes that turn the key into these bytes. */
 export interface KeyVariant {
   readonly name: string
   readonly bytes: Uint8Array
   readonly causes: readonly MismatchCause[]
 }
 
-/** Returns a key with the right bytes: those of its text in UTF-8. */
+/** Returns the right bytes of a key: its text in UTF-8. */
 export function plainKey({ name, key }: NamedKey): KeyVariant {
   return { name, bytes: Buffer.from(key, 'utf8'), causes: [] }
 }
 
-/** Returns the wrong bytes that senders make of a key by usual mistakes. */
+/** Returns the wrong bytes into which senders turn a key by usual mistakes. */
 export function keyVariants({ name, key }: NamedKey): readonly KeyVariant[] {
   const variants: KeyVariant[] = []
   const add = (bytes: Uint8Array | string, ...causes: readonly MismatchCause[]) => {

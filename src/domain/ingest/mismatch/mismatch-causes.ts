@@ -68,7 +68,7 @@ export type MismatchCode = keyof typeof MISMATCH_CAUSES
 
 export interface MismatchCause {
   readonly code: MismatchCode
-  /** A detail for `code`, such as `SHA-1` or the name of a key, `webhook.sharedKeys[1]`; never a key. Null: there is none to add. */
+  /** A detail for `code`, such as `SHA-1` or the name of a key, `webhook.sharedKeys[1]`; never a key. Null: no detail. */
   readonly detail: string | null
 }
 
@@ -79,7 +79,7 @@ export function causeOf(code: MismatchCode, detail: string | null = null): Misma
   return { code, detail }
 }
 
-/** Reads a stored cause. Null: another version of the relay stored it, with a code that this version does not know. */
+/** Reads a stored cause. Null: this version does not know its code, because another version stored it. */
 export function readCause(value: unknown): MismatchCause | null {
   if (!isObject(value)) return null
   const { code, detail } = value
@@ -90,7 +90,6 @@ function isMismatchCode(code: unknown): code is MismatchCode {
   return typeof code === 'string' && Object.hasOwn(MISMATCH_CAUSES, code)
 }
 
-/** Describes a cause in sentences for people. */
 export function describeCause({ code, detail }: MismatchCause): string {
   return detail === null ? MISMATCH_CAUSES[code] : `${MISMATCH_CAUSES[code]} Here: ${detail}.`
 }

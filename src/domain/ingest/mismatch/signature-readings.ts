@@ -1,11 +1,11 @@
 import { causeOf, type MismatchCause } from './mismatch-causes.ts'
 
-/** A digest that the text of a signature header may stand for. */
+/** A digest, as read from a signature header. One header may be read as several digests. */
 export interface SignatureReading {
   readonly digest: Uint8Array
-  /** How the text differs from strict Base64; empty: the text is strict Base64. */
+  /** How the header differs from strict Base64; empty: it is strict Base64. */
   readonly causes: readonly MismatchCause[]
-  /** The time next to the digest, as in `t=1700000000,v1=...`; null: the text has no time. */
+  /** The time next to the digest, as in `t=1700000000,v1=...`; null: the header has no time. */
   readonly time: string | null
 }
 
@@ -19,7 +19,7 @@ interface Peeled {
   readonly time: string | null
 }
 
-/** Reads a header value in all notations in which senders write digests. Empty: the value is not a digest in any of them. */
+/** Reads a header value in all notations that senders use for digests. Empty: the value is not a digest in any of them. */
 export function readSignature(value: string): readonly SignatureReading[] {
   if (value.length > CHARS_MAX) return []
   const { text, causes, time } = peel(value)
