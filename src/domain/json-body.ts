@@ -1,4 +1,4 @@
-/** How deep JSON may nest (DOMAIN 5.3). There is a limit because recursive functions read the value later. */
+/** How deep JSON may nest (DOMAIN 5.3). It is limited because recursive functions read the value later. */
 const DEPTH_MAX = 64
 
 /** Parsed JSON with its text, or the reason why it could not be parsed. */
@@ -12,8 +12,8 @@ export type RawMembers = readonly (readonly [name: string, json: string])[]
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * Parses bytes as JSON in UTF-8. The reason is `utf8` for a byte order mark, a NUL (as in UTF-16) or an invalid sequence of bytes.
- * `JSON.parse` is not recursive, so it can parse any depth before the depth is checked.
+ * Parses bytes as JSON in UTF-8. A byte order mark, a NUL (as in UTF-16) or an invalid sequence of bytes gives the reason `utf8`.
+ * `JSON.parse` is not recursive, so the depth can be checked after it.
  */
 export function readJson(body: Uint8Array): ParsedJson {
   let text: string
@@ -32,9 +32,9 @@ export function readJson(body: Uint8Array): ParsedJson {
   return nestsDeeperAt(text) === null ? { ok: true, value, text } : { ok: false, reason: 'too_deep' }
 }
 
-/** Returns the offset of the first bracket of a valid JSON text that nests deeper than `max`; null: no bracket does. */
+/** Returns the offset of the first bracket in a valid JSON text that nests deeper than `max`; null: no bracket nests so deep. */
 export function nestsDeeperAt(text: string, max = DEPTH_MAX): number | null {
-  // A text with at most `max` opening brackets cannot nest too deeply. For nearly every body, this saves a look at each character.
+  // A text with at most `max` opening brackets cannot nest too deep. Nearly all bodies are such texts, so their characters need no closer look.
   if (occurrences(text, '{', max) + occurrences(text, '[', max) <= max) return null
   let depth = 0
   let inString = false
@@ -49,7 +49,7 @@ export function nestsDeeperAt(text: string, max = DEPTH_MAX): number | null {
   return null
 }
 
-/** Counts how often a character occurs, but no further than `enough` + 1. */
+/** Counts how often a character occurs. Stops counting at `enough` + 1. */
 function occurrences(text: string, character: string, enough: number): number {
   let count = 0
   for (let at = text.indexOf(character); at !== -1 && count <= enough; at = text.indexOf(character, at + 1)) count++
@@ -79,7 +79,10 @@ interface JsonSource {
 
 const hasRawJson = (json: object): json is JsonSource => 'rawJSON' in json
 
-/** Parses a text that `readJson` accepted so that `JSON.stringify` writes each number as it was received (`1e400`, 20 digits, `-0`). */
+/**
+ * Parses a text that `readJson` has accepted. Keeps each number as it was received (`1e400`, 20 digits, `-0`), so that `JSON.stringify`
+ * writes it so.
+ */
 export function parseKeepingNumbers(text: string): unknown {
   const json: object = JSON
   if (!hasRawJson(json)) return JSON.parse(text)

@@ -1,13 +1,13 @@
 const TAG = /^[A-Za-z]{1,8}(?:[-_][A-Za-z0-9]{1,8}){0,4}$/
 
 /**
- * Parses a language tag. The result is in lower case, so that `SV` and `sv` are the same, and has `-` for `_`, which some platforms write
+ * Parses a language tag. Makes it lower-case, so that `SV` and `sv` are the same, and replaces `_`, which some platforms write, by `-`
  * (DOMAIN 4.1). Null: the text is not a language tag.
  */
 export function parseLanguageTag(text: unknown): string | null {
   if (typeof text !== 'string' || !TAG.test(text)) return null
   const tag = text.toLowerCase()
-  // Every answer parses a tag, and hardly any tag has a `_`. A search for `_` is faster than a replacement.
+  // Each answer parses a tag, and hardly any tag has a `_`. Looking for a `_` is faster than `replaceAll`.
   return tag.includes('_') ? tag.replaceAll('_', '-') : tag
 }
 
@@ -18,8 +18,8 @@ export function languagePreference(asked: string | null, configured: readonly st
 }
 
 /**
- * Returns the configured language in which to ask the carrier if an app asks for the language `asked` (DOMAIN 4.2): the same tag, or its
- * primary subtag; null: neither is configured.
+ * Returns the configured language in which to ask the carrier if an app asks for the language `asked` (DOMAIN 4.2): the same tag, or else
+ * its primary subtag. Null: neither is configured.
  */
 export function fetchableLanguage(asked: string, configured: readonly string[]): string | null {
   return [asked, primarySubtag(asked)].find((tag) => configured.includes(tag)) ?? null

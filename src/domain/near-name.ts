@@ -11,7 +11,10 @@ export function suggestName(written: string, candidates: readonly string[]): str
 
 const PREFIX_MIN = 3
 
-/** Like `suggestName`, but if none is close, returns the candidate with the longest common beginning of at least 3 characters; null: none. */
+/**
+ * Like `suggestName`. If no candidate is close, returns the one that shares the longest beginning, of at least 3 characters; null: no
+ * candidate does.
+ */
 export function nearestName(written: string, candidates: readonly string[]): string | null {
   const folded = fold(written)
   const [first] = candidates
@@ -27,7 +30,7 @@ function sharedPrefix(a: string, b: string): number {
   return length
 }
 
-/** Makes names equal that differ only in case and separators, the most common slips: `base_url` means `baseUrl`. */
+/** Removes differences of case and separators, the most common slips: `base_url` means `baseUrl`. */
 function fold(name: string): string {
   return name.slice(0, 100).toLowerCase().replace(/[-_]/g, '')
 }

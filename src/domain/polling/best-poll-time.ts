@@ -4,22 +4,22 @@ const HOUR_MS = 3_600_000
 const HOURS_OF_WEEK = 168
 
 export interface PollTimeInput {
-  /** When the relay last knew all scans of the parcel, apart from `doubt`. Epoch milliseconds. */
+  /** When the relay last knew all scans of the parcel, except for those in `doubt`. Epoch milliseconds. */
   readonly fromMs: number
   readonly hourlyRates: HourlyRates
-  /** The cost of one call. It is given in hours: a call is worth making if it reveals one entry this many hours earlier. */
+  /** The cost of one call, in hours: a call is worth making if it reveals one entry this many hours earlier. */
   readonly priceHours: number
-  /** The share of scans whose push does not arrive: 1 if there are no pushes, else the share of lost pushes. */
+  /** The share of scans whose push does not arrive. If there are no pushes, it is 1. */
   readonly hidden: number
   /** The estimated number of entries before `fromMs` that the relay does not know. */
   readonly doubt: number
   /** The longest time from `fromMs` to the poll. */
   readonly horizonMs: number
-  /** The shortest time between two points in time that are tried. */
+  /** The shortest step from one time that is tried to the next. */
   readonly stepMs: number
 }
 
-/** How far the sum looks ahead. It is limited because every push needs such a sum. Two weeks have every hour of the week twice. */
+/** How far the sum looks ahead. It is limited because every push needs such a sum. Two weeks contain each hour of the week twice. */
 const SUMMED_MS = 14 * 24 * HOUR_MS
 
 /**
@@ -52,7 +52,7 @@ export function bestPollTimeMs({ fromMs, hourlyRates, priceHours, hidden, doubt,
   let bestBalance = 0
   let bestMs = fromMs + stepMs
   for (let atMs = fromMs; atMs < endMs; ) {
-    // A step is a sixteenth of the wait so far: this is precise enough and keeps the number of steps small.
+    // A step is a sixteenth of the wait so far. This is precise enough, and it keeps the number of steps small.
     const nextMs = Math.min(hourEndMs, endMs, atMs + Math.max(stepMs, (atMs - fromMs) / 16))
     const hours = (nextMs - atMs) / HOUR_MS
     const unscannedBefore = unscanned
@@ -74,11 +74,11 @@ export function bestPollTimeMs({ fromMs, hourlyRates, priceHours, hidden, doubt,
     }
     atMs = nextMs
   }
-  // If the balance is lowest at the end of the sum, waiting still pays there. So wait as long as allowed.
+  // If the balance is lowest at the end of the sum, waiting pays even longer. So wait as long as allowed.
   return bestMs === endMs ? fromMs + horizonMs : bestMs
 }
 
-/** Values for each hour of the week. They are cached, because computing them anew would take most of the time of every sum. */
+/** Values for each hour of the week. They are cached, because each sum would spend most of its time on them. */
 interface Factors {
   /** The chance that an hour passes without a scan. */
   readonly unscannedAfter: Float64Array
@@ -95,12 +95,12 @@ function factorsOf(hourlyRates: HourlyRates): Factors {
   return made
 }
 
-/** The estimate stops here, because it hardly changes after such a long wait. */
+/** The estimate looks no further, because after such a long wait it hardly changes. */
 const EXPECTED_OVER_MS = 5 * 24 * HOUR_MS
 
 /**
- * Estimates how many entries the relay does not know at `toMs` if no push came since `fromMs`: those of `doubt`, the next scan if its push was
- * lost, and the scans after that one.
+ * Estimates how many entries the relay does not know at `toMs` if no push came since `fromMs`: the ones in `doubt`, the next scan if its
+ * push was lost, and the scans after that one.
  */
 export function expectedUnknownEntries(
   { fromMs, hourlyRates, hidden, doubt }: Pick<PollTimeInput, 'fromMs' | 'hourlyRates' | 'hidden' | 'doubt'>,

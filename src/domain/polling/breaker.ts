@@ -3,15 +3,15 @@ import type { CallPriority } from './carrier-answer.ts'
 /**
  * A circuit breaker for calls to the carrier.
  *
- * `closed`: calls are made. Several failures in a row open the breaker. `open`: no calls are made until a rest is over. Then one call is made
- * as a probe. For an app's question the rest may be shorter, because somebody waits for the answer. `probing`: the probe is under way, and
+ * `closed`: calls are made. Several failures in a row open the breaker. `open`: no calls are made until a rest is over. Then one call is
+ * made as a probe. An app's question may be the probe earlier, because somebody waits for the answer. `probing`: the probe is under way, and
  * all other calls are refused. An answer to the probe closes the breaker; a failure begins a longer rest.
  *
- * The question may be the cause of some failures, such as a 500 or a time-out. These count once for each question. If the carrier answers
- * another question after them, the failed questions were at fault. Their failures do not count until the carrier answers them. So questions
- * that always fail cannot open the breaker. Other failures, such as a refused connection, always count.
+ * A single question may cause failures, such as a 500 or a time-out. So these failures count once for each question. If the carrier then
+ * answers another question, the failed questions were at fault. From then on their failures do not count, until the carrier answers them. So
+ * questions that always fail cannot open the breaker. Other failures, such as a refused connection, always count.
  *
- * The breaker is an immutable value. Pure functions change it: the caller passes the time and keeps the new value.
+ * The breaker is an immutable value. Pure functions return the changed one: the caller passes the time and keeps the new value.
  */
 export interface Breaker {
   readonly state: 'closed' | 'open' | 'probing'
@@ -53,13 +53,13 @@ export const closedBreaker: Breaker = {
   failedAtMs: Number.NEGATIVE_INFINITY,
 }
 
-/** More failures than one call can have with its retries. Not many more, so that a carrier that is down soon gets no more calls. */
+/** More failures than a single call can have with its retries, but not many more: a carrier that is down must soon get no more calls. */
 export const FAILURES_TO_OPEN = 5
 const REST_MS = 5000
 const REST_MAX_MS = 5 * 60_000
-/** An app's question may be the probe if the last failure is this long ago. */
+/** An app's question may be the probe once the last failure is this long ago. */
 const APP_REST_MS = 5000
-/** How many questions at fault are remembered. */
+/** How many of the questions at fault are remembered. */
 const FAILING_MAX = 5000
 /** Rests are up to this share shorter, at random, so that several relays do not probe at the same time. */
 const JITTER = 0.2
@@ -67,7 +67,7 @@ const JITTER = 0.2
 /** Decides whether the call for a question may be made now. If the answer is `probe`, the caller continues with `startProbe`. */
 export function admit(breaker: Breaker, asker: CallPriority, question: string, nowMs: number): Admission {
   if (breaker.state === 'closed') return { kind: 'ask' }
-  // An app may repeat a question that always fails. If it could probe early, its failures would make the rests longer for all questions.
+  // An app may repeat a question that always fails. As an early probe, this question would make the rests longer for all questions.
   const maySooner = asker === 'app' && !isKnownToFail(breaker, question)
   const untilMs = maySooner ? Math.min(breaker.restUntilMs, breaker.failedAtMs + APP_REST_MS) : breaker.restUntilMs
   if (breaker.state === 'open' && nowMs >= untilMs) return { kind: 'probe' }
@@ -78,7 +78,7 @@ function isKnownToFail({ suspects, failing }: Breaker, question: string): boolea
   return suspects.has(question) || failing.has(question)
 }
 
-/** Returns how many calls the schedule may make at the same time: `most`, one as a probe, or none. */
+/** Returns how many calls the schedule may make at the same time: `most` if the breaker is closed, one as a probe, or none. */
 export function callsAllowedNow({ state, restMs }: { readonly state: Breaker['state']; readonly restMs: number }, most: number): number {
   if (state === 'closed') return most
   return state === 'open' && restMs <= 0 ? 1 : 0
@@ -98,7 +98,7 @@ export function afterAnswer(breaker: Breaker, question: string): Breaker {
   return { ...closedBreaker, failing: known.size > FAILING_MAX ? new Set([...known].slice(-FAILING_MAX)) : known }
 }
 
-/** Returns the breaker after a call that was not made, or that waited in the relay for so long that its time-out tells nothing. */
+/** Returns the breaker after a call that says nothing about the carrier: it was not made, or it waited in the relay until it timed out. */
 export function afterNoVerdict(breaker: Breaker, wasProbe: boolean): Breaker {
   return wasProbe ? { ...breaker, state: 'open' } : breaker
 }
@@ -106,8 +106,7 @@ export function afterNoVerdict(breaker: Breaker, wasProbe: boolean): Breaker {
 /** Returns the breaker after the carrier failed or could not be reached. */
 export function afterFailure(breaker: Breaker, { question, wasProbe, nowMs, random }: CallFailure): Breaker {
   const isKnown = question !== null && isKnownToFail(breaker, question)
-  // A failure of this question was counted before, so this one shows nothing new. If it was the probe, the next rest is as long as the last
-  // one.
+  // A failure of this question was counted before, so this one shows nothing new. If it was the probe, the next rest is as long as the last.
   if (isKnown && !wasProbe) return breaker
   if (isKnown) return { ...breaker, state: 'open', restUntilMs: nowMs + restMs(breaker.rests - 1, random) }
   const failures = breaker.failures + 1

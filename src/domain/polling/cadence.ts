@@ -6,17 +6,14 @@ import { hourlyRatesAt, hourlyRatesOf, missingBefore, type ScanRate, statusShare
 
 /** How often to poll (CONTRACT `poll`). All durations are in milliseconds. */
 export interface CadencePolicy {
-  /**
-   * The interval between polls, by the parcel's latest status. It also sets how much a poll may cost. The learnt scan rates move polls to
-   * better times, but do not make more of them.
-   */
+  /** The interval between polls, by the parcel's latest status. The learnt scan rates move polls to better times, but do not make more of them. */
   readonly byStatusMs: Readonly<Record<string, number>>
   readonly defaultMs: number
   /** While pushes are reliable, intervals are multiplied by at least this factor. 1: intervals stay as they are. */
   readonly whenPushIsHealthy: number
   /** When to poll after delivery, counted from the time of the delivery. */
   readonly tailMs: readonly number[]
-  /** A parcel is no longer polled once it has had no news for this long. */
+  /** A parcel is no longer polled if it has had no news for this long. */
   readonly staleAfterMs: number
 }
 
@@ -30,7 +27,10 @@ export interface CadenceFacts {
   readonly entryCount: number
   /** When the relay began to watch (poll) the parcel; null: the parcel is not watched. */
   readonly watchedAtMs: number | null
-  /** When an app last asked for the parcel, an operator last watched it, or a push about it last came. Each of these revives it. */
+  /**
+   * The latest time at which an app asked for the parcel, an operator watched it, or a push about it came. Polling starts again then, if it
+   * had ended.
+   */
   readonly activatedAtMs: number
   /** When the parcel was last polled, successfully or not; null: never. */
   readonly checkedAtMs: number | null
@@ -46,20 +46,20 @@ export interface CadenceModel {
   /** The share of pushes that are lost. Times at which no push arrived at all are not counted. */
   readonly pushLoss: number
   readonly scanRate: ScanRate
-  /** The times during which the carrier answered no call; absent: there were none. */
+  /** The times during which the carrier answered no call; absent: no such times. */
   readonly silence?: CarrierSilence
 }
 
-/** When to poll a parcel next, epoch milliseconds, or why to poll it no more. */
+/** When to poll a parcel next, epoch milliseconds, or why it is no longer polled. */
 export type NextPoll =
   | { readonly kind: 'at'; readonly atMs: number; readonly why: PollReason }
   | { readonly kind: 'stopped'; readonly reason: 'delivered' | 'stale' | 'unknown' }
 
-/** The last status of a parcel: no other status follows it. */
+/** The last status that a parcel gets. */
 export const FINISHED = 'DeliverySucceeded'
 /** A failed poll is repeated after one minute, then after two, four and so on, but not later than the next regular poll. */
 const RETRY_MS = 60_000
-/** Intervals differ by up to this share, so that parcels that arrive at the same time are not all polled at the same time. */
+/** Intervals are longer by up to this share, so that parcels that arrive at the same time are not all polled at the same time. */
 const STAGGER = 0.1
 
 /** Scans per hour of a parcel about which nothing has been learnt. */
@@ -68,9 +68,9 @@ const UNSEEN_RATE = 0.1
 const TURN_MS = 12 * 3_600_000
 const LONG_WAIT_WEIGHT = 0.15
 const FIRST_POLL_MS = 60_000
-/** The time between two polls is at least this share of the interval, however likely a scan is. */
+/** However likely a scan is, the time between two polls is at least this share of the interval. */
 const SOONEST = 0.25
-/** A parcel is polled at least once a day, because the learnt rates may be out of date. A longer interval takes precedence. */
+/** The learnt rates may be out of date. So a parcel is polled at least once a day, unless its interval is longer. */
 const LATEST_MS = 24 * 3_600_000
 const HOUR_MS = 3_600_000
 const STEP_MAX_MS = HOUR_MS / 4
@@ -87,8 +87,8 @@ export function nextPoll(facts: CadenceFacts, model: CadenceModel, policy: Caden
 }
 
 /**
- * Plans the polls of a delivered parcel: one as soon as the delivery is known, and then those of `tailMs`. A push or an app's question after
- * the last poll adds one more poll, because the carrier may report details of a delivery later.
+ * Plans the polls of a delivered parcel: one as soon as the delivery is known, and then those of `tailMs`. If a push or an app's question
+ * comes after the last poll, there is one more poll, because the carrier may report details of a delivery later.
  */
 function closingPoll(facts: CadenceFacts, deliveredAtMs: number, model: CadenceModel, policy: CadencePolicy): NextPoll {
   const { checkedAtMs, activatedAtMs, parcelId } = facts
@@ -121,7 +121,7 @@ function regularPoll(facts: CadenceFacts, model: CadenceModel, policy: CadencePo
   return unlessStale(facts, model, policy, planned(facts, model, policy))
 }
 
-/** Returns a poll at `atMs`, or no poll if by then the parcel has had no news for too long. A failed poll brings no news. */
+/** Returns a poll at `atMs`, or no poll if the parcel will have had no news for too long at that time. A failed poll brings no news. */
 function unlessStale(
   facts: CadenceFacts,
   { silence = noSilence }: CadenceModel,
@@ -172,10 +172,11 @@ function planned(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy
 }
 
 /**
- * Returns the price of a poll, in hours: the poll pays if it reveals one entry this many hours earlier. It follows from the interval that the
- * operator has set for the status: at the mean scan rate, this interval is the best one (`priceOf`). While pushes are healthy, polls only look
- * for lost pushes, and these matter equally in every status. Then all parcels have the same price. It is chosen so that the total number of
- * polls stays the same (`priceForAll`).
+ * Returns the price of a poll, in hours: the poll pays if it reveals one entry this many hours earlier.
+ *
+ * The price follows from the interval that the operator has set for the status: at the mean scan rate, this interval is the best one
+ * (`priceOf`). While pushes are healthy, polls only look for lost pushes, which matter equally in every status. Then all parcels have the
+ * same price. It is chosen so that the total number of polls stays the same (`priceForAll`).
  */
 function priceHours(facts: CadenceFacts, meanRate: number, model: CadenceModel, policy: CadencePolicy): number {
   return model.pushHealth === 'healthy'
@@ -183,13 +184,13 @@ function priceHours(facts: CadenceFacts, meanRate: number, model: CadenceModel, 
     : priceOf(statusIntervalMs(facts.latest?.status, policy), meanRate)
 }
 
-/** Prices are cached: every push and poll needs one, but the scan rate changes rarely and the policy never. */
+/** The prices are cached, because every push and poll needs one. The scan rate changes rarely, and the policy never. */
 const pricesForAll = new WeakMap<ScanRate, { readonly policy: CadencePolicy; readonly hours: number }>()
 
 /**
  * Finds the price that all parcels share. At a price, the best interval is sqrt(2 * price / rate) hours (`priceOf`), so all parcels together
- * get sum(hours * sqrt(rate)) / sqrt(2 * price) polls. With the intervals of their statuses they would get sum(hours / interval) polls. At
- * the price that this returns, both sums are equal.
+ * get sum(hours * sqrt(rate)) / sqrt(2 * price) polls. With the intervals of their statuses they get sum(hours / interval) polls. This
+ * returns the price at which both sums are equal.
  */
 function priceForAll(scanRate: ScanRate, policy: CadencePolicy): number {
   const known = pricesForAll.get(scanRate)
@@ -214,8 +215,8 @@ function priceOf(everyMs: number, meanRate: number): number {
 }
 
 /**
- * Returns the share of scans whose push does not arrive. The best interval is longer by a factor f if this share is 1 / f². So the factor
- * `whenPushIsHealthy` implies a share. If the relay has seen fewer losses than that, their share counts.
+ * Returns the share of scans whose push does not arrive. If this share is 1 / f², the best interval is longer by the factor f. So the factor
+ * `whenPushIsHealthy` implies a share. If the relay has seen fewer losses than this share, the seen losses count.
  */
 function hiddenPart({ pushHealth, pushLoss }: CadenceModel, { whenPushIsHealthy }: CadencePolicy): number {
   if (pushHealth !== 'healthy' || whenPushIsHealthy <= 1) return 1
@@ -225,13 +226,13 @@ function hiddenPart({ pushHealth, pushLoss }: CadenceModel, { whenPushIsHealthy 
 /**
  * Returns the value of polling a parcel at `nowMs`. It ranks parcels if there are too few calls for all of them.
  *
- * An entry that probably exists already adds value for each hour until the parcel's next turn. An entry that will probably happen before that
- * turn takes value away, because a poll now cannot find it, but the turn can. So a poll after a parcel's busy hours is worth more than a poll
- * before them. A long wait adds value.
+ * A poll finds the entries that exist already. Each adds value for each hour until the parcel's next turn. A poll cannot find the entries
+ * that come after it, but the next turn can. They take value away. So a poll after a parcel's busy hours is worth more than a poll before
+ * them. A long wait adds value.
  */
 export function pollValue(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy, nowMs: number): number {
   const { latest, checkedAtMs, watchedAtMs, activatedAtMs } = facts
-  // After delivery no more entries are expected. So if no earlier entry is missing either, all other parcels are polled first.
+  // After delivery no more entries are expected. So if no earlier entry is missing either, the parcel comes after all others.
   if (latest?.status === FINISHED && doubtOf(facts, model, policy) === 0) return Number.NEGATIVE_INFINITY
   const fromMs = Math.max(latest?.atMs ?? 0, checkedAtMs ?? latest?.atMs ?? watchedAtMs ?? activatedAtMs)
   const nowUnknown = unknownBy(facts, model, policy, fromMs, nowMs)
@@ -257,8 +258,8 @@ function hoursBetween(fromMs: number, toMs: number): number {
 }
 
 /**
- * Estimates how many entries before the latest one are missing. Since the last poll the relay has only had pushes, and some pushes are lost.
- * The more entries the relay knows for the latest status, the fewer are missing.
+ * Estimates how many entries before the latest one are missing. Since the last poll the relay has only had pushes, some of which may be
+ * lost. The more entries the relay knows for the latest status, the fewer are missing.
  */
 function doubtOf({ latest, entryCount, checkedAtMs, watchedAtMs }: CadenceFacts, model: CadenceModel, policy: CadencePolicy): number {
   const sinceMs = checkedAtMs ?? watchedAtMs
@@ -270,13 +271,13 @@ function doubtOf({ latest, entryCount, checkedAtMs, watchedAtMs }: CadenceFacts,
   return missingBefore(model.scanRate, latest.status, entryCount, lostExpected)
 }
 
-/** Returns the interval for a parcel if there are no learnt scan rates for it. */
+/** Returns the interval for a parcel without learnt scan rates. */
 function intervalMs(facts: CadenceFacts, { pushHealth }: CadenceModel, policy: CadencePolicy): number {
   return statusIntervalMs(facts.latest?.status, policy) * (pushHealth === 'healthy' ? policy.whenPushIsHealthy : 1)
 }
 
 function statusIntervalMs(status: string | undefined, { byStatusMs, defaultMs }: CadencePolicy): number {
-  // The carrier chooses the status. `hasOwn` makes sure that a status such as `constructor` finds no inherited property.
+  // The carrier chooses the status. So `hasOwn` keeps a status such as `constructor` from finding an inherited property.
   return (status !== undefined && Object.hasOwn(byStatusMs, status) ? byStatusMs[status] : undefined) ?? defaultMs
 }
 

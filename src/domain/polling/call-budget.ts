@@ -1,29 +1,29 @@
 import type { DayCalls } from './carrier-memory.ts'
 
 const DAY_MS = 86_400_000
-/** How many UTC days are kept with their calls. A past day matters only if the clock is put back to it. */
+/** How many UTC days are kept with their calls. A past day is needed only if the clock is put back to it. */
 const DAYS_MAX = 8
-/** How long a caller waits before it asks again if another caller decides when a call is possible. */
+/** How long a caller waits before it asks again, if the next call depends on other callers. */
 const LOOK_MS = 150
-/** While an app waits at one caller, scheduled polls of all other callers wait too, and for this much longer. */
+/** While an app waits at one caller, the scheduled polls of all other callers wait too. They wait for this much longer. */
 const GRACE_MS = 500
 
 /** The whole state of the budget for calls to the carrier. Days are UTC and counted from the epoch. Other times are of the budget's clock. */
 export interface BudgetRow {
   /** The latest time that the budget's clock has shown, milliseconds. */
   readonly seenMs: number
-  /** How far the budget's clock is ahead of the clock that drives it (`BudgetTime.nowMs`), milliseconds. */
+  /** How far the budget's clock is ahead of `BudgetTime.nowMs`, which drives it, milliseconds. */
   readonly offsetMs: number
-  /** When the next call is due if calls have an even pace, microseconds. */
+  /** When the next call is due at an even pace, microseconds. */
   readonly dueUs: number
   /** All callers pause until this time, because the carrier asked for a pause, milliseconds. */
   readonly pausedUntilMs: number
   /** The day on which the row was last used. */
   readonly lastDay: number
   readonly days: Readonly<Record<string, number>>
-  /** The slots of running calls, by name: the time at which each slot lapses, milliseconds. */
+  /** The slots of running calls, by name, with the time at which each slot lapses, milliseconds. */
   readonly slots: Readonly<Record<string, number>>
-  /** The callers at which an app waits, by name: the schedules of all other callers wait until this time, milliseconds. */
+  /** The callers at which an app waits, by name. The schedules of all other callers wait until the given time, milliseconds. */
   readonly appWaits: Readonly<Record<string, number>>
 }
 
@@ -38,26 +38,26 @@ export const UNUSED_BUDGET: BudgetRow = {
   appWaits: {},
 }
 
-/** The present time, milliseconds. Rate, pauses and slots use `nowMs`, whose clock may be monotonic. Days use `wallMs`, the real time. */
+/** The present time, milliseconds. `nowMs`: for the rate, pauses and slots; its clock may be monotonic. `wallMs`: the real time, for days. */
 export interface BudgetTime {
   readonly nowMs: number
   readonly wallMs: number
 }
 
-/** What a caller reports and asks for. A caller is a replica, or the one process that calls the carrier. Durations are milliseconds. */
+/** The report and the request of a caller: a replica, or the one process that calls the carrier. Durations are milliseconds. */
 export interface BudgetRequest {
   /** A name that no other caller has. */
   readonly caller: string
-  /** Names for the wanted slots, as many as `apps` + `schedule`. The budget grants the first of them. Empty: no slot is wanted. */
+  /** Names for the wanted slots, as many as `apps` + `schedule`. If not all slots are granted, the first names get one. Empty: no slot is wanted. */
   readonly names: readonly string[]
-  /** The number of waiting calls, of apps and of the schedule. */
+  /** How many calls wait: calls for apps, and scheduled calls. */
   readonly apps: number
   readonly schedule: number
   /** The slots whose calls have ended. */
   readonly ended: readonly string[]
   /** How long the carrier asked to pause, counted from now; 0: it did not ask. */
   readonly pauseMs: number
-  /** The latest time that the budget's clock may show, as the caller's own clock implies, milliseconds; null: no limit. */
+  /** An upper limit for the budget's clock, from the caller's own clock, milliseconds; null: no limit. */
   readonly atMostMs: number | null
 }
 
@@ -82,7 +82,7 @@ export interface BudgetAnswer {
   readonly granted: number
   /** Null: all wanted slots were granted. */
   readonly hold: BudgetHold | null
-  /** When to ask again: after the hold, or soon if another caller decides how long the hold lasts. Milliseconds from now. */
+  /** When to ask again, milliseconds from now: after the hold, or soon if another caller decides how long the hold lasts. */
   readonly retryMs: number
   /** How long until both the rate and the pause allow another call, milliseconds. */
   readonly nextMs: number
@@ -156,8 +156,8 @@ export function settleBudget(
 }
 
 /**
- * Returns how many calls count for the day of `wallMs`: the calls of that day and of later days. There are later days if the clock was put
- * back. So a clock that jumps back and forth does not allow more calls.
+ * Returns how many calls count for the day of `wallMs`: the calls of that day and of later days. Later days exist if the clock was put back.
+ * Since their calls count, a clock that jumps back and forth does not allow more calls.
  */
 export function callsToday(row: Pick<BudgetRow, 'lastDay' | 'days'>, wallMs: number): number {
   const { lastDay, days } = turnDay(row, wallMs)
@@ -165,7 +165,7 @@ export function callsToday(row: Pick<BudgetRow, 'lastDay' | 'days'>, wallMs: num
 }
 
 /**
- * Returns the row for the day of `wallMs`. When a new day begins, days after it are removed from the row. They were counted while the clock
+ * Returns the row for the day of `wallMs`. When a new day begins, the days after it are removed: their calls were counted while the clock
  * was wrong, before it was put back.
  */
 export function turnDay<R extends Pick<BudgetRow, 'lastDay' | 'days'>>(row: R, wallMs: number): R {
@@ -191,7 +191,7 @@ function remainingDayMs(wallMs: number): number {
   return DAY_MS - (wallMs % DAY_MS)
 }
 
-/** Returns until when the calls of the day are used up, epoch milliseconds; null: there are calls left. */
+/** Returns until when no call is left, epoch milliseconds; null: calls are left. */
 export function spentUntilMs(calls: { readonly callsToday: number; readonly callsPerDay: number }, wallMs: number): number | null {
   return calls.callsToday < calls.callsPerDay ? null : wallMs + remainingDayMs(wallMs)
 }

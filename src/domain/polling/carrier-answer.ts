@@ -1,7 +1,7 @@
 import type { PollObservation } from '../history/observation.ts'
 import type { RefusedBy } from './carrier-memory.ts'
 
-/** `app`: an app waits for the answer. `schedule`: nobody waits for it. Apps go first if there are too few calls (DOMAIN 6.4). */
+/** `app`: an app waits for the answer. `schedule`: nobody waits for the answer. Apps go first if there are too few calls (DOMAIN 6.4). */
 export type CallPriority = 'app' | 'schedule'
 
 /** The result of a poll. */
@@ -29,14 +29,14 @@ export type UnavailableReason =
 /** Reasons that concern a single question. The carrier may give usable answers to other questions. */
 const OF_QUESTION: ReadonlySet<UnavailableReason> = new Set(['rejected', 'bad_response'])
 
-/** Whether the carrier's answer neither reports on the parcel nor says that it is unknown (400, 403, 422, or another form). */
+/** Whether the carrier answered (400, 403, 422, or in another form), but neither reported on the parcel nor said that it does not know it. */
 export function isUnusable(answer: CarrierAnswer): boolean {
   return answer.kind === 'unavailable' && OF_QUESTION.has(answer.reason)
 }
 
 /**
- * Reasons that concern all parcels. After failures for other reasons, the breaker decides whether the carrier may be called, because a call
- * that fails for one parcel may succeed for another.
+ * Reasons that concern all parcels. After a failure for any other reason, a call for another parcel may succeed. Then the breaker decides
+ * whether the carrier may be called.
  */
 const OF_ALL: ReadonlySet<UnavailableReason> = new Set([
   'budget',
@@ -47,12 +47,12 @@ const OF_ALL: ReadonlySet<UnavailableReason> = new Set([
   'token_bad_response',
 ])
 
-/** Whether this reason keeps the relay from asking the carrier about any parcel. */
+/** Whether the relay cannot ask the carrier about any parcel for this reason. */
 export function isOfAll(reason: UnavailableReason): boolean {
   return OF_ALL.has(reason)
 }
 
-/** Whether the question was not sent to the carrier, so that this failure tells nothing about the parcel. */
+/** Whether the question was not sent to the carrier. Such a failure says nothing about the parcel. */
 export function wasNotAsked(reason: UnavailableReason): boolean {
   return reason === 'budget' || reason === 'resting'
 }
@@ -63,7 +63,7 @@ export interface RefusalState {
   readonly atMs: number | null
   /** Null: another replica saw the refusal. */
   readonly by: RefusedBy | null
-  /** How long until the same password may be tried again. */
+  /** How long until the same password may be tried again, milliseconds. */
   readonly retryMs: number
 }
 

@@ -16,7 +16,7 @@ const FAILURES: Readonly<Record<UnavailableReason, string>> = {
 
 const TEXTS: ReadonlyMap<string, string> = new Map(Object.entries(FAILURES))
 
-/** Describes why a call failed, as a part of a sentence. A reason that only another version of the relay knows is shown by its code. */
+/** Describes why a call failed, as a part of a sentence. If only another version of the relay knows the reason, returns its code. */
 export function failureText(reason: string): string {
   return TEXTS.get(reason) ?? reason.replaceAll('_', ' ')
 }

@@ -1,15 +1,15 @@
-/** What the relay remembers about its calls after a restart, so that crashes cannot make it exceed the carrier's limits (DOMAIN 6.4). */
+/** The facts about calls that the relay keeps over a restart, so that crashes cannot make it exceed the carrier's limits (DOMAIN 6.4). */
 export interface CarrierMemory {
   /** When this was written, epoch milliseconds. */
   readonly atMs: number
-  /** The time of the last question, as recorded with its answer, epoch milliseconds; absent: not known. */
+  /** When the last recorded question was asked, epoch milliseconds; absent: not known. */
   readonly askedAtMs?: number
   readonly days: readonly DayCalls[]
   /** Until when the carrier asked to pause, epoch milliseconds; null: it did not ask. */
   readonly pausedUntilMs: number | null
   /** Until when the token endpoint asked to pause, epoch milliseconds; null: it did not ask. */
   readonly tokenPausedUntilMs: number | null
-  /** The refusal of the credentials; null: they are not refused. */
+  /** The refusal of the credentials; null: the carrier does not refuse them. */
   readonly refusal: CredentialRefusal | null
 }
 
@@ -20,7 +20,7 @@ export interface DayCalls {
   readonly calls: number
 }
 
-/** Which part of the carrier refused: the token endpoint refused the password, or the status API refused a token. */
+/** The part of the carrier that refused: the token endpoint refused the password, or the status API refused a token. */
 export type RefusedBy = 'token_endpoint' | 'status_api'
 
 /** Credentials that the carrier refused. */
@@ -33,6 +33,6 @@ export interface CredentialRefusal {
   readonly atMs?: number | null
   /** Who refused them; absent: not known. */
   readonly by?: RefusedBy | null
-  /** Tells whether the password has changed since the refusal: a salt and a few bytes of a digest, too few to find the password. */
+  /** Shows whether the password has changed since the refusal: a salt and a few bytes of a digest, too few to find the password. */
   readonly mark: { readonly salt: string; readonly digest: string } | null
 }
