@@ -2,8 +2,9 @@ import { z } from 'zod'
 import { notAhead } from '../put-back.ts'
 
 /**
- * The times during which the carrier answered no call. They do not count when a parcel grows stale (DOMAIN 6.1). If they did, an outage of a
- * month would make all parcels stale. A silence lasts from an unanswered poll to the next answered one. Times are epoch milliseconds.
+ * The times during which the carrier answered no call. A silence lasts from an unanswered poll to the next answered one. It does not count
+ * toward the time after which a parcel is stale (DOMAIN 6.1), or an outage of a month would make all parcels stale. Times are epoch
+ * milliseconds.
  */
 export interface CarrierSilence {
   /** The beginning of the present silence; null: the last poll was answered. */
@@ -14,11 +15,10 @@ export interface CarrierSilence {
 
 export const noSilence: CarrierSilence = { sinceMs: null, past: [] }
 
-/** Shorter silences are not kept. They do not matter, because it takes days until a parcel is stale. */
+/** Shorter silences are not kept, because it takes days until a parcel is stale. */
 const LEAST_MS = 3_600_000
 const PAST_MAX = 100
 
-/** Returns the silence after a poll that the carrier answered. */
 export function afterAnswer(silence: CarrierSilence, atMs: number): CarrierSilence {
   const { sinceMs, past } = silence
   if (sinceMs === null) return silence
@@ -26,7 +26,6 @@ export function afterAnswer(silence: CarrierSilence, atMs: number): CarrierSilen
   return { sinceMs: null, past: [...past, { fromMs: sinceMs, toMs: atMs }].slice(-PAST_MAX) }
 }
 
-/** Returns the silence after a poll that the carrier did not answer. */
 export function afterNoAnswer(silence: CarrierSilence, atMs: number): CarrierSilence {
   return silence.sinceMs === null ? { ...silence, sinceMs: atMs } : silence
 }
@@ -41,7 +40,7 @@ export function clampSilenceToClock(silence: CarrierSilence, nowMs: number): Car
   }
 }
 
-/** Returns how much of the time from `fromMs` to `toMs` was silence. Assumes that a silence that has not ended lasts until `toMs`. */
+/** Returns how much of the time from `fromMs` to `toMs` was silence. A silence that goes on counts up to `toMs`. */
 export function silentMs({ sinceMs, past }: CarrierSilence, fromMs: number, toMs: number): number {
   const all = sinceMs === null ? past : [...past, { fromMs: sinceMs, toMs }]
   return all.reduce((sum, one) => sum + Math.max(0, Math.min(one.toMs, toMs) - Math.max(one.fromMs, fromMs)), 0)
@@ -52,7 +51,7 @@ const record = z.object({
   past: z.array(z.object({ fromMs: z.number(), toMs: z.number() })).max(PAST_MAX),
 })
 
-/** Encodes the silences that must survive a restart, without a silence that has just begun. */
+/** Encodes the silences that must survive a restart. Leaves out a silence that has only just begun. */
 export function encodeSilence({ sinceMs, past }: CarrierSilence, nowMs: number): string {
   return JSON.stringify({ sinceMs: sinceMs !== null && nowMs - sinceMs >= LEAST_MS ? sinceMs : null, past })
 }

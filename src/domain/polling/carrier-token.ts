@@ -1,7 +1,7 @@
 import type { UnavailableReason } from './carrier-answer.ts'
 import type { CredentialRefusal } from './carrier-memory.ts'
 
-/** The token that all replicas share, and the state of the credentials. Durations are in milliseconds from the time of reading the record. */
+/** The token that all replicas share, and the state of the credentials. Durations are in milliseconds, counted from the time of reading. */
 export interface TokenRecord extends TokenState {
   /** A number that changes with each new token. */
   readonly version: number
@@ -16,7 +16,7 @@ export interface TokenState {
   readonly troubles: number
   /** Why the last token request failed; null: it did not fail, or the reason is not known. */
   readonly trouble: UnavailableReason | null
-  /** For how long the credentials must not be tried again, because they are refused; null: they are not refused. */
+  /** For how long the credentials must not be tried again because the carrier refused them; null: they are not refused. */
   readonly refusedForMs: number | null
   readonly mark: CredentialRefusal['mark']
   /** For how long no token may be requested, for a reason other than a refusal. */

@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import type { ScanSample } from './scan-rate.ts'
 
-/** What a replica has observed of pushes and polls since its last lesson. The replica that polls learns from it. */
+/** A replica's observations of pushes and polls since its last lesson. The replica that polls learns from them. */
 export interface Lesson {
   readonly samples: readonly ScanSample[]
   /** The pushes that brought news; null: no such push came. */
   readonly pushes: Arrivals | null
   /** The pushes that went into quarantine because they were not understood; null: no such push came. */
   readonly misread: Arrivals | null
-  /** The event times of the entries that a poll was the first to report, epoch milliseconds. */
+  /** The event times of the entries that a poll reported before any push did, epoch milliseconds. */
   readonly foundByPoll: readonly number[]
 }
 

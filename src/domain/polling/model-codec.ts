@@ -2,19 +2,19 @@ import { z } from 'zod'
 import type { PushChannel } from './push-health.ts'
 import type { ScanRate } from './scan-rate.ts'
 
-/** The format of stored records. A record of another format is ignored, and the model is learnt again. */
+/** The format of stored records. If a record has another format, it is ignored, and the model is learnt again. */
 const FORMAT = 1
 /** Numbers are rounded to this many significant digits, because more digits would have no meaning. */
 const DIGITS = 4
 const WEEK_HOURS = 168
 
-/** What the relay knows about pushes and must still know after a restart. */
+/** The facts about pushes that the relay needs after a restart. */
 export interface PushRecord {
   readonly channel: PushChannel
   readonly missed: MissedPushes
-  /** Whether operators were notified that pushes are silent. False again after they were notified that pushes are reliable. */
+  /** Whether operators were notified that pushes are silent, and not yet that pushes are reliable again. */
   readonly toldSilent: boolean
-  /** Whether operators were notified that too many pushes are lost. False again after they were notified that pushes are reliable. */
+  /** Whether operators were notified that too many pushes are lost, and not yet that pushes are reliable again. */
   readonly toldLossy: boolean
 }
 
@@ -91,8 +91,8 @@ function read<T>(text: string, schema: z.ZodType<T>): T | null {
 }
 
 /**
- * Returns the push channel at the start of the relay. While the relay was down it could receive no pushes, so that time tells nothing about
- * them. The relay observes them from now on. If pushes were silent, they stay silent until a push arrives.
+ * Returns the push channel at the start of the relay. While the relay was down it could receive no pushes. So the time before the start is
+ * no evidence of lost pushes. If pushes were silent, they stay silent until a push arrives.
  */
 export function resumeChannel(channel: PushChannel, nowMs: number): PushChannel {
   if (channel.health === 'silent' || channel.lastPushAtMs === null) return channel

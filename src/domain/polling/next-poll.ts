@@ -4,8 +4,8 @@ import { retryAfterMaxMs } from '../retry-after.ts'
 import { type CadenceFacts, type CadenceModel, type CadencePolicy, nextPoll } from './cadence.ts'
 
 /**
- * Returns the data on which the next poll of a parcel depends. Times in the future count as now, because the carrier's clock may be ahead, or
- * ours may have been put back (DOMAIN 6.1).
+ * Returns the data on which the next poll of a parcel depends. Times in the future are replaced by the present time: the carrier's clock may
+ * be ahead, or ours may have been put back (DOMAIN 6.1).
  */
 export function cadenceFactsOf(parcel: ParcelState, unpollable: boolean, nowMs: number): CadenceFacts {
   const { parcelId, latest, entryCount, watchedAtMs, activatedAtMs, checkedAtMs, failures } = parcel
@@ -24,7 +24,7 @@ export function cadenceFactsOf(parcel: ParcelState, unpollable: boolean, nowMs: 
 /**
  * Schedules the next poll of a parcel.
  *
- * @param pollableFromMs When the carrier may next be asked about the parcel, epoch milliseconds; null: never. It is used only if polling has
+ * @param pollableFromMs When the carrier may next be asked about the parcel, epoch milliseconds; null: never. Needed only if polling has
  * stopped because the carrier did not know the parcel.
  */
 export function scheduleNextPoll(
@@ -36,22 +36,26 @@ export function scheduleNextPoll(
 ): ParcelState {
   if (parcel.watchedAtMs === null || parcel.stopped === 'unwatched') return { ...parcel, nextPollAtMs: null }
   const unpollable = parcel.stopped === 'unknown' && (pollableFromMs === null || pollableFromMs > nowMs)
-  // A push or a question came since the carrier answered "unknown". So poll the parcel as soon as the carrier may be asked (DOMAIN 6.1, 6.3).
+  // The carrier answered that it does not know the parcel. Since then a push or a question came. So poll as soon as the carrier may be asked
+  // (DOMAIN 6.1, 6.3).
   if (unpollable && (parcel.nextPollAtMs !== null || isAskedFor(parcel, nowMs))) return { ...parcel, nextPollAtMs: pollableFromMs }
   const next = nextPoll(cadenceFactsOf(parcel, unpollable, nowMs), model, cadence)
   if (next.kind === 'stopped') return { ...parcel, nextPollAtMs: null, stopped: next.reason }
   return { ...parcel, nextPollAtMs: Math.max(next.atMs, heldUntilMs(parcel, nowMs)), stopped: null }
 }
 
-/** Whether a push or a question may have come since the last poll. A last poll in the future proves nothing: the clock was put back since. */
+/**
+ * Whether a push or a question may have come since the last poll. If the last poll is in the future, the clock was put back, so one may have
+ * come.
+ */
 function isAskedFor({ activatedAtMs, checkedAtMs }: ParcelState, nowMs: number): boolean {
   return checkedAtMs === null || checkedAtMs > nowMs || activatedAtMs > checkedAtMs
 }
 
 /**
- * Returns the earliest time for the next poll of a parcel whose last poll failed. The carrier may have answered with `Retry-After`, which is
- * stored only as the planned time of the next poll. So a push or an app's question does not make the next poll earlier. But the wait is limited
- * to the longest `Retry-After` (DOMAIN 6.4).
+ * Returns the earliest time for the next poll of a parcel whose last poll failed. A push or an app's question must not make that poll
+ * earlier: the carrier may have answered with `Retry-After`, and only the planned time of the poll shows this. The wait is limited to the
+ * longest `Retry-After` (DOMAIN 6.4).
  */
 function heldUntilMs({ failures, checkedAtMs, nextPollAtMs }: ParcelState, nowMs: number): number {
   if (failures === 0 || checkedAtMs === null || nextPollAtMs === null) return Number.NEGATIVE_INFINITY
@@ -59,15 +63,15 @@ function heldUntilMs({ failures, checkedAtMs, nextPollAtMs }: ParcelState, nowMs
 }
 
 /**
- * Keeps the planned time of a poll that a push would postpone. At that time, the poller plans the poll again instead of making it. So many
- * pushes cause only one new plan.
+ * Keeps the planned time of a poll that a push would postpone. At that time, the poller plans the poll again instead of making it. So the
+ * poll is planned anew only once, however many pushes come.
  */
 export function keepEarlierPoll(scheduled: ParcelState, plannedMs: number | null): ParcelState {
   if (plannedMs === null || scheduled.nextPollAtMs === null || scheduled.nextPollAtMs <= plannedMs) return scheduled
   return { ...scheduled, nextPollAtMs: plannedMs }
 }
 
-/** Returns what changes in a parcel so that it is polled again, after a push or an app's question (DOMAIN 6.1). */
+/** Returns the changes by which a parcel is polled again, after a push or an app's question (DOMAIN 6.1). */
 export function reactivate(parcel: ParcelState, nowMs: number): Pick<ParcelState, 'watchedAtMs' | 'activatedAtMs' | 'stopped'> {
   return {
     watchedAtMs: parcel.watchedAtMs ?? nowMs,

@@ -7,17 +7,15 @@ export type PollReason =
   /** The last polls failed. `failures`: how many in a row. */
   | { readonly kind: 'failed'; readonly failures: number; readonly retryMs: number }
   /**
-   * The parcel is delivered, and this check is due `afterMs` after delivery. `more`: how many checks follow. `isRare`: pushes are reliable, so
-   * some of the checks are left out.
+   * The parcel is delivered, and this poll is due `afterMs` after delivery. `more`: how many polls follow. `isRare`: some polls are left
+   * out, because pushes are reliable.
    */
   | { readonly kind: 'closing'; readonly afterMs: number; readonly more: number; readonly isRare: boolean }
-  /** The parcel is delivered, and a push or an app's question came since the last check. */
+  /** The parcel is delivered, and a push or an app's question came since the last poll. */
   | { readonly kind: 'revived' }
-  /**
-   * The interval of the status is over. `status` null: the parcel has no entry. `isRare`: pushes are reliable, so the interval is longer.
-   */
+  /** The interval of the status is over. `status` null: the parcel has no entry. `isRare`: the interval is longer, because pushes are reliable. */
   | { readonly kind: 'interval'; readonly status: string | null; readonly everyMs: number; readonly isRare: boolean }
-  /** The carrier has probably scanned the parcel by then. `everyMs`: the average interval between polls. */
+  /** At this time the carrier has probably scanned the parcel. `everyMs`: the average interval between polls. */
   | { readonly kind: 'likely_scan'; readonly status: string; readonly everyMs: number; readonly isRare: boolean }
 
 const STOPPED: Readonly<Record<NonNullable<ParcelState['stopped']>, string>> = {
@@ -32,7 +30,7 @@ export function describeStop(stopped: NonNullable<ParcelState['stopped']>): stri
   return STOPPED[stopped]
 }
 
-/** Says why a parcel is polled again that the carrier did not know: somebody asked for it within a day after that answer. */
+/** Says why a parcel is polled although the carrier did not know it: somebody asked for the parcel within a day after that answer. */
 export const UNKNOWN_ASKED_AGAIN =
   'The carrier knew none of its identifiers at the last check, and somebody has asked for it since: it is checked again a day after that check.'
 

@@ -2,12 +2,10 @@ import type { PollObservation } from '../history/observation.ts'
 import type { MissedPushes } from './model-codec.ts'
 import type { PastSilence, Probation, PushHealth, SilenceEvidence } from './push-health.ts'
 
-/** A parcel whose poll is due. It is leased to the caller, so that no other process polls it meanwhile. */
+/** A parcel whose poll is due. It is leased to the caller, so that no other process polls the parcel at the same time. */
 export interface DuePoll {
   readonly parcelId: number
-  /**
-   * The identifiers to try, in order: tracking numbers come first. Identifiers that the carrier did not know lately are left out (DOMAIN 6.3).
-   */
+  /** The identifiers to try, in order, tracking numbers first. Leaves out identifiers that the carrier did not know lately (DOMAIN 6.3). */
   readonly identifiers: readonly string[]
 }
 
@@ -37,20 +35,19 @@ export interface PollFailure {
 /** An entry whose push never arrived. Times are epoch milliseconds. */
 export interface MissedPush {
   readonly parcelId: number
-  /** An identifier of the parcel about which the carrier may be asked; null: there is none, because it knew none of them lately. */
+  /** An identifier of the parcel about which the carrier may be asked; null: lately the carrier knew none of them. */
   readonly identifier: string | null
   readonly eventAtMs: number
   readonly foundAtMs: number
 }
 
-/** The result of watching an identifier. */
 export interface WatchResult {
   readonly parcelId: number
   /** Whether the parcel is new. */
   readonly created: boolean
 }
 
-/** The state of the push channel (the way of all pushes from the carrier), for operators. */
+/** The state of the push channel, that is, of all pushes from the carrier, for operators. */
 export interface PushChannelView {
   readonly health: PushHealth
   /** The estimated share of entries whose push is lost, from 0 to 1. */
@@ -58,24 +55,24 @@ export interface PushChannelView {
   /** When the last push with news arrived, epoch milliseconds; null: never. */
   readonly lastPushAtMs: number | null
   /**
-   * When the store was restored from a backup, epoch milliseconds; null: never, or a push has come since. Pushes that came after the backup and
-   * before the restore are not known.
+   * When the store was restored from a backup, epoch milliseconds; null: never, or a push has come since. Pushes that came between the
+   * backup and the restore are not known.
    */
   readonly restoredAtMs: number | null
-  /** How many entries happened after that push and were reported only by polls. */
+  /** How many entries happened after the last push and were reported only by polls. */
   readonly missedSincePush: number
   /** The evidence for the present silence; null: pushes are not silent, or the evidence is no longer known. */
   readonly silence: SilenceEvidence | null
   /** The last silence that has ended; null: there was none. */
   readonly lastSilence: PastSilence | null
-  /** The time in which pushes must prove reliable; null: they have proved it, or are silent, or too many are lost. */
+  /** The trial of pushes; null: pushes have proved reliable, are silent, or are lost too often. */
   readonly probation: Probation | null
-  /** The newest pushes: how many there are, and how many of them went into quarantine. */
+  /** The newest pushes, and how many of them went into quarantine. */
   readonly newest: NewestPushes
   readonly missed: MissedPushes
 }
 
-/** Counts of the newest pushes. Only a few are looked at. */
+/** Counts of the few newest pushes. */
 export interface NewestPushes {
   readonly count: number
   /** How many of them went into quarantine because they were not understood. */
@@ -89,7 +86,7 @@ export interface NewestPushes {
 /** The health of pushes after the model of the carrier was saved. */
 export interface PushHealthUpdate {
   readonly health: PushHealth
-  /** Whether an event for operators was queued because of it. */
+  /** Whether a change of the health queued an event for operators. */
   readonly eventQueued: boolean
 }
 
@@ -99,9 +96,9 @@ export interface DueCursor {
   readonly dueAtMs: number
 }
 
-/** A parcel whose poll is due and that no process has claimed yet. */
+/** A parcel whose poll is due. No process has claimed the poll yet. */
 export interface PollCandidate extends DuePoll {
-  /** Whether a push about it arrived since the last poll. Then the poll may no longer be due. */
+  /** Whether a push about the parcel arrived since the last poll. If so, the poll may no longer be due. */
   readonly pushedSince: boolean
   /** Whether the carrier answered the last call about the parcel. */
   readonly lastAnswered: boolean

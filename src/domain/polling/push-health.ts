@@ -3,37 +3,37 @@ import { notAhead } from '../put-back.ts'
 /**
  * How reliable the carrier's pushes are (DOMAIN 6.1).
  *
- * `unknown`: no push came yet, or it is too early to tell. Polls keep their full cadence, and there is no alarm. `healthy`: pushes arrive, and
- * few are lost or go into quarantine. This has been so for long enough to notice losses. `lossy`: pushes arrive, but too many are lost or go
- * into quarantine, or did so until recently. `silent`: no push arrives although the carrier scans parcels. Polls keep their full cadence, and
+ * `unknown`: no push came yet, or it is too early to say. Polls keep their full cadence, and there is no alarm. `healthy`: pushes arrive,
+ * and for long enough to notice losses, few were lost or went into quarantine. `lossy`: pushes arrive, but too many are lost or go into
+ * quarantine, or did so until recently. `silent`: no push arrives although the carrier scans parcels. Polls keep their full cadence, and
  * operators are alarmed.
  */
 export type PushHealth = 'unknown' | 'healthy' | 'lossy' | 'silent'
 
 /**
- * What the relay knows about the push channel, that is, about all pushes of the carrier. Each entry counts either as pushed or as missed.
- * Counts fade, so that old entries weigh less.
+ * The facts about the push channel, that is, about all pushes of the carrier. Each entry counts either as pushed or as missed. Counts fade,
+ * so that old entries weigh less.
  */
 export interface PushChannel {
   readonly health: PushHealth
-  /** How many entries were reported by pushes, among the last few hundred entries or those of the last day, whichever are more. */
+  /** How many entries were reported by pushes, among the last few hundred entries or the entries of the last day, whichever are more. */
   readonly pushed: number
-  /** How many of these entries were reported only by polls, and their grace period is over (DOMAIN 6.6). */
+  /** How many of these entries were missed: only polls reported them, and their grace period is over (DOMAIN 6.6). */
   readonly missed: number
-  /** How many missed entries happened after the last push. The count goes on during a silence. */
+  /** How many missed entries happened after the last push. Unlike `missed`, this count goes on during a silence. */
   readonly missedSincePush: number
   /** The evidence for the present silence; null: pushes are not silent. */
   readonly silence: SilenceEvidence | null
   /** The last silence that has ended; null: there was none. */
   readonly lastSilence: PastSilence | null
-  /** The time in which pushes must prove reliable; null: they are healthy, silent or too lossy, or none came yet. */
+  /** The trial of pushes; null: they are healthy, silent or too lossy, or no push came yet. */
   readonly trial: Trial | null
-  /** One character for each of the newest pushes, the newest last. It tells whether the push was understood. */
+  /** One character for each of the newest pushes, the newest last: whether the push was understood. */
   readonly newest: string
   /** When the last push came that was not understood, epoch milliseconds; null: there was no such push. */
   readonly misreadAtMs: number | null
   readonly lastPushAtMs: number | null
-  /** Only entries from this time on count, epoch milliseconds. Earlier ones belong to a silence or to a time before the relay started. */
+  /** Only entries from this time on count, epoch milliseconds. Earlier entries belong to a silence or to a time before the relay started. */
   readonly evidenceFromMs: number
   /** The number of pushes in each hour of the day (UTC), over `days` days. Both fade in the same way. */
   readonly byHour: readonly number[]
@@ -42,11 +42,11 @@ export interface PushChannel {
 }
 
 /**
- * A time in which pushes seem to be reliable but do not count as healthy yet, because it takes time to notice a loss: a poll has to find the
- * entry, and then the grace period has to pass. Times are epoch milliseconds.
+ * A time in which pushes seem to be reliable but do not count as healthy yet. It takes time to notice a loss: a poll has to find the entry,
+ * and then the grace period has to pass. Times are epoch milliseconds.
  */
 export interface Trial {
-  /** When the trial began, or when the relay last started if that was later. */
+  /** When the trial began, or when the relay last started, whichever is later. */
   readonly sinceMs: number
   /** When the first answered poll since `sinceMs` was sent; null: no poll was answered, so no loss can have been noticed. */
   readonly polledAtMs: number | null
@@ -59,12 +59,12 @@ export interface PastSilence {
   readonly toMs: number
 }
 
-/** The evidence for a silence, as it was when the silence was noticed. */
+/** The evidence at the time at which a silence was noticed. */
 export interface SilenceEvidence {
   /** When the last push arrived, epoch milliseconds. */
   readonly sinceMs: number
   readonly noticedAtMs: number
-  /** How many entries since the last push had been found by polls and not reported by a push. */
+  /** How many entries since the last push only polls had reported. */
   readonly found: number
   /** The estimated share of pushes that were lost before the silence. */
   readonly loss: number
@@ -91,54 +91,54 @@ export const newPushChannel: PushChannel = {
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 /**
- * The counts cover at least this many entries: enough to tell a loss of one in fifty from no loss. They also cover at least a day, because a
- * push counts at once, but a lost push counts only when a poll finds its entry, perhaps hours later. In a shorter time, pushes and losses
+ * The counts cover at least this many entries: enough to distinguish a loss of one in fifty from no loss. They also cover at least a day. A
+ * push counts at once, but a lost push counts only when a poll finds its entry, perhaps hours later. So in a shorter time, pushes and losses
  * would belong to different scans.
  */
 const REMEMBERED_MIN = 500
-/** Pushes become lossy only after at least this many entries. Because counts fade a little, slightly less than 20 is enough. */
+/** Pushes become lossy only after at least this many entries. Counts fade a little, so slightly less than 20 is enough. */
 const ENTRIES_MIN = 20
 const FADED_ENTRIES_MIN = ENTRIES_MIN * 0.9
 /** Pushes count as healthy only if at least this many of them came during their trial. */
 export const TRIAL_PUSHES = ENTRIES_MIN
 /**
- * `kept`: how many of the newest pushes are examined. `tooMany`: if at least this many of them were not understood, pushes become lossy.
- * `few`: if at most this many of them were not understood, pushes may become healthy again.
+ * `kept`: how many of the newest pushes are examined. If at least `tooMany` of them were not understood, pushes become lossy. If at most
+ * `few` of them were not understood, pushes may become healthy again.
  */
 const NEWEST = { kept: 20, tooMany: 3, few: 1 }
 const UNDERSTOOD = '.'
 const MISREAD = 'x'
-/** Pushes become lossy if the loss is above the first limit, and healthy again below the second. The gap keeps the state from flickering. */
+/** Above the first limit pushes become lossy, and below the second they become healthy again. The gap keeps the state from flickering. */
 export const LOSSY_ABOVE = 0.12
 const HEALTHY_BELOW = 0.08
-/** The estimate of the loss starts as if 20 entries were known and the push of one of them was lost. */
+/** The estimated loss starts as if one of 20 entries had lost its push. */
 const PRIOR = { missed: 1, entries: 20 }
 /**
- * Pushes count as silent if the probability that the evidence arose by chance is below this. Every pause that is longer than the grace period
- * may lead to a false alarm. With some thirty such pauses a day, there is one false alarm a year.
+ * Pushes count as silent if the evidence arises by chance only with a probability below this. Each pause that is longer than the grace
+ * period may cause a false alarm. With some thirty such pauses a day, there is one false alarm a year.
  */
 const CHANCE_MAX = 1e-4
-/** `isSilence` assumes at least this loss, because several losses may have one cause, such as a parcel that the carrier never pushes. */
+/** `isSilence` assumes at least this loss, because one cause may lose several pushes, for example all of a parcel that the carrier never pushes. */
 const LOSS_MIN = 0.02
-/** The least number of unreported entries for a silence. A single one is never enough. */
+/** How many entries must lack a push for a silence. A single one is never enough. */
 const FOUND_MIN = 2
 /** The probability that an hour is unusual, such as on a holiday. In an unusual hour no push is expected. */
 const UNUSUAL = 0.01
-/** In an unusual hour, polls find only this share of the usual entries. So each found entry makes it less probable that the hour is unusual. */
+/** In an unusual hour, polls find only this share of the usual entries. So each entry that they find makes an unusual hour less probable. */
 const UNUSUAL_FIND = 0.25
 /** After pushes were lossy or silent, their trial takes at least this long. */
 const PROBATION_MS = HOUR_MS / 2
-/** With each day, older counts are multiplied by this. */
+/** Each day, older counts are multiplied by this. */
 const DAY_FADE = 0.8
 
-/** Estimates the share of entries whose push is lost. As long as little is known, it is near one in twenty. */
+/** Estimates the share of entries whose push is lost. It is near one in twenty as long as there are few entries. */
 export function estimatePushLoss({ pushed, missed }: PushChannel): number {
   return (missed + PRIOR.missed) / (pushed + missed + PRIOR.entries)
 }
 
 /**
- * Returns how many entries since the last push only polls have reported, for operators. In a silence, this is at least `found` of its evidence.
- * Some of the found entries do not count as missed yet, because their grace period is not over.
+ * Counts the entries since the last push that only polls have reported, for operators. In a silence, the result is at least `found` of the
+ * evidence. Some of these entries do not count as missed yet, because their grace period is not over.
  */
 export function unpushedSinceLast({ missedSincePush, silence }: PushChannel): number {
   return Math.max(missedSincePush, silence?.found ?? 0)
@@ -157,13 +157,13 @@ export function areMisread({ newest, health }: Pick<PushChannel, 'newest' | 'hea
 /** The trial of pushes, as operators see it. */
 export interface Probation extends Pick<Trial, 'sinceMs' | 'pushes'> {
   /**
-   * The earliest time at which pushes count as healthy, epoch milliseconds. At least `TRIAL_PUSHES` pushes must also have come. Null: not known,
+   * The earliest time at which pushes count as healthy, epoch milliseconds, if at least `TRIAL_PUSHES` pushes have come. Null: not known,
    * because the carrier has not answered a poll since the trial began.
    */
   readonly untilMs: number | null
 }
 
-/** Returns the trial of pushes; null: there is no trial. `graceMs`: how late a push may be before it counts as missed. */
+/** Null: there is no trial. `graceMs`: how late a push may be before it counts as missed. */
 export function probationOf({ trial, health }: PushChannel, graceMs: number): Probation | null {
   if (trial === null) return null
   const { sinceMs, polledAtMs, pushes } = trial
@@ -172,8 +172,8 @@ export function probationOf({ trial, health }: PushChannel, graceMs: number): Pr
 }
 
 /**
- * Corrects the push channel after the clock was put back, so that no time is in the future. If the last push were in the future, all entries
- * would count as older than it, and a silence could not be noticed.
+ * Corrects the push channel after the clock was put back, so that no time is in the future. A last push in the future would seem newer than
+ * all entries, so that no silence could be noticed.
  */
 export function clampChannelToClock(channel: PushChannel, nowMs: number): PushChannel {
   const { lastPushAtMs, evidenceFromMs, dayOf, trial, lastSilence, misreadAtMs } = channel
@@ -191,10 +191,7 @@ export function clampChannelToClock(channel: PushChannel, nowMs: number): PushCh
   }
 }
 
-/**
- * Returns the channel after `count` pushes that were recorded at about the same time. It does not matter whether polls had reported their
- * entries before.
- */
+/** Returns the channel after `count` pushes that were recorded at about the same time. Polls may have reported their entries before. */
 export function afterPush(channel: PushChannel, atMs: number, count = 1): PushChannel {
   const wasSilent = channel.health === 'silent'
   const counted = countArrivals(weigh(channel, { pushed: count, missed: 0 }), atMs, count)
@@ -231,7 +228,7 @@ export function afterPoll(channel: PushChannel, askedAtMs: number): PushChannel 
   return { ...channel, trial: { ...trial, polledAtMs: askedAtMs } }
 }
 
-/** Returns the channel, healthy if its trial is over. Pushes become healthy only here: a push does not show that no other one was lost. */
+/** Makes the channel healthy if its trial is over. A push cannot do this, because it does not show that no other push was lost. */
 export function afterTrial(channel: PushChannel, { nowMs, graceMs }: { readonly nowMs: number; readonly graceMs: number }): PushChannel {
   const probation = probationOf(channel, graceMs)
   if (probation === null || probation.untilMs === null || probation.untilMs > nowMs || probation.pushes < TRIAL_PUSHES) return channel
@@ -239,7 +236,7 @@ export function afterTrial(channel: PushChannel, { nowMs, graceMs }: { readonly 
 }
 
 /**
- * Returns the channel after the grace period of an entry that only a poll has reported. In a silence, such entries do not change the
+ * Returns the channel after the grace period of an entry that only a poll has reported. In a silence, such an entry does not change the
  * estimated loss.
  */
 export function afterMiss(channel: PushChannel, { eventAtMs, nowMs }: { readonly eventAtMs: number; readonly nowMs: number }): PushChannel {
@@ -253,19 +250,19 @@ export function afterMiss(channel: PushChannel, { eventAtMs, nowMs }: { readonly
     : assess(weighed, nowMs)
 }
 
-/** The entries after the last push that polls found and no push has reported. */
+/** Entries after the last push that only polls have reported. */
 export interface UnpushedEntries {
   readonly found: number
   /** How many of these happened before `settledToMs`. */
   readonly overdue: number
-  /** One grace period ago. The pushes of events up to this time should have arrived. */
+  /** One grace period ago. Pushes of events up to this time should have arrived by now. */
   readonly settledToMs: number
   readonly nowMs: number
 }
 
 /**
- * Returns the channel, silent if the entries without a push prove a silence. A silence of all pushes can be noticed before each single entry
- * counts as missed, because that takes until the end of its grace period.
+ * Makes the channel silent if the entries without a push prove a silence. This can be noticed before these entries count as missed, which
+ * they do only at the end of their grace periods.
  */
 export function afterUnpushedEntries(channel: PushChannel, unpushed: UnpushedEntries): PushChannel {
   return channel.health !== 'silent' && channel.lastPushAtMs !== null && isSilence(channel, unpushed)
@@ -274,9 +271,9 @@ export function afterUnpushedEntries(channel: PushChannel, unpushed: UnpushedEnt
 }
 
 /**
- * Whether pushes are silent. If they are, no push is expected. If they are not, there are two coincidences: the push of each overdue entry was
- * lost by itself, and the usual pushes of this hour did not come, by chance or because the hour is unusual. This computes the probability of
- * these coincidences. Every further entry that polls find makes an unusual hour less probable.
+ * Whether pushes are silent. Otherwise two things must have happened by coincidence: the push of each overdue entry was lost by itself, and
+ * the usual pushes of this hour did not come, by chance or because the hour is unusual. This computes the probability of both. Every further
+ * entry that polls find makes an unusual hour less probable.
  *
  * So the silence of a busy carrier is noticed within minutes after the grace period. With a small carrier it takes longer, because several
  * entries in a row must lack a push. A quiet day, on which polls find nothing, is not a silence.
@@ -290,7 +287,7 @@ function isSilence(channel: PushChannel, { found, overdue, settledToMs }: Omit<U
   return Math.min(1, noneCame) * loss ** overdue < CHANCE_MAX
 }
 
-/** Makes the channel silent. Entries missed in the silence are no longer counted, because they do not tell how many pushes are usually lost. */
+/** Makes the channel silent. Entries missed in the silence are no longer counted, because they do not show how many pushes are usually lost. */
 function silenced(
   channel: PushChannel,
   { found, nowMs, loss }: Pick<SilenceEvidence, 'found' | 'loss'> & { readonly nowMs: number },
@@ -300,7 +297,7 @@ function silenced(
   return { ...channel, health: 'silent', missed, silence, trial: null }
 }
 
-/** Returns how many pushes usually come in the time from the last push to `toMs`, judged by the same hours of earlier days. */
+/** Returns how many pushes usually come in the time from the last push to `toMs`, going by the same hours of earlier days. */
 function expectedSinceLastPush(channel: PushChannel, toMs: number): number {
   const { lastPushAtMs, byHour, days } = channel
   if (lastPushAtMs === null || days === 0) return 0

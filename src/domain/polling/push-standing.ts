@@ -4,9 +4,9 @@ import type { PushChannelView } from './poll.ts'
 import { LOSSY_ABOVE, TRIAL_PUSHES } from './push-health.ts'
 
 /**
- * The state of the push channel, as operators see it. `none`: no push with news has come yet. `too_early`: too few pushes came, or in too short
- * a time, to know whether pushes are lost. `resumed`: after many losses or a silence, few pushes are lost, but they must still prove to be
- * reliable. `not_understood`: too many of the newest pushes went into quarantine.
+ * The state of the push channel, as operators see it. `none`: no push with news has come yet. `too_early`: too few pushes have come, or in
+ * too short a time, to know whether pushes are lost. `resumed`: after many losses or a silence, few pushes are lost, but they must still
+ * prove reliable. `not_understood`: too many of the newest pushes went into quarantine.
  */
 export type PushStanding = 'none' | 'too_early' | 'healthy' | 'resumed' | 'lossy' | 'not_understood' | 'silent'
 
@@ -45,7 +45,7 @@ export function pushEvidence(view: PushChannelView, nowMs: number): readonly Wor
   }
 }
 
-/** Returns since when no push with news has come, as far as it is known, epoch milliseconds; null: no push with news ever came. */
+/** Returns since when no push with news has come, as far as known, epoch milliseconds; null: none ever came. */
 export function noPushSinceMs({ lastPushAtMs, restoredAtMs }: Pick<PushChannelView, 'lastPushAtMs' | 'restoredAtMs'>): number | null {
   return restoredAtMs ?? lastPushAtMs
 }
@@ -83,7 +83,7 @@ function resumedWords(view: PushChannelView, nowMs: number): readonly Word[] {
   return [...before, ...trialWords(view, nowMs)]
 }
 
-/** Says when the estimated loss became low again. It falls only as pushes come, so it does not tell when the losses ended. */
+/** Says when the estimated loss became low again. It falls only as pushes come, so it does not show when the losses ended. */
 function fallenWords({ missed: { lastFoundAtMs } }: PushChannelView, sinceMs: number): readonly Word[] {
   return [
     'By estimate, too many pushes were lost or not understood. The estimate fell at ',
