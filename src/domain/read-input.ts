@@ -39,7 +39,7 @@ export function readInput<T>(kind: InputKind, schema: z.ZodType<T>, value: unkno
   throw new AppError('bad_request', sentencesOf(errors), { facts: { errors: errors.slice(0, ERRORS_SHOWN) } })
 }
 
-/** Returns the error that `readInput` throws, for an error that a schema cannot find. `name`: the member or parameter. `detail`: a sentence. */
+/** Returns an error such as `readInput` throws, for a problem that a schema cannot find. `name`: the member or parameter. `detail`: a sentence. */
 export function wrongInput(kind: InputKind, name: string, detail: string): AppError {
   return new AppError('bad_request', detail, { facts: { errors: [errorAt(kind, [name], detail)] } })
 }
@@ -72,7 +72,7 @@ function subjectOf(kind: InputKind, path: Path): string {
   return kind === 'query' ? 'The query' : 'The body'
 }
 
-/** Returns the message for an issue for which the schema has no message of its own. */
+/** Describes an issue if the schema has no message of its own. */
 function describe(kind: InputKind, issue: z.core.$ZodRawIssue): string {
   if (issue.input === undefined && issue.code !== 'unrecognized_keys') return `is missing: it ${demand(issue)}`
   if (kind === 'query' && Array.isArray(issue.input)) return 'must be given only once'

@@ -1,4 +1,4 @@
-/** Control characters, and characters that change the direction of text. They could make a page show something else than what was sent. */
+/** Control characters, and characters that change the direction of text. With them, a page could show something else than what was sent. */
 const HIDDEN = /(?![\t\n])[\p{Cc}\u{202a}-\u{202e}\u{2066}-\u{2069}]/gu
 
 /**

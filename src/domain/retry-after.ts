@@ -15,7 +15,7 @@ export function clampRetryAfterMs(waitMs: number): number {
 
 /**
  * Parses a `Retry-After` header (RFC 9110: seconds or an HTTP-date) to milliseconds from `nowMs`, limited to between 1 s and 1 h. Null: the
- * header is missing or invalid. A date is checked by a pattern first, because `Date.parse` accepts almost any text, even `-1`.
+ * header is missing or invalid. Checks a date by a pattern first, because `Date.parse` accepts almost any text, even `-1`.
  */
 export function parseRetryAfter(header: string | null, nowMs: number): number | null {
   const text = header?.trim() ?? ''

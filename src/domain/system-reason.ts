@@ -65,7 +65,7 @@ const REASONS: ReadonlyMap<string, string> = new Map([
   ['55P03', 'the database took too long'],
 ])
 
-/** Describes families of error codes. All codes of a family begin in the same way. */
+/** Describes families of error codes that begin in the same way. */
 const FAMILIES: readonly (readonly [begin: RegExp, reason: string])[] = [
   [/^SQLITE_FULL/, 'the disk is full'],
   [/^SQLITE_IOERR/, 'the disk fails'],
@@ -81,32 +81,31 @@ const FAMILIES: readonly (readonly [begin: RegExp, reason: string])[] = [
   [/^08...$/, 'the connection to the database was lost'],
 ]
 
-/** Describes why the system refused something. Returns a rare code unchanged. An error without a code has an unknown reason. */
+/** Describes why the system refused something. Returns a rare code unchanged. If the error has no code, says that the reason is unknown. */
 export function systemReason(error: unknown): string {
   const code = systemCode(error)
   return code === null ? 'for an unknown reason' : reasonOfCode(code)
 }
 
-/** Describes an error code. Returns a rare code unchanged. */
 export function reasonOfCode(code: string): string {
   return knownReason(code) ?? code
 }
 
-/** Describes an error code; null: there is no description, because the code is rare or the text is not a code. */
+/** Describes an error code. Null: the code is rare, or the text is not a code. */
 export function knownReason(code: string): string | null {
   return REASONS.get(code) ?? FAMILIES.find(([begin]) => begin.test(code))?.[1] ?? null
 }
 
-/** The code at the beginning of a message. An error that was copied from another thread has its code only there. */
+/** The code at the beginning of a message. Only the message of an error that was copied from another thread still has the code. */
 const LEADING_CODE = /^([A-Z][A-Z0-9_]{3,63}): /
 
 /**
- * Describes any error to a person, in a clause without a full stop. A message of the system, such as "ENOENT: no such file or directory, open
- * 'x'", is replaced by a description. A message that the relay itself wrote stays.
+ * Describes any error to a person, in a clause without a full stop. Replaces a message of the system, such as "ENOENT: no such file or
+ * directory, open 'x'", by a description. Keeps a message that the relay itself wrote.
  */
 export function describeFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error).replace(/\.$/, '')
-  // The relay itself wrote the message of a storage failure, although this error has a code.
+  // A storage failure has a code, but the relay itself wrote its message.
   const code = error instanceof StorageFailure ? null : (systemCode(error) ?? LEADING_CODE.exec(error.message)?.[1] ?? null)
   const reason = code === null || !isSystems(code, error.message) ? null : knownReason(code)
   if (reason === null) return error.message.replace(/\.$/, '')
@@ -114,13 +113,16 @@ export function describeFailure(error: unknown): string {
   return path === null ? reason : `${path}: ${reason}`
 }
 
-/** Returns the path that a system call was about, from the error's `path` or, for an error from another thread, from its message. */
+/** Returns the path that a system call was about: the error's `path` or, for an error from another thread, the path in its message. */
 function pathOf(error: Error): string | null {
   if ('path' in error && typeof error.path === 'string') return error.path
   return /^[A-Z]+: .*, [a-z]+ '([^']+)'/.exec(error.message)?.[1] ?? null
 }
 
-/** Whether the system or the database wrote a message. The system's messages contain the code. All messages with a database's code count. */
+/**
+ * Whether the system or the database wrote a message. The system repeats the code in its messages. The database does not, so a database's
+ * code suffices.
+ */
 function isSystems(code: string, message: string): boolean {
   return message.includes(code) || /^SQLITE_|^\d/.test(code)
 }

@@ -1,9 +1,9 @@
-/** Replaces lone surrogates and NUL by U+FFFD, so that every store accepts the text. The raw bytes stay as they were sent (DOMAIN 5.3). */
+/** Replaces lone surrogates and NUL by U+FFFD, so that every store accepts the text. The bytes that were received stay as they are (DOMAIN 5.3). */
 export function derivedText(text: string): string {
   return text.isWellFormed() && !text.includes('\u0000') ? text : text.toWellFormed().replaceAll('\u0000', '\ufffd')
 }
 
-/** Compares strings by their UTF-8 bytes: negative, 0 or positive. In UTF-16, surrogates would wrongly come before U+E000..U+FFFF. */
+/** Compares strings by their UTF-8 bytes: negative, 0 or positive. `<` would wrongly put surrogates before U+E000..U+FFFF. */
 export function compareBytes(a: string, b: string): number {
   const length = Math.min(a.length, b.length)
   for (let at = 0; at < length; at++) {

@@ -10,12 +10,11 @@ export type Word =
   | { readonly kind: 'name' | 'time' | 'carrier'; readonly text: string }
   | { readonly kind: 'ago'; readonly text: string; readonly ago: string }
 
-/** Makes an instant a part of a sentence. */
 export function timeWord(atMs: number): Word {
   return { kind: 'time', text: new Date(atMs).toISOString() }
 }
 
-/** Makes a part of a sentence that tells when an instant was and how long ago that is. */
+/** Makes an instant a part of a sentence, together with how long ago it was. */
 export function agoWord(atMs: number, nowMs: number): Word {
   return { kind: 'ago', text: new Date(atMs).toISOString(), ago: `${spanText(Math.max(0, nowMs - atMs))} ago` }
 }

@@ -1,4 +1,4 @@
-/** A pause in asking about an identifier, because the carrier's answer was neither a report nor "unknown" (DOMAIN 1.5). */
+/** A pause before the carrier is asked about an identifier again. Its last answer was neither a report nor "unknown" (DOMAIN 1.5). */
 export interface Rest {
   /** The number of unusable answers in a row. */
   readonly answers: number
@@ -9,7 +9,7 @@ export interface Rest {
 const FIRST_MS = 60_000
 const LONGEST_MS = 3_600_000
 
-/** Returns the pause after one more unusable answer: a minute, then twice as long each time, up to an hour, and at least `retryAfterMs`. */
+/** Returns the pause after one more unusable answer: at first a minute, then twice as long each time, up to an hour. At least `retryAfterMs`. */
 export function restAfter(before: Rest | undefined, nowMs: number, retryAfterMs: number): Rest {
   const answers = (before?.answers ?? 0) + 1
   const restMs = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(answers - 1, 16))

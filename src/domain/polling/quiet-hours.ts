@@ -1,6 +1,6 @@
 /** Hours of the day without scheduled polls. If `to` is before `from`, the quiet hours include midnight. */
 export interface QuietHours {
-  /** Written as `HH:MM`, as is `to`. */
+  /** Written as `HH:MM`, like `to`. */
   readonly from: string
   readonly to: string
   /** An IANA time zone. */

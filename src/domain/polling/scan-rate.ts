@@ -1,25 +1,24 @@
-/** How many scans there were in each hour of the week, and how long parcels waited for them. */
+/** The scans in each hour of the week, and how long parcels waited for scans. */
 export interface WaitingHours {
   /** The number of scans in each hour of the week (UTC, from Monday 00:00). Old scans weigh less. */
   readonly scans: readonly number[]
   /**
-   * The hours of waiting in each hour of the week, summed over all parcels. Old ones weigh less, as with scans. The scan rate is scans divided
-   * by hours.
+   * How many hours parcels waited in each hour of the week, summed over all parcels. Old waits weigh less, too. The scan rate is scans
+   * divided by hours.
    */
   readonly hours: readonly number[]
 }
 
 /**
- * What was learnt about the times at which the carrier scans parcels. It takes a few kilobytes for each status, and fades with a half-life of
- * four weeks.
+ * The learnt times at which the carrier scans parcels. They take a few kilobytes for each status, and fade with a half-life of four weeks.
  *
- * Each wait counts for two kinds: for the parcel's status, and for `status#n`, where n is the number of the parcel's latest entry. The wait
- * after the third scan at a terminal differs from the wait after the fourth.
+ * Each wait counts for two kinds: for the parcel's status, and for `status#n`, where n is the number of the parcel's latest entry. For
+ * example, the wait after the third scan at a terminal differs from the wait after the fourth.
  */
 export interface ScanRate {
   readonly asOfMs: number
   readonly kinds: Readonly<Record<string, WaitingHours>>
-  /** How many complete histories had this status as their nth entry, by `status#n`. The counts fade. */
+  /** By `status#n`: how many complete histories had this status as their nth entry. The counts fade. */
   readonly places: Readonly<Record<string, number>>
 }
 
@@ -39,7 +38,7 @@ export interface Wait {
   readonly entryCount: number
   readonly fromMs: number
   readonly toMs: number
-  /** Whether a scan ended the wait. Waits that are still going on count too, because otherwise long waits would be counted too rarely. */
+  /** Whether a scan ended the wait. Waits that still go on count too, because otherwise long waits would be counted too rarely. */
   readonly scanned: boolean
 }
 
@@ -47,7 +46,7 @@ export interface Wait {
 export interface HourlyRates {
   /** One rate for each hour of the week. */
   readonly rates: Float64Array
-  /** The rates of the scan after the next scan; 0: no further scan is expected. */
+  /** The rates of the scan after the next one; 0: no further scan is expected. */
   readonly followingRates: Float64Array
   /** The average rate in this status over all hours. */
   readonly meanRate: number
@@ -59,23 +58,23 @@ const HOUR_MS = 3_600_000
 const WEEK_HOURS = 168
 /** 1 January 1970 was a Thursday; hours of the week count from Monday. */
 const EPOCH_HOUR_OF_WEEK = 72
-/** What was learnt fades within months, because a carrier's hours change with seasons and contracts. */
+/** Old samples fade within months, because a carrier's hours change with seasons and contracts. */
 const HALF_LIFE_MS = 28 * 24 * HOUR_MS
-/** How many kinds of waits are learnt. There is a limit because the carrier chooses the statuses. */
+/** How many kinds of waits are learnt. The number is limited because the carrier chooses the statuses. */
 const KINDS_MAX = 256
-/** Entries with a higher number count as if they had this number. */
+/** Entries with a higher number count as entries with this number. */
 const NTH_MAX = 12
 /** The estimate considers at most this many missing entries. */
 const MISSING_MAX = 3
-/** Longer waits are ignored, because they tell nothing about hours of the week. */
+/** Longer waits are ignored, because they say nothing about hours of the week. */
 const WAIT_MAX_MS = 14 * 24 * HOUR_MS
 /** Separates the status from the number in `status#n`. A status that contains this character is not learnt. */
 const NTH_MARK = '#'
 /** A status with fewer scans gets no estimate. */
 const SCANS_MIN = 30
 /**
- * An estimate starts at the rate of a larger group of parcels or hours, as if this many scans had been seen at that rate. This is enough to
- * keep a few scans in a rare hour, which may be chance, from looking like a habit.
+ * An estimate starts at the rate of a larger group of parcels or hours, as if this many scans had been seen at that rate. So a few scans in
+ * a rare hour, which may be chance, do not look like a habit.
  */
 const PRIOR_SCANS = 16
 
@@ -92,7 +91,6 @@ export function statusShares(scanRate: ScanRate): readonly StatusShare[] {
   return made
 }
 
-/** How many hours parcels waited in a status, and how many scans per hour there were. */
 export interface StatusShare {
   readonly status: string
   readonly hours: number
@@ -106,7 +104,7 @@ export function hourOfWeek(atMs: number): number {
   return (((Math.floor(atMs / HOUR_MS) + EPOCH_HOUR_OF_WEEK) % WEEK_HOURS) + WEEK_HOURS) % WEEK_HOURS
 }
 
-/** Fades a scan rate by the time that has passed, and then adds samples. The order of the samples does not matter. */
+/** Fades a scan rate by the time that has passed. Then adds samples, whose order does not matter. */
 export function learnScanRate(scanRate: ScanRate, scanSamples: readonly ScanSample[], nowMs: number): ScanRate {
   const fade = scanRate.asOfMs === 0 ? 1 : 2 ** (-Math.max(0, nowMs - scanRate.asOfMs) / HALF_LIFE_MS)
   const kinds = new Map(
@@ -135,9 +133,11 @@ export function learnScanRate(scanRate: ScanRate, scanSamples: readonly ScanSamp
 }
 
 /**
- * Estimates how many entries are missing before the latest entry of a parcel. `entryCount`: its number among the known entries.
- * `lostExpected`: how many entries parcels lack on average. In complete histories, this status is the entry with this number or a later one.
- * If it is more often a later one, entries are probably missing.
+ * Estimates how many entries are missing before the latest entry of a parcel. `entryCount`: the number of this entry among the known ones.
+ * `lostExpected`: how many entries parcels lack on average.
+ *
+ * In complete histories, an entry with this status has this number or a higher one. If higher numbers are more frequent, entries are
+ * probably missing.
  */
 export function missingBefore(scanRate: ScanRate, status: string, entryCount: number, lostExpected: number): number {
   const seenAt = (nth: number) => {
@@ -172,14 +172,14 @@ function addWait(to: { scans: number[]; hours: number[] }, { fromMs, toMs, scann
   to.scans[last] = (to.scans[last] ?? 0) + 1
 }
 
-/** Rates are cached: every push and poll needs them, but the scan rate from which they are computed changes rarely. */
+/** Rates are cached, because every push and poll needs them. The scan rate from which they are computed changes rarely. */
 const cachedRates = new WeakMap<ScanRate, Map<string, HourlyRates | null>>()
 
 /**
  * Returns the rates for a parcel whose latest entry has this status and this number; null: too little is known.
  *
  * There are four estimates, from the roughest to the finest: the status over all hours, the status by hour of the day, `status#n` by hour of
- * the day, `status#n` by hour of the week. As long as an estimate has few scans, it is close to the rougher one before it.
+ * the day, `status#n` by hour of the week. An estimate with few scans stays close to the rougher one before it.
  */
 export function hourlyRatesOf(scanRate: ScanRate, status: string, entryCount: number): HourlyRates | null {
   const kind = kindOf(status, entryCount)
@@ -226,7 +226,7 @@ function followingRates(scanRate: ScanRate, nth: number): Float64Array {
 }
 
 function waitingHours(scanRate: ScanRate, kind: string): WaitingHours | undefined {
-  // The carrier chooses the status. `hasOwn` makes sure that a status such as `constructor` finds no inherited property.
+  // The carrier chooses the status. So `hasOwn` keeps a status such as `constructor` from finding an inherited property.
   return Object.hasOwn(scanRate.kinds, kind) ? scanRate.kinds[kind] : undefined
 }
 
@@ -241,7 +241,7 @@ function estimate(ofStatus: WaitingHours | undefined, ofNth: WaitingHours | unde
   return { meanRate, rates: Float64Array.from({ length: WEEK_HOURS }, (_, hour) => rates[hour] ?? nthByDay[hour % 24] ?? meanRate) }
 }
 
-/** Returns scans per hour, as if `PRIOR_SCANS` scans had been seen at the rougher rate before. */
+/** Returns scans per hour. Adds `PRIOR_SCANS` scans at the rougher rate to the seen ones. */
 function leaning(seen: WaitingHours | undefined, rougher: (hour: number) => number): readonly number[] {
   return (seen?.scans ?? []).map((scans, hour) => {
     const rough = Math.max(rougher(hour), 1e-6)
@@ -253,7 +253,7 @@ function byHourOfDay(seen: WaitingHours | undefined): WaitingHours {
   return { scans: folded(seen?.scans ?? []), hours: folded(seen?.hours ?? []) }
 }
 
-/** Sums values of the hours of the week by hour of the day. */
+/** Sums the values of all hours of the week that are the same hour of the day. */
 function folded(week: readonly number[]): number[] {
   const day = Array.from({ length: 24 }, () => 0)
   for (const [hour, value] of week.entries()) day[hour % 24] = (day[hour % 24] ?? 0) + value

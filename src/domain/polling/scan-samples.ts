@@ -13,17 +13,17 @@ export interface KnownBefore {
   readonly lastSeenAtMs: number | null
 }
 
-/** When the observation is recorded. */
+/** The time at which the observation is recorded. */
 export interface LearntAt {
   readonly nowMs: number
-  /** The highest sequence before the observation. */
+  /** The last sequence before the observation. */
   readonly knownTo: number
 }
 
 /**
- * Returns the samples of the scan rate that an observation gives. `entries`: the second of the history that a push may have changed, or for a
- * poll the whole history. Only entries that are newer than all known ones count. An older entry should correct an earlier sample, but this is
- * too rare to matter. No entry counts as later than the time at which the relay learnt of it (DOMAIN 6.1).
+ * Returns the samples of the scan rate that an observation gives. `entries`: the whole history for a poll, and for a push only the second
+ * that it may have changed. Only entries that are newer than all known ones count. An older entry should correct an earlier sample, but this
+ * is too rare to matter. An entry counts no later than the time at which the relay learnt of it (DOMAIN 6.1).
  */
 export function scanSamplesOf(
   before: KnownBefore,
@@ -33,7 +33,7 @@ export function scanSamplesOf(
 ): readonly ScanSample[] {
   const oldestFirst = entries.length < 2 ? entries : entries.toSorted((a, b) => a.atMs - b.atMs)
   const newer = oldestFirst.filter(({ atMs }) => before.latest === null || atMs > before.latest.atMs)
-  // The relay learnt of a known entry no later than when a push or poll last reported on the parcel.
+  // The relay learnt of a known entry at the last push or poll about the parcel, or earlier.
   const countsMs = ({ atMs, sequence }: Entry) => Math.min(atMs, sequence > knownTo ? nowMs : (before.lastSeenAtMs ?? nowMs))
   const timed = (all: readonly Entry[]) => all.map((entry) => ({ status: entry.status, atMs: countsMs(entry) }))
   return observation.kind === 'push'
@@ -41,7 +41,7 @@ export function scanSamplesOf(
     : [...waits(before, timed(newer), notAhead(observation.askedAtMs, nowMs)), ...nthEntries(before, timed(oldestFirst))]
 }
 
-/** An entry with the time that counts for it. */
+/** A status with the time that counts for its entry. */
 interface Timed {
   readonly status: string
   readonly atMs: number
@@ -56,15 +56,15 @@ function waits(before: KnownBefore, newer: readonly Timed[], askedAtMs: number |
     const next = chain[at + 1]
     const toMs = next?.atMs ?? askedAtMs
     if (toMs === null || status === FINISHED) return []
-    // The poll before this observation has already given a sample of the first part of this wait.
+    // The poll before this observation already gave a sample of the first part of this wait.
     const fromMs = Math.max(atMs, checkedAtMs ?? atMs)
     return [{ kind: 'wait', status, entryCount: firstNth + at, fromMs, toMs, scanned: next !== undefined }]
   })
 }
 
 /**
- * Returns the new entries of a poll with their numbers. Entries before `checkedAtMs` gave their samples at an earlier poll. A push gives no
- * such samples, because it does not show a complete history.
+ * Returns the new entries of a poll with their numbers. Leaves out entries before `checkedAtMs`, because an earlier poll gave their samples.
+ * A push gives no such samples, because it does not show a complete history.
  */
 function nthEntries({ checkedAtMs }: KnownBefore, oldestFirst: readonly Timed[]): readonly ScanSample[] {
   return oldestFirst.flatMap(({ status, atMs }, at): ScanSample[] =>

@@ -1,10 +1,10 @@
 import type { BackupFile, BackupProgress, MadeBackup } from '../../../domain/admin/backup.ts'
 
-/** Copies an open store while the relay goes on writing to it. */
+/** Copies an open store while the relay continues to write to it. */
 export interface StoreCopier {
   /**
-   * Copies the store to a file, in steps that are too short to delay other work. The copy has the state of the store at the end of the copying.
-   * Replaces an existing file. Rejects and removes the copy if the copying fails or is stopped, or if the store is closed.
+   * Copies the store to a file, in steps that are too short to delay other work. The copy shows the store as it is when the copying ends.
+   * Replaces an existing file. If the copying fails or is stopped, or if the store is closed, rejects and removes the copy.
    */
   copy(file: string): Promise<void>
   /** Returns how many pages of the store are copied, and how many there are; null: no copy is being made. */
@@ -17,7 +17,7 @@ export interface StoreCopier {
 export interface BackupOrder {
   readonly name: string
   readonly directory: string
-  /** The file with the copy of the store. It is removed afterwards, even if the backup fails. */
+  /** The file with the copy of the store. It is removed after the backup, even if the backup fails. */
   readonly copy: string
   readonly madeAtMs: number
   /** The version of this relay. */
@@ -35,15 +35,15 @@ export interface BackupOrder {
 /** A complete backup in the folder of backups. */
 export interface PlacedBackup {
   readonly made: MadeBackup
-  /** Why the oldest scheduled backups, those beyond `keep`, could not be removed; null: there was no problem. */
+  /** Why scheduled backups beyond `keep` could not be removed; null: there was no problem. */
   readonly unremoved: string | null
 }
 
 /** Checks a copy of the store, and then moves it into the folder of backups. */
 export interface BackupMaker {
-  /** Works for a short time. If the copy is damaged or the folder fails, rejects and leaves nothing in the folder. */
+  /** Works for a short time. Rejects if the copy is damaged or the folder fails. Then it leaves nothing in the folder. */
   advance(): Promise<BackupProgress | PlacedBackup>
-  /** Removes what there is of a backup that is not complete. */
+  /** Removes the parts of a backup that is not complete. */
   close(): Promise<void>
 }
 

@@ -13,9 +13,8 @@ type JobsTx = Pick<WriteTx, 'listUnendedJobs' | 'saveJob'>
 type TellTx = OperatorEventTx & Pick<WriteTx, 'beginTrouble' | 'endTrouble'>
 type BackupTx = JobsTx & TellTx & Pick<WriteTx, 'feedSpan' | 'loadSetting' | 'saveSetting'>
 
-/** The name of the stored setting with the state of the backups. */
 const SETTING = 'backup-state'
-/** The subject under which the store notes since when backups have failed. */
+/** The subject under which the store records since when backups fail. */
 const SUBJECT = 'backup'
 
 /** Says why a store on a database server cannot be backed up by the relay. */
@@ -61,7 +60,7 @@ function stateAfter(before: BackupState, { made, failure, nowMs }: BackupEnd): B
   return failure === null ? before : { ...before, failing: { sinceMs: before.failing?.sinceMs ?? nowMs, reason: failure } }
 }
 
-/** Ends the job of a backup. A job that has already ended, because an operator cancelled it, stays cancelled. */
+/** Ends the job of a backup. If an operator has cancelled the job, it stays cancelled. */
 async function endJob(tx: JobsTx, jobId: number, { made, failure, nowMs }: Pick<BackupEnd, 'made' | 'failure' | 'nowMs'>): Promise<void> {
   const job = (await tx.listUnendedJobs(UNENDED_MAX)).find((one) => one.jobId === jobId)
   if (job === undefined) return

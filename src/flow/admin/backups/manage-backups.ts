@@ -46,14 +46,14 @@ export interface ManageBackupsPorts {
   readonly folder: BackupFolder | null
   /** Returns the settings that are in effect now. */
   readonly settings: () => BackupSettings
-  /** The members that are the same in all orders. `copy`: a file next to the store. */
+  /** The members that all orders share. `copy`: a file next to the store. */
   readonly order: Pick<BackupOrder, 'copy' | 'version' | 'keyFile'> & { readonly keys: () => readonly string[] }
   readonly room: () => CopyRoom
   /** Returns why the store accepts no writes; null: it accepts them. */
   readonly trouble: () => unknown
   readonly clock: Pick<Clock, 'now'>
   readonly pause: (ms: number) => Promise<unknown>
-  /** Called after an event for operators was stored, so that it is sent at once. */
+  /** Called after an event for operators was stored, to send it at once. */
   readonly wake: () => void
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
 }
@@ -81,7 +81,7 @@ export interface ManageBackups {
   state(): BackupState
   /** Returns how many backups have failed since the relay started. */
   failures(): number
-  /** Stops a backup that is being made, because the relay stops. */
+  /** Called when the relay stops. Stops a backup that is being made. */
   stop(): Promise<void>
 }
 
@@ -97,12 +97,12 @@ interface Running {
 }
 
 const LOOK_MS = 250
-/** How long reading the folder may take. There is a limit because a folder on a network may never answer. */
+/** How long reading the folder may take. It is limited because a folder on a network may never answer. */
 const LIST_MS_MAX = 5000
-/** Jobs of scheduled backups have this name where other jobs have the name of the app that started them. */
+/** The jobs of scheduled backups have this name in place of the name of the app that started them. */
 const SCHEDULE = 'schedule'
 
-/** Creates the functions that manage a store's backups. First ends the jobs of backups that a stop or a kill of the relay interrupted. */
+/** Creates the functions that manage a store's backups. First ends the jobs of backups that were interrupted when the relay stopped or was killed. */
 export async function openManageBackups(ports: ManageBackupsPorts): Promise<ManageBackups> {
   const { write, folder, settings, clock } = ports
   const record = await openRecord(ports)
@@ -158,7 +158,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
       if (known.some((one) => one.name === name))
         throw new AppError('not_backed_up', `There is a backup "${name}" already. Choose another name.`)
       const action = { atMs: clock.now(), by, action: 'store.backup_started', target: { kind: 'store', id: name }, detail: {} } as const
-      // `placeOf` checks again that no backup is being made, because another one may have begun meanwhile.
+      // Another backup may have begun in the meantime. `placeOf` checks this again.
       return (await launch(name, placeOf(), { by: by.name, action })).job
     },
     async scheduled() {
@@ -185,7 +185,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
 interface Order {
   /** The app that ordered the backup, or `SCHEDULE`. */
   readonly by: string
-  /** The entry for the audit trail; absent: the schedule started the backup, and not a person. */
+  /** The entry for the audit trail; absent: no person started the backup, but the schedule. */
   readonly action?: OperatorAction
 }
 
@@ -196,7 +196,7 @@ async function queueJob({ write, clock }: ManageBackupsPorts, backup: Running, o
   return job
 }
 
-/** Creates the function that reads the folder. It never reads twice at the same time, because a read that never ends blocks a thread. */
+/** Creates the function that reads the folder. It never reads twice at the same time: each read that never ends blocks a thread. */
 function createListing({ pause }: ManageBackupsPorts): (place: Place) => Promise<readonly BackupFile[]> {
   let listing: Promise<readonly BackupFile[]> | null = null
   return async ({ folder, directory }) => {
@@ -252,8 +252,8 @@ async function run(ports: ManageBackupsPorts, record: BackupRecord, backup: Runn
 }
 
 /**
- * Throws if the store is being moved. A move writes to the store on another connection, and each of these writes would make the copy of the
- * store start over.
+ * Throws if the store is being moved. A move writes to the store on another connection. With each of its writes, the copying of the store
+ * would start over.
  */
 async function refuseMoving({ reads }: ManageBackupsPorts): Promise<void> {
   if (hasUnended(await reads.listJobs({ before: null, limit: UNENDED_MAX }), 'move'))
@@ -288,7 +288,7 @@ async function make(ports: ManageBackupsPorts, backup: Running, place: Place): P
   try {
     return await makeOfCopy(ports, backup, place)
   } finally {
-    // A backup that failed early has not removed its copy.
+    // A backup that failed early has left its copy.
     await place.folder.discard(ports.order.copy).catch(() => undefined)
   }
 }
@@ -339,7 +339,7 @@ async function copyStore(ports: ManageBackupsPorts, backup: Running): Promise<{ 
   return await copying
 }
 
-/** How often the job is read, to see whether an operator has cancelled it: once in this many turns. */
+/** The job is read once in this many turns, to see whether an operator has cancelled it. */
 const TURNS_PER_LOOK = 8
 
 /** Throws if the relay stops, the store's disk has become too full for a copy, or an operator has cancelled the backup. */

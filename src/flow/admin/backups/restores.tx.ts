@@ -3,10 +3,10 @@ import { recordOperatorEvent } from '../../operator-events.tx.ts'
 import type { WriteSide } from '../../write-side.ts'
 import type { WriteStore, WriteTx } from '../../write-store.ts'
 
-/** The name of the stored setting in which the command `restore` records each restore. */
+/** The stored setting in which the command `restore` records each restore. */
 const SETTING = 'restores'
 
-/** Creates the function that notifies operators of restores. The relay does this when it starts, because restores happen while it is down. */
+/** Creates the function that notifies operators of restores. The relay does this when it starts, because restores happen while the relay is down. */
 export function createTellRestores(store: WriteStore): Pick<WriteSide, 'tellRestores'> {
   return {
     tellRestores: ({ nowMs }) =>
