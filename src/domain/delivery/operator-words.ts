@@ -119,7 +119,7 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
     kind: 'bad',
     state: 'not understood',
     page: '/inbox',
-    tell: (of) => ['No push is understood since ', time(of('since')), `: all go into quarantine: ${reasonText(of('reason'))}`],
+    tell: (of) => ['No push has been understood since ', time(of('since')), `: all go into quarantine: ${reasonText(of('reason'))}`],
   },
   pushes_understood: {
     kind: 'ok',
@@ -138,7 +138,7 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
       time(of('since')),
       ' until ',
       time(of('until')),
-      ` ${counted(Number(of('refused')), 'request was', 'requests were')} answered with 503. Does the carrier send these pushes again? If not, ask it to. To learn at once what they said of known parcels: parcel-relay refresh --all`,
+      ` ${counted(Number(of('refused')), 'request was', 'requests were')} answered with 503. Does the carrier send these pushes again? If not, ask it to. To learn now what they reported about known parcels: parcel-relay refresh --all`,
     ],
   },
   disk_recovered: { kind: 'ok', state: 'recovered', page: '/', tell: () => ['The store’s disk has room again'] },

@@ -2,10 +2,10 @@ import { type CheckLine, type CheckName, failed, inOrder, type Verdict } from '.
 import { describeFailure } from '../../domain/system-reason.ts'
 import { createSingleFlight } from '../single-flight.ts'
 
-/** One part of the check. If `look` rejects, this part has failed, and its line shows the message of the error. */
+/** One part of the check. If `look` rejects, the part has failed, and its line shows the message of the error. */
 export interface Probe {
   readonly name: CheckName
-  /** The name of what is checked, such as an endpoint, if there are several of its kind; null: there is only one. */
+  /** The name of the checked thing, such as an endpoint, if there may be several of its kind; null: there is only one. */
   readonly subject: string | null
   readonly look: () => Promise<Verdict | readonly CheckLine[]>
 }
@@ -24,11 +24,11 @@ export interface CheckPorts {
   readonly monotonic: () => number
 }
 
-/** How long one look may take. The time-outs of the requests that it makes are shorter. */
+/** How long one look may take. The requests that it makes time out earlier. */
 const LOOK_MS = 30_000
 /** How many looks may run at the same time. */
 const AT_ONCE = 16
-/** For how long a result is given again instead of a new check, because a check calls the carrier and every endpoint. */
+/** How long a result is used again. A new check calls the carrier and every endpoint, so it must not be made too often. */
 const KEPT_MS = 5000
 
 /** Creates the check. A call during a check, or shortly after it, returns the result of that check. */

@@ -17,11 +17,9 @@ export interface ResealReport {
   readonly unreadable: readonly string[]
 }
 
-/** How many secrets in the store are encrypted with which key. */
+/** How many secrets in the store are encrypted with the first at-rest key (`upToDate`), and how many with another key (`outdated`). */
 export interface SealedCounts {
-  /** With the first at-rest key. */
   readonly upToDate: number
-  /** With another key. */
   readonly outdated: number
 }
 

@@ -50,13 +50,13 @@ test.each([
   [
     'pushes_not_understood',
     { reason: 'event_time', since: '2026-11-25T10:05:07.286Z' },
-    'No push is understood since 10:05 UTC: all go into quarantine: eventTime is not a UTC time',
+    'No push has been understood since 10:05 UTC: all go into quarantine: eventTime is not a UTC time',
   ],
   ['carrier_failing', { reason: 'server_error' }, 'The carrier fails: it failed inside (5xx)'],
   [
     'disk_usable',
     { freeBytes: 1, since: '2026-11-25T10:05:07.286Z', until: '2026-11-25T10:11:07.286Z', refused: 355 },
-    'The store’s disk has room for pushes again. From 10:05 UTC until 10:11 UTC 355 requests were answered with 503. Does the carrier send these pushes again? If not, ask it to. To learn at once what they said of known parcels: parcel-relay refresh --all',
+    'The store’s disk has room for pushes again. From 10:05 UTC until 10:11 UTC 355 requests were answered with 503. Does the carrier send these pushes again? If not, ask it to. To learn now what they reported about known parcels: parcel-relay refresh --all',
   ],
   ['certificate_expiring', { listener: 'public', expiresAt: 'soon' }, 'The certificate of public expires at soon'],
 ])('%s becomes a plain sentence', (event, detail, sentence) => {

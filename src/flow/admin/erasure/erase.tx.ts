@@ -9,7 +9,7 @@ export interface ErasePorts {
   readonly store: WriteStore
   /** The key of the tombstones; null: it is not known. */
   readonly tombstoneKey: () => Uint8Array | null
-  /** Called with the ids of erased parcels, because cached answers about them must be dropped. */
+  /** Called with the ids of erased parcels, to drop cached answers about them. */
   readonly changed: (parcelIds: readonly number[]) => void
 }
 
@@ -39,7 +39,7 @@ export function createErase(
     return known
   }
 
-  /** The tombstones of erasures that must be repeated after a restore, by mark; null: they were not read yet. */
+  /** The tombstones of erasures that must be repeated after a restore, by mark; null: they have not been read. */
   let missed: ReadonlyMap<string, MarkedTombstone> | null = null
   async function loadMissed(): Promise<ReadonlyMap<string, MarkedTombstone>> {
     missed ??= new Map((await store.missedTombstones()).tombstones.map((one) => [one.mark, one]))
@@ -152,7 +152,7 @@ async function repeat(
   }
   const held = await tx.holdParcels([...erasedAtMs.keys()].sort((a, b) => a - b))
   const { names } = await tx.eraseParcels(held.map(({ parcelId }) => parcelId))
-  // The missing tombstones are stored after the last page. Until then, every start of the relay repeats the erasures from the beginning.
+  // The missing tombstones are stored after the last page. If the relay stops before that, the next start repeats the erasures from the beginning.
   const unmarked = names.filter(({ value }) => !missing.has(markOf(key, value)))
   addTombstones(
     tx,

@@ -2,20 +2,20 @@ import type { ErasedCounts, ErasedIdentifier, MentionPlace, NamedEndpoint, Stora
 import type { Audited } from '../../../domain/admin/operator-action.ts'
 import type { ErasureRules } from '../../../domain/history/erased.ts'
 
-/** Selects a page of records, other than parcels, that may name an identifier, such as pushes in quarantine. */
+/** Selects a page of records that may name an identifier but are not parcels, such as pushes in quarantine. */
 export interface SearchRequest {
   readonly identifiers: readonly string[]
   readonly place: MentionPlace
   readonly limit: number
 }
 
-/** The result of searching one page of these records. */
+/** The result of searching one page. */
 export interface SearchedMentions {
   /** How many pushes without a parcel were removed because they name one of the identifiers. */
   readonly pushes: number
-  /** How many other records named one of the identifiers. The identifier was removed from them. */
+  /** How many other records named one of the identifiers. It was removed from them. */
   readonly mentions: number
-  /** How many pushes could not be decompressed, so that it is unknown which identifiers they name. */
+  /** How many pushes could not be decompressed. It is unknown which identifiers they name. */
   readonly unreadable: number
   /** The identifiers that the removed pushes named. */
   readonly found: readonly string[]
@@ -36,13 +36,13 @@ export interface ErasedParcels {
 
 /** The part of `WriteSide` that erases parcels. Times are epoch milliseconds. */
 export interface ErasureWrites {
-  /** Returns the encrypted key of the tombstones (null: no key was made yet), and whether tombstones use it. */
+  /** Returns the encrypted key of the tombstones (null: no key exists), and whether tombstones use it. */
   tombstoneKey(): Promise<{ readonly sealed: string | null; readonly isUsed: boolean }>
-  /** Stores an encrypted key if the stored one is `before` (null: no key is stored). Returns the key that is stored afterwards. */
+  /** Stores an encrypted key, unless the stored key is no longer `before` (null: no key). Returns the key that is stored afterwards. */
   keepTombstoneKey(request: { readonly before: string | null; readonly sealed: string }): Promise<string>
   /** Uses this key for tombstones from now on. */
   useTombstoneKey(key: Uint8Array): Promise<void>
-  /** Changes when an erased identifier may belong to a new parcel. The change applies from the next batch on. */
+  /** Changes the time after which an erased identifier may belong to a new parcel. Applies from the next batch on. */
   adjustErasure(rules: ErasureRules): Promise<void>
   /**
    * Erases the parcels of identifiers in one transaction, and stores tombstones. `bury`: also stores tombstones of identifiers without a
@@ -60,19 +60,19 @@ export interface ErasureWrites {
   searchMentions(request: SearchRequest & { readonly dryRun: boolean }): Promise<SearchedMentions>
   /** Removes erased data from the files of the store, as far as the database engine can do this. */
   cleanStorage(): Promise<StorageState>
-  /** After a restore: returns how many identifiers were erased after the backup, and the encrypted key of their tombstones. */
+  /** After a restore: returns how many identifiers were erased since the backup, and the encrypted key of their tombstones. */
   missedErasures(): Promise<{ readonly sealedKey: string | null; readonly count: number }>
   /**
-   * After a restore: erases again the parcels that were erased after the backup. Each call looks at a page of identifiers above `after`.
+   * After a restore: erases the parcels again that were erased since the backup. Each call looks at a page of identifiers above `after`.
    * `next` null: this was the last page. `names`: the identifiers of the erased parcels. `dryRun`: only finds the parcels.
    */
   repeatErasures(page: {
     readonly after: string
     readonly dryRun: boolean
   }): Promise<{ readonly next: string | null; readonly names: readonly string[] }>
-  /** Stores the tombstones of the repeated erasures, so that these erasures are not repeated again. */
+  /** Stores the tombstones of the repeated erasures. After that, these erasures are not repeated again. */
   settleErasures(): Promise<void>
-  /** Whether an identifier belongs to an erased parcel, so that the carrier must not be asked about it. */
+  /** Whether an identifier belongs to an erased parcel. The carrier must not be asked about it. */
   isErased(request: { readonly identifier: string; readonly nowMs: number }): Promise<boolean>
 }
 
@@ -81,7 +81,7 @@ export interface ErasureTx {
   /** Deletes parcels that the transaction holds, with all their data, and adds an `erased` event for each to the feed. */
   eraseParcels(parcelIds: readonly number[]): Promise<Omit<ErasedParcels, 'results'>>
   searchMentions(request: SearchRequest): Promise<SearchedMentions>
-  /** Returns the encrypted key of the tombstones; null: no key was made yet. */
+  /** Returns the encrypted key of the tombstones; null: no key exists. */
   loadTombstoneKey(): Promise<string | null>
   saveTombstoneKey(sealed: string): Promise<void>
   hasTombstones(): Promise<boolean>

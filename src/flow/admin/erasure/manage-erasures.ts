@@ -21,9 +21,9 @@ export interface ManageErasuresPorts {
   readonly key: Pick<TombstoneKeyKeeper, 'ensure'>
   /** Lists the names of the backups that may contain erased data. */
   readonly listBackups: () => Promise<readonly string[]>
-  /** Lists the names of old stores that restores and moves have left behind. */
+  /** Lists the names of the old stores that restores and moves have left behind. */
   readonly listLeftStores: () => Promise<readonly string[]>
-  /** Drops what this process has in memory about parcels: claimed deliveries and pages of the feed. */
+  /** Drops this process's memory of parcels: claimed deliveries and pages of the feed. */
   readonly forget: () => void
   readonly meter: Pick<Meter, 'erased'>
   readonly clock: Pick<Clock, 'now'>
@@ -33,13 +33,13 @@ export interface ManageErasuresPorts {
 export interface ErasureReport {
   readonly dryRun: boolean
   readonly removed: ErasedCounts
-  /** How many pushes without a parcel could not be decompressed, so that it is unknown which identifiers they name. */
+  /** How many pushes without a parcel could not be decompressed. It is unknown which identifiers they name. */
   readonly unreadable: number
   /** The endpoints that were sent something about the parcels. */
   readonly endpoints: readonly NamedEndpoint[]
   /** The names of the backups that may contain erased data. */
   readonly backups: readonly string[]
-  /** The names of old stores that restores and moves have left behind. They may contain erased data too. */
+  /** The names of the old stores that restores and moves have left behind. They may contain erased data too. */
   readonly stores: readonly string[]
   /** Whether the files of the store still contain erased data. */
   readonly storage: StorageState
@@ -48,7 +48,10 @@ export interface ErasureReport {
 /** The result of erasing a list. */
 export interface ErasureListReport extends ErasureReport {
   readonly lines: number
-  /** How many identifiers belong to parcels that were erased now (`erased`), to parcels that were erased earlier, and to no parcel. */
+  /**
+   * How many identifiers belong to parcels that were erased now (`erased`), to parcels that had been erased before (`erasedBefore`), and to
+   * no parcel (`unknown`).
+   */
   readonly erased: number
   readonly erasedBefore: number
   readonly unknown: number
@@ -68,8 +71,8 @@ export interface ErasureList {
 /** Lets operators erase parcels (CONTRACT, `DELETE /relay/parcels/{identifier}`). */
 export interface ManageErasures {
   /**
-   * Erases the parcel of an identifier, and removes its identifiers from other records. It may be repeated. Throws `bad_tracking_number`,
-   * `not_found` and `storage_unavailable`.
+   * Erases the parcel of an identifier, and removes its identifiers from other records. A call may be repeated. Throws
+   * `bad_tracking_number`, `not_found` and `storage_unavailable`.
    */
   forget(identifier: string, order: { readonly dryRun: boolean }, by: Actor): Promise<ErasureReport>
   /**
@@ -108,7 +111,7 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
     const searched = await searchAll(ports, [...new Set([...identifiers, ...erased.names])], dryRun)
     const isUnknown = new Set(erased.results.filter(({ outcome }) => outcome === 'unknown').map(({ identifier }) => identifier))
     const named = [...searched.found].filter((value) => isUnknown.has(value))
-    // Pushes without a parcel were the only records of these identifiers. Tombstones keep the relay from storing later pushes about them.
+    // Only pushes without a parcel named these identifiers. Tombstones keep the relay from storing later pushes about them.
     if (named.length > 0 && !dryRun) await eraseAll(ports, named, { dryRun, bury: true, action: null })
     const results = erased.results.map((result) =>
       named.includes(result.identifier) ? ({ ...result, outcome: 'erased' } as const) : result,

@@ -2,7 +2,7 @@ import { FIRST_MENTION, type MentionPlace } from '../../../domain/admin/erasure.
 import { AppError } from '../../../domain/errors.ts'
 import type { ErasureWrites } from './erasure-ports.ts'
 
-/** Encrypts texts with the at-rest keys of the config. The first of these keys encrypts; all of them decrypt. */
+/** Encrypts and decrypts texts with the at-rest keys of the config. The first key encrypts; all keys decrypt. */
 interface Sealing {
   seal(text: string, name: string): Promise<string>
   /** Decrypts a text. Null: it was encrypted for another name, or its at-rest key is lost. */
@@ -33,11 +33,11 @@ export interface TombstoneKeyPorts {
 /** The result of encrypting the key again. `upToDate`: the first at-rest key had already encrypted it. `none`: there is no key. */
 export type KeyResealed = 'none' | 'resealed' | 'upToDate' | 'unreadable'
 
-/** Manages the key with which identifiers become marks of tombstones. The store contains this key only encrypted with an at-rest key. */
+/** Manages the key from which tombstones get their marks. In the store, this key is always encrypted with an at-rest key. */
 export interface TombstoneKeyKeeper {
   /**
-   * Decrypts the key, if there is one. After a restore, repeats the erasures that are newer than the backup. Resolves with how many
-   * identifiers were erased again. Throws if no at-rest key decrypts the key although something was erased.
+   * Decrypts the key, if there is one. After a restore, repeats the erasures that came after the backup. Resolves with the number of
+   * identifiers that were erased again. Throws if no at-rest key decrypts the key although something was erased.
    */
   open(): Promise<number>
   /** Whether this process knows a key. If not, nothing was ever erased. */
@@ -63,7 +63,7 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
     isKnown = true
   }
 
-  /** Takes over the key of the tombstones that the restored store lacks, because their marks can be compared only with this key. */
+  /** Takes over the key of the tombstones that the restored store lacks. Only with this key can their marks be compared. */
   async function adopt(): Promise<void> {
     const { sealedKey } = await write.missedErasures()
     const text = sealedKey === null ? null : await vault.open(sealedKey, TOMBSTONE_SEAL)
@@ -96,7 +96,7 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
       if (sealed === null) return 0
       const text = await vault.open(sealed, TOMBSTONE_SEAL)
       if (text === null && isUsed) throw lost(where())
-      // The at-rest key is lost, but no tombstone exists. So a new key does no harm.
+      // The at-rest key is lost. A new key does no harm, because no tombstone exists.
       await (text === null ? make(sealed) : use(text))
       return 0
     },
@@ -134,8 +134,8 @@ function lost(where: string): Error {
 const SEARCHED = 200
 
 /**
- * Repeats erasures. Records that are not parcels are searched first, because the identifiers are not known once the parcels are erased. The
- * tombstones are stored last, so that a start after a crash repeats all of this.
+ * Repeats erasures. Searches the records that are not parcels first, because the identifiers are no longer known when the parcels are
+ * erased. Stores the tombstones last, so that a start after a crash repeats all of this.
  */
 async function repeatAll({ repeatErasures, settleErasures, searchMentions, cleanStorage }: TombstoneKeyPorts['write']): Promise<number> {
   async function onEachPage(dryRun: boolean): Promise<readonly string[]> {

@@ -10,17 +10,17 @@ import type { ReadSide } from '../../read-side.ts'
 import type { WriteSide } from '../../write-side.ts'
 
 export const INBOX_STATES = ['recorded', 'quarantined', 'expired', 'dismissed'] as const satisfies readonly InboxState[]
-/** The states whose pushes can be processed again all together. */
+/** The states of pushes that `reprocessAll` can process again. */
 export const HELD_STATES = ['quarantined', 'expired'] as const satisfies readonly HeldSelection['state'][]
 
-/** Up to this many pushes are processed or dismissed while the operator waits. For more pushes, a job is queued. */
+/** Up to this many pushes are processed or dismissed while the operator waits. If there are more, a job does this. */
 const AT_ONCE_MAX = 100
 
 export interface ManageInboxPorts {
   readonly write: Pick<WriteSide, 'reprocess' | 'reprocessHeld' | 'dismissPush' | 'dismissHeld' | 'startJob'>
   readonly reads: Pick<ReadSide, 'listInbox' | 'inspectPush' | 'countHeld' | 'listRefusals'>
   readonly clock: Clock
-  /** Called with the report of each commit, as after commits of received pushes. */
+  /** Called with the report of each commit, as for received pushes. */
   readonly onCommitted: (report: BatchReport) => void
   readonly refusedSenders: ManageInbox['refusedSenders']
   /** Called when a job was queued. */
@@ -48,7 +48,7 @@ export interface ManageInbox {
   find(id: string): Promise<InspectedPush>
   /** Counts the pushes in quarantine by reason. The reason with the newest push comes first. */
   quarantined(): Promise<readonly HeldGroup[]>
-  /** Lists some senders of pushes whose signature did not match, the latest first. Only this replica's, since its start. */
+  /** Lists some senders of pushes whose signature did not match, the latest first. Covers only this replica since its start. */
   refusedSenders(): Promise<
     readonly { readonly address: string; readonly count: number; readonly firstAtMs: number; readonly lastAtMs: number }[]
   >
@@ -60,11 +60,11 @@ export interface ManageInbox {
   /** Processes an unrecorded push again. Throws `not_reprocessable`. */
   reprocess(id: string, by: Actor): Promise<RecordOutcome>
   /**
-   * Processes all present pushes with a state and a reason again, the oldest first. `reason` null: any. `dryRun`: only counts them. For more
-   * than a hundred, queues a job. Throws `too_many_jobs`.
+   * Processes all present pushes with a state and a reason again, the oldest first. `reason` null: any. `dryRun`: only counts the pushes. If
+   * there are more than a hundred, queues a job. Throws `too_many_jobs`.
    */
   reprocessAll(order: HeldSelection & { readonly dryRun: boolean }, by: Actor): Promise<ReprocessAnswer>
-  /** Decides that a quarantined push stays unrecorded: `reprocessAll` leaves it out. Throws `not_dismissable`. */
+  /** Decides that a quarantined push stays unrecorded, so that `reprocessAll` leaves it out. Throws `not_dismissable`. */
   dismiss(id: string, by: Actor): Promise<InspectedPush>
   /** Dismisses all present quarantined pushes with a reason. `reason` and `dryRun`: as for `reprocessAll`. Throws `too_many_jobs`. */
   dismissAll(order: { readonly reason: string | null; readonly dryRun: boolean }, by: Actor): Promise<DismissAnswer>
@@ -73,13 +73,12 @@ export interface ManageInbox {
 type Counted = { readonly kind: 'counted'; readonly count: number; readonly groups: readonly HeldGroup[] }
 type Queued = { readonly kind: 'job'; readonly job: Job }
 
-/** The result of processing many pushes again: they were only counted, a job was queued, or they were processed. */
+/** The result of processing many pushes again: the pushes were only counted, a job was queued, or the pushes were processed. */
 export type ReprocessAnswer =
   | Counted
   | Queued
   | { readonly kind: 'reprocessed'; readonly count: number; readonly outcomes: Readonly<Record<RecordOutcome['kind'], number>> }
 
-/** The result of dismissing many pushes. */
 export type DismissAnswer = Counted | Queued | { readonly kind: 'dismissed'; readonly count: number }
 
 const REPROCESS_REFUSALS: Readonly<Record<Exclude<Reprocessed['kind'], 'done' | 'unknown'>, string>> = {
@@ -151,7 +150,7 @@ export function createManageInbox(ports: ManageInboxPorts): ManageInbox {
       const done = await write.dismissPush({ inboxId, action })
       if (done === 'unknown') return unknown()
       if (done === 'settled' && state !== 'dismissed') {
-        throw new AppError('not_dismissable', 'Only a push in quarantine can be dismissed; this one is not, or not any more.')
+        throw new AppError('not_dismissable', 'Only a push in quarantine can be dismissed. This push is not in quarantine, or no longer.')
       }
       return await find(text)
     },

@@ -19,8 +19,8 @@ interface ReprocessPorts extends RecordPorts {
 }
 
 /**
- * Creates the functions that process unrecorded pushes of the inbox again. These pushes may be recorded now, because a newer version of the
- * relay understands them, because their parcels have room again, or because the clock was corrected.
+ * Creates the functions that process unrecorded pushes of the inbox again. Now it may be possible to record these pushes: a newer version of
+ * the relay understands them, their parcels have room again, or the clock was corrected.
  */
 export function createReprocess(
   ports: ReprocessPorts,
@@ -89,15 +89,15 @@ export interface ReprocessedHeld extends Pick<ChangeSet, 'recorded' | 'scanSampl
   readonly next: number | null
 }
 
-/** Processes a batch of pushes again within a transaction. */
+/** Processes a batch of pushes again, in a transaction of the caller. */
 export type ReprocessIn = (tx: ReprocessBatchTx, batch: HeldBatch) => Promise<ReprocessedHeld>
 
 /** Runs transactions that process many pushes again. */
 export interface ReprocessBatches {
   /**
    * Runs a transaction that may process a batch again (`done`; null: it did not). After the commit, the model of the carrier learns from the
-   * batch. If `work` fails although the store works, there is a bug. Then `work` runs again with only the first push of the batch. If this
-   * fails too, the push goes into quarantine.
+   * batch. If `work` fails although the store works, there is a bug. Then `work` runs again with only the first push of the batch. If that
+   * fails too, this push goes into quarantine.
    */
   run<Result extends { readonly done: ReprocessedHeld | null }>(
     work: (reprocess: ReprocessIn) => Promise<Result>,

@@ -31,8 +31,8 @@ type JobsTx = AuditTx &
 type Rebuild = (request: { readonly limit: number; readonly nowMs: number }) => Promise<RebuildStretch>
 
 /**
- * Creates the functions for jobs. A job is done in batches, so that pushes need not wait for it. Each batch saves the job's progress in its
- * transaction, so a restart continues exactly after the last batch. Only the oldest job runs.
+ * Creates the functions for jobs. Only the oldest job runs. It is done in batches, so that pushes need not wait for it. Each batch saves the
+ * job's progress in its own transaction, so that after a restart the job continues exactly after the last batch.
  */
 export function createJobs(
   store: Transactions<JobsTx>,
@@ -65,7 +65,7 @@ export function createJobs(
       const { done, retired, report, ...worked } = await batches.run((reprocess) =>
         store.transaction(
           async (tx) => {
-            // Moves and backups are not done in batches: `manage-moves` and `manage-backups` run them.
+            // `manage-moves` and `manage-backups` run moves and backups, which are not done in batches.
             const [job, ...others] = (await tx.listUnendedJobs(4)).filter(isInBatches)
             if (job === undefined || isRebuild(job)) return { hasWorked: false, isDone: job === undefined, done: null, retired: [] }
             const { after, done, retired } = await workOnOne(job)
@@ -102,7 +102,7 @@ export function createJobs(
       store.transaction(
         async (tx) => {
           const job = await tx.cancelJob(jobId, nowMs)
-          // A job that had already ended was not cancelled now, so there is nothing to record.
+          // If the job had already ended, it was not cancelled now, so there is nothing to record.
           if (job?.state === 'cancelled' && job.endedAtMs === nowMs) audit(tx, order, { kind: job.task.kind })
           return job
         },
@@ -188,7 +188,7 @@ async function workOn(
 
 async function replayBatch(tx: ReplayTx, request: ReplayRequest, retention: Retention): Promise<ReplayedBatch | null> {
   const to = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === request.to)
-  // Either the endpoint was removed meanwhile, or it is catching up, so that it will be sent these events from the feed anyway.
+  // The endpoint may have been removed in the meantime. Or it is catching up, and will get these events from the feed anyway.
   if (to === undefined || to.queuedTo !== null) return null
   return 'missing' in request ? await queueMissing(tx, to, request, retention) : await tx.replayDeliveries(request)
 }

@@ -13,7 +13,7 @@ export interface ManageJobs {
     readonly limit: number
   }): Promise<{ readonly jobs: readonly Job[]; readonly next: string | null }>
   find(id: string): Promise<Job>
-  /** Cancels a job. What the job has already done stays. Does nothing to a job that has ended. */
+  /** Cancels a job. Undoes nothing that the job has done. Does nothing to a job that has ended. */
   cancel(id: string, by: Actor): Promise<Job>
 }
 
@@ -24,7 +24,10 @@ export interface ManageJobsPorts {
 }
 
 export function createManageJobs({ write, reads, clock }: ManageJobsPorts): ManageJobs {
-  /** Adds identifiers to the parcels that rebuilds give as examples. Jobs store only parcel ids, because a parcel may be erased. */
+  /**
+   * Adds identifiers to the parcels that a rebuild gives as examples. The job stores only the ids of these parcels, because a parcel may be
+   * erased.
+   */
   async function withNames(jobs: readonly Job[]): Promise<readonly Job[]> {
     const parcelIds = jobs.flatMap(({ rebuilt }) => rebuilt?.examples.map(({ parcelId }) => parcelId) ?? [])
     if (parcelIds.length === 0) return jobs

@@ -57,14 +57,14 @@ export interface RebuildStretch {
 const PARCELS_MAX = 100
 /** Reading an answer takes about as long as reading this many pushes. */
 const PUSHES_PER_ANSWER = 4
-/** If a step corrects nothing, its progress need not be saved, which saves a sync to disk. Every tenth step saves the progress anyway. */
+/** A step that corrects nothing need not save its progress, which would cost a sync to disk. But every tenth step saves it. */
 const SAVE_EVERY = 10
-/** How many times a parcel is read in pieces if it changes during the reading. */
+/** How many times a parcel is read in pieces if it keeps changing. */
 const TRIES_MAX = 3
-/** The first sequence for the events of a dry run, which are not stored. It is above all real sequences. */
+/** The first sequence for the events of a dry run, above all real sequences. These events are not stored. */
 const IMAGINED = 2 ** 52
 
-/** A parcel that is read in pieces because it has many pushes, with what was read so far. */
+/** A parcel with many pushes, which is read in pieces, and the evidence from the pieces so far. */
 interface Pieces {
   readonly parcelId: number
   readonly evidence: Evidence
@@ -76,7 +76,7 @@ interface Pieces {
   readonly tries: number
 }
 
-/** The progress of the job in this process. It may be ahead of the saved progress, so a restart reads a few parcels again. */
+/** The progress of the job in this process. The saved progress may be behind, so a restart reads a few parcels again. */
 interface Remembered {
   readonly jobId: number
   readonly progress: RebuildProgress
@@ -84,7 +84,7 @@ interface Remembered {
   readonly pieces: Pieces | null
 }
 
-/** How much a step does: as many parcels as fit, only one, or none. With `none` the next parcel is skipped, because it failed alone. */
+/** How much a step does: several parcels, as many as fit; one; or none. `none` skips the next parcel, because it failed alone. */
 type Extent = 'several' | 'one' | 'none'
 
 interface Step {
@@ -96,7 +96,7 @@ interface Step {
 
 /**
  * Creates the function that does one step of a rebuild job: a few parcels in a short transaction, so that pushes hardly wait for it. If a
- * parcel fails although the store works, there is a bug. Then the parcel is left as it is, and the log says after which parcel it comes.
+ * parcel fails although the store works, there is a bug. Then this parcel stays as it is, and the log names the last parcel before it.
  */
 export function createRebuild(
   { store, log, model, tombstoneKey, changed }: RebuildPorts,
@@ -143,7 +143,7 @@ export function isRebuild(job: UnendedJob): job is RebuildJob {
   return job.task.kind === 'rebuild'
 }
 
-/** Returns the progress of this process, or the saved progress if that is ahead, because another process has continued the job. */
+/** Returns the progress of this process, or the saved progress if another process has continued the job and is ahead. */
 function resume({ jobId, cursor }: RebuildJob, remembered: Remembered | null): Remembered {
   const saved = cursor !== null && 'rebuiltTo' in cursor ? cursor : REBUILD_START
   const isAhead = remembered?.jobId === jobId && remembered.progress.rebuiltTo >= saved.rebuiltTo
@@ -199,7 +199,7 @@ async function take(tx: RebuildTx, work: Work): Promise<Step> {
   return { ...step, progress: { ...progress, rebuiltTo: ids.at(-1) ?? progress.rebuiltTo }, corrected }
 }
 
-/** Returns the next parcels of the task. `upTo`: the last id that was looked up, which may have no parcel; null: that of the last parcel. */
+/** Returns the next parcels of the task. `upTo`: the last id that was looked up, even if no parcel has it; null: the id of the last parcel. */
 async function nextParcels(
   tx: Pick<WriteTx, 'listRebuildable'>,
   task: RebuildJobTask,
@@ -211,7 +211,7 @@ async function nextParcels(
   return { parcels: found.flat().filter(({ parcelId }, at) => parcelId === wanted[at]), upTo: wanted.at(-1) ?? null }
 }
 
-/** Returns the first of the parcels: as many as can be read quickly in one step, and at least one. */
+/** Returns the first parcels: as many as can be read quickly in one step, but at least one. */
 function fitting(parcels: readonly RebuildableParcel[], limit: number): readonly RebuildableParcel[] {
   let weight = 0
   const end = parcels.findIndex(({ pushes, answers }, at) => {
@@ -240,7 +240,7 @@ async function takePiece(tx: RebuildTx, work: Work, { parcelId }: RebuildablePar
   const isAllRead = now?.parcelId === parcelId && now.pushes === read
   const parcels = stored.map((parcel) => ({ parcel, evidence: pieces.evidence, knownTo: pieces.knownTo }))
   const { rebuilt, corrected } = await rebuildAll(tx, isAllRead ? work : { ...work, job: onlyCompared(work.job) }, parcels)
-  // If a push came during the reading, it may not have been read. This does not matter if nothing needs a correction.
+  // A push that came during the reading may not have been read. This does not matter if nothing needs a correction.
   if (isAllRead || rebuilt.every(({ correction }) => correction === null))
     return { ...step, progress: { ...rebuilt.reduce(addRebuilt, from.progress), rebuiltTo: parcelId }, corrected }
   if (pieces.tries + 1 >= TRIES_MAX) return { ...step, progress: addLeft(from.progress, parcelId) }
@@ -286,7 +286,10 @@ async function rebuildAll(
   return { rebuilt: applied.rebuilt, corrected: corrections.map(({ state }) => state.parcelId) }
 }
 
-/** Removes erased identifiers from the evidence. The bytes of an existing parcel may name them, but they do not belong to it. */
+/**
+ * Removes erased identifiers from the evidence. The bytes of an existing parcel may name erased identifiers, but these do not belong to the
+ * parcel.
+ */
 async function withoutErased(
   tx: Pick<WriteTx, 'findTombstones'>,
   key: Uint8Array | null,

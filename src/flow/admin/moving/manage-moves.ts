@@ -8,7 +8,7 @@ import { describeFailure } from '../../../domain/system-reason.ts'
 import type { Clock, Log } from '../../ports.ts'
 import type { WriteSide } from '../../write-side.ts'
 
-/** A move of the store. Both stores are open. The move runs on a thread of its own. */
+/** A move of the store, on a thread of its own. Both stores are open. */
 export interface Mover {
   /** The address of the new store, as messages name it. */
   readonly to: string
@@ -25,13 +25,13 @@ export interface ManageMovesPorts {
   /** Opens both stores. `signal` stops the opening. Throws `not_movable` if the store cannot be moved to this address. */
   readonly openMover: (to: string, signal: AbortSignal) => Promise<Mover>
   /**
-   * Ends all writing, runs `seal`, and lets a new relay take over. The new relay opens the store that is in use after `seal`. Null: no relay
+   * Ends all writing, runs `seal`, and lets a new relay take over. The new relay opens the store that `seal` leaves in use. Null: no relay
    * can take over.
    */
   readonly handOver: ((seal: () => Promise<void>) => Promise<void>) | null
   /** Returns why the store accepts no writes; null: it accepts them. */
   readonly trouble: () => unknown
-  /** Resolves when a move by another replica has ended, whether or not it succeeded. */
+  /** Resolves when a move by another replica has ended, successful or not. */
   readonly untilMoved: () => Promise<void>
   readonly clock: Clock
   readonly pause: (ms: number) => Promise<unknown>
@@ -44,7 +44,10 @@ export interface ManageMoves {
   start(body: unknown, by: Actor): Promise<Job>
   /** Returns the progress of the move with this job; null: the move is not running. */
   progressOf(jobId: number): MoveProgress | null
-  /** Called when another replica moves the store. Ends writing, waits for the move, and lets a new relay open the store that is in use. */
+  /**
+   * Called when another replica moves the store. Ends writing, waits until the move has ended, and lets a new relay open the store that is
+   * then in use.
+   */
   awaitMove(): Promise<void>
   /** Stops the opening of a new store. */
   abortPending(): void
@@ -63,7 +66,7 @@ interface Running {
 
 type TakeOver = NonNullable<ManageMovesPorts['handOver']>
 
-/** How often the job is read, to see whether an operator has cancelled it: once in this many turns of the mover. */
+/** The job is read once in this many turns of the mover, to see whether an operator has cancelled it. */
 const TURNS_PER_LOOK = 4
 const RETRY_AFTER_MS = 5000
 /** The wait between two attempts to abandon a move. */
@@ -169,7 +172,7 @@ async function copy({ write, trouble, clock }: ManageMovesPorts, move: Running):
   return false
 }
 
-/** Switches to the new store while nothing writes. Then closes both stores, because a new relay opens the store that is in use. */
+/** Switches to the new store while nothing writes. Then closes both stores: a new relay opens the one that is now in use. */
 async function seal(ports: ManageMovesPorts, move: Running): Promise<void> {
   const { job, mover } = move
   try {
@@ -184,8 +187,8 @@ async function seal(ports: ManageMovesPorts, move: Running): Promise<void> {
 }
 
 /**
- * Abandons a move. `until done`: tries again until it succeeds or the relay stops. As long as it does not succeed, the old store goes on
- * recording the keys of all changes, although they are no longer needed.
+ * Abandons a move. `until done`: tries again until it succeeds or the relay stops. Until then, the old store still records the keys of all
+ * changes, although nobody needs them any more.
  */
 async function abandon(
   { clock, log, pause }: ManageMovesPorts,
