@@ -79,10 +79,7 @@ interface JsonSource {
 
 const hasRawJson = (json: object): json is JsonSource => 'rawJSON' in json
 
-/**
- * Parses a text that `readJson` has accepted. Keeps each number as it was received (`1e400`, 20 digits, `-0`), so that `JSON.stringify`
- * writes it so.
- */
+/** Parses a text that `readJson` accepted. Keeps numbers as they were received (`1e400`, 20 digits, `-0`), for `JSON.stringify`. */
 export function parseKeepingNumbers(text: string): unknown {
   const json: object = JSON
   if (!hasRawJson(json)) return JSON.parse(text)

@@ -11,10 +11,7 @@ export function suggestName(written: string, candidates: readonly string[]): str
 
 const PREFIX_MIN = 3
 
-/**
- * Like `suggestName`. If no candidate is close, returns the one that shares the longest beginning, of at least 3 characters; null: no
- * candidate does.
- */
+/** Like `suggestName`. If no candidate is close, returns the one with the longest common beginning of at least 3 characters; null: none has one. */
 export function nearestName(written: string, candidates: readonly string[]): string | null {
   const folded = fold(written)
   const [first] = candidates

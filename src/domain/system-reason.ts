@@ -119,10 +119,7 @@ function pathOf(error: Error): string | null {
   return /^[A-Z]+: .*, [a-z]+ '([^']+)'/.exec(error.message)?.[1] ?? null
 }
 
-/**
- * Whether the system or the database wrote a message. The system repeats the code in its messages. The database does not, so a database's
- * code suffices.
- */
+/** Whether the system or the database wrote a message. The system's messages contain the code. A database's messages need not contain it. */
 function isSystems(code: string, message: string): boolean {
   return message.includes(code) || /^SQLITE_|^\d/.test(code)
 }

@@ -88,10 +88,7 @@ export function sealedTexts({ current, next, previous, headers = {} }: SealedKey
   return [current, next?.sealed, previous?.sealed, ...Object.values(headers)].filter((text) => text !== undefined)
 }
 
-/**
- * Replaces encrypted secrets, after they were encrypted anew. `replacements`: the new encrypted text by the old one. Texts that are not in
- * it stay.
- */
+/** Replaces secrets by their new encrypted texts. `replacements`: the new text by the old one. Texts that are not in it stay. */
 export function resealKeys(keys: SealedKeys, replacements: ReadonlyMap<string, string>): SealedKeys {
   const { current, next, previous, headers, ...since } = keys
   const renewed = (text: string) => replacements.get(text) ?? text

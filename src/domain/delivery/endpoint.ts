@@ -25,7 +25,7 @@ export interface Endpoint {
   readonly concurrency: number | null
   /** Waits between attempts, in milliseconds; `null`: `delivery.schedule` applies. */
   readonly scheduleMs: readonly number[] | null
-  /** `wait`: a refused delivery is tried again. `skip`: it is not, if the answer is final (`endsByRefusal` in `delivery.ts`). */
+  /** `wait`: a refused delivery is tried again. `skip`: the delivery ends if the answer is final (`endsByRefusal` in `delivery.ts`). */
   readonly refusals: 'wait' | 'skip'
   /** The names of its fixed headers, lower-case. Their values are secrets, so they are stored with its keys (`SealedKeys`). */
   readonly headers: readonly string[]

@@ -22,10 +22,7 @@ export type Place = { readonly sequence: number } | { readonly atMs: number }
 
 type Bounds = Omit<MissingSelection, 'parcelId'>
 
-/**
- * Turns two positions in the feed into bounds; null: no bound. `since` is included. `until` is included if it is a sequence, but not if it
- * is a time.
- */
+/** Turns two positions in the feed into bounds; null: no bound. `since` is included, `until` only if it is a sequence and not a time. */
 export function boundsOf(since: Place | null, until: Place | null): Bounds {
   const sequenceOf = (place: Place | null) => (place !== null && 'sequence' in place ? place.sequence : null)
   const timeOf = (place: Place | null) => (place !== null && 'atMs' in place ? place.atMs : null)
@@ -116,8 +113,8 @@ export interface MissingEvent extends FeedEntry {
 }
 
 /**
- * Returns the event if the endpoint was not sent it only because its setting `backfill` was off (DOMAIN 6.6). Returns null if the event is
- * not selected or is older than the endpoint, if filters exclude it, or if the endpoint was sent the entry, even in another event such as a
+ * Returns the event if nothing but the setting `backfill` kept its entry from the endpoint (DOMAIN 6.6). Returns null if the event is not
+ * selected or is older than the endpoint, if filters exclude it, or if the endpoint was sent the entry, even in another event such as a
  * later push.
  *
  * An earlier resend may have queued this event for the endpoint. This function does not know that: the caller looks it up in the store.

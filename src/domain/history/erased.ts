@@ -27,7 +27,7 @@ export function missedTombstones(kept: readonly MarkedTombstone[], stored: reado
   return [...newest.values()].filter((one) => one.erasedAtMs > (erasedAtMs.get(one.mark) ?? Number.NEGATIVE_INFINITY))
 }
 
-/** An identifier of an erased parcel. The relay learned of it only after the erasure. */
+/** An identifier of an erased parcel. The relay learnt of it only after the erasure. */
 export interface ErasedName extends Tombstone {
   readonly value: string
 }

@@ -8,16 +8,13 @@ export interface LatestEntry {
   /** The time of the entry by the carrier's clock, which orders histories. */
   readonly atMs: number
   /**
-   * When the relay learnt of the entry, if that was before `atMs`: the carrier's clock is ahead, so schedules use this time (DOMAIN 6.1).
-   * Otherwise absent.
+   * When the relay learnt of the entry; absent: not before `atMs`. If it was before, the carrier's clock is ahead, so schedules use this
+   * time (DOMAIN 6.1).
    */
   readonly learntAtMs?: number
 }
 
-/**
- * Makes an entry a parcel's latest entry. If `before`, the latest entry so far, is the same entry, the time at which the relay learnt of it
- * stays.
- */
+/** Makes an entry a parcel's latest entry. If `before` is the same entry, the time at which the relay learnt of it stays. */
 export function latestEntry(entry: LatestEntry, before: LatestEntry | null, nowMs: number): LatestEntry {
   const { status, atMs } = entry
   // A push and a poll may give the same entry times that differ within a second.

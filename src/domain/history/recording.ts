@@ -13,10 +13,7 @@ export interface IncomingPoll {
 /** An observation that is to be recorded. */
 export type Incoming = IncomingPush | IncomingPoll
 
-/**
- * The outcome of one observation. A push with any of these outcomes is committed to the store, except one that was left out on purpose
- * (`erased`).
- */
+/** The outcome of one observation. A push with any of these outcomes is committed to the store, unless it is `erased`. */
 export type RecordOutcome =
   | {
       readonly kind: 'recorded'

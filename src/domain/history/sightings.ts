@@ -7,8 +7,8 @@ import { groupOf, keyOf, type Sighting } from './status-entry.ts'
 
 /**
  * A sighting, as it is stored. A *listing* is all that one observation reports about a group. If listings are equal except for unknown
- * members, only the last-asked one is stored. If several were last asked for at the same time, it is the bytewise greatest of these.
- * docs/merge-proof.md proves that no other listing is needed.
+ * members, only the last-asked one is stored, or the bytewise greatest of several that were asked for at the same time. docs/merge-proof.md
+ * proves that no other listing is needed.
  */
 export interface KeptSighting {
   readonly sighting: Sighting

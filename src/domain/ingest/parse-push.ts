@@ -9,8 +9,8 @@ import type { IncomingPush, ParsedEvent, ReceivedPush } from './inbox.ts'
 
 /**
  * Parses the body of a verified push as one event (spec, "Webhook event payload"; DOMAIN 5.3). An event must have a non-empty `status` and
- * `detailedStatus`, an `eventTime` that exists, and 1 to 100 valid `trackingIds`. Other members may be missing. They are ignored if they
- * have a wrong type.
+ * `detailedStatus`, an `eventTime` that exists, and 1 to 100 valid `trackingIds`. Other members may be missing, and are ignored if their
+ * type is wrong.
  */
 export function parseWebhookEvent(body: Uint8Array, contentEncoding: string | null): ParsedEvent {
   if (isEncoded(contentEncoding)) return { ok: false, reason: 'content_encoding' }
@@ -52,10 +52,7 @@ function isEncoded(contentEncoding: string | null): boolean {
   return contentEncoding !== null && contentEncoding.trim().toLowerCase() !== 'identity'
 }
 
-/**
- * Parses all tracking ids. Null: there are no ids, or too many, or one is invalid. An invalid id is not skipped, because the parcel may be
- * known by that id alone.
- */
+/** Null: there are no ids, too many, or an invalid one, which may be the only id under which the parcel is known. */
 function parseTrackingIds(value: unknown): readonly string[] | null {
   if (!Array.isArray(value) || value.length === 0 || value.length > TRACKING_IDS_MAX) return null
   const ids = new Set<string>()

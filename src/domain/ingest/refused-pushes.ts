@@ -42,7 +42,7 @@ const HOUR_MS = 3_600_000
 const PAUSE_MS = HOUR_MS
 /** A spell is shown for this long after its last push, so that people see in the morning which pushes were refused in the night. */
 const SHOWN_MS = 24 * HOUR_MS
-/** How many spells are kept. A process stores some hundred at most, but a restarted relay is a new process. */
+/** How many spells are kept. A process stores some hundred at most, but with each restart there is another process. */
 const STORED_MAX = 1000
 
 /** Null: this version does not know the stored cause. */

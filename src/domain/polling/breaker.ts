@@ -4,7 +4,7 @@ import type { CallPriority } from './carrier-answer.ts'
  * A circuit breaker for calls to the carrier.
  *
  * `closed`: calls are made. Several failures in a row open the breaker. `open`: no calls are made until a rest is over. Then one call is
- * made as a probe. An app's question may be the probe earlier, because somebody waits for the answer. `probing`: the probe is under way, and
+ * made as a probe. An app's question may be the probe sooner, because somebody waits for the answer. `probing`: the probe is under way, and
  * all other calls are refused. An answer to the probe closes the breaker; a failure begins a longer rest.
  *
  * A single question may cause failures, such as a 500 or a time-out. So these failures count once for each question. If the carrier then

@@ -27,10 +27,7 @@ export interface CadenceFacts {
   readonly entryCount: number
   /** When the relay began to watch (poll) the parcel; null: the parcel is not watched. */
   readonly watchedAtMs: number | null
-  /**
-   * The latest time at which an app asked for the parcel, an operator watched it, or a push about it came. Polling starts again then, if it
-   * had ended.
-   */
+  /** When an app last asked for the parcel, an operator watched it, or a push about it came. This starts polling again if it had ended. */
   readonly activatedAtMs: number
   /** When the parcel was last polled, successfully or not; null: never. */
   readonly checkedAtMs: number | null
@@ -226,9 +223,9 @@ function hiddenPart({ pushHealth, pushLoss }: CadenceModel, { whenPushIsHealthy 
 /**
  * Returns the value of polling a parcel at `nowMs`. It ranks parcels if there are too few calls for all of them.
  *
- * A poll finds the entries that exist already. Each adds value for each hour until the parcel's next turn. A poll cannot find the entries
- * that come after it, but the next turn can. They take value away. So a poll after a parcel's busy hours is worth more than a poll before
- * them. A long wait adds value.
+ * A poll finds the entries that exist already. Each of them adds value for each hour until the parcel's next turn. Entries that will come
+ * before that turn take value away, because only a poll at that turn can find them. So a poll after a parcel's busy hours is worth more than
+ * a poll before them. A long wait adds value.
  */
 export function pollValue(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy, nowMs: number): number {
   const { latest, checkedAtMs, watchedAtMs, activatedAtMs } = facts

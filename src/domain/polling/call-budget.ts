@@ -191,7 +191,7 @@ function remainingDayMs(wallMs: number): number {
   return DAY_MS - (wallMs % DAY_MS)
 }
 
-/** Returns until when no call is left, epoch milliseconds; null: calls are left. */
+/** Returns until when the relay may make no calls, epoch milliseconds; null: calls are left. */
 export function spentUntilMs(calls: { readonly callsToday: number; readonly callsPerDay: number }, wallMs: number): number | null {
   return calls.callsToday < calls.callsPerDay ? null : wallMs + remainingDayMs(wallMs)
 }

@@ -29,7 +29,7 @@ export type UnavailableReason =
 /** Reasons that concern a single question. The carrier may give usable answers to other questions. */
 const OF_QUESTION: ReadonlySet<UnavailableReason> = new Set(['rejected', 'bad_response'])
 
-/** Whether the carrier answered (400, 403, 422, or in another form), but neither reported on the parcel nor said that it does not know it. */
+/** Whether the carrier answered (400, 403, 422, or in another form), but neither reported on the parcel nor called it unknown. */
 export function isUnusable(answer: CarrierAnswer): boolean {
   return answer.kind === 'unavailable' && OF_QUESTION.has(answer.reason)
 }
@@ -47,7 +47,7 @@ const OF_ALL: ReadonlySet<UnavailableReason> = new Set([
   'token_bad_response',
 ])
 
-/** Whether the relay cannot ask the carrier about any parcel for this reason. */
+/** Whether this reason concerns all parcels, and not only the one that the relay asked about. */
 export function isOfAll(reason: UnavailableReason): boolean {
   return OF_ALL.has(reason)
 }

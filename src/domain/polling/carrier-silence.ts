@@ -3,7 +3,7 @@ import { notAhead } from '../put-back.ts'
 
 /**
  * The times during which the carrier answered no call. A silence lasts from an unanswered poll to the next answered one. It does not count
- * toward the time after which a parcel is stale (DOMAIN 6.1), or an outage of a month would make all parcels stale. Times are epoch
+ * toward the time after which a parcel is stale (DOMAIN 6.1). Otherwise a long outage would make all parcels stale. Times are epoch
  * milliseconds.
  */
 export interface CarrierSilence {
@@ -40,7 +40,7 @@ export function clampSilenceToClock(silence: CarrierSilence, nowMs: number): Car
   }
 }
 
-/** Returns how much of the time from `fromMs` to `toMs` was silence. A silence that goes on counts up to `toMs`. */
+/** Returns how much of the time from `fromMs` to `toMs` was silence. A silence that has not ended counts up to `toMs`. */
 export function silentMs({ sinceMs, past }: CarrierSilence, fromMs: number, toMs: number): number {
   const all = sinceMs === null ? past : [...past, { fromMs: sinceMs, toMs }]
   return all.reduce((sum, one) => sum + Math.max(0, Math.min(one.toMs, toMs) - Math.max(one.fromMs, fromMs)), 0)

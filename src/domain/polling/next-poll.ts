@@ -36,18 +36,14 @@ export function scheduleNextPoll(
 ): ParcelState {
   if (parcel.watchedAtMs === null || parcel.stopped === 'unwatched') return { ...parcel, nextPollAtMs: null }
   const unpollable = parcel.stopped === 'unknown' && (pollableFromMs === null || pollableFromMs > nowMs)
-  // The carrier answered that it does not know the parcel. Since then a push or a question came. So poll as soon as the carrier may be asked
-  // (DOMAIN 6.1, 6.3).
+  // After the answer "unknown", a push or a question came. So poll as soon as the carrier may be asked (DOMAIN 6.1, 6.3).
   if (unpollable && (parcel.nextPollAtMs !== null || isAskedFor(parcel, nowMs))) return { ...parcel, nextPollAtMs: pollableFromMs }
   const next = nextPoll(cadenceFactsOf(parcel, unpollable, nowMs), model, cadence)
   if (next.kind === 'stopped') return { ...parcel, nextPollAtMs: null, stopped: next.reason }
   return { ...parcel, nextPollAtMs: Math.max(next.atMs, heldUntilMs(parcel, nowMs)), stopped: null }
 }
 
-/**
- * Whether a push or a question may have come since the last poll. If the last poll is in the future, the clock was put back, so one may have
- * come.
- */
+/** Whether a push or a question may have come since the last poll. Assumes so if that poll is in the future, because the clock was put back. */
 function isAskedFor({ activatedAtMs, checkedAtMs }: ParcelState, nowMs: number): boolean {
   return checkedAtMs === null || checkedAtMs > nowMs || activatedAtMs > checkedAtMs
 }

@@ -133,11 +133,9 @@ export function learnScanRate(scanRate: ScanRate, scanSamples: readonly ScanSamp
 }
 
 /**
- * Estimates how many entries are missing before the latest entry of a parcel. `entryCount`: the number of this entry among the known ones.
- * `lostExpected`: how many entries parcels lack on average.
- *
- * In complete histories, an entry with this status has this number or a higher one. If higher numbers are more frequent, entries are
- * probably missing.
+ * Estimates how many entries are missing before a parcel's latest entry. `entryCount`: the number of this entry among the known ones.
+ * `lostExpected`: how many entries parcels lack on average. Entries are probably missing if in complete histories this status more often has
+ * a higher number.
  */
 export function missingBefore(scanRate: ScanRate, status: string, entryCount: number, lostExpected: number): number {
   const seenAt = (nth: number) => {

@@ -29,10 +29,7 @@ export interface SearchBounds {
 
 /** The result of examining a signature: whether it matches, or why it does not. */
 export interface Explanation {
-  /**
-   * `valid`: the signature matches. `explained`: the causes fully explain why it does not. `unexplained`: there must be another cause, which
-   * is not known.
-   */
+  /** `valid`: the signature matches. `explained`: the causes fully explain why it does not. `unexplained`: there is also an unknown cause. */
   readonly verdict: 'valid' | 'explained' | 'unexplained'
   /** The name of the key with which the sender signed; null: the key is not known, or the sender used no key. */
   readonly key: string | null

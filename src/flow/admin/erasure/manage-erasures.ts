@@ -48,10 +48,7 @@ export interface ErasureReport {
 /** The result of erasing a list. */
 export interface ErasureListReport extends ErasureReport {
   readonly lines: number
-  /**
-   * How many identifiers belong to parcels that were erased now (`erased`), to parcels that had been erased before (`erasedBefore`), and to
-   * no parcel (`unknown`).
-   */
+  /** How many identifiers belong to parcels that were erased now, to parcels that had been erased before, and to no parcel. */
   readonly erased: number
   readonly erasedBefore: number
   readonly unknown: number

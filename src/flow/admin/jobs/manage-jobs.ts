@@ -24,10 +24,7 @@ export interface ManageJobsPorts {
 }
 
 export function createManageJobs({ write, reads, clock }: ManageJobsPorts): ManageJobs {
-  /**
-   * Adds identifiers to the parcels that a rebuild gives as examples. The job stores only the ids of these parcels, because a parcel may be
-   * erased.
-   */
+  /** Adds identifiers to the parcels that rebuilds give as examples. Jobs store only ids of parcels, because a parcel may be erased. */
   async function withNames(jobs: readonly Job[]): Promise<readonly Job[]> {
     const parcelIds = jobs.flatMap(({ rebuilt }) => rebuilt?.examples.map(({ parcelId }) => parcelId) ?? [])
     if (parcelIds.length === 0) return jobs

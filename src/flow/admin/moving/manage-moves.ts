@@ -44,10 +44,7 @@ export interface ManageMoves {
   start(body: unknown, by: Actor): Promise<Job>
   /** Returns the progress of the move with this job; null: the move is not running. */
   progressOf(jobId: number): MoveProgress | null
-  /**
-   * Called when another replica moves the store. Ends writing, waits until the move has ended, and lets a new relay open the store that is
-   * then in use.
-   */
+  /** Called when another replica moves the store. Ends writing, waits for the move, and lets a new relay open the store that is then in use. */
   awaitMove(): Promise<void>
   /** Stops the opening of a new store. */
   abortPending(): void
