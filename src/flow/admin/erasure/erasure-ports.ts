@@ -13,7 +13,7 @@ export interface SearchRequest {
 export interface SearchedMentions {
   /** How many pushes without a parcel were removed because they name one of the identifiers. */
   readonly pushes: number
-  /** How many other records named one of the identifiers. It was removed from them. */
+  /** How many other records named one of the identifiers. The identifier was removed from them. */
   readonly mentions: number
   /** How many pushes could not be decompressed. It is unknown which identifiers they name. */
   readonly unreadable: number
