@@ -49,9 +49,7 @@ export interface Tables {
   /** Lasting problems that operators were notified of. `count`: how many pushes were quarantined for the reason; 0 for any other problem. */
   readonly trouble: { readonly subject: string; readonly since_ms: number; readonly count: Generated<number> }
   readonly refused_pushes: RefusedPushesTable
-  /**
-   * How many pushes were quarantined since operators were last notified. Each transaction inserts a row, so that none waits for another.
-   */
+  /** Pushes quarantined since operators were last notified. Each transaction inserts a row, so that none waits for another. */
   readonly quarantine_count: { readonly id: Generated<number>; readonly at_ms: number; readonly reason: string; readonly count: number }
   /** The counts of an hour or a day. `counts`: JSON, numbers by name. */
   readonly tally: { readonly span: string; readonly kind: string; readonly from_ms: number; readonly counts: string }
@@ -238,10 +236,7 @@ interface EndpointTable {
   /** When the next probe is due; null: the endpoint is not failing. */
   readonly probe_at_ms: number | null
   readonly probes_failed: Generated<number>
-  /**
-   * While the endpoint refuses deliveries: those that were last attempted in this round or a later one were refused. Null: it does not
-   * refuse.
-   */
+  /** Deliveries whose last attempt was in this round or a later one were refused. Null: the endpoint refuses no deliveries. */
   readonly refused_from: number | null
   /** From this time on, a delivery that was not refused is used as a probe. */
   readonly refused_at_ms: number | null

@@ -42,7 +42,6 @@ export function createEventValues(session: Session): EventValues {
   }
 }
 
-/** Makes the key of a value for a set or a map. */
 export function eventValueKey({ member, value }: EventValue): string {
   return `${member} ${value}`
 }

@@ -33,7 +33,7 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
       identifiers: (identifiers.get(state.parcelId) ?? []).map(({ value }) => value),
       sightings: await heldBy(contents, other),
       answers: (answers.get(state.parcelId) ?? []).map(({ language, digest, askedAtMs }) => [language, digest, askedAtMs]),
-      // Only the first audit record of a join lists the survivor's own sightings. The other records name the sequence of the first.
+      // Only the first audit record of a join lists the survivor's own sightings. The other records refer to it by its sequence.
       ...(other === first ? { stayed } : { after: first?.sequence }),
     }
     appendAudit(session, { sequence, atMs: nowMs, kind: 'join', parcelId: into, detail })

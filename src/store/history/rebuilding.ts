@@ -151,8 +151,8 @@ export function rebuildVerbs({ session, contents, parcels }: RebuildParts, loadS
 type LoadSightings = (parcelIds: readonly number[]) => Promise<ReadonlyMap<number, StoredParcel['sightings']>>
 
 /**
- * Frees a content's digest if a damaged row has it. The damaged row holds another content, and gets the digest of what it holds, so that
- * this content can get a new row. The damaged row keeps its content and id, because readers cache contents by id.
+ * If a damaged row has the digest of this content but holds another content, gives that row a new digest. Then this content can be stored
+ * in a row of its own. The damaged row keeps its content and id, because readers cache contents by id.
  */
 async function disownContent(session: Session, json: string): Promise<void> {
   const [row] = await session.all(contentOf, { digest: digestOf(json) })

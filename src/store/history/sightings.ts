@@ -148,7 +148,7 @@ export function sightingRow<ContentId extends number | null>(parcelId: number, c
   }
 }
 
-/** Moves sightings to another parcel. If several parcels had the same sighting, the caller then saves the sighting merged from all of them. */
+/** Moves sightings to another parcel. If several parcels had the same sighting, the caller must then save the merged sighting. */
 export async function moveSightings(session: Session, from: readonly number[], into: number): Promise<void> {
   await session.run(copyInto, { ids: from, into })
   await session.run(deleteOfParcels, { ids: from })

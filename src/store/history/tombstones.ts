@@ -52,7 +52,6 @@ const identifiersAfter = statement<{ after: string; limit: number }>()((db, p) =
   db.selectFrom('identifier').select(['value', 'parcel_id as parcelId']).where('value', '>', p.after).orderBy('value').limit(p.limit),
 )
 
-/** Lists all identifiers, a page at a time. */
 export async function listIdentifiers(
   session: Session,
   page: { readonly after: string; readonly limit: number },

@@ -66,7 +66,6 @@ export function markContents(session: Session, ids: readonly number[]): void {
   if (ids.length > 0) session.enqueueWrite(markUnused, { ids })
 }
 
-/** Removes the mark of contents that are used again. */
 export function unmarkContents(session: Session, ids: readonly number[]): void {
   if (ids.length > 0) session.enqueueWrite(unmark, { ids })
 }

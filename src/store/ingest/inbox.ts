@@ -44,12 +44,11 @@ export async function moveInbox(session: Session, from: readonly number[], into:
   await session.run(moveAll, { ids: from, into })
 }
 
-/** Stores a push. The unique index starts with the parcel id, so that pushes of new parcels append to it and do not touch random pages. */
+/** Stores a push. The unique index starts with the parcel id, so that pushes of new parcels go to its end and not to random pages. */
 export function insertPush(session: Session, write: InboxWrite): void {
   session.enqueueWrite(insertNew, inboxRow(write))
 }
 
-/** Makes the row under which a push is stored. */
 export function inboxRow({ inboxId, push, digest, state, reason, parcelId }: InboxWrite) {
   return {
     id: inboxId,
@@ -64,12 +63,10 @@ export function inboxRow({ inboxId, push, digest, state, reason, parcelId }: Inb
   }
 }
 
-/** Counts a duplicate of a stored push. */
 export function countDuplicate(session: Session, inboxId: number): void {
   session.enqueueWrite(addDuplicate, { id: inboxId })
 }
 
-/** Converts a push's digest to the bytes that are stored. */
 export function digestBytes(digest: string): Uint8Array {
   return Buffer.from(digest, 'binary')
 }

@@ -34,7 +34,7 @@ const remove = statement<{ process: string; cause: string; fromMs: number }>()((
   db.deleteFrom('refused_pushes').where('process', '=', p.process).where('cause', '=', p.cause).where('from_ms', '=', p.fromMs),
 )
 
-/** Lists the stored spells of refused pushes of all processes. There are at most a thousand (`staleRefused`), or a few more until a save. */
+/** Lists the stored spells of refused pushes of all processes. There are about a thousand at most (`staleRefused`). */
 export async function listRefused(session: Session): Promise<readonly StoredRefused[]> {
   const rows = await session.all(all, {})
   return rows.flatMap(({ process, cause: stored, from_ms: fromMs, until_ms: untilMs, count, pushes, again }) => {

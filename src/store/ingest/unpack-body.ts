@@ -1,6 +1,5 @@
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
 
-/** A body may have at most this many bytes after unpacking. */
 const UNPACKED_BYTES_MAX = 16 * 1024 * 1024
 
 type Unpack = (body: Uint8Array, options: { readonly maxOutputLength: number }) => Uint8Array

@@ -12,7 +12,7 @@ export interface WritersLock {
   release(): Promise<void>
 }
 
-/** Makes a function that runs work under a lock, at intervals that give writers some time. If it cannot take the lock, it runs the work anyway. */
+/** Makes a function that runs work under the lock, with pauses for writers. If it cannot take the lock, it runs the work without it. */
 export function createHoldOff({ take, release }: WritersLock): <T>(work: () => Promise<T>) => Promise<T> {
   let restUntilMs = 0
   return async (work) => {

@@ -2,7 +2,6 @@ import { type LeftStore, parseLeftStores } from '../../domain/admin/left-store.t
 import type { Session } from '../engine.ts'
 import { loadSetting } from '../settings.ts'
 
-/** The setting with the stores that moves have left behind. */
 export const LEFT_STORES = 'left-stores'
 
 /** Lists the stores that moves have left behind, the oldest first. */

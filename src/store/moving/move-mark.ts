@@ -22,7 +22,6 @@ export type MoveSide = Omit<MoveMark, 'state'>
 /** The name of the table with the mark, which exists only while a move needs it. */
 export const MARK_TABLE = 'moving'
 
-/** The columns of the mark, for a statement. */
 export const MARK_COLUMNS = 'state, move_id, peer, address, at_ms, replica_id'
 
 export interface MarkRow {

@@ -278,7 +278,6 @@ export function movedTable({ name }: CopiedTable): MovedTable {
   return found
 }
 
-/** Returns the names of a table's columns in order, for a statement. */
 export function columnsOf(table: MovedTable, prefix = ''): string {
   return table.columns.map(({ name }) => `${prefix}${name}`).join(', ')
 }

@@ -23,7 +23,6 @@ export async function expectPush(session: Session, expected: Expected): Promise<
   await session.run(insertExpected, expectedRow(expected))
 }
 
-/** Makes the row under which an expected push is stored. */
 export function expectedRow({ entry, parcelId, eventAtMs, foundAtMs, dueAtMs }: Expected) {
   return { entry, parcelId, eventAtMs, foundAtMs, dueAtMs }
 }

@@ -12,7 +12,7 @@ export function isConflict(error: unknown): boolean {
   return CONFLICTS.includes(systemCode(error) ?? '')
 }
 
-/** Makes an error that counts as a conflict, for a transaction that notices one without an error of the server. It then begins again. */
+/** Makes an error that counts as a conflict. A transaction that notices a conflict throws it to begin again. */
 export function metAnother(message: string): Error {
   return Object.assign(new Error(message), { code: '40001' })
 }

@@ -2,7 +2,7 @@ const ESCAPE = '\u0001'
 const NUL = '\u0000'
 
 /**
- * Escapes a text for PostgreSQL, which cannot store a NUL, as SQLite can. A NUL becomes two characters, and the escape character becomes two
+ * Escapes a text, because PostgreSQL (unlike SQLite) cannot store a NUL. A NUL becomes two characters, and the escape character becomes two
  * other characters. `unescapeNul` restores every text, and escaped texts sort in the same order as the originals.
  */
 export function escapeNul(text: string): string {
@@ -10,7 +10,6 @@ export function escapeNul(text: string): string {
   return text.replaceAll(ESCAPE, `${ESCAPE}\u0002`).replaceAll(NUL, `${ESCAPE}${ESCAPE}`)
 }
 
-/** Restores the text that was escaped. */
 export function unescapeNul(text: string): string {
   if (!text.includes(ESCAPE)) return text
   const [first = '', ...rest] = text.split(ESCAPE)

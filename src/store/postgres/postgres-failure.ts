@@ -54,7 +54,7 @@ function describe(code: string): string {
   return knownReason(code) ?? 'the database failed'
 }
 
-/** Describes why a database could not be opened, and what to do. Returns an error that says so already as it is. Shows no password. */
+/** Describes why a database could not be opened, and what to do. An error that already has such a message is returned as it is. Shows no password. */
 export function openingFailure(name: string, error: unknown): unknown {
   const message = error instanceof Error ? error.message : String(error)
   if (message.startsWith('store: ')) return error

@@ -7,9 +7,7 @@ import { MADE_UNRELEASED } from '../unreleased.ts'
 import { schema } from './migrations/0001-schema.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 
-/**
- * One step of the schema's history. A schema's number is the count of its steps. Each version of the relay works with one schema.
- */
+/** One step of the schema's history. A schema's number is the count of its steps. Each version of the relay works with one schema. */
 export interface SchemaStep {
   /**
    * The schema number of the oldest version of the relay that still works after this step. A step that only adds something (expand) repeats

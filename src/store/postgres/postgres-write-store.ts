@@ -45,10 +45,7 @@ import { rawStatement } from './raw-statement.ts'
 import { createStandingWatch, type StandingWatch } from './standing.ts'
 import { createTransactionEnd, type TransactionEnd } from './transaction-end.ts'
 
-/**
- * What a replica remembers between transactions. Commits of other replicas cannot make it wrong. If the server loses commits, it is
- * forgotten.
- */
+/** What a replica remembers between transactions. It stays true when other replicas commit, and is forgotten if the server loses commits. */
 interface Memory {
   readonly watch: StandingWatch
   kept: Kept
@@ -227,7 +224,7 @@ function deliveryVerbs({ session, looked, kept: { fronts } }: Parts) {
     replayDeliveries: (request) => replayDeliveries(session, request, (parcelIds) => lockQueues(session, request.to, parcelIds)),
     saveSettlements(settled, skipped, nowMs) {
       saveSettlementsInSets(session, settled, skipped, nowMs)
-      // Deliveries that waited behind these become due. They were queued long ago, so they may be due before the front.
+      // A retried delivery that ends makes the next one of its parcel due. That one may have been queued before the front (see `due-fronts`).
       for (const { endpointId, attempts } of settled) if (attempts > 1) fronts.forget(endpointId)
       for (const { endpointId } of skipped) fronts.forget(endpointId)
     },
@@ -260,7 +257,7 @@ function retiringVerbs({ session, end }: Parts) {
       return { isDone: true }
     },
     removeTexts({ unused, used }) {
-      // The new version makes other open batches begin again, so that they use none of the removed contents.
+      // Raise the version of the endpoints. Then other open batches begin again, and none of them uses a removed content.
       if (unused.length > 0) end.changeEndpoints(null)
       end.whenNumbered(() => {
         removeContents(
@@ -285,7 +282,7 @@ function erasingVerbs({ session, end }: Parts) {
       const { contents, ...erased } = await eraseParcels(session, parcelIds)
       session.enqueueWrite(forgetFlights, { keys: erased.names.map(({ value }) => value) })
       const events = parcelIds.map((parcelId) => erasedEvent(end.give(), parcelId))
-      // The new version makes other open batches begin again, so that they use none of the removed contents.
+      // Raise the version of the endpoints. Then other open batches begin again, and none of them uses a removed content.
       end.changeEndpoints(null)
       end.whenNumbered(() => {
         enqueueFeed(session, events)
@@ -361,7 +358,7 @@ function recordingVerbs(parts: Parts) {
       if (isBack(subscribers.standing)) memory.kept = nothingKept()
       // What this replica remembered comes from another server, or from commits that the server has lost.
       if (memory.kept !== kept) throw metAnother('the server has lost what this replica remembers')
-      // An erasure raises the version too, and removes contents.
+      // An erasure also raises the version, and it removes contents that may be cached.
       if (kept.subscribers !== null && kept.subscribers.version !== subscribers.version) kept.contents.forget()
       kept.subscribers = subscribers
       endpointsVersion = subscribers.version

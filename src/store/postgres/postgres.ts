@@ -38,15 +38,12 @@ export const PLAN_SETTINGS = {
   jit: 'off',
 }
 
-/**
- * How long a transaction may be idle, in milliseconds. After that the server ends it and frees its locks, even if the client's machine is
- * gone.
- */
+/** How long a transaction may be idle, in milliseconds. Then the server ends it and frees its locks, even if the client's machine is gone. */
 export const IDLE_MS_MAX = 2000
 
 /**
- * Begins a transaction with its settings. Behind a pooler each transaction may get another connection, so each sets them. Times are
- * milliseconds.
+ * Begins a transaction with its settings. Behind a pooler each transaction may get another connection, so each transaction sets
+ * them. Times are milliseconds.
  *
  * A connection keeps the plans that it made while tables were small. So no plan may read a table or an index from end to end, or sort all
  * waiting rows to find the first. Every statement has an index that finds its rows one by one, in the order in which it needs them.

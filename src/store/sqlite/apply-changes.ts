@@ -13,7 +13,7 @@ interface ApplySource extends BatchSource {
   readonly leases: Pick<Leases, 'release'>
 }
 
-/** Writes the changes of a batch. Its ids and sequences are final, because SQLite has only one writer, which takes the store's next ones. */
+/** Writes the changes of a batch. Its ids and sequences are final, because SQLite has only one writer. */
 export async function applyChanges(source: ApplySource, writes: readonly WriteSet[]): Promise<void> {
   for (const set of writes) {
     await applyJoin(source, set)

@@ -4,7 +4,7 @@ import type { Session } from '../../engine.ts'
 import { rawStatement } from '../raw-statement.ts'
 import { type Standing, standingColumns } from '../standing.ts'
 
-/** A replica's row, and the state of the server that holds it. */
+/** A replica's row, and the state of the server. */
 export interface ReplicaStanding extends Standing {
   readonly started_at_ms: number
   /** When the replica was last seen, before this statement. */
@@ -62,9 +62,9 @@ interface Known extends ReplicaStanding {
 }
 
 /**
- * Makes the watch for lost commits. A restart alone loses nothing. Commits are lost if the counter has gone back, if the replica's row is of
- * another registration, or if after a restart the timeline is another one (or unknown) or the row is older. The row is compared because
- * restored files may keep the timeline, and other replicas may have raised the counter again.
+ * Makes the watch for lost commits. A restart alone loses nothing. Commits are lost if the counter has gone back, or if the replica's row is
+ * of another registration. After a restart, they are also lost if the timeline has changed or is unknown, or if the replica's row is older.
+ * The row's time is needed because restored files may keep the timeline, and other replicas may have raised the counter again.
  */
 export function createLostCommits(): LostCommits {
   let known: Known | null = null

@@ -54,7 +54,7 @@ export async function markRestored(order: MarkOrder): Promise<RestoreRecord> {
 
 /**
  * Raises the counters above the numbers that the lost part of the database may have used. Its highest ids are unknown. Nearly every row
- * was recorded with a sequence of its own, so an id is assumed to be at most `last`, and a delivery's id at most `last` for each endpoint.
+ * was recorded with a sequence of its own, so an id is assumed to be at most `last`. A delivery's id may be `last` times the endpoints.
  */
 async function setNumbers(client: MoveClient, { last, nowMs }: MarkOrder): Promise<RestoreRecord> {
   const { query } = client

@@ -14,9 +14,9 @@ import type { Session } from '../../engine.ts'
 import { statement } from '../../statement.ts'
 import { rawStatement } from '../raw-statement.ts'
 
-/** How long a front is used, in milliseconds. A delivery that becomes due before the front may have to wait that long. */
+/** How long a `Front` is used, in milliseconds. A delivery that is planned for a time before the front may have to wait that long. */
 const FRONT_LASTS_MS = 2000
-/** How far the front lies before the first due delivery, in milliseconds. A transaction may take that long to commit an earlier delivery. */
+/** How far the front lies before the first due delivery, in milliseconds. A transaction with an earlier delivery may commit that late. */
 const LATE_MS = 3000
 
 /** The positions in the index where the due deliveries of an endpoint begin. */

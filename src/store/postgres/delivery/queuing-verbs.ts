@@ -51,8 +51,8 @@ export function queuingVerbs({ session, contents, endpoints, end }: QueuingParts
     },
     /**
      * Other transactions may have added events since the feed was read. So this looks for events after `next` once more, right before the
-     * commit and with the counter locked. If it finds some, the endpoint goes on catching up. Otherwise the endpoint has caught up, and the
-     * version of the endpoints rises, so that the next recording transaction knows.
+     * commit and with the counter locked. If it finds some, the endpoint goes on catching up. Otherwise the endpoint has caught up. Then
+     * this raises the version of the endpoints, so that the next recording transaction reads the endpoint again.
      */
     async saveQueuedTo({ endpoint, queuedTo }, { next, ended }) {
       const id = Number(endpoint.id)

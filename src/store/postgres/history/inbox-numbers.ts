@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Session } from '../../engine.ts'
 import { rawStatement } from '../raw-statement.ts'
 
-/** The database's sequence advances by this much at a time. So each of its values stands for a run of this many numbers. */
+/** The database's sequence advances by this much at a time, so each of its values begins a run of this many inbox ids. */
 const RUN = 10_000
 
 const takeRun = rawStatement()(() => sql<{ first: number }>`select nextval('inbox_numbers') as first`)

@@ -9,7 +9,7 @@ import type { KeptSighting } from '../../../domain/history/sightings.ts'
  */
 export const PROVISIONAL = 2 ** 52
 
-/** Makes an expression by which the server, which has the counter, turns a provisional number into the real one. Other numbers stay. */
+/** Makes an expression with which the server turns a provisional number into the real one. It leaves other numbers as they are. */
 export function real(number: RawBuilder<unknown>): RawBuilder<number> {
   return sql`(case when ${number} > ${sql.lit(PROVISIONAL)} then ${number} - ${sql.lit(PROVISIONAL)} + ${base} else ${number} end)`
 }

@@ -20,7 +20,7 @@ export async function wasLeft(client: MoveClient): Promise<boolean> {
 }
 
 /**
- * Ends a move before its switch. The switch may have happened since the caller looked, so `isToEnd` is called once more with the mark
+ * Ends a move that has not switched yet. The switch may have happened since the caller looked, so `isToEnd` is called once more with the mark
  * locked. First the pause and the job end. Then everything that the move has added to the tables is dropped. If other transactions keep a
  * lock for too long, it rejects: call it again then.
  */

@@ -57,7 +57,6 @@ export async function askToPause({ query, transaction }: MoveClient, { moveId }:
   })
 }
 
-/** Counts the replicas that use the store now. */
 export async function countReplicas({ query }: MoveClient): Promise<number> {
   const { rows } = await query<{ n: number }>(`select count(*) as n from replica where until_ms > ${NOW_MS}`)
   return rows[0]?.n ?? 0
@@ -106,9 +105,7 @@ export async function lockMark(client: MoveClient): Promise<void> {
   await client.query(`lock table ${MARK_TABLE} in exclusive mode`)
 }
 
-/**
- * Notes that the switch to this store has begun. While the switch is under way, no other move may empty the store.
- */
+/** Notes that the switch to this store has begun. While the switch is under way, no other move may empty the store. */
 export async function noteSwitch({ query }: MoveClient, { moveId }: MoveSide): Promise<void> {
   await query(`update ${MARK_TABLE} set paused_at_ms = ${NOW_MS}, backend_pid = pg_backend_pid() where move_id = $1`, [moveId])
 }
@@ -122,9 +119,7 @@ export async function isBeingSwitched({ query }: MoveClient): Promise<boolean> {
 /** Returns the name of the table in which a move records the keys of a table's changed rows. */
 export const changesOf = ({ name }: MovedTable): string => `moving_${name}`
 
-/**
- * The rows that each trigger sees. A trigger fires once for all rows of a statement. An insert with `on conflict do update` fires two.
- */
+/** The rows that each trigger sees. A trigger fires once for all rows of a statement. An insert with `on conflict do update` fires two. */
 const EVENTS = {
   insert: { names: 'referencing new table as added', rows: ['added'] },
   update: { names: 'referencing old table as gone new table as added', rows: ['gone', 'added'] },
@@ -159,8 +154,8 @@ export async function refuseWrites({ query }: MoveClient): Promise<void> {
 }
 
 /**
- * The tables that refuse writes after the switch: the moved ones, the counter, which every transaction that takes a number writes, and the
- * table of replicas. So a replica that stood still during the switch cannot renew its lease.
+ * The tables that refuse writes after the switch. The counter is one, because every transaction that takes a number writes it. The table of
+ * replicas is one, so that a replica that stood still during the switch cannot renew its lease.
  */
 export const REFUSING: readonly string[] = ['counter', 'replica', ...MOVED_TABLES.map(({ name }) => name)]
 

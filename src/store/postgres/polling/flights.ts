@@ -52,7 +52,7 @@ const sweep = rawStatement()(
       and until_ms <= ${BUDGET_MS}`,
 )
 
-/** Makes the flights, as rows with a lease. If several replicas want to make the same call at the same time, only one makes it. */
+/** Makes the flights. Each is a row with a lease. If several replicas want to make the same call at the same time, only one makes it. */
 export function createSharedFlights(writer: PostgresWriter): SharedFlights {
   return {
     async take({ key, leaseMs, waited, notFoundForMs }) {

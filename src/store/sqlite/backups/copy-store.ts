@@ -96,7 +96,7 @@ function createPace(monotonic: () => number): () => number {
   }
 }
 
-/** Syncs a file repeatedly, without blocking this thread. A failure is ignored, because the sync at the end of the copy fails too then. */
+/** Syncs a file repeatedly, without blocking this thread. A failure is ignored, because the sync at the end of the copy would fail too. */
 function syncOften(file: string): { stop(): void } {
   let handle: number | null = null
   let isBusy = false

@@ -28,7 +28,7 @@ const CHUNK_BYTES = 4 * 1024 * 1024
 
 /**
  * Makes a backup from a copy of the store: checks the copy table by table, adds the manifest, and moves the copy to the folder of backups.
- * In the folder it has the name of an incomplete backup until it is whole and synced. If this is ended early or throws, it removes the copy.
+ * Until the backup is whole and synced, it has the name of an incomplete one. If this function is ended early or throws, it removes the copy.
  */
 export function* makeBackup(order: BackupOrder): Generator<BackupProgress, PlacedBackup> {
   try {

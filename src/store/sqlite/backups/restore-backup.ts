@@ -31,7 +31,7 @@ export interface RestoreOrder {
   readonly last: number | null
   /** The file with the tombstones that the operator names, because none is beside the store; null: the operator names no file. */
   readonly tombstones: string | null
-  /** Whether the operator says that nothing was erased since the backup, or that it may come back. Needed only if the tombstones are lost. */
+  /** Whether the operator accepts that erased data may come back, if there is any. Needed only if the tombstones are lost. */
   readonly forgetsErasures: boolean
   /** Whether a store that is newer than the backup may be replaced. */
   readonly isConfirmed: boolean
@@ -277,9 +277,9 @@ async function prepare(file: string, { order, before, manifest, isTombstoneKeyLo
 }
 
 /**
- * Returns the numbers from which the counters continue. `endpoints`: how many there are, if the replaced store is lost, so that its highest
- * ids are not known; null: they are known. A row with an id is nearly always written together with an event of the feed, so no id is assumed
- * to be higher than the last sequence. An event has a delivery for each endpoint, so for deliveries the sequence is multiplied.
+ * Returns the numbers from which the counters continue. `endpoints`: null if the highest ids of the replaced store are known, otherwise the
+ * number of endpoints. Unknown ids are assumed to be at most the last sequence, because nearly every row with an id is written together with
+ * an event of the feed. An event has a delivery for each endpoint, so for deliveries the sequence is multiplied by `endpoints`.
  */
 function after(given: GivenNumbers, endpoints: number | null): GivenNumbers {
   const sequence = nextMultiple(given.sequence)
