@@ -31,7 +31,7 @@ export async function runRelay(
   }
 
   async function handOver(seal: () => Promise<void>): Promise<void> {
-    // A relay that has just taken over may be asked to hand over, before it is `current`.
+    // A relay that has just taken over may be asked to hand over to yet another relay before it is `current`.
     await handingOver
     if (isStopping) throw new Error('The relay is stopping. The store has stayed in use, and the move can be begun again.')
     const taking = takeOver(seal)

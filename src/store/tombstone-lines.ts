@@ -10,7 +10,7 @@ export function encodeTombstoneLines(tombstones: readonly MarkedTombstone[]): st
   return tombstones.map(encodeLine).join('')
 }
 
-/** Decodes such lines, in any order. It skips a line that a crash has cut off, because the transaction of that line was not committed. */
+/** Decodes a file of tombstones. It skips a line that a crash has cut off, because the transaction of that line was not committed. */
 export function decodeTombstones(text: string): KeptTombstones {
   const values = text
     .split('\n')

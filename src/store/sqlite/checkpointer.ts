@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
 
-/** A checkpoint starts when this many pages of the WAL wait for it. With more, fewer pages are written twice, but commits wait for longer. */
+/** A checkpoint starts when this many pages of the WAL wait for it. With a higher number, fewer pages are written twice, but commits wait longer. */
 const CARRIED_PAGES = 4000
 /** At this many pages the WAL is checkpointed completely, so that it starts anew. All writes have to wait for the last part of that. */
 const LOG_PAGES = 20_000
@@ -42,7 +42,7 @@ export interface Checkpointer {
 
 /**
  * Checkpoints the WAL on a separate thread, some thousand pages at a time, while the writer keeps writing. If the WAL has grown long, the
- * thread checkpoints almost all of it, and then the writer the small rest. The next transaction then writes the WAL from its start. The
+ * thread checkpoints almost all of it, and then the writer checkpoints the rest. The next transaction then writes the WAL from its start. The
  * thread is started when it is first needed.
  */
 export function createCheckpointer({ path, open, log, finish }: CheckpointPorts): Checkpointer {

@@ -9,8 +9,8 @@ const LINKS_MAX = 40
 const OPEN_FILES = ['', '-wal', '-shm']
 
 /**
- * Resolves symbolic links to the store's file. The names of the lock, the marker and the key begin with the name of that file, as does that
- * of SQLite's WAL. So relays that use different links find the same lock.
+ * Resolves symbolic links to the store's file. The lock, the marker, the key and SQLite's WAL are named after that file. So relays that use
+ * different links find the same lock.
  */
 export function followLinks(path: string): string {
   let file = path

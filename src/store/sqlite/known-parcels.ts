@@ -32,7 +32,6 @@ export interface KnownParcels extends Parcels {
   lastId(): Promise<number>
   /** Notes a status that was the latest of a parcel. */
   noteStatus(status: string): void
-  /** Notes a value of an event. */
   readonly noteEventValue: EventValues['note']
 }
 

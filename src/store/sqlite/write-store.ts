@@ -210,7 +210,7 @@ function erasingVerbs(
     },
     async saveTombstoneKey(sealed) {
       await verbs.saveTombstoneKey(sealed)
-      // The two writes may come in any order, because the old and the new text encrypt the same key.
+      // The two writes may come in any order, because both values are the same key. Only its encryption differs.
       kept.replaceKey(sealed)
     },
     async searchMentions(request) {

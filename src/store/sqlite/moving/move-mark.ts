@@ -58,7 +58,6 @@ export function dropMoveParts(db: Database.Database): void {
   }
 }
 
-/** Stops recording the keys of changed rows. */
 export function stopKeepingChanges(db: Database.Database): void {
   for (const table of MOVED_TABLES) for (const event of EVENTS) db.exec(`drop trigger if exists ${changesOf(table)}_${event}`)
 }
