@@ -1,10 +1,8 @@
 import type { Session } from './engine.ts'
 import { statement } from './statement.ts'
 
-/** The setting that stores the last assigned sequence. */
 export const SEQUENCE = 'sequence'
 
-/** The setting that stores the sealed key of the tombstones. */
 export const TOMBSTONE_KEY = 'tombstone-key'
 
 const find = statement<{ name: string }>()((db, p) => db.selectFrom('setting').select('value').where('name', '=', p.name))

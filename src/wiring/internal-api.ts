@@ -49,7 +49,7 @@ import { REPLICA } from './replicas.ts'
 import type { openReporting } from './reporting.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** To how many followers of the feed one turn of the event loop writes. That takes about a millisecond. */
+/** One turn of the event loop writes to this many followers of the feed, which takes about a millisecond. */
 const FOLLOWERS_AT_ONCE = 25
 
 export interface InternalApiPorts {

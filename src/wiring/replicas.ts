@@ -32,9 +32,7 @@ const ANSWER_TIMEOUT_MS = 1500
 export interface Replicas extends Membership {
   /** Begins to take roles, and to call the listener when replicas have changed something. */
   begin(duties: Duties, listener: ReplicaChangeListener): void
-  /**
-   * Whether this replica has a lease, so that the others count it as alive. While it has one, nobody can move the store without it.
-   */
+  /** Whether this replica has a lease. If so, the others count it as alive, and nobody can move the store without this replica. */
   isLive(): boolean
   leave(): Promise<void>
 }

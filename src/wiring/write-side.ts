@@ -236,8 +236,8 @@ function adjustableRules(
 }
 
 /**
- * Notes what the observations of a batch show about the push channel. A recorded push shows that the channel works, even if a poll has found
- * its entry before. A duplicate of a push does not show that.
+ * Notes what the observations of a batch show about the push channel. A recorded push shows that the channel works, even if a poll found the
+ * same entry earlier. A duplicate of a push does not show that.
  */
 function noteArrivals(
   model: Pick<CarrierModelKeeper, 'pushed' | 'misread' | 'polled'>,

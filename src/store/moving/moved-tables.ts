@@ -36,7 +36,6 @@ export const SETTING_OF_CARRIER = 'carrier-memory'
 
 export type ColumnKind = 'number' | 'text' | 'bytes'
 
-/** A table and what is needed to copy it. */
 export interface MovedTable extends CopiedTable {
   /** The columns; the ones of the primary key come first. */
   readonly columns: readonly { readonly name: string; readonly kind: ColumnKind }[]

@@ -32,7 +32,6 @@ const postgresDialect: Dialect = {
 
 type Parameter = ReturnType<typeof readParameter>
 
-/** A statement compiled for PostgreSQL. */
 export interface PostgresStatement {
   /** The name under which a connection keeps the statement prepared. */
   readonly name: string
@@ -60,7 +59,6 @@ export function compileForPostgres(statement: Statement<never, unknown>): Postgr
   return { name: `relay_${statement.id}`, text: written, parameters }
 }
 
-/** Lists the values of a statement's parameters, in order. */
 export function bind({ parameters }: PostgresStatement, params: Params): SqlValue[] {
   return parameters.map((parameter) => (parameter instanceof Placeholder ? storable(params[parameter.name] ?? null) : parameter))
 }

@@ -8,7 +8,6 @@ export function rawStatement<P extends Params>() {
     statement<P>()((db, params) => ({ compile: () => build(params).compile(db) }))
 }
 
-/** A row: each of its members is a column. */
 type Row = Readonly<Record<string, Exclude<SqlValue, readonly unknown[]>>>
 
 /** The parameters of a statement about several rows: an array per column. */

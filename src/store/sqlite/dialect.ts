@@ -29,7 +29,6 @@ const sqliteDialect: Dialect = {
 
 type Parameter = ReturnType<typeof readParameter>
 
-/** A statement compiled for SQLite. */
 export interface SqliteStatement {
   readonly sql: string
   readonly parameters: readonly Parameter[]
@@ -50,7 +49,6 @@ export function compileForSqlite(statement: Statement<never, unknown>): SqliteSt
   return { sql: start + written.join(''), parameters: parameters.filter((parameter) => typeof parameter !== 'number') }
 }
 
-/** Returns the values to bind, in order. */
 export function bind({ parameters }: SqliteStatement, params: Params): Exclude<SqlValue, SqlList>[] {
   return parameters.map((parameter) => (parameter instanceof Placeholder ? bound(params[parameter.name] ?? null) : parameter))
 }

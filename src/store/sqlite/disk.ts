@@ -5,7 +5,6 @@ import { createIdentityCheck, identityOf, type LostFile } from './identity.ts'
 interface StoreFiles {
   /** Free disk space for the relay's user. */
   readonly freeBytes: number
-  /** Size of the disk. */
   readonly diskBytes: number
   /** Size of the database. */
   readonly storeBytes: number

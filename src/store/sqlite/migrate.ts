@@ -6,7 +6,6 @@ import { BACKFILL_ROWS, type Backfill } from '../backfill.ts'
 import { MADE_UNRELEASED } from '../unreleased.ts'
 import { schema } from './migrations/0001-schema.ts'
 
-/** One step in the history of the schema. */
 export interface SqliteStep extends Migration {
   readonly backfill?: Backfill
 }

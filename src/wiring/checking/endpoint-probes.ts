@@ -5,7 +5,6 @@ import { reasonOfCode } from '../../domain/system-reason.ts'
 import type { Probe } from '../../flow/admin/check.ts'
 import type { Destination, NoConnection } from '../../outbound/try-connection.ts'
 
-/** An endpoint to connect to. */
 export interface EndpointToTry {
   readonly name: string
   readonly url: string

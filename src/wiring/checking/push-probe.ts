@@ -25,7 +25,7 @@ export function pushProbe(options: () => PushProbeOptions): Probe {
 async function push({ publicUrl, path, key }: PushProbeOptions): Promise<Verdict> {
   const body = checkPushBody(randomUUID())
   const url = new URL(path, publicUrl)
-  // A listener on this address listens on all addresses of the machine. Connect to the local one.
+  // These addresses stand for all addresses of the machine. Connect to the local one.
   if (url.hostname === '0.0.0.0') url.hostname = '127.0.0.1'
   if (url.hostname === '[::]') url.hostname = '[::1]'
   const status = await post(url, body, signBody(Buffer.from(body), key)).catch((error: unknown) =>

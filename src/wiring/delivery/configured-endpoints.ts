@@ -31,7 +31,7 @@ export interface ConfiguredEndpoints {
   clientCertificates(): readonly ClientCertificate[]
   /** Replaces the endpoints by those of another config. If it rejects, nothing has changed. */
   replace(next: Config): Promise<void>
-  /** Resumes endpoints of this config that another replica has paused, because this replica, which names them, seemed to be dead. */
+  /** Resumes endpoints of this config that another replica has paused because this replica seemed to be dead. */
   restore(): Promise<void>
   /**
    * If this replica is the janitor, pauses endpoints that no config names any more, and removes them after `delivery.removeAfter`. Call it

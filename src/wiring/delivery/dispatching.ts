@@ -4,7 +4,6 @@ import { startWorker } from '../../runtime/worker.ts'
 
 /** The dispatcher and the worker that runs its rounds. */
 export interface Dispatching {
-  /** Starts sending. */
   start(): void
   /** Call when there is something new to deliver. */
   wake(): void

@@ -7,7 +7,7 @@ import type { WriteSide } from '../../flow/write-side.ts'
 import { startRepeating } from '../../runtime/repeating.ts'
 import { startRetryingWorker } from '../retrying-worker.ts'
 
-/** How many events of the feed one transaction queues. With more, pushes would have to wait longer for it than for a batch of pushes. */
+/** How many events of the feed one transaction queues: so few that pushes wait no longer for it than for a batch of pushes. */
 const CATCH_UP_EVENTS = 100
 
 export interface JanitorPorts {
@@ -16,7 +16,6 @@ export interface JanitorPorts {
   readonly clock: Clock
   readonly log: Log
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
-  /** Called when deliveries were queued. */
   readonly onQueued: () => void
   /** Called when the order of waiting deliveries may have changed. */
   readonly onReordered: () => void

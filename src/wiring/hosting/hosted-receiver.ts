@@ -18,7 +18,6 @@ export interface ReceiverData {
 }
 
 export interface ReceiverOnThread extends ReceiveSide {
-  /** Ends the thread. */
   close(): Promise<void>
 }
 

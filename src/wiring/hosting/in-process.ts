@@ -17,8 +17,8 @@ import { assembleWriteSide, openModel, writeRulesOf } from '../write-side.ts'
 import { openReceiveSide, type Receiver, receiveSettingsOf } from './receive-side.ts'
 
 /**
- * How many batches are under way at once. While one waits for the server, others are computed and sent. More would not help, because all
- * replicas together commit one batch at a time: the batches would only be smaller, and each costs a set of statements.
+ * How many batches are under way at once. While one waits for the server, others are computed and sent. A higher number would not help, because
+ * all replicas together commit one batch at a time. The batches would only be smaller, and each costs a set of statements.
  */
 const BATCHES_AT_ONCE = 3
 

@@ -7,7 +7,6 @@ import { isServerAway } from '../../store/postgres/postgres-failure.ts'
 const REST_MS = 250
 
 export interface UntilReachable {
-  /** Whether to go on after a failure. */
   readonly goesOn: () => boolean
   readonly log: Pick<Log, 'error' | 'warn' | 'info' | 'debug'>
 }

@@ -16,7 +16,6 @@ export function addressOf({ store }: Pick<Config, 'store'>): StoreAddress {
   return store.engine === 'sqlite' ? { engine: store.engine, address: store.path } : { engine: store.engine, address: store.url.reveal() }
 }
 
-/** Makes the setting `store` for an address. */
 export function settingOf({ engine, address }: StoreAddress): Config['store'] {
   return engine === 'sqlite' ? { engine, path: address } : { engine, url: createSecret(address) }
 }

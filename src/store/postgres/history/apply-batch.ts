@@ -18,7 +18,6 @@ import { digestOf, type TransactionContents } from './postgres-contents.ts'
 import { enqueueIdentifiers, enqueueParcels } from './postgres-parcels.ts'
 import { PROVISIONAL, real, realAudience, realJoin } from './provisional.ts'
 
-/** The parts of a transaction to which a batch is applied. */
 export interface ApplySource {
   readonly session: Session
   readonly contents: TransactionContents

@@ -10,7 +10,6 @@ import { rawStatement } from '../raw-statement.ts'
 import type { TransactionContents } from './postgres-contents.ts'
 import { findParcels } from './postgres-parcels.ts'
 
-/** The parts of a transaction from which a batch is loaded. */
 export interface BatchSource {
   readonly session: Session
   readonly contents: TransactionContents

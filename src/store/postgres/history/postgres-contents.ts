@@ -94,7 +94,6 @@ export function createTransactionContents(session: Session, known: KnownContents
   }
 }
 
-/** Computes the digest by which a content is found in the table. */
 export function digestOf(json: string): Buffer {
   return createHash('sha256').update(json).digest().subarray(0, 16)
 }

@@ -21,7 +21,6 @@ import { type GivenNumbers, highest, numbersIn, setNumbers } from './numbers.ts'
 import { createLacks, erasuresUnknown, numbersUnknown } from './restore-lacks.ts'
 import { asideEnding, finishSwap, preparedKeyOf, preparedOf, removePrepared, swapStore } from './swap-store.ts'
 
-/** A restore as an operator orders it. */
 export interface RestoreOrder {
   /** The file of the backup. */
   readonly file: string
