@@ -160,7 +160,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     ...createDispatchRound(store, deliverRules, clock),
     ...adjusting,
     async record(batch) {
-      // Note the answer before parcels are scheduled by the model: any answer shows that the carrier is not silent any more.
+      // Note the answer before the model schedules parcels, because any answer shows that the carrier is no longer silent.
       if (batch.some(({ kind }) => kind === 'poll')) model.answered(clock.now())
       const report = await record(batch)
       noteArrivals(model, batch, report)

@@ -1,6 +1,6 @@
 import { StorageFailure } from '../../domain/errors.ts'
 
-/** Time is counted in turns of a timer, in milliseconds. So time in which this process stood still does not count as waiting. */
+/** Milliseconds of one turn of a timer. Time is counted in turns, so that it does not count as waiting while this process stands still. */
 export const TURN_MS = 100
 /** After this many whole turns without any answer, a new connection is tried. */
 const LOOK_AFTER_TURNS = 3

@@ -25,13 +25,13 @@ const REASONS: Readonly<Record<UnavailableReason, string>> = {
   resting: 'The carrier failed so often that the relay rests',
   credentials: 'The carrier refuses the login: correct upstream.username and upstream.password',
   timeout:
-    'The carrier did not answer within upstream.timeout: is upstream.authUrl (if it is not set: upstream.baseUrl) right, and no firewall in the way',
-  network: 'The carrier cannot be reached: is upstream.authUrl (if it is not set: upstream.baseUrl) right, and no firewall in the way',
+    'The carrier did not answer within upstream.timeout. Check upstream.authUrl (upstream.baseUrl if it is not set), and look for a firewall',
+  network: 'The carrier cannot be reached. Check upstream.authUrl (upstream.baseUrl if it is not set), and look for a firewall',
   rate_limited: 'The carrier has had too many calls',
   server_error: 'The carrier fails',
   redirect: 'The carrier redirects: name the final address in upstream.baseUrl or authUrl',
-  bad_response: 'The answer does not look like one of the carrier: is upstream.authUrl (if it is not set: upstream.baseUrl) right',
-  token_bad_response: 'The answer contains no token: is upstream.authUrl (if it is not set: upstream.baseUrl) right',
+  bad_response: 'The answer does not look like one of the carrier. Check upstream.authUrl (upstream.baseUrl if it is not set)',
+  token_bad_response: 'The answer contains no token. Check upstream.authUrl (upstream.baseUrl if it is not set)',
   rejected: 'The carrier refuses the request',
 }
 /** Codes for a certificate that no authority has signed. */

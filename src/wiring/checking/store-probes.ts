@@ -12,7 +12,7 @@ import { keptFor } from './config-probes.ts'
 export function judgeAtRestKeys({ secrets, store }: Config, lost: LostKeys | null): Verdict {
   if (lost !== null)
     return failed(
-      `The keys of ${lost.endpoints} ${lost.endpoints === 1 ? 'endpoint' : 'endpoints'} cannot be decrypted: restore ${lost.where}, and nothing is sent there until then.`,
+      `The keys of ${lost.endpoints} ${lost.endpoints === 1 ? 'endpoint' : 'endpoints'} cannot be decrypted, so nothing is sent there. Restore ${lost.where}.`,
     )
   if (secrets.atRestKeys.length > 0) return ok('What is secret in the store is encrypted with the keys of secrets.atRestKeys.')
   return store.engine === 'sqlite'

@@ -1,6 +1,6 @@
 import type { Pool, QueryResult, QueryResultRow } from 'pg'
 
-/** Shorter than the driver's own limit. Otherwise a statement that the driver has given up would go on waiting at the server. */
+/** Shorter than the driver's own limit. Otherwise the server would still wait for the lock after the driver has given up the statement. */
 const ALONE_LOCK_TIMEOUT_MS = 1000
 
 /**

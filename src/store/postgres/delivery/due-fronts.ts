@@ -41,7 +41,7 @@ export interface DueFronts {
 /**
  * Begins each search for due deliveries at the first due one (the front), not at the start of the index. While any transaction stays open,
  * the index keeps the entries of all deliveries that have ended since, and a search from the start steps over all of them. So only the
- * search for the front begins there, at most every two seconds.
+ * search for the front itself begins at the start, at most every two seconds.
  */
 export function createDueFronts(): DueFronts {
   const fronts = new Map<string, Front>()
@@ -85,7 +85,7 @@ async function readFront(session: Session, { endpointId, round, nowMs }: NextReq
   }
 }
 
-/** Reads three groups of deliveries in one statement, each in the order of the index: those asked for, untried ones, and retried ones. */
+/** Reads three groups of deliveries in one statement, each in the order of the index: asked for by an operator, untried, and retried. */
 const nextFromFront = statement<NextLook & { untriedFromMs: number; retriedFromMs: number }>()((db, p, dialect) => {
   const asked = waitingBesides(db, p, dialect, 'is due').where('round', '=', ASKED_FOR).orderBy('next_attempt_at_ms')
   const untried = waitingBesides(db, p, dialect, 'is due')

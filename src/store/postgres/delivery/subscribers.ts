@@ -6,9 +6,7 @@ import type { Tables } from '../../schema.ts'
 import { rawStatement } from '../raw-statement.ts'
 import { type Standing, standingColumns } from '../standing.ts'
 
-/**
- * The endpoints that decide which deliveries a batch queues, and their version. `standing`: the state of the server at the last check.
- */
+/** The endpoints that decide which deliveries a batch queues, and their version. `standing`: the state of the server at the last check. */
 export interface Subscribers {
   readonly standing: Standing
   readonly version: number

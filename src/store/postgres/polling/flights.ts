@@ -18,7 +18,7 @@ interface Ended {
 
 /**
  * Takes a flight: writes its row if the row is missing, has lapsed, or has a result that this caller cannot use. A caller that waited for the
- * flight can use any result. Another caller can use only a fresh `not_found`, whose row lasts for longer than `freshFromMs`.
+ * flight can use any result. Any other caller can use only `not_found`, and only if the row lapses later than `freshFromMs` from now.
  */
 const take = rawStatement<{ key: string; holder: string; leaseMs: number; waited: number; freshFromMs: number }>()(
   (p) => sql<{ holder: string }>`
