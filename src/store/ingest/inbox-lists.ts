@@ -236,7 +236,7 @@ function whole(rows: readonly Row[], limit: number): Found {
   return { rows, downTo: rows.length < limit ? 0 : Math.min(...rows.map(({ id }) => id)) }
 }
 
-/** Merges several pages into one, in the order of ids. The merged page ends at the lowest id to which all of them have searched. */
+/** Merges several pages into one, in the order of ids. The merged page ends at the lowest id that all of them have reached. */
 function merge(found: readonly Found[], limit: number): Found {
   const downTo = Math.max(0, ...found.map((each) => each.downTo))
   const all = found.flatMap(({ rows }) => rows).toSorted((a, b) => b.id - a.id)

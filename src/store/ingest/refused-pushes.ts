@@ -2,7 +2,7 @@ import { readRefusedCause, type StoredRefused } from '../../domain/ingest/refuse
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
-// Always in the same order, so that two processes that delete the same spells do not deadlock.
+// The order is always the same, so that two processes that delete the same spells do not deadlock.
 const all = statement()((db) => db.selectFrom('refused_pushes').selectAll().orderBy('process').orderBy('cause').orderBy('from_ms'))
 const upsert = statement<{
   process: string

@@ -13,8 +13,8 @@ const shift = statement<{ afterParcelId: number; lastId: number; byMs: number; s
   db
     .updateTable('parcel')
     .set((row) => ({
-      // Keep the time of the next poll if the last poll came after the clock was set back. A poll from before that moment may have
-      // a time in this span too. That does no harm, because its next poll also comes within one interval.
+      // Keep the time of the next poll if the last poll has a time in the span since the clock was set back. A poll from before that moment
+      // may have a time in the span too. That does no harm, because its next poll also comes within one interval.
       next_poll_at_ms: row
         .case()
         .when(row.between('checked_at_ms', p.sinceMs, p.nowMs))

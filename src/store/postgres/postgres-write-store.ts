@@ -251,7 +251,7 @@ function retiringVerbs({ session, end }: Parts) {
       const events = parcelIds.map((parcelId) => retiredEvent(end.give(), parcelId))
       end.whenNumbered(() => {
         enqueueFeed(session, events)
-        // Mark the contents only now. Another transaction may just have removed the last other sighting that used one of them.
+        // Mark the contents only now, because another transaction may just have removed the last other sighting that used one.
         markContents(session, retired.contents)
       })
       return { isDone: true }

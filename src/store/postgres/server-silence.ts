@@ -4,9 +4,7 @@ import { StorageFailure } from '../../domain/errors.ts'
 export const TURN_MS = 100
 /** After this many whole turns without any answer, a new connection is tried. */
 const LOOK_AFTER_TURNS = 3
-/**
- * After this many whole turns the server counts as silent. So every request to the relay gets an answer within a second, even if it is 503.
- */
+/** After this many whole turns the server counts as silent. So every request to the relay gets an answer within a second, even if it is 503. */
 const SILENT_AFTER_TURNS = 7
 /** How many turns a new connection may take. A busy server needs some time to accept it. */
 const LOOK_TURNS_MAX = 17

@@ -296,8 +296,8 @@ function endMove(db: Database.Database): void {
 }
 
 /**
- * Drops all expected pushes, so that none is counted as missed: the replaced store may have received them. Makes all polls due at once, to
- * fetch what those pushes brought.
+ * Drops all expected pushes, because the replaced store may have received them, and they must not count as missed. Makes all polls due at
+ * once, to fetch what those pushes brought.
  */
 function expectNothing(db: Database.Database, nowMs: number): void {
   db.exec('delete from expected_push')
