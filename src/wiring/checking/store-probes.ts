@@ -14,10 +14,10 @@ export function judgeAtRestKeys({ secrets, store }: Config, lost: LostKeys | nul
     return failed(
       `The keys of ${lost.endpoints} ${lost.endpoints === 1 ? 'endpoint' : 'endpoints'} cannot be decrypted, so nothing is sent there. Restore ${lost.where}.`,
     )
-  if (secrets.atRestKeys.length > 0) return ok('What is secret in the store is encrypted with the keys of secrets.atRestKeys.')
+  if (secrets.atRestKeys.length > 0) return ok('The secrets in the store are encrypted with the keys of secrets.atRestKeys.')
   return store.engine === 'sqlite'
     ? ok(
-        'What is secret in the store is encrypted with the key file beside it, which the relay makes when it first needs one. Back that up too.',
+        'The secrets in the store are encrypted with the key file beside it, which the relay makes when it first needs one. Back that file up too.',
       )
     : failed('A store on PostgreSQL needs secrets.atRestKeys, the same on all replicas.')
 }

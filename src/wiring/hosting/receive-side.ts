@@ -39,7 +39,7 @@ export interface ReceiveSidePorts {
 /** The pushes and commits since the last report. */
 export interface ReceiverNews {
   readonly pushes: readonly PushCount[]
-  /** Commits, in order. For a failed commit, its error. */
+  /** Commits, in order. A failed commit is listed as its error. */
   readonly commits: readonly (CommitStats | Error)[]
   /** Refused pushes with the causes that an examination has found. */
   readonly refusals: readonly Refusal[]
