@@ -143,7 +143,7 @@ interface Row {
   readonly short_body: Uint8Array | null
 }
 
-/** The rows found, newest first, and the lowest id that was scanned; 0: there are no more rows. */
+/** The rows found, newest first, and the lowest id that was scanned (`downTo`); 0: all were scanned. */
 interface Found {
   readonly rows: readonly Row[]
   readonly downTo: number

@@ -63,7 +63,7 @@ interface OwnStore {
   readonly lock: StoreLock
 }
 
-/** Opens the database file in the same way, but returns the plain connection. Unlike the writer, it also opens a store that a move is filling. */
+/** Like `openSqliteWriter`, but returns the plain connection, and also opens a store that a move is filling. */
 export async function openOwn(given: string): Promise<OwnStore> {
   const path = explained(given, () => followLinks(given))
   try {

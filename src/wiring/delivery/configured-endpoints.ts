@@ -53,7 +53,7 @@ export interface ConfiguredEndpointsPorts {
   readonly log: Pick<Log, 'warn'>
 }
 
-/** The most time between two calls that counts, in milliseconds. If more time has passed, the machine may have been suspended. */
+/** At most this much time between two calls of `removeUnnamed` counts, in milliseconds. After a longer time the machine may have slept. */
 const SEEN_MAX_MS = 120_000
 
 const DIRECT: Route = {}
@@ -93,13 +93,13 @@ export async function openConfiguredEndpoints(config: Config, ports: ConfiguredE
       const before = { current, former, routes }
       const [known, wanted] = [replicaConfigOf(current), replicaConfigOf(next)]
       const nextRoutes = readRoutes(next)
-      // Switch the keys first, because deliveries to a new endpoint begin as soon as the endpoint is stored.
+      // Switch before anything is stored, because deliveries to a new endpoint begin as soon as the endpoint is stored.
       former = current
       current = next
       routes = new Map([...routes, ...nextRoutes])
       try {
-        // Publish the new at-rest keys first, because another replica may refuse them. Until the new endpoints are stored, publish the
-        // endpoints of both configs, because the janitor pauses an endpoint that no config names.
+        // Publish the new at-rest keys before the endpoints, because another replica may refuse the keys. Until the new endpoints are stored,
+        // publish the endpoints of both configs, because the janitor pauses an endpoint that no config names.
         await replicas.configure({
           ...known,
           atRestKeys: wanted.atRestKeys,

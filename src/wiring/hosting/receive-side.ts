@@ -137,7 +137,7 @@ function collectNews(clock: Pick<Clock, 'monotonic'>) {
   }
   const addCommit = (commit: CommitStats | Error) => {
     commits.push(commit)
-    // Report at once a commit that queued deliveries or joined parcels, for the dispatcher, and a failed commit, for `/readyz`.
+    // The dispatcher must learn at once of queued deliveries and joined parcels, and `/readyz` of a failed commit.
     report.changed(commit instanceof Error || commit.queued || commit.joined)
   }
   const addRefusal = (refusal: Refusal) => {
