@@ -109,7 +109,7 @@ export function createPostgresWriteStore(
   const timelineOf = async (session: PostgresSession): Promise<Timeline> => (hasTimeline ? await timelineIn(session) : null)
   return {
     async transaction(work, { ofRole, announced = false } = {}) {
-      // Read the id now. While the transaction waits for a connection, this replica may be declared dead and join again under another id.
+      // Read the id now. If this replica is declared dead while the transaction waits for a connection, and joins again, the transaction must fail.
       const id = ofRole === undefined ? null : replicaId()
       const opened: OpenTransaction[] = []
       try {

@@ -66,7 +66,7 @@ export function createSilence({ hasSpoken, look: begin, cut }: SilencePorts): Si
     const answer = await isThere
     look = null
     if (isSilent) cut()
-    // The answer counts from the next turn on. By then the old connections are closed.
+    // The answer counts from the next turn on, when the old connections are closed.
     isAnswered = answer
   }
 
