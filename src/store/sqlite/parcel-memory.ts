@@ -23,9 +23,9 @@ const LATEST_LEARNT_AT = 10
 const COLUMNS = 11
 
 /**
- * Caches up to `max` parcels in typed arrays, which the garbage collector does not scan. With an object for each state, each push would turn
- * an object that is a few seconds old into garbage. The garbage collector has moved such objects to its old generation by then, and
- * collecting that generation pauses the writer.
+ * Caches up to `max` parcels in typed arrays, which the garbage collector does not scan. With an object for each parcel, each push would
+ * replace an object that is a few seconds old. At that age, objects are in the old generation of the garbage collector, and collecting that
+ * generation pauses the writer.
  */
 export function createParcelMemory(max: number): ParcelMemory {
   const rows = new LRUCache<number, number>({ max })
