@@ -108,7 +108,7 @@ async function refuseLosingKeys(next: Config, { atRest, reads, write }: ReloadPo
   const opensTombstones = async (vault: Vault) => tombstoneKey === null || (await vault.open(tombstoneKey, TOMBSTONE_SEAL)) !== null
   if ((await opensTombstones(before)) && !(await opensTombstones(after)))
     throw new Error(
-      'secrets.atRestKeys: no key decrypts the key by which the relay knows erased parcels any more. Keep the key that encrypts it until "parcel-relay secrets reseal" has run',
+      'secrets.atRestKeys: no key of the new config decrypts the key by which the relay knows erased parcels. Keep the key that encrypts it until "parcel-relay secrets reseal" has run',
     )
   const lost: string[] = []
   for (const { endpoint, keys } of await reads.listEndpoints()) {
@@ -120,7 +120,7 @@ async function refuseLosingKeys(next: Config, { atRest, reads, write }: ReloadPo
   if (lost.length === 0) return
   const named = `${lost.slice(0, NAMED_MAX).join(', ')}${lost.length > NAMED_MAX ? ` and ${lost.length - NAMED_MAX} more` : ''}`
   throw new Error(
-    `secrets.atRestKeys: no key opens the keys of these endpoints any more: ${named}. Keep the key that encrypts them until "parcel-relay secrets reseal" has run`,
+    `secrets.atRestKeys: no key of the new config decrypts the keys of these endpoints: ${named}. Keep the key that encrypts them until "parcel-relay secrets reseal" has run`,
   )
 }
 
