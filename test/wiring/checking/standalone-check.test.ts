@@ -141,7 +141,7 @@ test('endpoint keys that no at-rest key opens are red, and files readable by oth
   expect((await check({ folder, sections: keyed(1) })).of('keys', 'secrets.atRestKeys')).toMatchObject({ state: 'ok' })
   chmodSync(join(folder, 'relay.db'), 0o644)
   const { of } = await check({ folder, sections: keyed(2) })
-  expect(of('keys', 'secrets.atRestKeys')).toEqual(red('restore secrets.atRestKeys'))
+  expect(of('keys', 'secrets.atRestKeys')).toEqual(red('Restore secrets.atRestKeys'))
   expect(of('files')).toMatchObject({ state: 'warning', message: expect.stringContaining('chmod 600') })
 })
 
