@@ -267,7 +267,7 @@ describe('problems of the carrier', () => {
     const { fetchAll, lines } = connect(url)
     for (let n = 0; n < 3; n++) expect(await fetchAll()).toEqual({ kind: 'unavailable', reason: 'redirect' })
     expect([asked.status, strangers]).toEqual([3, 0])
-    expect(lines.filter((line) => line.includes('"level":"error"') && line.includes('redirects'))).toHaveLength(1)
+    expect(lines.filter((line) => line.includes('"level":"error"') && line.includes('redirect'))).toHaveLength(1)
   })
 
   test('P4: the credentials are not sent to the target of a redirect', async () => {

@@ -245,7 +245,7 @@ test('a restore that was interrupted between its renames is finished by the next
   writeFileSync(`${path}.restoring`, `${aside.slice('relay.db.'.length)}\n`)
   await expect(sqlite.openWriteStore(path)).rejects.toThrow('run the same "parcel-relay restore" again')
   const finished = await restore(folder, backup)
-  expect([finished.code, finished.stdout]).toEqual([0, expect.stringContaining('A restore that was interrupted is finished')])
+  expect([finished.code, finished.stdout]).toEqual([0, expect.stringContaining('An earlier restore that was interrupted is now finished')])
   expect([existsSync(`${path}.restoring`), existsSync(`${path}.restored`), asidesIn(folder)]).toEqual([false, false, [aside]])
   // Make the state after a kill before the first rename.
   renameSync(path, `${path}.restored`)

@@ -164,7 +164,7 @@ test('a caller that waits too long learns that the search goes on, and its resul
   Object.assign(state, { gate: gate.promise, patience: Promise.resolve() })
   erase(['GONE0001'])
   expect(await cleaner.clean()).toEqual(pendingFor('still being searched'))
-  expect(readStorageState(path)).toEqual(pendingFor('A running relay soon does'))
+  expect(readStorageState(path)).toEqual(pendingFor('A running relay ends it soon'))
   gate.resolve()
   await vi.waitFor(() => expect(readStorageState(path)).toEqual(CLEAN))
   state.patience = new Promise(() => undefined)
