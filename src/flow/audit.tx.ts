@@ -3,7 +3,7 @@ import type { WriteTx } from './write-store.ts'
 
 export type AuditTx = Pick<WriteTx, 'addAction'>
 
-/** Adds an order to the audit trail, in the transaction that carries it out. `found`: details that are known only after carrying it out. */
+/** Adds an order to the audit trail, in the transaction that carries out the order. `found`: details that only carrying it out has shown. */
 export function audit(tx: AuditTx, { action }: Audited, found: OperatorAction['detail'] = {}): void {
   if (action !== undefined) tx.addAction({ ...action, detail: { ...action.detail, ...found } })
 }

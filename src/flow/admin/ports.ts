@@ -22,8 +22,8 @@ export interface AdminWrites {
   /** Queues a job; null: too many have not ended. */
   startJob(request: Audited & { readonly task: JobTask; readonly by: string; readonly nowMs: number }): Promise<Job | null>
   /**
-   * Does a batch of the oldest job that has not ended, except moves and backups. `hasWorked`: there was such a job. `isDone`: all these jobs
-   * have ended. The store keeps the progress, so the work continues after a restart.
+   * Does a batch of the oldest job that is neither ended nor a move nor a backup. `hasWorked`: there was such a job. `isDone`: no such job is
+   * left. The store keeps the progress, so the work continues after a restart.
    */
   workOnJobs(request: { readonly limit: number; readonly nowMs: number }): Promise<{
     readonly hasWorked: boolean
@@ -32,7 +32,7 @@ export interface AdminWrites {
     readonly hasRetired: boolean
     /** The report of a batch of reprocessed pushes; null: the job was of another kind. */
     readonly report: BatchReport | null
-    /** The results of a stretch of a rebuild; null: the job was of another kind. */
+    /** The results of a batch of a rebuild; null: the job was of another kind. */
     readonly rebuilt: RebuildNews | null
   }>
   /** Saves the progress of a move or a backup, which `workOnJobs` does not do. `isWanted` false: the job was cancelled. */
@@ -46,7 +46,6 @@ export interface AdminWrites {
   copyProgress(): Promise<{ readonly done: number; readonly total: number } | null>
   /** Stops the copying. The call of `copyStore` then rejects. */
   stopCopy(): Promise<void>
-  /** The stored state of the backups. */
   backupState(): Promise<BackupState>
   /**
    * Saves the result of a backup, ends its job, and notifies operators when backups begin to fail or work again. Resolves with the state
@@ -55,31 +54,29 @@ export interface AdminWrites {
   endBackup(end: BackupEnd): Promise<{ readonly state: BackupState; readonly isTold: boolean }>
   /** Notifies operators of new restores. Resolves with their number. */
   tellRestores(request: { readonly nowMs: number }): Promise<number>
-  /** Ends the jobs of backups that a stop or a kill has interrupted. */
+  /** Ends the jobs of backups that were interrupted because the relay was stopped or killed. */
   endLeftBackups(nowMs: number): Promise<void>
   /** Cancels a job. What it has done stays done, and a job that has ended stays as it is. Null: there is no such job. */
   cancelJob(request: Audited & { readonly jobId: number; readonly nowMs: number }): Promise<Job | null>
-  /**
-   * Stores an operator event, and the order that led to it, if any. Queues the event if the config names an endpoint for operator events.
-   */
+  /** Stores an operator event, and the order that caused it, if any. Queues the event if the config names an endpoint for operator events. */
   recordOperatorEvent(event: OperatorEvent, nowMs: number, action?: OperatorAction): Promise<void>
-  /** Notifies operators that a trouble has begun, unless they know of it. Returns whether it notified them. */
+  /** Notifies operators that a trouble has begun, unless they were notified of it before. Returns whether it notified them now. */
   beginTrouble(begun: TroubleBegun & OfRole): Promise<boolean>
-  /** Notifies operators that a trouble is over, if they know of it. Returns whether it notified them. */
+  /** Notifies operators that a trouble is over, if they were notified that it had begun. Returns whether it notified them now. */
   endTrouble(ended: TroubleEnded & OfRole): Promise<boolean>
   /** Notifies operators of jobs that have ended and of pushes that were quarantined. Resolves with the number of events. */
   tellOperators(request: { readonly nowMs: number }): Promise<number>
   /** Adds an order that was carried out outside the store to the audit trail. */
   recordAction(action: OperatorAction): Promise<void>
-  /** Adds counts to their hours and days. A flush that was stored already, but whose answer got lost, is not added again. */
+  /** Adds counts to their hours and days. A flush that is sent again because the answer to it was lost is not added twice. */
   addTallies(flush: TallyFlush): Promise<void>
-  /** Does a batch of the retention pass that is under way or due. `isDone`: there is nothing to do now. */
+  /** Does a batch of the retention pass that is under way, or begins a pass that is due. `isDone`: there is nothing to do now. */
   prune(request: { readonly nowMs: number }): Promise<PruneResult>
   /** Changes how long data is kept, and how old an event may be to be recorded. Takes effect with the next batch. */
   adjustRetention(retention: Retention): Promise<void>
 }
 
-/** How many parcels a stretch of a rebuild has compared, by result. */
+/** How many parcels a batch of a rebuild has compared, by result. */
 export interface RebuildNews {
   readonly equal: number
   /** Parcels that differ and were not corrected, because the rebuild only compared. */
@@ -96,7 +93,7 @@ export interface PruneResult {
   readonly isDone: boolean
   /** Whether parcels were retired, which adds events to the feed. */
   readonly hasRetired: boolean
-  /** Whether deliveries were cancelled, so that the next deliveries of their parcels may be sent. */
+  /** Whether deliveries were cancelled, so that later deliveries of the same parcels may be sent. */
   readonly hasReordered: boolean
 }
 
@@ -118,76 +115,70 @@ interface OfRole {
 
 /** The store as admin uses it inside one transaction; see `WriteTx`. */
 export interface AdminTx extends RetentionTx {
-  /** Adds a waiting job. */
   insertJob(task: JobTask, by: string, nowMs: number): Promise<Job>
   /** The jobs that have not ended, the oldest first. */
   listUnendedJobs(limit: number): Promise<readonly UnendedJob[]>
-  /** Saves the state and the progress of a job. */
   saveJob(job: UnendedJob, nowMs: number): Promise<void>
   /** Cancels a job; null: there is no such job. */
   cancelJob(jobId: number, nowMs: number): Promise<Job | null>
-  /** Returns ended jobs that operators do not know of yet, and marks them as known. */
+  /** Returns the ended jobs of which operators were not yet notified, and marks them as notified. */
   takeEndedJobs(): Promise<readonly Job[]>
-  /** Stores an operator event. */
   addOperatorEvent(event: OperatorEvent, nowMs: number): void
   /** Adds an action to the audit trail. */
   addAction(action: OperatorAction): void
-  /** Stores that a trouble has begun; false: that is stored already. */
+  /** Stores that a trouble has begun; false: this trouble is stored already. */
   beginTrouble(subject: string, nowMs: number): Promise<boolean>
-  /** Ends a trouble. Returns when it began; null: there was none. */
+  /** Ends a trouble. Returns when it began; null: there was no such trouble. */
   endTrouble(subject: string): Promise<number | null>
   /** The troubles whose subjects begin with this prefix. */
   listTroubles(prefix: string): Promise<readonly Trouble[]>
   saveTrouble(trouble: Trouble): Promise<void>
   /** Counts quarantined pushes without waiting for other transactions that do the same. */
   countQuarantine(reason: string, count: number, nowMs: number): void
-  /** Removes the oldest of these counts and returns them. */
+  /** Returns the oldest counts that `countQuarantine` has stored, and deletes them. */
   takeQuarantineCounts(limit: number): Promise<readonly QuarantineCount[]>
   /** Adds counts to the tallies of their hours and days. */
   addTallies(additions: readonly TallyAddition[]): void
-  /** Notes that a flush is being stored; false: it is stored already. */
+  /** Notes that this transaction stores a flush; false: an earlier one has stored it. */
   noteFlush(flush: TallyFlush): Promise<boolean>
-  /** Among the hours or days with counts, finds the one with exactly `newer` later ones. Returns its beginning; null: there are too few. */
+  /** Returns the beginning of the hour or day with counts that exactly `newer` newer ones follow; null: there are not so many. */
   findCounted(span: TallySpan, newer: number): Promise<number | null>
   /** Deletes up to `limit` tallies of hours or days before a time. Returns how many. */
   pruneTallies(span: TallySpan, beforeMs: number, limit: number): Promise<number>
   /** Deletes up to `limit` events and actions that are older than a time. Returns how many. */
   pruneOperations(beforeMs: number, limit: number): Promise<number>
-  /** Returns the value that is stored under a name; null: there is none. */
+  /** Returns the value that is stored under a name; null: no value is. */
   loadSetting(name: string): Promise<Uint8Array | null>
   /** Stores a value under a name, unless the name already has a value. Returns the stored value, new or old. */
   makeSetting(name: string, value: Uint8Array): Promise<Uint8Array>
-  /** Stores a value by name. */
   saveSetting(name: string, value: Uint8Array): Promise<void>
 }
 
 /** The reads of admin; see `ReadSide`. */
 export interface AdminReads extends AgedReads {
-  /** The stored state of retention. */
   retentionState(): Promise<RetentionState>
   /** The restores of the store, the oldest first. */
   listRestores(): Promise<readonly RestoreRecord[]>
-  /** The stores that moves have left behind, the oldest first. */
+  /** The old stores that moves have copied and left in place, the oldest first. */
   listLeftStores(): Promise<readonly LeftStore[]>
-  /** Counts for the metrics at the time `nowMs`. */
   counts(nowMs: number): Promise<StoreCounts>
   /** Counts the pushes in quarantine, which is cheaper than all of `counts`. */
   countQuarantined(): Promise<number>
-  /** Lists parcels. A page with a `next` may hold fewer parcels than asked for, even none. */
+  /** Lists parcels. If a page has a `next`, more parcels may follow even if the page has fewer than asked for, or none. */
   listParcels(query: ParcelQuery): Promise<ParcelPage>
-  /** Everything that is known about one parcel, found by any of its identifiers; null: there is none. */
+  /** Everything that is known about the parcel with this identifier; null: no parcel has it. */
   inspectParcel(identifier: string): Promise<InspectedParcel | null>
   /** The first identifier of each of these parcels. Deleted parcels are absent. */
   nameParcels(parcelIds: readonly number[]): Promise<ReadonlyMap<number, string>>
-  /** Every status that was ever the latest of a parcel, up to a thousand. */
+  /** Every status that was ever the latest status of a parcel, up to a thousand. */
   listStatuses(): Promise<readonly string[]>
   /** Lists jobs with ids below `before`, the newest first; null: from the newest. */
   listJobs(query: { readonly before: number | null; readonly limit: number }): Promise<readonly Job[]>
-  /** A job by id; null: there is none. */
+  /** A job by id; null: no job has this id. */
   findJob(jobId: number): Promise<Job | null>
   /** A page of operator events, the newest first. */
   listOperatorEvents(query: OperatorEventQuery): Promise<readonly ToldEvent[]>
-  /** The tallies of a kind from a time on and before another, the oldest first. */
+  /** The tallies of a kind within a span of time, the oldest first. */
   listTallies(query: TallyQuery): Promise<readonly Tally[]>
   /** A page of the audit trail, the newest first. */
   listActions(query: ActionQuery): Promise<readonly KeptAction[]>
@@ -210,7 +201,7 @@ export interface TimeSample {
 
 /** Counters that rise with the commits of all replicas. */
 export interface Watermarks {
-  /** When the server was started. If this changes, another server answers, or this one was restarted. Either may have lost commits. */
+  /** When the database server was started. If this changes, the server was restarted or replaced, and commits may be lost. */
   readonly server: number
   /** The last sequence of the feed. */
   readonly sequence: number
@@ -233,12 +224,11 @@ export interface ReplicaConfig {
   readonly atRestKeys: readonly string[]
 }
 
-/** A replica that joins. */
 export interface NewReplica extends ReplicaConfig {
   readonly name: string
   readonly version: string
   readonly ttlMs: number
-  /** When its config took effect, if the replica joined before under another id; null: now. */
+  /** When its config took effect, if the replica had joined before, under another id; null: it takes effect now. */
   readonly configuredAtMs: number | null
 }
 
@@ -250,15 +240,14 @@ export interface ReplicaTable {
    */
   register(replica: NewReplica): Promise<{ readonly id: number; readonly nowMs: number }>
   /**
-   * Renews the lease of a replica. `nowMs`: the time of the renewal. `lapsed`: how many leases of others have run out. Null: this replica
-   * was declared dead, or the server has lost its commits.
+   * Renews the lease of a replica. `nowMs`: the time of the renewal. `lapsed`: how many leases of other replicas have run out. Null: this
+   * replica was declared dead, or the server has lost the commit that registered it.
    */
   renew(id: number, ttlMs: number): Promise<{ readonly nowMs: number; readonly lapsed: number } | null>
-  /** Reads the counters that rise with the commits of all replicas. */
   look(): Promise<Watermarks>
   /**
-   * Declares every replica dead whose lease has run out. Then changes the roles of one replica, while nobody else can change roles.
-   * Resolves with the new roles of that replica.
+   * Declares replicas dead if their leases have run out. Then changes the roles of one replica, while nobody else can change roles. Resolves
+   * with the new roles of that replica.
    */
   changeRoles(id: number, decide: (assignment: Assignment) => RoleChange): Promise<readonly Role[]>
   /**

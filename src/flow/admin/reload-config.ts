@@ -11,7 +11,7 @@ export interface Reloaded {
 }
 
 /**
- * Reads the config file again and applies it. A reload waits until the one before it has ended. Throws `not_reloadable`, with the mistakes
- * in the file under `problems`, and `storage_unavailable`. In both cases the settings in effect stay as they were.
+ * Reads the config file again and applies it. A reload waits until an earlier reload has ended. Throws `not_reloadable`, with the mistakes
+ * in the file under `problems`, and `storage_unavailable`. If it throws, the settings in effect stay as they were.
  */
 export type ReloadConfig = (by: Actor) => Promise<Reloaded>

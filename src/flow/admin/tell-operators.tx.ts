@@ -25,8 +25,8 @@ type TellTx = QuarantineTx & Pick<WriteTx, 'addAction' | 'addTallies' | 'beginTr
 const TOLD_AT_ONCE = 500
 
 /**
- * Creates the verbs that notify operators and store their orders. Operators are notified of each change of state once. This happens in the
- * transaction that stores the change, or in a later one that finds a change that operators do not know of.
+ * Creates the verbs that notify operators and store their orders. Operators are notified once of each change of state, in the transaction
+ * that stores the change, or in a later one that finds that operators were not notified of it yet.
  */
 export function createTellOperators(store: Transactions<TellTx>): TellOperators {
   return {
@@ -85,7 +85,7 @@ async function tellOfQuarantine(tx: QuarantineTx, nowMs: number): Promise<number
   return events.length + (await tellWhetherUnderstood(tx, counts.length > 0, nowMs))
 }
 
-/** Looks at the pushes only if some were quarantined, or if operators know that no push is understood. */
+/** Notifies operators if no push is understood any more, or if pushes are understood again. Returns the number of events. */
 async function tellWhetherUnderstood(tx: QuarantineTx, hasQuarantined: boolean, nowMs: number): Promise<number> {
   const [known] = await tx.listTroubles(NOT_UNDERSTOOD)
   if (known === undefined && !hasQuarantined) return 0
@@ -98,8 +98,8 @@ async function tellWhetherUnderstood(tx: QuarantineTx, hasQuarantined: boolean, 
 }
 
 /**
- * Whether operators are notified of a job's end. Backups are daily work and their failures have other events, so only a cancelled backup
- * counts.
+ * Whether operators are notified that a job has ended. A backup is daily work, and its failure has an event of its own, so operators are
+ * notified only of a cancelled backup.
  */
 function isTold({ task, state }: Job): boolean {
   return task.kind !== 'backup' || state === 'cancelled'

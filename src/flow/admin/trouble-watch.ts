@@ -13,10 +13,10 @@ export interface ShownCertificate {
 export interface TroubleWatchPorts {
   readonly write: Pick<WriteSide, 'beginTrouble' | 'endTrouble'>
   readonly carrier: () => CarrierState
-  /** Free bytes on the disk of the store; infinite: the store is on a server, or the disk was not measured yet. */
+  /** Free bytes on the disk of the store; infinity: the store is on a server, or the disk was not measured yet. */
   readonly freeBytes: () => number
   readonly certificates: () => readonly ShownCertificate[]
-  /** How many pushes could not be stored since the start. */
+  /** How many pushes could not be stored since the relay started. */
   readonly notStored: () => Promise<number>
   /** Whether this replica is the poller, the only one that judges the carrier. */
   readonly isPoller: () => boolean
@@ -29,13 +29,12 @@ export interface TroubleWatchPorts {
 export interface TroubleWatchOptions {
   /** Pushes are refused while fewer bytes are free. */
   readonly freeBytesMin: number
-  /** Names this replica. */
   readonly replica: string
 }
 
-/** A disk that was nearly full has room again above this many times the limit. So a small change is not reported twice. */
+/** After a disk was nearly full, it has room again when it has this many times the limit. So small changes back and forth are not reported. */
 const ROOM_AT = 2.5
-/** A disk that was full is usable for pushes again above this many times the limit, for the same reason. */
+/** After a disk was full, it is usable for pushes again when it has this many times the limit, for the same reason. */
 const USABLE_AT = 1.1
 /** The carrier has recovered if it has answered, and has not failed for this long. */
 const RECOVERED_AFTER_MS = 10_000
@@ -56,12 +55,12 @@ interface Finding {
 
 /**
  * Creates a function that looks for troubles that begin and end outside transactions: of the carrier, its credentials, the disk, and
- * certificates. The store keeps the troubles that last. So operators are notified once, whichever replica sees a trouble, even over
- * restarts. Never rejects. If a change could not be reported, the next call finds it again.
+ * certificates. The store keeps the troubles that are not over. So operators are notified only once, even if several replicas see a trouble
+ * or the relay restarts. Never rejects. If a change could not be reported, the next call finds it again.
  */
 export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWatchOptions): () => Promise<void> {
   const { write, clock, log, wake } = ports
-  /** For each subject, whether the store holds a trouble of it, as far as is known. */
+  /** For each subject, whether the store holds a trouble of it, as far as this replica knows. */
   const known = new Map<string, Standing>()
   const lookAtCarrier = createCarrierLook(ports)
   const lookAtDisk = createDiskLook(ports, options)
@@ -96,8 +95,8 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
   let answeredBefore: number | null = null
   return (isPoller) => {
     const { breaker, credentials, lastAnswerAtMs, lastFailure } = carrier()
-    // While another replica polls, this one does not see the carrier's answers. Only an answer that it gets after it has become the poller
-    // shows that the carrier has recovered.
+    // While another replica polls, this one does not see the carrier's answers. Once it is the poller, only a new answer shows that the
+    // carrier has recovered.
     if (!isPoller) answeredBefore = lastAnswerAtMs
     const isFailing = breaker.state !== 'closed'
     if (isFailing) failedAtMs = clock.monotonic()
@@ -122,14 +121,14 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
 }
 
 /**
- * A disk that is low is one trouble. A disk so full that pushes are refused is a second trouble, which begins and ends within the first.
- * The end of the second is reported a little after pushes are taken again, and names the time from which they were taken.
+ * A nearly full disk is one trouble. A disk so full that pushes are refused is a second trouble, which begins and ends while the first one
+ * lasts. Its end is reported a little after pushes are accepted again, and names the time from which they are accepted.
  */
 function createDiskLook({ freeBytes, notStored, clock }: TroubleWatchPorts, { freeBytesMin }: TroubleWatchOptions) {
-  /** How many pushes had been refused at the last look (`soFar`), and at the look before the disk was found full (`before`). */
+  /** How many pushes had been refused by the last look (`soFar`), and by the last look before the disk was full (`before`). */
   let [soFar, before] = [0, 0]
   let wasFull = false
-  /** When pushes began to be taken; null: they are refused. */
+  /** Since when pushes are accepted; null: they are refused. */
   let takenFromMs: number | null = clock.now()
   return async (): Promise<readonly Finding[]> => {
     const free = freeBytes()
@@ -160,7 +159,7 @@ function createDiskLook({ freeBytes, notStored, clock }: TroubleWatchPorts, { fr
   }
 }
 
-/** Each certificate is a separate subject, so a renewed one is reported again. */
+/** Each certificate is a separate subject, so a renewed certificate is reported when it expires, too. */
 function lookAtCertificates({ certificates, clock }: TroubleWatchPorts, { replica }: TroubleWatchOptions): readonly Finding[] {
   return certificates().map(({ listener, untilMs }) => ({
     subject: `${CERTIFICATE_SUBJECTS}${listener} ${untilMs}`,

@@ -6,9 +6,9 @@ import type { Vault } from './vault.ts'
 
 /** The settings that limit endpoints. */
 export interface EndpointRules {
-  /** Returns why nothing may be sent to a URL; null: it may. */
+  /** Returns why nothing may be sent to a URL; null: events may be sent to it. */
   readonly refuseUrl: (url: string) => string | null
-  /** The header that names people to the portal (`portal.trustedHeader`); null: there is none. */
+  /** The header in which a proxy names the person to the portal (`portal.trustedHeader`); null: none is configured. */
   readonly trustedHeader: () => string | null
 }
 

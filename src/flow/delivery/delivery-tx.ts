@@ -19,11 +19,11 @@ import type { ConfiguredNames } from '../../domain/delivery/unnamed-endpoint.ts'
 /** The store as delivery uses it inside one transaction; see `WriteTx`. */
 export interface DeliveryTx {
   /**
-   * `last`: the last sequence in use. Other transactions may use later ones before this transaction ends. `prunedTo`: the sequence up to
-   * which the feed was deleted; 0: nothing was.
+   * `last`: the last sequence in use. Other transactions may use later sequences before this transaction ends. `prunedTo`: the last deleted
+   * sequence; 0: none was deleted.
    */
   feedSpan(): Promise<{ readonly last: number; readonly prunedTo: number }>
-  /** Makes the transaction start over if, when it ends, a sequence above this one is in use. */
+  /** When the transaction ends and a sequence above this one is in use, makes the transaction start over. */
   nothingSince(sequence: number): void
   /** The first sequence after this transaction. The value may be a placeholder: save it only as a part of an endpoint. */
   sequenceToCome(): Promise<number>
@@ -31,15 +31,15 @@ export interface DeliveryTx {
   readFeedEntries(request: { readonly after: number; readonly limit: number }): Promise<FeedEntries>
   /** All endpoints that are not removed. */
   listEndpoints(): Promise<readonly EndpointState[]>
-  /** Reserves an id. No other endpoint gets it. */
+  /** Reserves an id for a new endpoint. */
   reserveEndpoint(nowMs: number): Promise<string>
   /** Saves an endpoint, or adds it if its id is '' or reserved. Returns the id. */
   saveEndpoint(state: EndpointState): Promise<string>
-  /** Saves the health of an endpoint if nothing else of it has changed. */
+  /** Saves the health of an endpoint if nothing else about the endpoint has changed. */
   saveHealth(endpointId: string, health: EndpointHealth): void
   /** The endpoints that the configs of all replicas name. They cannot change until the transaction ends. */
   endpointsConfigured(): Promise<ConfiguredNames>
-  /** Removes an endpoint. None of its deliveries is claimed any more, and `cancelRemoved` cancels the waiting ones. */
+  /** Removes an endpoint. Its deliveries are no longer claimed, and `cancelRemoved` cancels the ones that wait. */
   removeEndpoint(endpointId: string, nowMs: number): Promise<void>
   /** Queues an event that the relay has composed. It gets the next sequence and is due at once. */
   queueComposed(event: ComposedDelivery): Promise<void>
@@ -48,37 +48,37 @@ export interface DeliveryTx {
    * endpoint.
    */
   queueFeed(events: QueuedFeed): Promise<void>
-  /** Reads events that the feed calls backfill. Nobody changes their parcels before the transaction ends. */
+  /** Reads events that the feed calls backfill. Locks their parcels until the transaction ends. */
   readBackfill(query: BackfillQuery): Promise<BackfillEvents>
   /**
-   * Queues events from `readBackfill` for the endpoint, each before the later deliveries of its parcel that have not ended. Returns how many
-   * were queued.
+   * Queues events from `readBackfill` for the endpoint. Each event goes before those deliveries of its parcel that are later and have not
+   * ended. Returns how many were queued.
    */
   queueMissing(request: QueuedMissing): Promise<number>
   /**
-   * Saves how far the feed is queued for an endpoint. Returns whether the endpoint has caught up. Also returns false if that becomes known
+   * Saves how far the feed is queued for an endpoint. Returns whether the endpoint has surely caught up. False may mean that this is known
    * only when the transaction ends.
    */
   saveQueuedTo(state: CatchingUp, to: { readonly next: number; readonly ended: boolean }): Promise<boolean>
   /** Returns which of these deliveries no longer exist, because their parcels were erased. */
   findGone(deliveryIds: readonly number[]): Promise<readonly number[]>
   /**
-   * Returns which of these claimed deliveries must not be sent: they have ended or were skipped, they are not the only claim of their
-   * parcel, or a join has put another delivery before them.
+   * Returns which of these claimed deliveries must not be sent. They have ended, were skipped, share their parcel with another claim, or a
+   * join of parcels has put another delivery before them.
    */
   findOvertaken(deliveryIds: readonly number[]): Promise<readonly number[]>
   /** The next deliveries of an endpoint, the most overdue first, at most one for each parcel. */
   findNextDeliveries(request: NextRequest): Promise<NextDeliveries>
   /**
-   * The next probe of a failing endpoint: a delivery that was never attempted, otherwise the one whose last attempt was longest ago; null:
-   * there is none.
+   * The next probe of a failing endpoint: a delivery that was never attempted. If there is none, the delivery whose last attempt was longest
+   * ago. Null: nothing waits.
    */
   findProbe(request: ProbeRequest): Promise<NextDelivery | null>
-  /** Moves a waiting delivery before all others of its endpoint, and returns its state; null: there is no such delivery. */
+  /** Puts a waiting delivery before all others of its endpoint, and returns its state; null: there is no such delivery. */
   hastenDelivery(deliveryId: number): Promise<{ readonly endpointId: string; readonly state: 'due' | 'behind' | 'ended' } | null>
   /**
-   * Marks a waiting delivery as skipped, so that it is no longer claimed, see `findSkipped`. `done`: it is marked. `ended`: it has ended
-   * already. Null: there is no such delivery.
+   * Marks a waiting delivery as skipped, so that it is no longer claimed; see `findSkipped`. Returns `done` if it is marked now, and `ended`
+   * if it had ended before. Null: there is no such delivery.
    */
   skipDelivery(deliveryId: number): Promise<'done' | 'ended' | null>
   /** Removes the mark that `skipDelivery` has set. */
@@ -92,13 +92,13 @@ export interface DeliveryTx {
   waitsForOthers(endpointId: string, parcelIds: readonly number[]): Promise<boolean>
   /** Counts the deliveries that wait for an endpoint, and stops at `limit`. */
   countWaiting(endpointId: string, limit: number): Promise<number>
-  /** Queues a batch of ended deliveries again, see `DeliveryWrites`. */
+  /** Queues a batch of ended deliveries again; see `DeliveryWrites`. */
   replayDeliveries(request: EndedReplayRequest): Promise<ReplayedBatch>
   /** Marks up to `limit` deliveries of removed endpoints as cancelled. `isDone`: none is left. */
   cancelRemoved(limit: number): Promise<{ readonly isDone: boolean }>
   /**
-   * Saves attempts and the new states of their deliveries. Ends the deliveries in `skipped` that are still marked. When a delivery ends,
-   * the next one of its parcel may be sent. A marked delivery in both lists becomes dead as skipped, unless it was accepted.
+   * Saves attempts and the new states of their deliveries. Ends the deliveries in `skipped` that are still marked as skipped. When a
+   * delivery ends, the next one of its parcel may be sent. A marked delivery in both lists becomes dead as skipped, unless it was accepted.
    */
   saveSettlements(settled: readonly Settled[], skipped: readonly ClaimRef[], nowMs: number): void
   /** Adds failures to the groups of their endpoints. */

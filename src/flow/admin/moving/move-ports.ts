@@ -3,13 +3,13 @@ import type { StoredRow, StoreNumbers } from '../../../domain/admin/store-move.t
 /** A table that a move copies. */
 export interface CopiedTable {
   readonly name: string
-  /** A row's primary key is this many of its values, the first ones. */
+  /** The first `keyLength` values of a row are its primary key. */
   readonly keyLength: number
 }
 
 /** Reads the rows of a store unchanged, for a move. */
 export interface StoredTables {
-  /** Reads rows in the order of their keys: after key `after` (null: from the first row) and up to key `upTo`, inclusive (null: to the last). */
+  /** Reads rows in the order of their keys, from after key `after` (null: from the first row) to key `upTo`, inclusive (null: to the last row). */
   page(
     table: CopiedTable,
     range: { readonly after: StoredRow | null; readonly upTo: StoredRow | null; readonly limit: number },
@@ -22,22 +22,20 @@ export interface StoredTables {
 export interface MoveSource extends StoredTables {
   readonly tables: readonly CopiedTable[]
   /**
-   * Notes in the store that a move copies it. So after a kill, what the move has added can be removed. Rejects if another replica is copying
-   * the store.
+   * Notes in the store that a move copies it. If the relay is killed, its next start then knows that it must clean up after the move. Rejects
+   * if another replica is copying the store.
    */
   announce(): Promise<void>
   /** From now until the move ends, records the key of every row that changes. */
   begin(): Promise<void>
   count(table: CopiedTable): Promise<number>
-  /** Returns the next recorded keys, roughly the oldest first. The rows must be read after this, so that they include the changes. */
+  /** Returns the next recorded keys, roughly the oldest first. Read their rows only after this call, so that they include the changes. */
   changes(table: CopiedTable, limit: number): Promise<{ readonly marks: readonly number[]; readonly keys: readonly StoredRow[] }>
   /** Deletes recorded keys, by the `marks` that `changes` returned. */
   forget(table: CopiedTable, marks: readonly number[]): Promise<void>
-  /** Counts the recorded keys. It counts only up to a limit for each table, because it would take too long to count millions of keys. */
+  /** Counts the recorded keys, but only up to a limit for each table, because counting millions of keys would take too long. */
   countChanges(): Promise<number>
-  /**
-   * Runs `work` while no other connection can record, for at most a quarter of a second. Then leaves them at least a tenth of a second.
-   */
+  /** Runs `work` for at most a quarter of a second, while no other connection can change rows. Then lets them write for at least 0.1 seconds. */
   alone<T>(work: () => Promise<T>): Promise<T>
   /** Does work before the switch, so that the switch takes less time. */
   prepareSwitch(): Promise<void>

@@ -1,28 +1,23 @@
 import { digestOfRows, keyTextOf, type MoveProgress, type MoveStep, type StoredRow } from '../../../domain/admin/store-move.ts'
 import type { CopiedTable, MoveSource, MoveTarget } from './move-ports.ts'
 
-/** At most this many rows are read or written at a time. A page has fewer if its rows are large. */
+/** A page has at most this many rows, and fewer if the rows are large. */
 const ROWS_MAX = 500
 const BYTES_PER_PAGE = 4 * 1024 * 1024
 /** This many changed rows of a table are copied before their recorded keys are dropped, because each drop has to wait for other writers. */
 const CHANGES_MAX = 2000
-/**
- * The switch copies the last changes while nobody can write, which should take at most this long. The move estimates how many changes that
- * is. The number lies between `TAIL_MIN` and `TAIL_MAX`.
- */
+/** The switch copies the last changes while nobody can write. This should take at most one second. */
 const TAIL_MS = 1000
+/** The move estimates how many changes it can copy in `TAIL_MS`. The estimate is kept between these two limits. */
 const TAIL_MIN = 1000
 const TAIL_MAX = 20_000
-/** The keys of rows that must be compared again are kept in memory. As soon as there are this many, the rows are compared. */
+/** The keys of rows that must be compared again are kept in memory. When there are this many keys, their rows are compared. */
 const SUSPECTS_MAX = 20_000
-/**
- * If a page of the copy has this many more rows than the page of the source, either rows of the source were deleted meanwhile, or somebody
- * has added rows to the copy.
- */
+/** A page of the copy may have this many more rows than the same page of the source, because the source may just have deleted rows. */
 const SURPLUS_MAX = 1000
-/** Such a page is read this many times. If it then still has too many rows, somebody has added rows to the copy. */
+/** If a page of the copy still has too many rows after this many tries, somebody has added rows to the copy, and the move fails. */
 const SURPLUS_TRIES = 20
-/** If too many changes are left for the switch after this many rounds, other writers have to wait while the move copies. */
+/** If more changes are left after this many rounds than the switch can copy, other writers have to wait while the move copies. */
 const ROUNDS_MAX = 3
 /** One call of `advance` works for about this long. */
 const TURN_MS = 200
@@ -56,7 +51,6 @@ interface Suspect {
 interface State extends StoreMovePorts {
   /** Rows that must be compared again, by table and key: they differed, or have changed since they were compared. */
   readonly suspects: Map<string, Suspect>
-  /** As soon as there are this many suspects, they are compared. */
   compareAt: number
   readonly counted: { copied: number; total: number }
   isVerifying: boolean
@@ -159,7 +153,7 @@ async function* catchUp(state: State): AsyncGenerator<MoveProgress> {
 async function* copyAllChanges(state: State, total: number): AsyncGenerator<MoveProgress> {
   let done = 0
   for (const table of state.source.tables) {
-    // Keep each step short while others wait.
+    // While others wait, each step must be short.
     const limit = state.isOutrun ? ROWS_MAX : CHANGES_MAX
     let copied = 0
     do {
@@ -171,7 +165,7 @@ async function* copyAllChanges(state: State, total: number): AsyncGenerator<Move
   }
 }
 
-/** Copies the next changes of a table. Returns their number. */
+/** Copies the next changes of a table. Returns how many it has copied. */
 async function copyChanges({ source, target, suspects, isVerifying }: State, table: CopiedTable, limit: number): Promise<number> {
   const { marks, keys } = await source.changes(table, limit)
   if (marks.length === 0) return 0
@@ -229,7 +223,7 @@ async function* compareSuspects(state: State): AsyncGenerator<MoveProgress> {
   state.compareAt = Math.max(SUSPECTS_MAX, 2 * suspects.size)
 }
 
-/** Takes all steps, but yields the progress of the longer step that they are a part of. */
+/** Runs `steps`, but yields the progress of the longer step that they belong to. */
 async function* showing(steps: AsyncGenerator<unknown>, shown: () => MoveProgress): AsyncGenerator<MoveProgress> {
   while (!(await steps.next()).done) yield shown()
 }
@@ -263,18 +257,17 @@ function firstOf(suspects: State['suspects']): string {
   return first?.table.name ?? ''
 }
 
-/** More rows may be done than were counted, because rows are added while they are copied. */
+/** `done` may exceed the `total` that was counted at the start, because others add rows while the move copies. */
 function progress(step: MoveStep, done: number, total: number): MoveProgress {
   return { step, done, total: Math.max(done, total) }
 }
 
 interface PageSizes {
-  /** The number of rows to read next. */
   next(table: CopiedTable): number
   saw(table: CopiedTable, rows: readonly StoredRow[]): void
 }
 
-/** Limits the memory that a page needs to a few megabytes, judged by the size of the rows in the page before. */
+/** Chooses how many rows a page has, by the row size of the page before, so that a page needs at most a few megabytes of memory. */
 function createPageSizes(): PageSizes {
   const sizes = new Map<string, number>()
   return {

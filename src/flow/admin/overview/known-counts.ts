@@ -2,7 +2,7 @@ import type { StoreCounts } from '../../../domain/admin/parcel-list.ts'
 import type { Clock } from '../../ports.ts'
 import type { ReadSide } from '../../read-side.ts'
 
-/** Counting this many parcels takes a good part of a second. So the counts of a store with at least as many are used for a minute. */
+/** Counting this many parcels takes a good part of a second. So a store with at least this many is counted only once a minute. */
 const LARGE = 500_000
 const KEPT_MS = 60_000
 
@@ -11,9 +11,7 @@ export interface KnownCountsPorts {
   readonly clock: Clock
 }
 
-/**
- * Counts what the store holds. A large store is counted at most once a minute, except for quarantined pushes, which are counted each time.
- */
+/** Counts what the store holds. Quarantined pushes are counted at each call, all else in a large store at most once a minute. */
 export function createKnownCounts({ reads, clock }: KnownCountsPorts): () => Promise<StoreCounts> {
   let known: { readonly counts: Promise<StoreCounts>; readonly atMs: number } | null = null
   return async () => {

@@ -27,7 +27,7 @@ interface TailPage {
   readonly ended: boolean
 }
 
-/** Looks for changes, once for all open pages. */
+/** Looks for changes. One look serves all open pages. */
 export interface LiveLook {
   /**
    * Returns a text for each page. A text changes whenever its page would show something else. The texts are made from the store, so changes
@@ -41,7 +41,7 @@ const PAGES_MAX = 20
 const PAGE = { limit: 500, charsMax: 256 * 1024, inStep: true }
 /** A look reads only this many of the newest jobs. The running jobs are among them. */
 const JOBS_MAX = 20
-/** Times such as `lastPushAtMs` change all the time. So they are rounded, and a page may show them some seconds late. */
+/** Stamps round times such as `lastPushAtMs` to this, because these times change all the time. So a page may show them some seconds late. */
 const COARSE_MS = 30_000
 
 /** Each look makes a few small reads, however many pages are open. While a parcel is shown, it also reads the events since the last look. */
@@ -116,7 +116,6 @@ function coarse(atMs: number | null): number | null {
   return atMs === null ? null : Math.floor(atMs / COARSE_MS)
 }
 
-/** Returns the stamp of the side bar, which every page shows. */
 function generalStamp(glance: Glance): string {
   const { counts, carrier, pushes, endpoints } = glance
   const problems = problemsOf(glance).map((problem) => [problem.kind, 'state' in problem ? problem.state.endpoint.id : null])

@@ -51,7 +51,7 @@ export interface Overview {
 export const SHOWN = { backlogs: 20, events: 10 }
 
 export function createOverview({ reads, write, carrier, readiness, disk, readTraffic, listReplicas, ...ports }: OverviewPorts): Overview {
-  /** Reads everything except the counts, which are expensive. */
+  /** Reads everything but the counts, because counting is expensive. */
   const look = async (): Promise<Omit<Glance, 'counts'>> => {
     const pushes = await write.pushChannel()
     return {

@@ -19,8 +19,8 @@ export interface Readiness {
 }
 
 /**
- * Kinds of commits. A failure counts until a commit of the same kind succeeds, because a store that is partly damaged may still accept the
- * other kind. `createGroupCommit` retries failed commits.
+ * What a commit writes. After a commit has failed, the relay is not ready until a commit of the same kind succeeds, because a store that is
+ * partly damaged may still accept the other kind.
  */
 type CommitKind = 'pushes' | 'polls'
 
@@ -98,7 +98,7 @@ function describeLost(lost: LostFile | null): string {
   return `store_lost: ${what} while the relay runs; put it back, or restore a backup`
 }
 
-/** Says what the code of an error of the store means. Leaves out the error's message, because it may name paths and addresses. */
+/** Says what the error code means. Leaves out the error's message, because it may name paths and addresses. */
 function describe(error: unknown): string {
   const code = codeOf(error)
   return code === null ? 'for an unknown reason' : reasonOfCode(code)

@@ -9,13 +9,13 @@ import {
 import type { Clock, Meter } from '../../ports.ts'
 import type { WriteSide } from '../../write-side.ts'
 
-/** Counts by the hour. The meter counts the same things, but only in total since the start of the process. */
+/** Counts by the hour, and stores the counts. The meter counts the same things, but only in total since the process started. */
 export interface Tallies {
   /** Returns a meter that also adds each report to the tallies. */
   over(meter: Meter): Meter
   /** Counts a call to the carrier. */
   callMade(spender: CallSpender): void
-  /** Stores the counts since the last call. If the store fails, it rejects and keeps the counts for the next call. */
+  /** Stores the counts since the last call. If the store fails, `flush` rejects and keeps the counts for the next call. */
   flush(): Promise<void>
 }
 
@@ -23,7 +23,7 @@ export interface TalliesPorts {
   readonly write: Pick<WriteSide, 'addTallies'>
   /** A name for this process that no other process ever has. */
   readonly process: string
-  /** Free bytes on the disk of the store; infinite: the store is on a server, which watches its own disk. */
+  /** Free bytes on the disk of the store; infinity: the store is on a server, which watches its own disk. */
   readonly freeBytes: () => number
   readonly clock: Pick<Clock, 'now'>
 }
@@ -38,7 +38,7 @@ const HOURS_MAX = 48
 export function createTallies({ write, process, freeBytes, clock }: TalliesPorts): Tallies {
   /** Counts by the beginning of the hour, then by kind and name. */
   let pending = new Map<number, Map<TallyKind, Map<string, number>>>()
-  /** The last flush that was sent. Until the store has answered, it is sent again unchanged. So the store can tell if it has it already. */
+  /** The last flush that was sent. It is sent again unchanged until the store answers, so that the store never adds its counts twice. */
   let flushed: TallyFlush = { by: process, number: 0, additions: [] }
   let before: Promise<void> = Promise.resolve()
 

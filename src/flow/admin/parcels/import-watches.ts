@@ -13,14 +13,14 @@ export interface WatchListRequest {
   readonly format: WatchListFormat
   /** The column of a CSV list to read, by its name or its number from 1; null: the column with a known name. */
   readonly column: string | null
-  /** True: one invalid line refuses the whole list. If the store fails, no identifier of a list of up to `ATOMIC_MAX` is watched. */
+  /** Whether one invalid line refuses the whole list. If so, up to `ATOMIC_MAX` identifiers are watched all or none, even if the store fails. */
   readonly atomic: boolean
   readonly lines: AsyncIterable<string>
   readonly by: Actor
 }
 
 export interface WatchListReport {
-  /** The number of lines, including empty ones. */
+  /** The number of lines, empty lines included. */
   readonly lines: number
   /** The number of identifiers that are now watched. */
   readonly watched: number
@@ -40,19 +40,18 @@ export interface WatchListError {
   readonly reason: string
 }
 
-/** One transaction watches this many identifiers, which delays pushes by some seven milliseconds. */
+/** One transaction watches this many identifiers. It delays pushes by some seven milliseconds. */
 const BATCH = 500
 /**
- * A list of up to this many identifiers is watched in one transaction, all or none. That delays pushes by thirty milliseconds. A hundred
- * thousand identifiers would delay them for seconds.
+ * A list of up to this many identifiers can be watched in one transaction, all or none. That delays pushes by thirty milliseconds. For a
+ * hundred thousand identifiers, one transaction would delay them for seconds.
  */
 export const ATOMIC_MAX = 2000
 const ERRORS_SHOWN = 1000
 const RETRY_AFTER_MS = 5000
 
 /**
- * Creates the import of watch lists, many identifiers per transaction. By default valid lines are watched, and invalid ones are reported by
- * number.
+ * Creates the import of watch lists. Unless the request is `atomic`, valid lines are watched and invalid lines are reported by number.
  *
  * Throws `bad_request` (no column to read; or atomic, and a line is invalid), `erased` (if atomic), `body_too_large` (too many lines) and
  * `storage_unavailable`. The error's fact `watched` tells how many identifiers from the start of the list are watched. It is safe to send
@@ -65,7 +64,7 @@ export function createImportWatches(ports: ImportWatchesPorts): (request: WatchL
     const tally = { lines: 0, watched: 0, created: 0, failed: 0, erased: 0, errors }
     const identifiers: Named[] = []
 
-    // Read the list to its end first. If we wrote while it is read, the sender might exceed the time limit of the request.
+    // Read the whole list before writing. If each write delayed the reading, the sender might exceed the time limit of the request.
     for await (const text of lines) {
       tally.lines += 1
       if (tally.lines > WATCH_LINES_MAX) throw tooLong()

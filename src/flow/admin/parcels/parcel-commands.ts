@@ -14,7 +14,7 @@ export interface ParcelCommandsPorts {
   readonly fetchUnknown: (identifier: string, operator: string) => Promise<'recorded' | 'unknown' | 'unavailable'>
   /** Marks a parcel as being polled while `work` runs. */
   readonly underWay: { during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value> }
-  /** Absent: it is not known whether the day's calls to the carrier are used up. */
+  /** Until when the day's calls to the carrier are used up. Absent: this is not known. */
   readonly spentUntilMs?: SpentUntil
   /** Lists the events of the parcel with an identifier that endpoints never received. */
   readonly missingOf: (identifier: string) => Promise<readonly MissingAt[]>
@@ -45,7 +45,7 @@ export interface ParcelCommands {
   }>
 }
 
-/** A refreshed parcel gets no scheduled poll for this long, and for as long as `underWay` lists it. */
+/** A refreshed parcel gets no scheduled poll for this long, nor while `underWay` lists it. */
 const LEASE_MS = 60_000
 const RETRY_AFTER_MS = 30_000
 
@@ -81,7 +81,7 @@ export function createParcelCommands({
     async refresh(text, by) {
       const identifier = readIdentifier(text)
       const due = await write.claimPoll({ identifier, nowMs: clock.now(), leaseMs: LEASE_MS })
-      // A tracking number gets a parcel only when an answer of the carrier has tied it to the tracking id that pushes name.
+      // A tracking number has no parcel until an answer of the carrier names the tracking id that pushes use for the same parcel.
       const outcome =
         due === null ? await fetchUnknown(identifier, by.name) : await underWay.during(due.parcelId, () => refresh.refreshNow(due))
       await write.recordAction({ ...orderOf(by, 'parcel.refreshed', identifier), detail: { outcome } })

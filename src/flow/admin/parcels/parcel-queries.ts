@@ -19,7 +19,7 @@ export interface ListQuestion {
   readonly query: string | null
   readonly status: string | null
   readonly stopped: (typeof STOPPED_REASONS)[number] | null
-  /** Only parcels of which the carrier knew no identifier when it was last asked. */
+  /** True: only parcels that the carrier did not know, by any identifier, when it was last asked. */
   readonly unknown?: boolean
   readonly cursor: ParcelCursor | null
   readonly limit: number
@@ -39,7 +39,7 @@ export interface ExplainedParcel extends InspectedParcel {
   readonly nextPollBecause: string | null
 }
 
-/** If more statuses than this are known, an unknown one is not refused, because the error could not list all known ones. */
+/** If the store has more statuses than this, no status is refused, because the error could not list all of them. */
 const STATUSES_SHOWN_MAX = 100
 const PREFIX = /^[A-Z0-9]{1,40}$/
 
@@ -59,14 +59,14 @@ export function createParcelQueries({
     const planned = await write.planPoll(cadenceFactsOf(state, false, clock.now())).catch(nullForStorage)
     if (planned === null) return null
     if (planned.kind === 'stopped') return describeStop(planned.reason)
-    // A failed poll is repeated later than planned only if the carrier asked the relay to wait.
+    // A failed poll is repeated later than planned only if the carrier has asked the relay to wait.
     const isHeld = planned.why.kind === 'failed' && planned.atMs < state.nextPollAtMs
     return isHeld ? ASKED_TO_WAIT : describePoll(planned.why)
   }
 
   /**
-   * Refuses a status that never occurred. The carrier may use any status, but this one is probably a typing error. An empty list would hide
-   * it.
+   * Refuses a status that no parcel ever had. The carrier may use any status, but this one is probably a typing error, and an empty list
+   * would hide the error.
    */
   async function refuseUnknown(status: string): Promise<void> {
     const known = [...new Set([...DOCUMENTED_STATUSES, ...(await reads.listStatuses())])]

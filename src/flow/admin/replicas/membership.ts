@@ -3,21 +3,21 @@ import type { Log } from '../../ports.ts'
 import type { ReplicaConfig, ReplicaTable, Watermarks } from '../ports.ts'
 import { type LapseReason, openReplicaLease, type ReplicaLease, type ReplicaLeaseOptions, type ReplicaLeasePorts } from './replica-lease.ts'
 
-/** The work that a replica begins and ends with its roles. */
+/** Begins and ends the work that a replica does because it holds a role. */
 export interface Duties {
-  /** Called when the replica has taken roles, or holds its roles again after its lease had run out. No work of these roles is under way. */
+  /** Called when the replica has taken roles, or holds them again after its lease had run out. No work of these roles is under way then. */
   taken(roles: readonly Role[]): void
-  /** Resolves when all work of the role has ended. No new work begins, because `holds` is false. */
+  /** Resolves when all work of the role has ended. No new work begins, because `Membership.holds` is false by then. */
   giveUp(role: Role): Promise<void>
-  /** Called when the lease has run out. Ends all work of all roles at once. */
+  /** Called when the lease has run out. Ends the work of all roles at once. */
   lapsed(): void
 }
 
-/** Says what this relay may do among the replicas that share its store. */
+/** Tells which roles this relay holds among the replicas that share its store. */
 export interface Membership {
   /** The id of this replica in the store. */
   id(): number
-  /** Whether this replica holds the role now, by its own clocks. Ask before each attempt and each poll. */
+  /** Whether this replica holds the role now, by its own clocks. Call it before each attempt and each poll. */
   holds(role: Role): boolean
   /** The ids of the endpoints to which this replica delivers; null: all. */
   endpoints(): readonly string[] | null
@@ -25,18 +25,17 @@ export interface Membership {
   delivers(endpointId: string): boolean
   /** Rises when this replica loses all its roles for good. Work that began before must not save its results. */
   term(): number
-  /** Returns a signal that is aborted when the lease runs out. Ask for one before each poll. */
+  /** Returns a signal that is aborted when the lease runs out. Get a new signal for each poll. */
   signal(): AbortSignal
   list(): Promise<readonly Replica[]>
-  /** How many replicas, including this one, there were when the roles were last shared. */
+  /** How many replicas there were when the roles were last shared, this one included. */
   count(): number
   /** Publishes a reloaded config to the other replicas. */
   configure(config: ReplicaConfig): Promise<void>
 }
 
-/** A membership with the verbs that drive it. Before you call a verb again, wait until its last call has ended. */
+/** A membership with the verbs that keep it up to date. Before you call a verb again, wait until its last call has ended. */
 export interface DrivenMembership extends Membership, Pick<ReplicaLease, 'renew' | 'check' | 'isValid'> {
-  /** Begins to take roles. */
   start(duties: Duties): void
   /** Takes and gives up roles if anything has changed. `seen` null: the store could not be read. Never rejects. */
   share(seen: Watermarks | null): Promise<void>
@@ -77,7 +76,6 @@ export async function joinReplicas(ports: MembershipPorts, options: ReplicaLease
 interface HeldRoles {
   has(role: Role): boolean
   list(): readonly Role[]
-  /** How many replicas share the roles. */
   replicas(): number
   start(duties: Duties): void
   share(seen: Watermarks | null, id: number): Promise<void>
@@ -88,7 +86,7 @@ interface HeldRoles {
 }
 
 /**
- * Keeps the roles of this replica. It holds a role as soon as the store says so, and gives up a role when all work of the role has ended.
+ * Keeps the roles of this replica. It holds a role as soon as the store says so, and gives up a role only when the role's work has ended.
  */
 function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'changeRoles'>; readonly log: Log }): HeldRoles {
   let duties: Duties | null = null
@@ -119,7 +117,7 @@ function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'c
       return { take: wanted.take, giveUp: ended }
     })
     if (losses !== asOf) return
-    // If the lease has run out since the last change, the work of all roles has ended, so treat every role as new.
+    // If the lease has run out since the last change, the work of all roles was ended. So every role counts as new, and its work begins again.
     const before: ReadonlySet<Role> = resumed === lapsesBefore ? held : new Set()
     resumed = lapsesBefore
     held = new Set(roles)
@@ -167,7 +165,7 @@ function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'c
   }
 }
 
-/** The roles that this replica is giving up. It no longer uses them, but nobody else may take them before their work has ended. */
+/** The roles that this replica is giving up. It begins no work for them, but other replicas may take them only when their work has ended. */
 function createLeaving(onEnded: () => void) {
   const leaving = new Map<Role, { hasEnded: boolean }>()
   return {

@@ -1,7 +1,7 @@
 import type { ReplicaTable, Watermarks } from '../ports.ts'
 import type { DrivenMembership } from './membership.ts'
 
-/** Called when any of the replicas that share a store, including this one, has changed something in it. */
+/** Called when a replica, this one included, has changed something in the shared store. */
 export interface ReplicaChangeListener {
   /** The feed has grown. */
   committed(): void
@@ -22,8 +22,8 @@ export interface ReplicaChangesPorts {
 }
 
 /**
- * Creates a function that looks at the store and notifies the listener of changes since its last call. It also begins to share the roles,
- * but does not wait for that, because that may take until another replica gives up a role.
+ * Creates a function that looks at the store and notifies the listener of changes since its last call. It also begins to share the roles.
+ * It does not wait until they are shared, because another replica may need time to give up a role.
  */
 export function createReplicaChanges({ table, membership, listener }: ReplicaChangesPorts): () => Promise<void> {
   let before: Watermarks | null = null

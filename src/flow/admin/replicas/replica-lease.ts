@@ -3,7 +3,7 @@ import type { ReplicaConfig, ReplicaTable, TimeSample } from '../ports.ts'
 
 const DECLARED_DEAD = 'this replica counts as dead, because it was not seen for a while or the database has lost commits; it joins again'
 
-/** Why a lease has run out, for the log: this process stood still for so many milliseconds, or the last renewal failed with this error. */
+/** Why a lease has run out, for the log: this process stood still for a time, or the last renewal failed with an error. */
 export type LapseReason = { readonly stoodStillMs: number } | { readonly err: unknown }
 
 /** The lease of this replica. While it lasts, the other replicas treat this one as alive. */
@@ -12,13 +12,13 @@ export interface ReplicaLease {
   id(): number
   /** Rises when this replica learns that it was declared dead. */
   term(): number
-  /** Whether the lease still lasts by this replica's clocks, so that nobody can have taken over its roles. */
+  /** Whether the lease still lasts by this replica's clocks. While it lasts, no other replica can have taken its roles. */
   isValid(): boolean
   /** How long the lease still lasts, in milliseconds. */
   leftMs(): number
   /** Returns a signal that is aborted when the lease runs out. */
   signal(): AbortSignal
-  /** Renews the lease. Never rejects: without an answer the lease runs out. */
+  /** Renews the lease. Never rejects. If the store does not answer, the lease runs out. */
   renew(): Promise<void>
   /** Notices that the lease has run out. Call it often. */
   check(): void
@@ -35,7 +35,7 @@ export interface ReplicaLeasePorts {
   readonly onOthersLapsed: () => void
   /** Called when the lease has run out. */
   readonly onLapsed: (why: LapseReason) => void
-  /** Called when this replica was declared dead, before it joins again. Under its new id it may write, but it holds no roles yet. */
+  /** Called when this replica was declared dead, before it joins again under a new id. It may then write, but holds no roles yet. */
   readonly onLost: () => void
 }
 
@@ -90,7 +90,7 @@ export async function openReplicaLease(
     id: () => id,
     term: () => term,
     async renew() {
-      // Check now, because the answer of the store may come late.
+      // Check now, because the lease may run out before the store answers.
       validity.check()
       try {
         const renewed = await timed(() => table.renew(id, ttlMs))
@@ -127,8 +127,8 @@ function momentOf(clock: Clock): Moment {
 }
 
 /**
- * Returns the time between two moments, by the clock that has gone further. The monotonic clock stands still while the machine is
- * suspended, and the wall clock may be put back. If the wall clock is put forward, the lease ends until the next renewal.
+ * Returns the time between two moments, by the clock that shows more of it. The monotonic clock stands still while the machine is
+ * suspended, and the wall clock may be put back. If the wall clock is put forward, the lease seems to have run out until it is renewed.
  */
 function elapsedMs(from: Moment, to: Moment): number {
   return Math.max(to.monotonicMs - from.monotonicMs, to.wallMs - from.wallMs)

@@ -12,9 +12,9 @@ export interface TidyReplicasPorts {
 }
 
 /**
- * Creates the work that a replica does when replicas have come or gone. It resumes the endpoints of its config if they were paused, pauses
- * endpoints that no config names any more, and warns of replicas with different configs. A failure is logged, and the work is tried again
- * with the next change.
+ * Creates the work that a replica does when replicas have come or gone. It resumes the endpoints of its config if they may have been
+ * paused, pauses or removes endpoints that no config names any more, and warns of replicas with different configs. A failure is logged, and
+ * the work is tried again at the next change.
  */
 export function createTidyReplicas({ replicas, delivery, clearMoves, log }: TidyReplicasPorts): () => Promise<void> {
   let warnedOf = ''
@@ -22,7 +22,7 @@ export function createTidyReplicas({ replicas, delivery, clearMoves, log }: Tidy
   const tidy = async () => {
     const id = replicas.id()
     if (id !== joinedAs) {
-      // This replica was declared dead and has joined again. Meanwhile its endpoints may have been paused.
+      // This replica was declared dead and has joined again. In between, its endpoints may have been paused.
       await delivery.restore()
       joinedAs = id
     }

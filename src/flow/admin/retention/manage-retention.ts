@@ -20,7 +20,7 @@ import type { ReadSide } from '../../read-side.ts'
 import type { WriteSide } from '../../write-side.ts'
 import type { AgedReads } from './retention-ports.ts'
 
-/** How many rows of one kind a pass would remove now. `isMore`: there may be more, because only a part of the rows was looked at. */
+/** How many rows of one kind a retention pass would remove now. `isMore`: there may be more, because only some of the rows were looked at. */
 export interface WouldGo {
   readonly count: number
   readonly isMore: boolean
@@ -30,17 +30,16 @@ export interface WouldGo {
 const UNCOUNTED_STAGES = ['texts', 'composed', 'audit'] as const satisfies readonly RetentionStage[]
 type UncountedStage = (typeof UNCOUNTED_STAGES)[number]
 
-/** What a pass would remove, as far as it can be told without removing anything. */
+/** What a retention pass would remove, as far as the relay can tell without removing anything. */
 export type WouldGoByStage = Readonly<Record<Exclude<RetentionStage, UncountedStage>, WouldGo>>
 
 export interface RetentionView extends RetentionState {
   readonly retention: Retention
 }
 
-/** Shows operators what retention keeps, and takes their orders. */
 export interface ManageRetention {
   view(): Promise<RetentionView>
-  /** Counts the data that is kept too long, up to a limit. Changes nothing. */
+  /** Counts the rows that a pass would remove, up to a limit. Changes nothing. */
   wouldGo(): Promise<WouldGoByStage>
   /** Starts a pass as a job, or continues the one that is under way. Throws `too_many_jobs`. */
   start(by: Actor): Promise<Job>

@@ -2,14 +2,14 @@ import type { AgedDelivery, AgedPush, AgeMark, ParcelAge, RetentionState, Unreco
 import type { TimeCursor } from '../../../domain/delivery/operator-event.ts'
 import type { ParcelState } from '../../../domain/history/parcel-state.ts'
 
-/** Asks for rows from before a time, the oldest first, after the last row of the page before. */
+/** Selects a page of rows from before a time, the oldest first. `after`: the last row of the page before. */
 export interface AgePage {
   readonly beforeMs: number
   readonly after: TimeCursor | null
   readonly limit: number
 }
 
-/** Asks for rows by their numbers: above `after` and up to `upTo`. */
+/** Selects rows by their numbers: above `after` and up to `upTo`. */
 export interface NumberPage {
   readonly after: number
   readonly upTo: number
@@ -32,7 +32,7 @@ export interface AgedAnswer {
   readonly bodyBytes: number
 }
 
-/** A text that parcels have shared, by its id. `isUsed`: something uses it again. */
+/** A text that parcels shared and that nothing used for a time. `isUsed`: something uses it again. */
 export interface UnusedText {
   readonly id: number
   readonly json: string
@@ -43,7 +43,7 @@ export interface UnusedText {
 export interface AgedReads {
   /** Deliveries by the time they were queued. */
   agedDeliveries(page: AgePage): Promise<readonly AgedDelivery[]>
-  /** Deliveries that have ended, in the order of their end, except the newest one. */
+  /** Deliveries that have ended, in the order in which they ended, except the newest delivery. */
   endedDeliveries(page: AgePage): Promise<readonly EndedDelivery[]>
   /** Pushes whose bytes are still stored. */
   agedPushes(page: AgePage): Promise<readonly AgedPush[]>
@@ -51,9 +51,8 @@ export interface AgedReads {
   unrecordedPushes(page: AgePage): Promise<readonly UnrecordedPush[]>
   /** Polled answers whose bytes are still stored, in the order in which they were asked for. */
   agedAnswers(page: { readonly beforeMs: number; readonly limit: number }): Promise<readonly AgedAnswer[]>
-  /** Parcels by id. */
   parcelAges(page: NumberPage): Promise<readonly ParcelAge[]>
-  /** The parcel of the newest push (0: it has none), and the highest parcel id. */
+  /** The parcel of the newest push (0: the push has no parcel), and the highest parcel id. */
   newest(): Promise<{ readonly ownerOfPush: number; readonly parcelId: number }>
   /** The ids of endpoints with waiting deliveries. */
   endpointsWithBacklog(): Promise<readonly number[]>
@@ -76,7 +75,7 @@ export interface RetentionTx extends AgedReads {
   /** Reads the stored state of retention, and locks it until the transaction ends. */
   loadRetention(): Promise<RetentionState>
   saveRetention(state: RetentionState): Promise<void>
-  /** Saves a mark. It replaces a mark of the same time. */
+  /** Saves a mark, and replaces a mark of the same time. */
   keepMark(mark: AgeMark): void
   /** Deletes marks that are older than one time or newer than another. */
   dropMarks(outside: { readonly beforeMs: number; readonly afterMs: number }): void
@@ -84,20 +83,20 @@ export interface RetentionTx extends AgedReads {
   cancelDeliveries(deliveries: readonly AgedDelivery[], nowMs: number): void
   /** Deletes deliveries with their attempts, unless they have been queued again. */
   removeDeliveries(deliveryIds: readonly number[]): Promise<void>
-  /** Deletes the bytes of the pushes in `cleared`. Dismisses pushes in `closed` that are in quarantine. */
+  /** Deletes the bytes of the pushes in `cleared`. Dismisses the pushes in `closed` if they are in quarantine. */
   clearPushes(pushes: { readonly cleared: readonly number[]; readonly closed: readonly number[] }): void
   /** Deletes the bytes of answers, unless the carrier has given the same answer again since. */
   clearAnswers(answers: readonly AgedAnswer[]): void
   /** Locks parcels until the transaction ends, and returns the ones that still exist. */
   holdParcels(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
   /**
-   * Deletes held parcels that have no deliveries, with everything that belongs to them, and adds `retired` to the feed for each. If they
-   * have more than `limit` pushes, only that many are deleted, and `isDone` is false.
+   * Deletes parcels that `holdParcels` has locked and that have no deliveries, with everything that belongs to them. Adds a `retired` event
+   * to the feed for each parcel. If they have more than `limit` pushes, it deletes only that many pushes, and `isDone` is false.
    */
   retireParcels(parcelIds: readonly number[], limit: number): Promise<{ readonly isDone: boolean }>
-  /** Texts, by id, that nothing used any more when a parcel was retired or corrected. */
+  /** Texts, by id, that were in use until a parcel was retired or corrected. */
   unusedTexts(page: Omit<NumberPage, 'upTo'>): Promise<readonly UnusedText[]>
-  /** Deletes the texts in `unused`. Afterwards `unusedTexts` no longer lists the texts in `used`. */
+  /** Deletes the texts in `unused`. Makes `unusedTexts` no longer list the texts in `used`. */
   removeTexts(texts: { readonly unused: readonly UnusedText[]; readonly used: readonly UnusedText[] }): void
   /** Deletes pushes without a parcel. */
   removePushes(inboxIds: readonly number[]): void

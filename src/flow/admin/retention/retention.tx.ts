@@ -37,13 +37,13 @@ export type PruneTx = AuditTx &
   Pick<WriteTx, 'beginTrouble' | 'endTrouble' | 'feedSpan' | 'findCounted' | 'pruneOperations' | 'pruneTallies'>
 
 /*
- * The limits of a batch, which is one transaction. They are so small that a push waits only for milliseconds, whatever the size of the
- * store. Between batches the janitor rests for as long as a batch takes.
+ * The limits of a batch, which is one transaction. They are so small that a push waits only for milliseconds, even in a large store.
+ * Between batches the janitor rests for as long as a batch takes.
  */
 const ROWS_AT_ONCE = 100
 const BYTES_AT_ONCE = 1024 * 1024
 const ATTEMPTS_AT_ONCE = 300
-/** One batch looks at up to this many old deliveries, of which at most `ROWS_AT_ONCE` still wait. It cancels only waiting ones. */
+/** One batch looks at up to this many old deliveries. It cancels those that still wait, at most `ROWS_AT_ONCE`. */
 const DELIVERIES_LOOKED_AT = 1000
 /**
  * One batch looks at up to this many parcels. It retires at most `PARCELS_AT_ONCE` of them, with at most `ENTRIES_AT_ONCE` entries in all.
@@ -57,7 +57,7 @@ const FEED_AT_ONCE = 300
 /** On PostgreSQL each batch of texts makes other replicas decide again what they are about to record, so a batch takes many texts. */
 const TEXTS_AT_ONCE = 500
 
-/** The subject of a trouble: data could not be removed for a long time. */
+/** The subject of the trouble that data could not be removed for a long time. */
 const HELD_SUBJECT = 'retention'
 
 export interface PassBatch {
@@ -106,7 +106,7 @@ function sumOf(counts: RetentionCounts): number {
   return Object.values(counts).reduce((sum, count) => sum + count, 0)
 }
 
-/** Does a batch of the first stage in which there is something to do. */
+/** Does a batch of the first stage that has something to do. */
 async function workOn(
   look: Look,
 ): Promise<{ readonly after: ReturnType<typeof advancePass>; readonly outcome: Awaited<ReturnType<Stage>> }> {
@@ -155,8 +155,8 @@ async function begin(
 }
 
 /**
- * Notifies operators of data that was given up, and once of data that could not be removed for a long time. It is called in the transaction
- * that ends a pass.
+ * Notifies operators of data that was removed although it was still needed, and once of data that could not be removed for a long time. Call
+ * it in the transaction that ends a pass.
  */
 async function tell(tx: PruneTx, report: RetentionReport, nowMs: number): Promise<void> {
   const { givenUp, endpoints, held, heldSinceMs } = report
@@ -297,7 +297,7 @@ async function retire({ tx, pass: { startedAtMs, cursor }, retention }: Look): R
   return isDone ? { removed: retired.length, retired, held, next } : { removed: 0, next: cursor ?? AGAIN }
 }
 
-/** The start of a stage. A stage that deletes its rows starts there again with each batch. */
+/** The start of a stage. A stage that deletes its rows begins each batch there. */
 const AGAIN: TimeCursor = { atMs: 0, id: 0 }
 
 /** Whether a batch handled all rows of a page, and the page was the last. */
@@ -305,7 +305,7 @@ function isLastPage(rows: readonly unknown[], page: readonly unknown[], limit = 
   return rows.length === page.length && page.length < limit
 }
 
-/** Returns for how many parcels one batch may look up waiting deliveries, if there are this many endpoints. */
+/** Returns for how many parcels one batch may look up waiting deliveries. */
 function looksFor(endpoints: number): number {
   return Math.max(1, Math.floor(LOOKS_AT_ONCE / Math.max(1, endpoints)))
 }

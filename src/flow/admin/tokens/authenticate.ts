@@ -2,7 +2,7 @@ import { digest } from '../../../domain/digest.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { Clock, Memory } from '../../ports.ts'
 
-/** A permission of an app. `status`: ask for parcels and read the feed. `admin`: operate the relay. */
+/** A permission of an app. `status`: it may ask for parcels and read the feed. `admin`: it may operate the relay. */
 export type Scope = 'status' | 'admin'
 
 /** An internal app or an operator, as configured. */
@@ -16,13 +16,12 @@ export interface App {
 /** The content of a token. It does not contain the scopes of the app, which are looked up at each request. */
 interface TokenClaims {
   readonly username: string
-  /** A digest of the app's password hash. A token ends when its app or its password is removed. */
+  /** A digest of the app's password hash. A token becomes invalid when its app or its password is removed. */
   readonly fingerprint: string
   /** When the person logged in, epoch milliseconds; null: the token is not a session. */
   readonly loggedInAtMs: number | null
 }
 
-/** A valid token of this relay. */
 export interface VerifiedToken extends TokenClaims {
   readonly issuedAtMs: number
   readonly expiresAtMs: number
@@ -41,13 +40,12 @@ export interface Tokens {
 
 export interface AuthenticatePorts {
   readonly tokens: Tokens
-  /** Whether a password matches an argon2 hash. This is expensive, so a call waits its turn among the visitors, and may be refused. */
+  /** Whether a password matches an argon2 hash. This is expensive, so calls take turns among the visitors, and a call may be refused. */
   readonly verifyPassword: (hash: string, password: string, visitor: Visitor) => Promise<boolean>
-  /** A keyed digest of a hash and a password. It recognizes a password that was right before. */
+  /** Returns a keyed digest of a hash and a password, by which a password that was right before is recognized. */
   readonly digestPassword: (hash: string, password: string) => string
   /** Digests of passwords that were right, by user name, and by address and user name. */
   readonly rightPasswords: Memory<string>
-  /** A cache of verified tokens. */
   readonly verified: Memory<VerifiedToken>
   readonly clock: Clock
 }
@@ -68,18 +66,17 @@ export interface Credentials {
 
 /** Who asks for a token. */
 export interface Visitor {
-  /** The address of the visitor, or its network where one client has many addresses. */
+  /** The address of the visitor, or its network if one client can have many addresses. */
   readonly network: string
   /**
-   * Counts a try. Throws `too_many_requests` after too many wrong passwords. Otherwise resolves with a function to call if the password is
-   * right.
+   * Counts a try as one with a wrong password. Throws `too_many_requests` after too many. Otherwise resolves with a function to call if the
+   * password turns out to be right.
    */
   readonly admit: () => Promise<() => Promise<void>>
   /** Whether the visitor still waits for the answer. */
   readonly isThere: () => boolean
 }
 
-/** A person's session. */
 export interface Session {
   readonly app: App
   /** The token that replaces the sent one; null: the sent token need not be renewed yet. */
@@ -92,22 +89,22 @@ export interface Authenticate {
    * Issues a bearer token (spec, "POST /auth/token"). Throws `unauthorized`, with the same message for an unknown user and a wrong
    * password, and `too_many_requests`.
    *
-   * A password that was right before is accepted at once if it comes from the same network. From another network it counts as a try like
-   * any other password. Otherwise anybody could try passwords as fast as a digest is made.
+   * A password that was right before is accepted at once if it comes from the same network. From another network it counts as a try, like
+   * any other password, because digests are made so fast that anybody could try many passwords.
    */
   issueToken(credentials: Credentials, visitor: Visitor): Promise<string>
   /** Returns the app of a token. Throws `unauthorized` for an invalid token and `forbidden` for a missing scope. */
   authorize(token: string, scope: Scope): Promise<App>
   /**
-   * Returns the session of a token. Use renews the session now and then, until it is as old as sessions may be. Null: the session has ended,
-   * or the token is not a session.
+   * Returns the session of a token. A session that is used gets a new token now and then, until the session reaches its longest age. Null:
+   * the session has ended, or the token is not a session.
    */
   continueSession(token: string): Promise<Session | null>
-  /** Does the same as `authorize`, but at once, if the token was verified before; null: call `authorize`. */
+  /** Does the same as `authorize`, but without waiting, if the token was verified before; null: call `authorize`. */
   recognize(token: string, scope: Scope): App | null
   /**
-   * Watches the token of work that continues after its request was authorized, such as a stream. Calls `end` once, as soon as the token no
-   * longer gives the scope. Resolves with a function to call when the work is over.
+   * Watches the token of work that continues after its request was authorized, such as a stream. Calls `end` when the token no longer gives
+   * the scope. Resolves with a function to call when the work is over.
    */
   hold(token: string, scope: Scope, end: () => void): Promise<() => void>
   /** Ends the work whose tokens have expired. Call it regularly. */
@@ -126,15 +123,15 @@ interface Holding {
   readonly end: () => void
 }
 
-/** Clocks of replicas may differ by this much. A smaller correction of a clock does not count as putting it back. */
+/** Clocks of replicas may differ by this much. */
 const AHEAD_MAX_MS = 30_000
 
 /** A session is renewed once this part of its token's lifetime has passed. */
 const RENEWED_AFTER = 0.1
 
 /**
- * Whether a token is valid now. A token from the future is not valid: the clock was put back after it was issued, so the token would be
- * valid for too long.
+ * Whether a token is valid now. A token that was issued in the future is not valid. The clock was put back after it was issued, so it would
+ * be valid for too long.
  */
 function isValidAt({ issuedAtMs, expiresAtMs }: VerifiedToken, nowMs: number): boolean {
   return nowMs < expiresAtMs && issuedAtMs <= nowMs + AHEAD_MAX_MS
@@ -175,8 +172,8 @@ export function createAuthenticate(
   }
 
   /**
-   * Makes the same number of verifications for every refusal. So the time that it takes does not show which users exist, or whose password
-   * is being replaced.
+   * Makes the same number of verifications before every refusal. So the time until the refusal does not show which users exist, or whose
+   * password is being replaced.
    */
   const verifyAny = async (hashes: readonly string[], password: string, visitor: Visitor): Promise<string | null> => {
     const decoys = Array.from({ length: Math.max(1, known.hashesMax) - hashes.length }, () => options.dummyHash)
@@ -246,13 +243,11 @@ export function createAuthenticate(
 
 interface Login {
   readonly app: App
-  /** The hash that the password matches. */
   readonly hash: string
 }
 
 interface EnrolledApps {
   readonly apps: ReadonlyMap<string, App>
-  /** The highest number of hashes that any app has. */
   readonly hashesMax: number
   readonly fingerprintsOf: (app: App) => readonly string[]
 }

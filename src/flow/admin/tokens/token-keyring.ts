@@ -15,7 +15,7 @@ export interface TokenKeyring {
   readonly current: () => TokenKey
   /** The key of this name, if it verifies tokens now; null: this process knows no such key. */
   readonly find: (name: string) => TokenKey | null
-  /** Like `find`, but reads the store for an unknown name. It reads at most once a second, however many callers there are. */
+  /** Like `find`, but reads the store for an unknown name. All callers together read at most once a second. */
   readonly seek: (name: string) => Promise<TokenKey | null>
   /** Reads the keys from the store again. Rejects if the store does not answer. */
   readonly refresh: () => Promise<void>
@@ -57,7 +57,7 @@ export function createTokenKeyring(keys: TokenKeys, { write, clock, pause, isSha
     )
   }
 
-  /** Anybody can send tokens with made-up names, so all callers share at most one read of the store a second. */
+  /** Anybody can send tokens with made-up names, so all callers together read the store at most once a second. */
   function refreshInTurn(): Promise<void> {
     const restMs = sought + SEEK_EVERY_MS - clock.monotonic()
     seeking ??= (restMs > 0 ? pause(restMs) : Promise.resolve())

@@ -21,8 +21,7 @@ export interface DeliveryClaims {
 
 /**
  * Claims due deliveries for every enabled endpoint with room, and reports when to look again. An endpoint without room is looked at when
- * one of its attempts ends. A claim blocks its parcel at that endpoint, so two deliveries of one parcel are never under way there at once
- * (DOMAIN 7.3).
+ * one of its attempts ends. While a delivery is claimed, no other delivery of its parcel is claimed for the same endpoint (DOMAIN 7.3).
  */
 export async function claimDeliveries(
   tx: ClaimTx,
@@ -71,7 +70,7 @@ async function findClaims(
   if (room <= 0) return { found: [], isMoreDue: true, nextAtMs: null }
   const { round, wokenAtMs, probing } = state.health
   if (probing !== null) {
-    // There is one probe at a time, so wait for the result of the present one.
+    // Only one probe is under way at a time, so wait for its result.
     const { probe, atMs } = underWay.length > 0 ? NO_PROBE : await findProbe(tx, state, nowMs)
     return { found: probe === null ? [] : [probe], isMoreDue: false, nextAtMs: atMs }
   }
@@ -100,9 +99,9 @@ async function findProbe(tx: Pick<ClaimTx, 'findProbe'>, { endpoint, health }: E
 }
 
 /**
- * Mixes deliveries: the first of each endpoint, then the second of each. So answers arrive from all at about the same time, and one round
- * settles them. The endpoint that is furthest behind starts. Otherwise one endpoint would always be answered first, and equal endpoints
- * would drift apart.
+ * Mixes deliveries: the first of each endpoint, then the second of each. So all endpoints answer at about the same time, and one round
+ * settles their deliveries. The endpoint that is furthest behind comes first. If one endpoint always came first, it would get ahead of the
+ * others.
  */
 function interleave(lists: readonly (readonly NextDelivery[])[]): readonly ClaimedDelivery[] {
   const ordered = lists.toSorted(
@@ -120,8 +119,8 @@ function interleave(lists: readonly (readonly NextDelivery[])[]): readonly Claim
 }
 
 /**
- * How many more deliveries an endpoint may claim. A healthy one gets more claims than concurrent attempts, so that the next attempt starts
- * before the result of the last is stored. An endpoint with a rate gets no more claims, because its deliveries would go in bursts.
+ * Returns how many more deliveries may be claimed for an endpoint. A healthy endpoint gets more claims than concurrent attempts, so that its
+ * next attempt can start before the last result is stored. An endpoint with a rate does not, because its deliveries would go in bursts.
  */
 function roomOf({ endpoint, health }: EndpointState, request: DispatchRound, { perEndpoint, claimsPerAttempt }: ClaimOptions): number {
   const atOnce = endpoint.concurrency ?? perEndpoint
@@ -132,7 +131,7 @@ function roomOf({ endpoint, health }: EndpointState, request: DispatchRound, { p
   )
 }
 
-/** The first round comes without allowances, because the dispatcher does not know the endpoints yet. One attempt fits any rate. */
+/** In the first round the dispatcher does not know the endpoints and sends no allowances. One attempt is within any rate. */
 function allowanceOf(endpoint: Endpoint, { allowance, claimsMax }: DispatchRound): number {
   const allowed = allowance[endpoint.id] ?? (endpoint.ratePerSecond === null ? claimsMax : 1)
   return Math.min(allowed, claimsMax)

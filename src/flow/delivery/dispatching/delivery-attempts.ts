@@ -15,11 +15,11 @@ export interface DeliveryAttemptsPorts {
   readonly endpointLog: EndpointLog
   /** Whether attempts to an endpoint may start now. */
   readonly mayBegin: (endpointId: string) => boolean
-  /** Whether this replica knows the states of the endpoints, including every change that was made through it. */
+  /** Whether this replica knows the states of the endpoints, including every change that it has made. */
   readonly areEndpointsKnown: () => boolean
   /** Called when a claim was released, so that another delivery may be claimed instead. */
   readonly onReleased: () => void
-  /** Rises whenever this replica loses all its endpoints, see `HeldEndpoints`. */
+  /** Rises whenever this replica loses all its endpoints; see `HeldEndpoints`. */
   readonly term: () => number
   /** Called when an attempt has ended. Returns a function to call when its endpoint's next attempts have started. */
   readonly onEnded: (attempt: SettledAttempt) => (queue: EndpointQueue) => void
@@ -41,7 +41,6 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts) {
     return delivery !== null
   }
 
-  /** Starts as many attempts as there is room for. */
   const beginAll = (queue: EndpointQueue) => queue.beginWhile(beginNext)
 
   function begin(delivery: ClaimedDelivery, queue: EndpointQueue): void {
@@ -58,14 +57,14 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts) {
     send(delivery, queue.state, atMs, { stateNow, onResend, onEnd })
   }
 
-  /** Ends an attempt without a result. Another replica delivers to its endpoint now, and attempts the delivery again. */
+  /** Ends an attempt without a result, because another replica now delivers to its endpoint, and attempts the delivery again. */
   function drop({ deliveryId }: ClaimedDelivery, queue: EndpointQueue): void {
     queue.dropped(deliveryId)
     underWay -= 1
     if (underWay === 0) whenIdle()
   }
 
-  /** Ends an attempt that sent nothing. The delivery is attempted again, with the new settings of its endpoint, if anything may be sent there. */
+  /** Ends an attempt that sent nothing. If the endpoint may still get anything, the delivery is attempted again, with its new settings. */
   function withdraw(delivery: ClaimedDelivery, queue: EndpointQueue): void {
     if (!queue.putBack(delivery)) ports.onReleased()
     underWay -= 1
