@@ -90,7 +90,7 @@ export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints 
       edit(async (tx): Promise<EndpointEdit> => {
         const state = await find(tx, id)
         if (state === undefined) return { kind: 'unknown' }
-        // Do not remove an endpoint that a config names, because the next start would add it again.
+        // An endpoint of the config file cannot be removed, because the next start would add it again.
         if (state.origin !== 'managed' && state.disabled !== 'unnamed') return { kind: 'read_only' }
         await tx.removeEndpoint(id, nowMs)
         audit(tx, order)
@@ -99,7 +99,7 @@ export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints 
   }
 }
 
-/** Runs edits one after the other, because each edit reads the list that it changes. If many ran at once, most would conflict and give up. */
+/** Runs edits one after the other. Each edit reads the list of endpoints and changes it, so most edits at the same time would conflict. */
 function inSequence(store: Transactions<EditTx>): <T>(work: (tx: EditTx) => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {
@@ -113,7 +113,7 @@ async function find(tx: Pick<EditTx, 'listEndpoints'>, id: string): Promise<Endp
   return (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === id)
 }
 
-/** An endpoint of the config file cannot be changed, except to enable it after its own answers disabled it. */
+/** Whether a change only enables an endpoint that its own answers have disabled. Other changes of config-file endpoints are refused. */
 function onlyEnablesAgain(state: EndpointState, { change, key, headers = {} }: EndpointChangeRequest): boolean {
   const given = [...Object.entries(change), ...Object.entries(headers)].filter(([, value]) => value !== undefined)
   return state.disabled !== 'operator' && state.disabled !== 'unnamed' && key === null && given.length === 1 && change.enabled === true

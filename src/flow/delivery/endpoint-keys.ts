@@ -17,11 +17,11 @@ export interface EndpointKeysOptions {
   readonly keyFile: () => string | null
 }
 
-/** Watches over the key that encrypts the keys of endpoints. If it is lost, all these keys are lost too. */
+/** Notices when the key that encrypts the keys of endpoints is lost. The keys of endpoints are then lost, too. */
 export interface EndpointKeys {
   /**
-   * The vault. With a key file, `seal` throws `storage_unavailable` if that file's key opens none of the keys that were sealed before. So no
-   * second key file is made.
+   * Seals and opens the keys of endpoints. With a key file, `seal` throws `storage_unavailable` if the file's key opens none of the keys that
+   * were sealed before. So nothing is sealed with a wrong or a new key file.
    */
   readonly vault: Vault
   /** Tries to open every sealed key; null: all of them open. */

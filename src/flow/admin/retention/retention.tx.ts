@@ -155,8 +155,8 @@ async function begin(
 }
 
 /**
- * Notifies operators of data that was removed although it was still needed, and once of data that could not be removed for a long time. Call
- * it in the transaction that ends a pass.
+ * Notifies operators of data that was given up although it was still needed, and once of data that could not be removed for a long time.
+ * Call it in the transaction that ends a pass.
  */
 async function tell(tx: PruneTx, report: RetentionReport, nowMs: number): Promise<void> {
   const { givenUp, endpoints, held, heldSinceMs } = report

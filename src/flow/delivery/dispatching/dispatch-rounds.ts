@@ -15,8 +15,8 @@ export interface HeldEndpoints {
   /** Whether an attempt to this endpoint may begin now. */
   delivers(endpointId: string): boolean
   /**
-   * Rises whenever this replica loses all its endpoints. Another replica may then send the deliveries that this one has claimed, so this
-   * one must not save results of them.
+   * Rises whenever this replica loses all its endpoints. Another replica may then send the deliveries that this replica has claimed, so
+   * this replica must not save their results.
    */
   term(): number
   /** Returns a signal that is aborted while this replica may do nothing for its endpoints. */
@@ -36,23 +36,23 @@ export interface DispatchRoundsPorts {
 
 /** Settles ended attempts and claims the next deliveries, in one transaction of the writer. */
 export interface DispatchRounds {
-  /** Keeps an ended attempt for the next round. Returns whether no other ended attempt waits for that round. */
+  /** Keeps an ended attempt for the next round. Returns whether it is the only one. */
   add(attempt: SettledAttempt): boolean
   hasEnded(): boolean
-  /** Call it when the order of waiting deliveries, or also the endpoints, may have changed. */
+  /** Call it with `order` when the order of waiting deliveries may have changed, and with `endpoints` when the endpoints may have, too. */
   review(what: 'order' | 'endpoints'): void
   /** Whether a round that began after the last call of `review` has reported. */
   isReviewed(): boolean
   /** Resolves when a round that began after the last call of `review` has ended, even if it has failed. */
   whenReviewed(): Promise<void>
-  /** Whether the promise of any `whenReviewed` call is still pending. */
+  /** Whether a promise that `whenReviewed` has returned is still pending. */
   isAwaited(): boolean
   /** Whether a round that began after the last change of endpoints has reported. */
   areEndpointsKnown(): boolean
   isDue(): boolean
   /** Resolves when an endpoint that `HeldEndpoints` no longer names has nothing under way, and all its results are stored. */
   drained(endpointId: string): Promise<void>
-  /** Returns the claims. If the store fails it returns none, and ended attempts wait for the next round. Never rejects. */
+  /** Runs a round and returns its claims. If the store fails, returns no claims and keeps ended attempts for the next round. Never rejects. */
   run(claimsMax: number): Promise<readonly ClaimedDelivery[]>
 }
 
@@ -61,8 +61,8 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   let endpoints: readonly EndpointState[] = []
   const ended = createEndedAttempts(ports)
   /**
-   * `reviews`: the number of calls of `review`. `reviewed`: that number when the last successful round began. `changed`: that number at the
-   * last change of endpoints.
+   * `reviews`: how often `review` was called. `reviewed`: the value of `reviews` when the last successful round began. `changed`: its value
+   * at the last change of endpoints.
    */
   let reviews = 0
   let reviewed = 0
@@ -76,7 +76,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
     // Keep the results for the next round. If the relay dies before they are stored, the attempts are made again.
     queues.notSettled(settled)
     ended.putBack(settled)
-    // No attempt should start whose result cannot be stored.
+    // Start no attempts now, because their results could not be stored.
     queues.releaseAll()
     times.retryLater()
   }
@@ -85,7 +85,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   function nextRound(claimsMax: number): DispatchRound | null {
     const endpointIds = held.endpoints()
     const settled = ended.take()
-    // After a change a replica without endpoints runs a round too: the change may concern an endpoint to which no replica delivers.
+    // After a change, a replica without endpoints runs a round, too, because the change may concern an endpoint to which no replica delivers.
     if (endpointIds?.length === 0 && settled.length === 0 && reviewed === reviews) return null
     queues.settling()
     const allowance = rates.allowance(
@@ -155,7 +155,7 @@ function createEndedAttempts({ held, queues, times }: Pick<DispatchRoundsPorts, 
   let term = held.term()
   return {
     count: () => attempts.length,
-    /** Adds an attempt. Returns whether no other attempt was kept. */
+    /** Adds an attempt. Returns whether it is the only one. */
     add(attempt: SettledAttempt): boolean {
       const isFirst = attempts.length === 0
       if (isFirst) times.beginWait()
@@ -165,7 +165,7 @@ function createEndedAttempts({ held, queues, times }: Pick<DispatchRoundsPorts, 
     take(): readonly SettledAttempt[] {
       if (term !== held.term()) {
         term = held.term()
-        // Another replica makes these attempts again, so an endpoint need not wait until their results are stored.
+        // Another replica makes these attempts again, so their results are dropped, and no endpoint has to wait until they are stored.
         queues.settled(attempts)
         attempts = []
         queues.releaseAll()
@@ -223,7 +223,6 @@ function queueClaims(report: DispatchRoundReport, { clock, queues, rates, endpoi
   if (waitMs !== null) times.lookAt(clock.now() + waitMs)
   endpointLog.update(report.endpoints)
   if (report.nextAtMs !== null) times.lookAt(report.nextAtMs)
-  // Release overtaken claims, and the claims of endpoints that are sent nothing now.
   if (queues.releaseSurplus() + queues.releaseOvertaken(report.overtaken) > 0) times.lookAt(clock.now())
 }
 
@@ -231,7 +230,7 @@ const UNWRITTEN = 'the results of deliveries could not be written down; retrying
 const UNCLAIMED = 'the next deliveries could not be read; retrying'
 const LOST = 'this replica lost its endpoints before it had written down results: a replica that takes over sends these deliveries again'
 
-/** Logs rounds that failed. A round that fails because other replicas take over is no error, because they send its deliveries again. */
+/** Logs rounds that failed. If a round fails because another replica takes over, this is no error: that replica sends the deliveries again. */
 export function createRoundFailures({
   log,
   clock,
@@ -251,7 +250,7 @@ export function createRoundFailures({
     } else log.debug({ err, results }, 'a dispatch round failed')
   }
   return {
-    /** Runs a round that stores `results` results. Rejects with its error. */
+    /** Runs a round that stores this many `results`. Rejects with the round's error. */
     async run<Report>(results: number, round: () => Promise<Report>): Promise<Report> {
       const term = held.term()
       try {

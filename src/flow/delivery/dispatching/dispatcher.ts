@@ -13,14 +13,14 @@ import { createSendDelivery, type SendDeliveryOptions, type SendDeliveryPorts } 
 export interface DispatcherPorts extends SendDeliveryPorts {
   readonly write: Pick<WriteSide, 'dispatchRound'>
   readonly clock: Clock
-  /** From 0 (inclusive) to 1 (exclusive). */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number
   readonly meter: Pick<Meter, 'deliveryAttempted'>
   readonly log: Log
   readonly held: HeldEndpoints
   /** Asks for another pass: at once (null), or at a wall-clock time, epoch milliseconds. */
   readonly wake: (atMs: number | null) => void
-  /** Handles the replies of the writer's thread at once, because the writer is idle until the next round is requested. */
+  /** Handles the replies of the writer's thread now rather than later, because the writer is idle until the next round is requested. */
   readonly threads?: { readonly drainReplies: () => void } | null
   /** Resolves when pending network events have been handled. */
   readonly yieldToIo: () => Promise<void>
@@ -39,16 +39,16 @@ export interface DispatcherOptions extends SendDeliveryOptions {
 export interface Dispatcher {
   /** Call it when something may have become due. The next pass runs a round. */
   look(): void
-  /** Call it when the order of waiting deliveries may have changed. None of them is sent until a round has reported. */
+  /** Call it when the order of waiting deliveries may have changed. Then nothing is sent until a round has reported the new order. */
   review(): void
   /** Does the same as `review`. Resolves when a round that began after this call has ended. */
   reviewed(): Promise<void>
   /**
-   * Call it when the endpoints have changed. Does the same as `review`. Until the round has reported, attempts that wait for a connection
-   * send nothing either (DOMAIN 7.4).
+   * Call it when the endpoints have changed. Does the same as `review`. Also, attempts that are still connecting send nothing until the round
+   * has reported (DOMAIN 7.4).
    */
   reviewEndpoints(): void
-  /** Settles ended attempts, claims due deliveries and starts attempts. Does not wait for the attempts: each asks for a pass when it ends. */
+  /** Settles ended attempts, claims due deliveries and starts attempts. Does not wait until they end, because they then ask for another pass. */
   pass(): Promise<'idle'>
   /** Resolves when nothing is under way at an endpoint that this replica no longer holds, and all its results are stored. */
   drained(endpointId: string): Promise<void>
@@ -58,19 +58,18 @@ export interface Dispatcher {
   stop(): Promise<void>
 }
 
-/** After starting this many attempts, network events are handled, so that these requests leave while the next ones are being signed. */
+/** After starting this many attempts, network events are handled, so that their requests leave while the next requests are being signed. */
 const SENT_AT_ONCE = 4
 
 /**
- * Delivers events to endpoints. Deliveries are queued in the store, and only claims are in memory. So a relay that dies sends its
- * deliveries again under the same ids when it restarts (DOMAIN 7.2).
+ * Delivers events to endpoints. Deliveries are queued in the store, and only claims are in memory. So when a relay restarts after a crash, it
+ * sends the deliveries that it had claimed again, under the same ids (DOMAIN 7.2).
  *
- * It claims more than it may attempt at once, so that an endpoint need not wait for the store between two attempts. A claim lasts
- * until the result of its attempt is stored. So after a crash, as many deliveries as `claimsPerAttempt` times the endpoint's concurrency may
- * arrive twice.
+ * It claims more than it may attempt at once, so that an endpoint need not wait for the store between two attempts. A claim lasts until the
+ * result of its attempt is stored. So after a crash, up to `claimsPerAttempt` times the endpoint's concurrency deliveries may arrive twice.
  */
 export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, ...limits }: DispatcherOptions): Dispatcher {
-  /** The next round, if it began before the claims of the round before were sent; else null. */
+  /** A round that was started in advance, before the claims of the last round were sent; null: none was. */
   let asked: Promise<readonly ClaimedDelivery[]> | null = null
   let isStopping = false
   const endpointLog = createEndpointLog(ports)
@@ -122,7 +121,7 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
       asked = null
       // Ask for another pass if something has changed since the round began.
       if (times.isLookDue()) ports.wake(null)
-      // Start the next round before anything is sent. Otherwise the writer would be idle meanwhile.
+      // Start the next round before the claims are sent, so that the writer is not idle while they are sent.
       if (times.restMs() <= 0 && queues.isRoundWorthwhile()) {
         asked = ask()
         ports.wake(null)
@@ -153,7 +152,7 @@ function isRoundDue(rounds: DispatchRounds, times: RoundTimes, { wake, clock }: 
     return false
   }
   if (rounds.isDue()) return true
-  // The timer holds only the earliest time, so a later time must be set again.
+  // The timer keeps only the earliest time, so a later time must be set again.
   times.wakeWhenDue()
   if (rounds.hasEnded()) times.wakeAfterWait()
   return false
@@ -171,6 +170,6 @@ async function sendAll(
     begun += 1
     if (begun % SENT_AT_ONCE === 0) await yieldToIo()
   }
-  // Claims of earlier rounds may wait too, because nothing is sent between a change and the report of the next round.
+  // Claims of earlier rounds may wait, too, because after a change nothing was sent until this round had reported.
   for (const queue of queues.all()) attempts.beginAll(queue)
 }

@@ -17,7 +17,7 @@ const MESSAGES: Readonly<Record<Exclude<Standing, 'active'>, string>> = {
   unnamed: 'no config names an endpoint any more: everything for it waits, and it is removed if none names it for delivery.removeAfter',
 }
 
-/** The list before the first update. */
+/** The list of endpoints before the first update. */
 const NONE: readonly EndpointState[] = []
 
 const STILL_FAILING = 'an endpoint has been failing since before this start: it is sent one delivery at a time until one succeeds'
@@ -28,7 +28,7 @@ export function createEndpointLog({ log, clock }: { readonly log: Pick<Log, 'inf
   let known = NONE
 
   return {
-    /** Logs which endpoints have changed their state. An unchanged list costs nothing. */
+    /** Logs which endpoints have changed their state. */
     update(states: readonly EndpointState[]): void {
       if (states === known) return
       const isFirst = known === NONE

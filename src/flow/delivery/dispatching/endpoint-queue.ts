@@ -11,20 +11,20 @@ export interface EndpointQueueOptions {
   readonly delivers: (endpointId: string) => boolean
 }
 
-/** The claims of one endpoint, from the round that makes them to the round that stores their results. */
+/** The claims of one endpoint. A claim is here from the round that makes it to the round that stores its result. */
 export class EndpointQueue {
   readonly endpointId: string
   readonly #options: EndpointQueueOptions
   #state: EndpointState | null = null
-  /** Claims that were not attempted yet. When an attempt ends, the next one starts at once, without waiting for a round. */
+  /** Claims that were not attempted yet. When an attempt ends, the next claim is attempted at once, without waiting for a round. */
   readonly #waiting: ClaimedDelivery[] = []
-  /** The ids of all claims that have not ended, waiting or attempted. */
+  /** The ids of all claims that wait or are being attempted. */
   readonly #held = new Set<number>()
-  /** Claims that, according to the last round, must not be attempted again, because another delivery goes first or they were skipped. */
+  /** Claims that the last round has reported as overtaken: they were skipped, or another delivery goes first. They must not be sent again. */
   readonly #overtaken = new Set<number>()
   /** The number of ended attempts whose results are not being stored yet. */
   #ended = 0
-  /** The number of attempts that were answered 410 and whose results are not stored yet. While there are any, the endpoint is sent nothing. */
+  /** How many attempts were answered 410 and have results that are not stored yet. Until these are stored, nothing is sent to the endpoint. */
   #gone = 0
   #isMoreDue = false
   #isBeginning = false
@@ -39,7 +39,7 @@ export class EndpointQueue {
     return this.#state
   }
 
-  /** The state of the endpoint if it may be sent something; null: it may not, or that is unknown. */
+  /** The state of the endpoint if something may be sent to it; null: nothing may be, or the state is not known yet. */
   get openState(): EndpointState | null {
     return this.#gone === 0 && this.#state?.disabled === null ? this.#state : null
   }
@@ -53,7 +53,6 @@ export class EndpointQueue {
     return this.#open === 0
   }
 
-  /** The ids of all claims that have not ended. */
   get inFlight(): readonly number[] {
     return [...this.#held]
   }
@@ -63,29 +62,26 @@ export class EndpointQueue {
     return this.#isMoreDue && this.#ended > 0 && this.#ended >= Math.min(this.#open, this.#attemptsMax)
   }
 
-  /** Sets the state of the endpoint; null: it was removed. */
   update(state: EndpointState | null): void {
     this.#state = state
   }
 
-  /** Notes whether more deliveries are due than there was room for. */
   setMoreDue(isMoreDue: boolean): void {
     this.#isMoreDue = isMoreDue
   }
 
-  /** Adds a claimed delivery, which waits to be attempted. */
   claimed(delivery: ClaimedDelivery): void {
     this.#held.add(delivery.deliveryId)
     this.#waiting.push(delivery)
   }
 
-  /** Takes the next delivery that may be attempted now; null: none is waiting, or the endpoint has no room. */
+  /** Takes the next waiting claim; null: no claim waits, or the endpoint has no room for an attempt. */
   takeNext(): ClaimedDelivery | null {
     const hasRoom = this.#gone === 0 && this.#held.size - this.#waiting.length < this.#attemptsMax
     return hasRoom ? (this.#waiting.shift() ?? null) : null
   }
 
-  /** Begins attempts until `begin` returns false. To avoid recursion, a call from an attempt that ends at once does nothing. */
+  /** Calls `begin` until it returns false. Does nothing if `begin` itself makes the call, because an attempt has ended at once. */
   beginWhile(begin: (queue: EndpointQueue) => boolean): void {
     if (this.#isBeginning) return
     this.#isBeginning = true
@@ -96,12 +92,11 @@ export class EndpointQueue {
     }
   }
 
-  /** Releases all waiting claims. Returns how many. */
   releaseAll(): number {
     return this.#forget(this.#waiting.splice(0))
   }
 
-  /** Releases waiting claims above the limit of the endpoint, the last first. Releases all if the endpoint is sent nothing now. Returns how many. */
+  /** Releases waiting claims above the endpoint's limit, the last first, or all if nothing may be sent to it now. Returns how many. */
   releaseSurplus(): number {
     const { delivers, claimsPerAttempt } = this.#options
     if (!delivers(this.endpointId) || this.#isClosed) return this.releaseAll()
@@ -109,7 +104,7 @@ export class EndpointQueue {
     return this.#forget(this.#waiting.splice(Math.max(0, this.#waiting.length - surplus)))
   }
 
-  /** Notes which claims must not start any more, and releases the ones that still wait. Returns how many. */
+  /** Notes which claims must not be attempted any more, and releases those that still wait. Returns how many it has released. */
   releaseOvertaken(deliveryIds: readonly number[]): number {
     this.#overtaken.clear()
     let released = 0
@@ -122,8 +117,8 @@ export class EndpointQueue {
   }
 
   /**
-   * Takes back a delivery that was not sent, to wait before all others. Releases it instead if its endpoint is sent nothing now, or if it
-   * must not be attempted again. Returns whether it waits.
+   * Takes back a delivery that was not sent, and puts it before all waiting ones. Instead releases it if nothing may be sent to the endpoint
+   * now, or if the delivery was overtaken. Returns whether it waits.
    */
   putBack(delivery: ClaimedDelivery): boolean {
     const isKept = !this.#isClosed && !this.#overtaken.has(delivery.deliveryId)
@@ -137,7 +132,6 @@ export class EndpointQueue {
     this.#held.delete(deliveryId)
   }
 
-  /** Notes that an attempt has ended. */
   ended(deliveryId: number, result: AttemptResult): void {
     this.#held.delete(deliveryId)
     this.#ended += 1
@@ -149,12 +143,10 @@ export class EndpointQueue {
     this.#ended = 0
   }
 
-  /** Notes that a result was stored. */
   settled(result: AttemptResult): void {
     if (isGone(result)) this.#gone -= 1
   }
 
-  /** Notes that a result could not be stored. */
   notSettled(): void {
     this.#ended += 1
   }
@@ -163,7 +155,6 @@ export class EndpointQueue {
     return this.#state !== null && this.#state.health.probing !== null
   }
 
-  /** Whether the endpoint is sent nothing now. */
   get #isClosed(): boolean {
     return this.#state === null || this.#state.disabled !== null
   }

@@ -42,17 +42,15 @@ export function createEndpointQueues(options: EndpointQueueOptions) {
       known = states
       for (const [id, queue] of queues) queue.setMoreDue(more.includes(id))
     },
-    /** Adds claimed deliveries, which wait to be attempted. */
     claimed(deliveries: readonly ClaimedDelivery[]): void {
       for (const delivery of deliveries) of(delivery.endpointId).claimed(delivery)
     },
-    /** Releases all waiting claims. */
     releaseAll(): void {
       release((queue) => queue.releaseAll())
     },
-    /** Releases waiting claims above an endpoint's limit, and all claims of endpoints that are sent nothing now. Returns how many. */
+    /** Releases waiting claims above an endpoint's limit, and all of endpoints to which nothing may be sent now. Returns how many. */
     releaseSurplus: () => release((queue) => queue.releaseSurplus()),
-    /** Notes which claims must not start any more, and releases the ones that still wait. Returns how many. */
+    /** Notes which claims must not be attempted any more, and releases those that still wait. Returns how many it has released. */
     releaseOvertaken(overtaken: readonly ClaimRef[]): number {
       const byEndpoint = Map.groupBy(overtaken, ({ endpointId }) => endpointId)
       return release((queue) => queue.releaseOvertaken(byEndpoint.get(queue.endpointId)?.map(({ deliveryId }) => deliveryId) ?? []))
@@ -62,7 +60,6 @@ export function createEndpointQueues(options: EndpointQueueOptions) {
     settling(): void {
       for (const queue of queues.values()) queue.settling()
     },
-    /** Notes that these results were stored. */
     settled(attempts: readonly SettledAttempt[]): void {
       for (const { endpointId, result } of attempts) of(endpointId).settled(result)
     },
@@ -73,7 +70,6 @@ export function createEndpointQueues(options: EndpointQueueOptions) {
     },
     /** The ids of all claims that have not ended, by endpoint id. */
     inFlight: (): DispatchRound['inFlight'] => Object.fromEntries([...queues].map(([id, queue]) => [id, queue.inFlight])),
-    /** Whether a round is worthwhile for any endpoint. */
     isRoundWorthwhile(): boolean {
       for (const queue of queues.values()) if (queue.isRoundWorthwhile) return true
       return false

@@ -1,6 +1,6 @@
 import type { Endpoint } from '../../../domain/delivery/endpoint.ts'
 
-/** Keeps each endpoint within its rate. Each attempt takes a token from a bucket, which fills with the rate and holds the tokens of one second. */
+/** Keeps each endpoint within its rate. Each attempt takes a token from a bucket, which fills at the rate and holds one second's tokens. */
 export type EndpointRates = ReturnType<typeof createEndpointRates>
 
 interface Bucket {
@@ -26,8 +26,8 @@ export function createEndpointRates() {
     allowance(endpoints: Iterable<Endpoint>, nowMs: number): Readonly<Record<string, number>> {
       const rated = [...endpoints].filter(hasRate)
       const current = rated.map((endpoint) => [endpoint.id, filled(endpoint, nowMs)] as const)
-      // Drop the bucket of an endpoint whose rate was removed. Otherwise it would go into debt, and still be in debt when a rate is set
-      // again.
+      // Drop the bucket of an endpoint whose rate was removed. Attempts without a rate would empty it far below zero, and if a rate is set
+      // again, nothing could be sent until the bucket has filled.
       buckets.clear()
       for (const [id, bucket] of current) buckets.set(id, bucket)
       return Object.fromEntries(current.map(([id, { tokens }]) => [id, Math.floor(tokens)]))

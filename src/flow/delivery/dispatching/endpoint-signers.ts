@@ -9,7 +9,7 @@ import type { SignerOf } from './send-delivery.ts'
 
 export interface EndpointSignersPorts {
   readonly vault: Vault
-  /** The secrets of an endpoint in the config file; undefined: there are none. */
+  /** Returns the secrets that the config file gives an endpoint; undefined: it gives none. */
   readonly configured: (state: EndpointState) => ConfiguredSecrets | undefined
   /** The relay's own name and version, as a header. */
   readonly userAgent: string
@@ -46,7 +46,7 @@ export function createEndpointSigners({ vault, configured, userAgent, made, log 
     for (const [name, value] of await Promise.all(
       Object.entries(sealedHeaders).map(async ([name, sealed]) => [name, await open(sealed)] as const),
     )) {
-      // If a header cannot be opened, send nothing: without it the receiver would refuse the event.
+      // If a header cannot be opened, send nothing, because the receiver would refuse an event without the header.
       if (value === null) return null
       headers[name] = value
     }
@@ -54,7 +54,7 @@ export function createEndpointSigners({ vault, configured, userAgent, made, log 
     return { keys: { current: opened, next: openedNext ?? undefined, previous: openedPrevious ?? undefined }, headers }
   }
 
-  /** Signers by state. The same state has the same keys until their rotation ends. */
+  /** Signers by state object. The same object has the same keys until their rotation ends. */
   const known = new WeakMap<EndpointState, { readonly signer: DeliverySigner; readonly untilMs: number }>()
 
   return (state, nowMs) => {

@@ -13,13 +13,10 @@ export type RoundTimes = ReturnType<typeof createRoundTimes>
 const RETRY_MS = 1000
 /** How long an ended attempt waits for other attempts to end, so that one round settles them all. */
 const WAIT_MS = 5
-/**
- * The minimum time between two rounds while pushes arrive as fast as they can be recorded. Fewer and larger rounds delay the senders less.
- */
+/** The least time between the starts of two rounds while many pushes arrive. Fewer and larger rounds delay the senders of pushes less. */
 const BUSY_ROUND_MS = 10
 
 export function createRoundTimes({ clock, wake }: RoundTimesPorts) {
-  /** Epoch milliseconds. */
   let lookAtMs = Number.NEGATIVE_INFINITY
   /** Monotonic milliseconds, like `restUntilMs`. */
   let waitUntilMs = 0
@@ -35,33 +32,29 @@ export function createRoundTimes({ clock, wake }: RoundTimesPorts) {
     lookNow(): void {
       lookAtMs = Number.NEGATIVE_INFINITY
     },
-    /** Notes a time at which something is due. The earliest time counts. */
+    /** Notes a time at which something is due. Only the earliest of these times counts. */
     lookAt,
-    /** Call it when a round starts. The round finds out again when something is due. */
+    /** Forgets when something is due. Call it when a round starts, because the round reports this again. */
     clear(): void {
       lookAtMs = Number.POSITIVE_INFINITY
     },
-    /** Call it when the first attempt since the last round has ended. The next round waits a moment, so that it settles several attempts. */
+    /** Makes the next round wait a moment, so that it settles several attempts. Call it when the first attempt since a round has ended. */
     beginWait(): void {
       waitUntilMs = clock.monotonic() + WAIT_MS
     },
     /** Asks for a pass when the wait that `beginWait` has begun is over. */
     wakeAfterWait: () => wake(clock.now() + Math.max(0, waitUntilMs - clock.monotonic())),
-    /** Call it when the store has failed. The next round comes after a pause. */
+    /** Makes the next round wait for a pause. Call it when the store has failed. */
     retryLater(): void {
       waitUntilMs = clock.monotonic() + RETRY_MS
       lookAt(clock.now() + RETRY_MS)
     },
-    /**
-     * Puts some time between the next round and the one that began at `beganMs` (monotonic milliseconds), because many pushes are being
-     * recorded.
-     */
+    /** Delays the next round after the one that began at `beganMs` (monotonic milliseconds). Call it while many pushes are being recorded. */
     spaceOut(beganMs: number): void {
       restUntilMs = beganMs + BUSY_ROUND_MS
     },
     /** How long until the next round may start, in milliseconds; 0 or less: now. */
     restMs: () => restUntilMs - clock.monotonic(),
-    /** Whether something may be due. */
     isLookDue: () => clock.now() >= lookAtMs,
     /** Whether the first ended attempt has waited long enough. */
     isWaitOver: () => clock.monotonic() >= waitUntilMs,

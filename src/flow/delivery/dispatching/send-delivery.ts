@@ -8,8 +8,8 @@ import type { Clock } from '../../ports.ts'
 import type { DeliverySender } from '../ports.ts'
 
 /**
- * Finds the signer of an endpoint; null: the key cannot be opened. While the key is being replaced, the signer signs with both keys. If the
- * signer is cached, it is returned without a promise.
+ * Finds the signer of an endpoint; null: the key cannot be opened. While the key is being replaced, the signer signs with both keys. A
+ * cached signer is returned without a promise.
  */
 export type SignerOf = (state: EndpointState, nowMs: number) => DeliverySigner | null | Promise<DeliverySigner | null>
 
@@ -21,7 +21,6 @@ export type OperatorMessageOf = (event: Uint8Array) => OperatorMessage | null
 
 export interface SendDeliveryPorts {
   readonly sender: Pick<DeliverySender, 'post'>
-  /** See `SignerOf`; null: nothing can be sent to the endpoint. */
   readonly signerOf: SignerOf
   readonly routeOf: RouteOf
   /** Absent: operator events are not turned into messages for people. */
@@ -36,11 +35,11 @@ export interface SendDeliveryOptions {
 
 /** The callbacks of an attempt. */
 export interface SendCallbacks {
-  /** The present state of the endpoint; null: nothing may be sent to it, or its state is unknown. */
+  /** Returns the present state of the endpoint; null: nothing may be sent to it, or its state is not known. */
   readonly stateNow: () => EndpointState | null
   /** Called when the attempt is sent a second time. */
   readonly onResend: () => void
-  /** Called once. The result is `withdrawn` if the endpoint was sent nothing because it has changed. */
+  /** Called once. The result is `withdrawn` if nothing was sent because the endpoint has changed. */
   readonly onEnd: (result: AttemptResult) => void
 }
 
@@ -83,7 +82,7 @@ export function createSendDelivery(ports: SendDeliveryPorts, { relayId }: SendDe
           onEnd(result)
           return
         }
-        // Exchange the signatures of the two keys: the receiver may already have the next key, and check only the usual header.
+        // Put the next key's signature into the usual header, because the receiver may already have that key and check only this header.
         onResend()
         post('exchanged', (again) => onEnd(secondOf(result, again, nextKey)))
       })
@@ -113,7 +112,7 @@ function isRefusedSignature(result: AttemptResult): boolean {
   return result.kind === 'rejected' && (result.status === 401 || result.status === 403)
 }
 
-/** Returns the result of an attempt that was sent twice: the second outcome, with the duration of both. */
+/** Returns the result of an attempt that was sent twice: the second outcome, with the sum of both durations. */
 function secondOf(first: AttemptResult, second: AttemptResult, byNextKey: string): AttemptResult {
   const durationMs = first.durationMs + second.durationMs
   return second.kind === 'accepted' ? { ...second, durationMs, byNextKey } : { ...second, durationMs }

@@ -98,7 +98,7 @@ async function settleAll(
   for (const attempt of request.settled) {
     const index = indexes.get(attempt.endpointId)
     const state = index === undefined ? undefined : states[index]
-    // The endpoint was removed during the attempt, so the delivery is cancelled, whatever the outcome.
+    // The endpoint was removed during the attempt. So the delivery is cancelled, even if it was accepted.
     if (index === undefined || state === undefined) continue
     const seen = seenFailing(state, attempt, look)
     const one = settleOne(seen, attempt, request.nowMs, options)
@@ -109,7 +109,7 @@ async function settleAll(
     if (after !== state) notices.push(...noticesOf(state, after, attempt.result))
   }
   const told = await operatorEvents(tx, { notices, states, nowMs: request.nowMs })
-  // Leave out the deliveries of removed endpoints, because these are cancelled instead.
+  // Leave out the deliveries of removed endpoints, because they are cancelled instead.
   const skipped = marked.filter((one) => indexes.has(one.endpointId) && !isUnderWay(one, request))
   tx.saveSettlements(settled, skipped, request.nowMs)
   tx.noteFailures(groupFailures(await stillStanding(tx, settled)), request.nowMs)
@@ -123,14 +123,14 @@ async function settleAll(
   return { states, notices }
 }
 
-/** Leaves out the answers to deliveries that were erased during their attempts, because an answer may name the erased parcel. */
+/** Leaves out attempts whose deliveries were erased meanwhile, because the endpoint's answer may name the erased parcel. */
 async function stillStanding(tx: Pick<WriteTx, 'findGone'>, settled: readonly Settled[]): Promise<readonly Settled[]> {
   const telling = settled.filter(({ result }) => result.kind !== 'accepted' && result.answerStart.byteLength > 0)
   const gone = new Set(await tx.findGone(telling.map(({ deliveryId }) => deliveryId)))
   return gone.size === 0 ? settled : settled.filter(({ deliveryId }) => !gone.has(deliveryId))
 }
 
-/** Counts deliveries that are not attempted any more, for each endpoint. */
+/** Counts, for each endpoint, the deliveries that are not attempted any more. */
 function tallyGivenUp(ended: readonly Pick<ClaimRef, 'endpointId'>[], nowMs: number): readonly TallyAddition[] {
   const fromMs = spanStart('hour', nowMs)
   return [...Map.groupBy(ended, ({ endpointId }) => endpointId)].map(([id, ofEndpoint]) => ({
@@ -169,7 +169,6 @@ function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number,
   return { ...attempt, ...counted, settlement }
 }
 
-/** Returns the health of the endpoint after an attempt. */
 async function healthOf(
   tx: Pick<SettleTx, 'waitsForOthers'>,
   state: EndpointState,
@@ -183,7 +182,6 @@ async function healthOf(
   return startProbing(health, outcome, nowMs)
 }
 
-/** Returns the state of the endpoint after an attempt. */
 function stateAfter(
   state: EndpointState,
   { result, settlement }: Omit<Settled, 'round'>,
@@ -219,9 +217,9 @@ interface Notices {
   readonly nowMs: number
 }
 
-/** Composes the operator events of a round. Call it before the attempts are saved, because it counts the deliveries that wait until then. */
+/** Composes the operator events of a round. Call it before the attempts are saved, because it counts the deliveries that still wait. */
 async function operatorEvents(tx: Pick<SettleTx, 'countWaiting'>, { notices, states, nowMs }: Notices): Promise<readonly OperatorEvent[]> {
-  // Trouble of the operators' own endpoint is only logged, because an event about it could not arrive.
+  // If the endpoint for operator events itself has trouble, this is only logged, because an event about it could not arrive.
   const isOperator = ({ endpointId }: EndpointNotice) =>
     states.some(({ endpoint, origin }) => endpoint.id === endpointId && origin === 'operator')
   return await Promise.all(
@@ -292,11 +290,10 @@ async function saveConfigured(
   await tx.saveEndpoint(withDisabled(stood, disabled, { atMs: nowMs, by: null }))
 }
 
-/** Notes, for one dispatch round, which endpoints have failed. */
 type FailureLook = ReturnType<ReturnType<typeof createFailureWatch>['look']>
 
 /**
- * Measures for how long endpoints fail, by a monotonic clock and within one run of the relay. Time without dispatch rounds does not count.
+ * Measures, by a monotonic clock, how long endpoints have been failing. Time when the relay is down or makes no dispatch rounds does not count.
  */
 function createFailureWatch(monotonic: () => number) {
   const lastMs = new Map<string, number>()
@@ -307,14 +304,14 @@ function createFailureWatch(monotonic: () => number) {
       return {
         /**
          * Notes that an endpoint has failed. Returns the time since its last failure, in milliseconds; 0: it did not fail before, or was
-         * noted in this look already.
+         * already noted in this round.
          */
         failedAfterMs(endpointId: string): number {
           if (seen.has(endpointId)) return 0
           seen.add(endpointId)
           return nowMs - (lastMs.get(endpointId) ?? nowMs)
         },
-        /** Call it when the results of this round were committed. Later looks then know of its failures. */
+        /** Keeps the failures of this round for later rounds. Call it when the round was committed. */
         keep(): void {
           for (const endpointId of seen) lastMs.set(endpointId, nowMs)
         },
