@@ -1,13 +1,13 @@
 import type { Clock, Log } from './ports.ts'
 
-/** Limits log lines that may come in any number. The first line of a kind is logged at once. The next ones are counted, and logged once a minute. */
+/** Limits log lines that may come in any number. Logs the first of a kind at once. Counts the following ones, and logs the count once a minute. */
 export interface LogDigest {
   /**
-   * Logs or counts events. `message` is the logged sentence and also names their kind; `count` becomes a field of the line. `causes`: who or
-   * what caused them, by the name of a field; a line names the last few.
+   * Logs or counts events. Events with the same `message` are of the same kind. `causes`: who or what caused the events, by the name of the
+   * field that shows it. A line shows the last few causes.
    */
   add(message: string, count: number, causes?: Causes): void
-  /** Logs what was counted under a message, if anything was. Call it when the trouble is over, so that the last count comes at once. */
+  /** Logs what was counted under a message since its last line. Call it when the trouble is over, so that the last count comes at once. */
   report(message: string): void
   /** Logs every count that is a minute old. Call it every few seconds. */
   flush(): void
@@ -15,7 +15,6 @@ export interface LogDigest {
   end(): void
 }
 
-/** The causes of log lines, by the name of their field. */
 export type Causes = Readonly<Record<string, readonly string[]>>
 
 const EVERY_MS = 60_000

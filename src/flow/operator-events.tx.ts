@@ -3,7 +3,7 @@ import type { WriteTx } from './write-store.ts'
 
 export type OperatorEventTx = Pick<WriteTx, 'addOperatorEvent' | 'listEndpoints' | 'queueComposed'>
 
-/** Operator events belong to no parcel. They all get parcel id 0, so that they are delivered in their order. */
+/** Operator events belong to no parcel. All get parcel id 0, so that they are delivered in order, like the events of one parcel. */
 const NO_PARCEL = 0
 
 /**

@@ -24,13 +24,13 @@ export interface FoundEndpoints {
 }
 
 export interface EndpointLists {
-  /** Lists up to `limit` endpoints with ids above `cursor`, in the order in which they were added. With `name`, only the endpoint of that name. */
+  /** Lists up to `limit` endpoints with ids above `cursor`, in the order in which they were added. `name` not null: only that endpoint. */
   list(page: { readonly cursor: number; readonly limit: number; readonly name: string | null }): Promise<{
     readonly endpoints: readonly EndpointView[]
-    /** The cursor of the next page; null: this is the last. */
+    /** The cursor of the next page; null: this is the last page. */
     readonly next: string | null
   }>
-  /** Looks for endpoints. Endpoints in trouble come first. Returns up to `limit` after the first `skip`. */
+  /** Looks for endpoints, those in trouble first. Leaves out the first `skip` and returns up to `limit` of the others. */
   search(question: EndpointSearch & { readonly skip: number; readonly limit: number }): Promise<FoundEndpoints>
   /** All endpoints, without counts of waiting deliveries. */
   states(): Promise<readonly EndpointState[]>
@@ -40,13 +40,12 @@ export interface EndpointLists {
 export interface EndpointQueries extends EndpointLists {
   /** Throws `not_found`. */
   stateOf(id: string): Promise<EndpointState>
-  /** The state without keys that are no longer valid. */
+  /** Returns the state without keys that are no longer valid. */
   asItStands(state: EndpointState): EndpointState
 }
 
-/** Creates the queries of operators about endpoints. */
 export function createEndpointQueries({ reads, signerOf, keyOriginOf, clock }: EndpointQueriesPorts): EndpointQueries {
-  /** The endpoint for operator events is a setting, so it cannot be managed here. */
+  /** All endpoints except the one for operator events, which is a setting and not managed here. */
   const all = async () => (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator').map(asItStands)
 
   function asItStands(state: EndpointState): EndpointState {

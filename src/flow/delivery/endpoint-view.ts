@@ -5,9 +5,9 @@ import type { EndpointBacklog, EndpointState } from '../../domain/delivery/endpo
 import { FAILURES_COUNT_FOR_MS, type FailureGroup } from '../../domain/delivery/failure-group.ts'
 import type { ReadSide } from '../read-side.ts'
 
-/** When a failing endpoint is attempted next. Epoch milliseconds. */
+/** When the next attempt to a failing endpoint is made, epoch milliseconds. */
 export interface NextProbe {
-  /** When one of the deliveries that wait now is attempted; null: no delivery waits. */
+  /** When a delivery that waits now is attempted; null: no delivery waits. */
   readonly atMs: number | null
   /** When an event that arrived now would be attempted, if no other delivery of its parcel waits. */
   readonly ofNewMs: number
@@ -18,11 +18,11 @@ export interface EndpointView extends EndpointState {
   /** Null: it is not failing, or it is disabled. */
   readonly nextProbe: NextProbe | null
   readonly backlog: EndpointBacklog
-  /** The last failure, counted together with equal failures; null: there was none. */
+  /** The last failure, and how often it has occurred; null: there was none. */
   readonly lastFailure: FailureGroup | null
 }
 
-/** An endpoint with its failures. Equal failures are counted together, and the last comes first. */
+/** An endpoint with its failures, the last one first. Equal failures form one group. */
 export interface InspectedEndpoint extends EndpointView {
   readonly failures: readonly FailureGroup[]
   /** Null: the relay cannot open its key, or does not know it. */
@@ -33,7 +33,7 @@ export interface InspectedEndpoint extends EndpointView {
 
 type ViewReads = Pick<ReadSide, 'countBacklog' | 'hasProbe' | 'lastFailures'>
 
-/** Adds to endpoints what operators see of them. The cost grows with the number of waiting and dead deliveries, see `countBacklog`. */
+/** Adds what operators see of endpoints. The cost grows with the number of waiting and dead deliveries; see `countBacklog`. */
 export async function viewEndpoints(reads: ViewReads, states: readonly EndpointState[], nowMs: number): Promise<readonly EndpointView[]> {
   const failures = await reads.lastFailures(states.map(({ endpoint }) => endpoint.id))
   const views: EndpointView[] = []

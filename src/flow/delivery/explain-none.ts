@@ -7,7 +7,7 @@ import type { ReadSide } from '../read-side.ts'
 type Reads = Pick<ReadSide, 'countReplayable' | 'findQueued' | 'readFeed'>
 
 interface NoneFound {
-  /** The endpoint whose deliveries were looked through. */
+  /** The endpoint whose deliveries were searched. */
   readonly ofId: string
   /** The endpoint to send to. */
   readonly state: EndpointState
@@ -18,7 +18,7 @@ interface NoneFound {
 }
 
 const ENDED = ['delivered', 'dead', 'cancelled'] as const
-/** Endpoints are sent no event of these kinds. */
+/** Events of these kinds are not sent to endpoints. */
 const UNSENT: readonly FeedKind[] = ['update', 'join', 'retired', 'erased']
 
 /** Says in a sentence why a replay selects nothing. */
@@ -61,7 +61,7 @@ function explainUnsent({ ofId, state, order }: NoneFound, sequence: number): str
     : `The endpoint has no delivery of event ${sequence}: its filters do not take it, or it is backfill, which missing sends, or the delivery is no longer kept (retention.deliveries).`
 }
 
-/** Says in which other state the deliveries have ended; null: in none. */
+/** Says in which other state matching deliveries have ended; null: there are none. */
 async function otherState(reads: Reads, { order, selection, untilMs }: NoneFound): Promise<string | null> {
   for (const state of ENDED) {
     if (order.states.includes(state)) continue

@@ -22,42 +22,39 @@ export interface EncodedEvent {
 /** Which page to read: the events after a sequence. */
 export interface PageRequest {
   readonly after: number
-  /** The maximum number of events. */
   readonly limit: number
   /** The page ends with the event that exceeds this number of characters. */
   readonly charsMax: number
   /**
-   * Whether the page may end early, at a sequence where other readers' pages end too. Then readers who started at different sequences soon
-   * share pages.
+   * Whether the page may end early, at a sequence where other readers' pages end, too. So readers who start at different sequences soon ask
+   * for the same pages, which are then read only once.
    */
   readonly inStep: boolean
 }
 
 export interface FeedPagePorts {
   readonly reads: Pick<ReadSide, 'readFeed'>
-  /** The sequences that restores of the store have skipped; absent: there are none. */
+  /** The sequences that restores of the store have skipped; absent: no sequences. */
   readonly gaps?: readonly FeedGap[]
   /** Lets all other waiting work run first. */
   readonly yieldToOthers: () => Promise<unknown>
 }
 
 /**
- * How many events are read at once, before other work gets its turn. The first read is smaller, because the size of the events is unknown,
- * and many events may not fit on the page.
+ * How many events are read at once, before other work gets its turn. The first read is smaller, because the events may be so large that more
+ * of them do not fit on the page.
  */
 export const EVENTS_PER_READ = { most: 25, first: 5 }
 
-/** Identifies a request for a page. Equal requests have equal keys. */
+/** Returns a text that is the same for equal requests. */
 export function pageKey({ after, limit, charsMax, inStep }: PageRequest): string {
   return [after, limit, charsMax, inStep].join()
 }
 
-/** Encodes an event of the feed. */
 export function encodeItem(item: FeedSlice['items'][number]): EncodedEvent {
   return { sequence: item.sequence, json: encodeFeedItem(item) }
 }
 
-/** Counts the characters of some events. */
 export function charsOf(events: readonly EncodedEvent[]): number {
   return events.reduce((sum, { json }) => sum + json.length, 0)
 }

@@ -16,15 +16,15 @@ import { createStoredPages, refuseSkipped } from './stored-pages.ts'
 export interface FeedTail {
   /**
    * Reads events after a sequence that were committed before the call: all of them, or the first ones. Readers at the same sequence get the
-   * same page object, so that a caller can cache what it makes of a page with that object. Throws `feed_gone`, `feed_rewound` and
-   * `storage_unavailable`.
+   * same page object, so that a caller can use it as the key of a cache, for example of encoded pages. Throws `feed_gone`, `feed_rewound`
+   * and `storage_unavailable`.
    */
   read(request: PageRequest): Promise<FeedPage>
   /** Drops the pages in memory, because the store may have lost their events. Later reads go to the store. */
   forget(): void
 }
 
-/** The tail advances by at most this many reads of the store at a time. Readers who want more events ask again. */
+/** At most this many reads of the store extend the tail at a time. Readers who want more events ask again. */
 const READS_MAX = 20
 /** The end of the feed is kept in memory as JSON, up to this many characters: some seconds at the carrier's peak. */
 const KEPT_CHARS_MAX = 8 * 1024 * 1024
@@ -38,17 +38,17 @@ interface Kept {
 }
 
 /**
- * Reads the feed for all its readers. The end of the feed is kept in memory, so each event is read and encoded once for all of them.
- * Readers further back read pages from the store until they reach that end.
+ * Reads the feed for all its readers. The end of the feed is kept in memory, so each new event is read and encoded once for all readers.
+ * Readers who are further back read pages from the store until they reach the part in memory.
  *
- * An event is shown as it was when it was first read, however long ago. Later changes follow as separate events.
+ * An event is shown as it was when it was first read. Later changes follow as separate events.
  */
 export function createFeedTail(ports: FeedPagePorts): FeedTail {
   let tail = createReads(ports)
   return {
     read: (request) => tail.read(request),
     forget() {
-      // Start with a new cache. Running reads still fill the old cache, which nobody uses any more.
+      // Use a new cache. Reads that are running still fill the old cache, which nobody uses any more.
       tail = createReads(ports)
     },
   }
@@ -61,7 +61,7 @@ function createReads(ports: FeedPagePorts): Pick<FeedTail, 'read'> {
   let movingNext: Promise<void> | null = null
   const pages = new Map<string, FeedPage>()
   const stored = createStoredPages(ports, ({ after }, { events, next }) => {
-    // This is the present end of the feed. Keep it for the readers who continue from here.
+    // This page reaches the end of the feed. Keep it for the readers who continue from here.
     if (kept === null || next > kept.to) keep({ from: after, to: next, events, chars: charsOf(events) })
   })
 
@@ -71,8 +71,8 @@ function createReads(ports: FeedPagePorts): Pick<FeedTail, 'read'> {
   }
 
   /**
-   * Extends the tail by later commits. It does not wait for a read that is running, but for the next one, because the running read may miss
-   * a commit that the caller knows of.
+   * Extends the tail by later commits. If a read is running, starts another read after it and waits for that one, because the running read
+   * may miss a commit that the caller knows of.
    */
   function moveOn(): Promise<void> {
     if (moving !== null) {
@@ -94,7 +94,7 @@ function createReads(ports: FeedPagePorts): Pick<FeedTail, 'read'> {
     for (let go = 0; go < READS_MAX && kept !== null; go++) {
       const before: Kept = kept
       const reading = await readFeedSlice(reads, { after: before.to, limit: EVENTS_PER_READ.most })
-      // Something else has changed the tail during this read, for example a read that began before it.
+      // Something else has changed the tail during this read, for example an earlier read that ended late.
       if (kept !== before) continue
       const after = movedOn(before, reading)
       if (after === null) kept = null
@@ -123,7 +123,7 @@ function createReads(ports: FeedPagePorts): Pick<FeedTail, 'read'> {
       const another = stored.underWay(request)
       if (another === undefined) return await stored.find(request)
       const found = await another
-      // A read that found the end of the feed may have missed later commits. Now the end is in memory, so look there.
+      // If the read reached the end of the feed, later commits may be missing. The end is in memory now, so look there.
       return found.ended ? ((await fromTail(request)) ?? (await stored.find(request))) : found
     },
   }
@@ -133,7 +133,7 @@ function holds(kept: Kept | null, after: number): kept is Kept {
   return kept !== null && after >= kept.from && after <= kept.to
 }
 
-/** Returns the tail with the events that were read; null: the tail must be dropped, because events of it were deleted. */
+/** Returns the tail extended by the events that were read; null: the tail must be dropped, because some of its events were deleted. */
 function movedOn(before: Kept, { prunedTo, last, next, items }: FeedSlice): Kept | null {
   if (prunedTo > before.to || last < before.to) return null
   // The kept events may be about the erased parcel.
@@ -143,7 +143,7 @@ function movedOn(before: Kept, { prunedTo, last, next, items }: FeedSlice): Kept
   return { from: Math.max(before.from, prunedTo), to: next, events: [...before.events, ...more], chars: before.chars + charsOf(more) }
 }
 
-/** Drops the older half of the events, so that they need not be dropped one by one. */
+/** Drops the older half of the events, so that events need not be dropped one by one. */
 function newerHalf({ to, events }: Kept): Kept {
   const gone = Math.ceil(events.length / 2)
   const newer = events.slice(gone)

@@ -3,7 +3,7 @@ import { DOCUMENTED_DETAILED_STATUSES, DOCUMENTED_STATUSES } from '../../domain/
 import { nearestName } from '../../domain/near-name.ts'
 import type { ReadSide } from '../read-side.ts'
 
-/** If events have had more different values than this, the carrier seems to invent new ones. Any value may come, so no warning is given. */
+/** If events have had more different values than this, the carrier seems to invent values all the time, and an unknown one is no mistake. */
 const VALUES_MAX = 500
 
 /** The filters on values that the carrier chooses freely. */
@@ -23,8 +23,8 @@ const UNSEEN: Readonly<Record<keyof ValueFilters, string>> = {
 }
 
 /**
- * Warns about each value of a filter that no event has had so far, and names the most similar known value. The carrier may use any value,
- * so the filter is accepted; but an unknown value is probably a typing error, and the endpoint would get nothing.
+ * Warns about each value of a filter that no event has had so far, and names the most similar known value. Such a filter is accepted,
+ * because the carrier may use any value. But an unknown value is probably a typing error, and the endpoint would then get nothing.
  */
 export function createFilterWarnings(
   reads: Pick<ReadSide, 'listStatuses' | 'listEventValues'>,
@@ -48,7 +48,6 @@ export function describeWarning({ filter, message }: FilterWarning): string {
 
 function warningsAbout(filter: keyof ValueFilters, wanted: readonly string[] | null, seen: readonly string[]): readonly FilterWarning[] {
   const known = [...new Set(seen)]
-  // While no value is known, nothing can tell that a value is a typing error.
   if (wanted === null || known.length === 0 || known.length > VALUES_MAX) return []
   return wanted.flatMap((value) => {
     if (known.includes(value)) return []

@@ -16,9 +16,8 @@ export interface MissingSource {
 
 export interface MissingRequest {
   readonly selection: MissingSelection
-  /** The search begins after this sequence; null: at the beginning. */
+  /** The search begins after this sequence; null: it begins with the first event. */
   readonly after: number | null
-  /** How many events to look at. */
   readonly limit: number
   readonly retention: Pick<Retention, 'deliveriesMs'>
   readonly nowMs: number
@@ -32,8 +31,8 @@ export interface MissingPart {
 }
 
 /**
- * Finds a part of the events that an endpoint never received. It leaves out events that are so old that their deliveries are no longer
- * kept, because such an event may have been sent.
+ * Finds some of the events that an endpoint never received. Leaves out events that are so old that their deliveries are no longer kept,
+ * because nobody knows whether they were sent.
  */
 export async function findMissing(
   source: MissingSource,
@@ -41,7 +40,7 @@ export async function findMissing(
   { selection, after, limit, retention, nowMs }: MissingRequest,
 ): Promise<MissingPart> {
   const fromMs = Math.max(selection.fromMs, nowMs - retention.deliveriesMs)
-  // A parcel has few events, so skipping the old ones would cost more than it saves.
+  // One parcel has few events, so finding out which of them to skip would cost more than it saves.
   const older = after === null && selection.parcelId === null ? givenBefore(await source.ageMarks(), fromMs).sequence : 0
   const behind = Math.max(after ?? 0, selection.fromSequence - 1, older)
   const stretch = withoutBackfill(state.backfilled, state.firstSequence).find(([, to]) => to > behind)

@@ -20,11 +20,10 @@ export interface FeedRequest extends PageRequest {
 /** Returns the next page, waiting up to `waitMs` milliseconds for events. */
 export type FeedFollower = (waitMs: number) => Promise<FeedPage>
 
-/** Follows the feed for readers. */
 export interface FollowFeed {
   /**
-   * Starts to follow the feed after `request.after`. The follower throws `feed_gone` (with the oldest sequence), `feed_rewound` (with the
-   * last one) and `storage_unavailable`.
+   * Starts to follow the feed after `request.after`. The follower throws `feed_gone` (with the oldest sequence of the feed), `feed_rewound`
+   * (with its last sequence) and `storage_unavailable`.
    */
   follow(request: FeedRequest): FeedFollower
   /** Whether the relay is stopping, so that nothing more will come. */
@@ -35,8 +34,8 @@ export function createFollowFeed({ tail, signal, clock, spread }: FollowFeedPort
   return {
     follow({ left, ...request }) {
       let from = request.after
-      // The signal's count when the reader last reached the end; null: there may be more events. At the end, a reader waits for the next
-      // signal before it reads again. Otherwise many readers would read all the time.
+      // The number of signals when the reader last reached the end; null: there may be more events. A reader at the end waits for the next
+      // signal before it reads again, so that many readers do not read all the time.
       let seen: number | null = null
       return async (waitMs) => {
         const untilMs = clock.monotonic() + waitMs

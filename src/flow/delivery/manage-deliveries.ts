@@ -47,11 +47,11 @@ export interface ManageDeliveriesPorts {
   readonly clock: Clock
   /** Called when deliveries may have become due, or their order may have changed. */
   readonly review: () => void
-  /** Does the same as `review`. Resolves when this relay has run a dispatch round. */
+  /** Does the same as `review`. Resolves when this relay has then run a dispatch round. */
   readonly reviewed: () => Promise<void>
   /** Called when a job was queued. */
   readonly work: () => void
-  /** Runs a piece of work that delays pushes. Only one piece runs at a time, with rests between. */
+  /** Runs work that delays pushes. Only one such piece of work runs at a time, with rests in between. */
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
   /** How long ended deliveries are kept. */
   readonly retention: () => Pick<Retention, 'deliveriesMs'>
@@ -75,7 +75,7 @@ export interface ShownDelivery extends FoundDelivery {
   readonly webhookId: string
 }
 
-/** The request of an attempt, without the signatures. */
+/** The HTTP request of an attempt, without the signatures. */
 export interface ShownRequest {
   /** The present URL of the endpoint. */
   readonly url: string
@@ -115,30 +115,31 @@ export interface ManageDeliveries {
     id: string,
   ): Promise<{ readonly delivery: ShownDelivery; readonly attempts: readonly AttemptRecord[]; readonly request: ShownRequest }>
   /**
-   * Queues an ended delivery again, or its event for the endpoint named in the body. Throws `not_found`, `bad_request` and
-   * `not_replayable`.
+   * Queues an ended delivery again. If the body names another endpoint, queues its event for that endpoint instead. Throws `not_found`,
+   * `bad_request` and `not_replayable`.
    */
   replay(id: string, body: unknown, by: Actor): Promise<void>
   /** Makes a waiting delivery due now. Throws `not_found` and `not_retryable`. */
   retry(id: string, by: Actor): Promise<ShownDelivery>
   /**
-   * Gives up a waiting delivery, so that the next one of its parcel is sent. If it is under way, or another replica delivers to its
-   * endpoint, it ends a little later, and is returned in its present state with reason `skipped`. Throws `not_found` and `not_skippable`.
+   * Gives up a waiting delivery, so that the next one of its parcel is sent. If the delivery is under way, or another replica delivers to
+   * its endpoint, it ends a little later. Then it is returned in its present state with reason `skipped`. Throws `not_found` and
+   * `not_skippable`.
    */
   skip(id: string, by: Actor): Promise<ShownDelivery>
   /**
-   * Queues for an endpoint: many of its own deliveries again, or the events of another endpoint's deliveries, or with `missing` the events
-   * that it never received. `dryRun`: only counts them, up to 10,001. More than 10,000 become a job. Stops early when the asker has `left`.
+   * Queues deliveries for an endpoint: its own ended deliveries again, the events of another endpoint's deliveries, or with `missing` the
+   * events that it never received. More than 10,000 become a job. `dryRun`: only counts them, up to 10,001. Stops when the asker has `left`.
    */
   replayMany(endpointId: string, body: unknown, asker: ReplayAsker): Promise<ReplayAnswer>
   /**
-   * Lists the events that an endpoint never received, the oldest first; see `replayMany`. A page that is not full may still have a next
-   * page. Throws `not_found`, `bad_tracking_number` and `not_replayable`.
+   * Lists the events that an endpoint never received, the oldest first. A next page may follow even if a page is not full. Throws
+   * `not_found`, `bad_tracking_number` and `not_replayable`.
    */
   listMissing(
     endpointId: string,
     query: {
-      /** Raw text: an identifier. Null: any. */
+      /** Raw text: an identifier. Null: any parcel. */
       readonly parcel: string | null
       readonly since: Place | null
       readonly until: Place | null
@@ -166,7 +167,7 @@ export interface ReplayAsker {
   readonly left: AbortSignal
   /**
    * When the asker counted the deliveries, epoch milliseconds; default: now. If the order selects by time, deliveries that were queued
-   * later are left out, so an order that is given twice replays them only once.
+   * after this are left out. So if an order is given twice, the deliveries that the first one has queued are not replayed again.
    */
   readonly untilMs?: number
 }
@@ -176,16 +177,16 @@ interface None {
   readonly because?: string
 }
 
-/** The result of a replay: the deliveries were only counted, are replayed, or became a job. */
+/** The result of a replay: the deliveries were only counted, were queued, or became a job. */
 export type ReplayAnswer =
-  /** `more`: it stopped counting, so there may be more. */
+  /** `more`: counting stopped at the limit, so there may be more. */
   | ({ readonly kind: 'counted'; readonly more: boolean; readonly isMissing: boolean } & ReplayCount & None)
   | ({ readonly kind: 'replayed'; readonly count: number } & None)
   | { readonly kind: 'job'; readonly job: Job }
 
 /** Up to this many deliveries are replayed while the asker waits. More become a job. */
 const AT_ONCE_MAX = 10_000
-/** One search for events that an endpoint never received reads up to this many events: to count them, or to fill a page of the list. */
+/** To count the events that an endpoint never received, or to fill a page of the list, up to this many events are looked at. */
 const COUNTED_LOOKS = 20_000
 const LISTED_LOOKS = 1000
 const ENDED = ['delivered', 'dead', 'cancelled'] as const
@@ -256,7 +257,7 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
       const action = { ...orderOf(by, 'delivery.skipped', { kind: 'delivery', id }), detail: { endpoint: endpointName } }
       const done = await write.skipDelivery({ deliveryId, action })
       if (done !== 'done') throw new AppError('not_skippable', 'It has ended: there is nothing to skip.')
-      // The dispatch round ends the delivery, unless it is under way or another replica delivers to its endpoint.
+      // A dispatch round ends the delivery, unless an attempt is under way or another replica delivers to its endpoint.
       await ports.reviewed()
       return (await find(id)).delivery
     },
@@ -317,7 +318,7 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
     return { task, counted: { ...counted, more: counted.count > AT_ONCE_MAX } }
   }
 
-  /** Selects the events that an endpoint never received and that an order asks for. */
+  /** Selects the missing events that an order asks for. */
   async function sought(
     state: EndpointState,
     order: ReplayedOrder,

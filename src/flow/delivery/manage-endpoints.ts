@@ -34,11 +34,11 @@ export interface ManageEndpointsPorts extends EndpointRules {
   /** 32 random bytes in Base64. */
   readonly makeKey: () => string
   readonly clock: Clock
-  /** Called when the endpoints have changed. Nothing may be sent with their old settings. */
+  /** Called when the endpoints have changed, so that nothing is sent with their old settings. */
   readonly review: () => void
 }
 
-/** An endpoint with its new key, which is shown only this once; null: the key did not change. */
+/** An endpoint after an order. `sharedKey`: its new key, which no later answer shows; null: the key has not changed. */
 export interface KeyedEndpoint {
   readonly state: EndpointView
   readonly sharedKey: string | null
@@ -50,7 +50,7 @@ export interface KeyedEndpoint {
  * if there is no such endpoint.
  */
 export interface ManageEndpoints extends EndpointLists {
-  /** Adds an endpoint. Throws `bad_request`, `endpoint_exists` and, if it should start with events that are no longer kept, `feed_gone`. */
+  /** Adds an endpoint. Throws `bad_request`, `endpoint_exists`, and `feed_gone` if it is to start with events that are no longer kept. */
   add(body: unknown, by: Actor): Promise<KeyedEndpoint>
   /**
    * Changes an endpoint. A new key begins to replace the old one, as with `rotate`. Throws `bad_request`, `endpoint_exists` and
@@ -58,14 +58,14 @@ export interface ManageEndpoints extends EndpointLists {
    */
   change(id: string, body: unknown, by: Actor): Promise<KeyedEndpoint>
   /**
-   * Replaces the key: both keys sign for 24 h, then only the new one. It can also end these 24 h now. Throws `bad_request`,
-   * `endpoint_read_only` and, if no key is being replaced, `not_rotating`.
+   * Replaces the key: both keys sign for 24 h, then only the new one. The body can also end these 24 h now. Throws `bad_request`,
+   * `endpoint_read_only`, and `not_rotating` if no key is being replaced.
    */
   rotate(id: string, body: unknown, by: Actor): Promise<KeyedEndpoint>
   /** Makes all deliveries that wait for the endpoint due now. Throws `not_retryable`. */
   retry(id: string, by: Actor): Promise<EndpointView>
   remove(id: string, by: Actor): Promise<void>
-  /** Makes one attempt with a test event. It is not recorded, and does not count for the endpoint's health. */
+  /** Makes one attempt with a test event. The attempt is not recorded, and does not change the endpoint's health. */
   test(id: string, by: Actor): Promise<AttemptResult>
 }
 
@@ -146,7 +146,7 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
   }
 }
 
-/** Returns an order for the audit trail. It contains the name of the endpoint, because the endpoint may be removed or renamed later. */
+/** Adds the endpoint's name to an order for the audit trail, because the endpoint may be removed or renamed later. */
 function auditedOrder(
   order: Pick<OperatorAction, 'by' | 'action' | 'atMs'>,
   { id, name }: Pick<Endpoint, 'id' | 'name'>,

@@ -15,16 +15,16 @@ export interface MissingEventsPorts {
 /** How many events an endpoint never received. */
 export interface MissingCount {
   readonly count: number
-  /** Whether there may be more, because the search has stopped at its bound. */
+  /** Whether there may be more, because the search has stopped at its limit. */
   readonly more: boolean
   readonly parcels: number
-  /** When the first of them was recorded, epoch milliseconds; null: there are none. */
+  /** When the first of these events was recorded, epoch milliseconds; null: there are none. */
   readonly oldestAtMs: number | null
 }
 
 export interface MissingPage {
   readonly events: readonly MissingEvent[]
-  /** The sequence after which the next page begins; null: this is the last page. A page that is not full may have a next one. */
+  /** The sequence after which the next page begins; null: this is the last page. A next page may follow even if this page is not full. */
   readonly next: number | null
 }
 
@@ -34,12 +34,12 @@ export interface MissingBounds {
   readonly lookedAt: number
 }
 
-/** A search lets other reads run after this many events. Each event may need its whole parcel to be read. */
+/** A search lets other reads run after this many events, because for each event its whole parcel may have to be read. */
 const STEP = 50
 
 /** Finds events that an endpoint never received, without queueing them. */
 export function createMissingEvents({ reads, retention, clock, yieldToIo }: MissingEventsPorts) {
-  /** Searches, and passes on the events that it finds. Returns the sequence after which the search continues; null: it has ended. */
+  /** Searches and reports the events that it finds. Returns the sequence after which to continue; null: the search has reached the end. */
   async function search(
     state: EndpointState,
     { selection, from, bounds }: { readonly selection: MissingSelection; readonly from: number | null; readonly bounds: MissingBounds },

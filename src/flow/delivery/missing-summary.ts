@@ -25,9 +25,9 @@ export interface MissingSummaryPorts {
 
 const RECENT_MS = 24 * 3_600_000
 const STEP = 50
-/** A search looks at up to this many events. The limit is small, because each event may be of another parcel, which is read as a whole. */
+/** A search looks at up to this many events. The limit is small, because for each event its whole parcel may have to be read. */
 const LOOKED_AT_MAX = 1000
-/** A count is kept for a minute if the search read this many events or more. */
+/** A count is used for a minute if the search has looked at this many events or more. */
 const LARGE = 200
 const KEPT_MS = 60_000
 
@@ -36,7 +36,6 @@ export function createMissingSummary({ reads, resends, retention, clock, yieldTo
   /** The last summary. `after` names the resends that had ended when the events were counted. */
   let known: { readonly summary: Counted; readonly untilMs: number; readonly after: string } | null = null
 
-  /** Counts for these endpoints. `lookedAt`: how many events were looked at. */
   async function count(states: readonly EndpointState[], selection: MissingSelection) {
     const nowMs = clock.now()
     const sinceMs = Math.max(selection.fromMs, nowMs - retention().deliveriesMs)
@@ -89,7 +88,7 @@ export function createMissingSummary({ reads, resends, retention, clock, yieldTo
       const jobs = (await reads.listJobs({ before: null, limit: UNENDED_MAX })).filter(isResend)
       const running = resendsOf(states, jobs)
       const after = `${resends.ended()} ${jobs.find(({ endedAtMs }) => endedAtMs !== null)?.jobId}`
-      // Count again during and after a resend, because the events that it has queued are no longer missing.
+      // Count again while and after missing events are queued, because the queued events are no longer missing.
       const isKnown = known !== null && clock.monotonic() < known.untilMs && known.after === after && running.length === 0
       if (known !== null && isKnown) return { ...known.summary, resends: running }
       const { summary, lookedAt } = await count(states, selectMissing({ ...boundsOf({ atMs: fromMs }, null), sequence: null }, null))

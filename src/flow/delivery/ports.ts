@@ -26,9 +26,9 @@ import type { BackfillEvents, BackfillQuery } from '../../domain/delivery/missin
 import type { PostRequest } from '../../domain/delivery/post-request.ts'
 import type { UnnamedRequest } from '../../domain/delivery/unnamed-endpoint.ts'
 
-/** Posts to endpoints. Failures of the receiver or the network are values. They are never thrown. */
+/** Posts to endpoints. Failures of the receiver or the network are returned as values and never thrown. */
 export interface DeliverySender {
-  /** Posts once and resolves with the result. Never rejects. */
+  /** Posts once. Never rejects. */
   send(request: PostRequest): Promise<AttemptResult>
   /** Posts once, cheaply enough for thousands of posts per second. `onEnd` is called once, and never before `post` returns. */
   post(request: PostRequest, onEnd: (result: AttemptResult) => void): void
@@ -38,7 +38,7 @@ export interface DeliverySender {
 export interface FeedSignal {
   /** The number of signals so far. Read it before looking at the feed. */
   seen(): number
-  /** Resolves when there are more signals than `seen`, the time is over, no more signals come, or the reader has left. */
+  /** Resolves when there are more signals than `seen`, after `timeoutMs`, when no more signals come, or when the reader has left. */
   wait(seen: number, timeoutMs: number, left: AbortSignal): Promise<void>
   /** Whether the relay is stopping, so that no more signals come. */
   isClosed(): boolean
@@ -51,8 +51,8 @@ export interface DeliveryWrites {
   /** Changes how deliveries are settled and claimed. */
   adjustDelivery(rules: DeliveryRules): Promise<void>
   /**
-   * Makes the stored endpoints match the config: those of the config file, and the endpoint for operator events. Pauses endpoints that no
-   * replica's config names. `isStarting` false: this config was in effect before the call.
+   * Makes the stored endpoints that the config file defines match the config, and also the endpoint for operator events. Pauses endpoints
+   * that no replica's config names any more. `isStarting` false: this config was in effect before the call.
    */
   syncEndpoints(configured: readonly ConfiguredEndpoint[], nowMs: number, operatorUrl: string | null, isStarting?: boolean): Promise<void>
   /**
@@ -60,12 +60,12 @@ export interface DeliveryWrites {
    * of the removed endpoints.
    */
   removeUnnamedEndpoints(request: Omit<UnnamedRequest, 'isStarting'>): Promise<readonly string[]>
-  /** Reserves the id of an endpoint before the endpoint is added, because its key is sealed for this id. */
+  /** Reserves an id before the endpoint is added, because the endpoint's key is sealed for this id. */
   reserveEndpoint(nowMs: number): Promise<string>
   /** Adds a managed endpoint under a reserved id. It gets the feed from sequence `from` on; null: from now on. */
   addEndpoint(added: AddedEndpoint & Audited): Promise<EndpointEdit>
   /**
-   * Queues a part of the feed for one endpoint that is catching up. `hasAdvanced`: there was such an endpoint. `queued`: how many
+   * Queues a part of the feed for one endpoint that is catching up. `hasAdvanced`: an endpoint was catching up. `queued`: how many
    * deliveries were queued for it. `isDone`: no endpoint is catching up any more.
    */
   replayFeed(request: {
@@ -74,25 +74,25 @@ export interface DeliveryWrites {
   }): Promise<{ readonly hasAdvanced: boolean; readonly queued: number; readonly isDone: boolean }>
   /** Changes a managed endpoint. An endpoint of the config file can only be enabled again, after its own answers have disabled it. */
   changeEndpoint(request: EndpointChangeRequest & Audited): Promise<EndpointEdit>
-  /** Replaces sealed keys of an endpoint by the same keys, sealed again. Keys that were changed meanwhile stay. Returns whether any was replaced. */
+  /** Replaces sealed keys by the same keys, sealed again, except keys that were changed meanwhile. Returns whether any was replaced. */
   resealEndpoint(request: { readonly id: string; readonly replacements: ReadonlyMap<string, string> }): Promise<boolean>
-  /** Removes a managed endpoint. Its waiting deliveries are cancelled, see `cancelRemoved`. */
+  /** Removes a managed endpoint. `cancelRemoved` then cancels its waiting deliveries. */
   removeEndpoint(request: Audited & { readonly id: string; readonly nowMs: number }): Promise<EndpointEdit>
   /** Queues a batch of ended deliveries again, under the same event ids. Null: nothing can be queued for the endpoint now. */
   replayDeliveries(request: ReplayRequest & Audited): Promise<ReplayedBatch | null>
   /** Marks a batch of deliveries of removed endpoints as cancelled. `isDone`: none is left. */
   cancelRemoved(request: { readonly limit: number }): Promise<{ readonly isDone: boolean }>
   /**
-   * Makes all waiting deliveries of an endpoint due now. `done`: they are due. `unknown`: there is no such endpoint. `disabled`: it is
-   * disabled, so nothing has changed.
+   * Makes all waiting deliveries of an endpoint due now. `done`: they are due. `unknown`: there is no such endpoint. `disabled`: the endpoint
+   * is disabled, so nothing has changed.
    */
   retryEndpoint(request: Audited & { readonly id: string; readonly nowMs: number }): Promise<'done' | 'unknown' | 'disabled'>
   /** Makes one delivery due now, before all other waiting deliveries of its endpoint. */
   retryDelivery(request: Audited & { readonly deliveryId: number; readonly nowMs: number }): Promise<RetryOutcome>
   /**
    * Marks a waiting delivery as skipped. The replica that delivers to its endpoint ends it (`dead`, reason `skipped`) in its next dispatch
-   * round, or when the running attempt ends. Then the parcel's next delivery is sent. `done`: it is marked. `unknown`: there is no such
-   * delivery. `ended`: it has ended already.
+   * round, or when the running attempt ends. Then the parcel's next delivery is sent. `done`: the delivery is marked. `unknown`: there is no
+   * such delivery. `ended`: it had ended before.
    */
   skipDelivery(request: Audited & { readonly deliveryId: number }): Promise<'done' | 'unknown' | 'ended'>
   /** The prefix of this relay's event ids. It is created once and never changes. */
@@ -103,21 +103,21 @@ export interface DeliveryWrites {
 export interface DeliveryReads {
   /** Events of the feed after a sequence, with the content that they have now. */
   readFeed(request: { readonly after: number; readonly limit: number }): Promise<FeedSlice>
-  /** The values that members of events have had, up to a thousand for each member. */
+  /** The values that each member of events has had, up to a thousand for each. */
   listEventValues(): Promise<readonly EventValue[]>
   /** All endpoints that are not removed, in the order in which they were added. */
   listEndpoints(): Promise<readonly EndpointState[]>
-  /** The groups of equal failures of an endpoint that have grown since `sinceMs`, the last first. */
+  /** The groups of equal failures of an endpoint that had a failure since `sinceMs`, the latest first. */
   listFailures(request: { readonly endpointId: string; readonly sinceMs: number }): Promise<readonly FailureGroup[]>
   /** The last failures of several endpoints, by id. */
   lastFailures(endpointIds: readonly string[]): Promise<ReadonlyMap<string, FailureGroup>>
-  /** Counts the waiting and the dead deliveries of an endpoint, in parts, so that other reads run in between. */
+  /** Counts the waiting and the dead deliveries of an endpoint. Counts in parts, so that other reads can run in between. */
   countBacklog(endpointId: string): Promise<EndpointBacklog>
-  /** Whether a failing endpoint has a delivery for a probe, see `DeliveryTx.findProbe`. */
+  /** Whether a failing endpoint has a delivery for a probe; see `DeliveryTx.findProbe`. */
   hasProbe(request: Omit<ProbeRequest, 'nowMs'>): Promise<boolean>
   /** A page of deliveries, the newest first. */
   listDeliveries(query: DeliveryQuery): Promise<DeliveryPage>
-  /** A delivery by id; null: there is none. */
+  /** A delivery by id; null: no delivery has this id. */
   findDelivery(id: number): Promise<InspectedDelivery | null>
   /** Reads events that the feed calls backfill. */
   readBackfill(query: BackfillQuery): Promise<BackfillEvents>

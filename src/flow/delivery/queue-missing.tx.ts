@@ -20,7 +20,7 @@ export async function queueMissing(
   return { count, next: next === null ? null : { at: next, id: 0 } }
 }
 
-/** Only polls bring backfill, so the relay composes the body: no push has these bytes. */
+/** Missing events come only from polls. No push has contained their body, so the relay composes it. */
 function queued({ parcelId, sequence, entry, payload }: MissingEvent) {
   return payload.kind === 'composed' ? [{ parcelId, sequence, body: encodeEvent({ entry, ...payload }) }] : []
 }

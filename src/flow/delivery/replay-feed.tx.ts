@@ -6,15 +6,15 @@ import type { Transactions, WriteTx } from '../write-store.ts'
 type ReplayTx = Pick<WriteTx, 'listEndpoints' | 'queueFeed' | 'readFeedEntries' | 'saveQueuedTo'>
 
 /**
- * Queues older events of the feed for endpoints that start with them, a part at a time. Until such an endpoint has caught up, it also gets
- * new events from the feed, after the older ones. Its position is in the store, so the work continues there after a restart.
+ * Queues older events of the feed for endpoints that start with older events, a part at a time. Until such an endpoint has caught up, new
+ * events are queued for it here, too, after the older ones. Its position is in the store, so the work continues after a restart.
  */
 export function createReplayFeed(store: Transactions<ReplayTx>): Pick<WriteSide, 'replayFeed'> {
   return {
     replayFeed: ({ limit, nowMs }) =>
       store.transaction(
         async (tx) => {
-          // Take the endpoint that is furthest behind first. Then no endpoint has to wait until another has caught up.
+          // Take the endpoint that is furthest behind, so that no endpoint has to wait until another one has caught up.
           const [behind, ...others] = (await tx.listEndpoints()).filter(isBehind).sort((a, b) => a.queuedTo - b.queuedTo)
           if (behind === undefined) return { hasAdvanced: false, queued: 0, isDone: true }
           const { entries, next, ended } = await tx.readFeedEntries({ after: behind.queuedTo, limit })

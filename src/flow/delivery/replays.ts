@@ -7,7 +7,7 @@ import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { Resends } from './resends.ts'
 
-/** A push that arrives during a replay waits for one batch at most. */
+/** Small, because a push that arrives during a replay waits for up to one batch. */
 export const REPLAY_BATCH_SIZE = 100
 
 export interface ReplaysPorts {
@@ -16,7 +16,7 @@ export interface ReplaysPorts {
   readonly clock: Pick<Clock, 'now'>
   /** Called when the order of waiting deliveries may have changed. */
   readonly review: () => void
-  /** Runs a piece of work that delays pushes. Only one piece runs at a time, with rests between. */
+  /** Runs work that delays pushes. Only one such piece of work runs at a time, with rests in between. */
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
   /** Aborted when the relay stops. Running requests then stop early. */
   readonly stopping: AbortSignal
@@ -25,7 +25,7 @@ export interface ReplaysPorts {
 
 /** Replays deliveries while somebody waits, a batch at a time. */
 export function createReplays(ports: ReplaysPorts) {
-  /** Finds an endpoint; null: there is none. Throws `not_replayable` while the endpoint is catching up. */
+  /** Finds an endpoint; null: no endpoint has this id. Throws `not_replayable` while the endpoint is catching up. */
   async function findTarget(endpointId: string): Promise<EndpointState | null> {
     const state = (await ports.reads.listEndpoints()).find(({ endpoint, origin }) => endpoint.id === endpointId && origin !== 'operator')
     if (state === undefined) return null

@@ -12,9 +12,9 @@ export interface ResealEndpointsPorts {
 
 /** The result of sealing the keys of endpoints again. */
 export interface Resealed {
-  /** How many keys were sealed with another at-rest key, and are now sealed with the first one. */
+  /** How many keys had been sealed with another at-rest key, and are now sealed with the first one. */
   readonly resealed: number
-  /** How many keys were sealed with the first at-rest key already. */
+  /** How many keys had already been sealed with the first at-rest key. */
   readonly upToDate: number
   /** Descriptions of the sealed keys that no at-rest key opens. */
   readonly unreadable: readonly string[]
@@ -23,11 +23,11 @@ export interface Resealed {
 export interface CountSealedPorts {
   readonly vault: Pick<Vault, 'isCurrent'>
   readonly reads: Pick<ReadSide, 'listEndpoints'>
-  /** The sealed key of the tombstones; null: there is none. */
+  /** Reads the sealed key of the tombstones; null: there is none. */
   readonly tombstoneKey: () => Promise<string | null>
 }
 
-/** Counts the sealed keys of endpoints and of the tombstones. `upToDate`: the first at-rest key has sealed them. */
+/** Counts the sealed keys of endpoints and of the tombstones. `upToDate`: how many are sealed with the first at-rest key. */
 export async function countSealed({ vault, reads, tombstoneKey }: CountSealedPorts): Promise<{
   readonly upToDate: number
   readonly outdated: number
@@ -39,8 +39,8 @@ export async function countSealed({ vault, reads, tombstoneKey }: CountSealedPor
 }
 
 /**
- * Seals the keys of all endpoints with the first at-rest key. The keys themselves do not change, so this may be stopped and repeated at any
- * time.
+ * Seals the keys of all endpoints with the first at-rest key. The keys themselves do not change, so this may be interrupted and repeated at
+ * any time.
  */
 export async function resealEndpoints({ vault, reads, write }: ResealEndpointsPorts): Promise<Resealed> {
   let [resealed, upToDate] = [0, 0]

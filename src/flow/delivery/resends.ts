@@ -5,9 +5,9 @@ interface Resending {
   readonly queued: number
 }
 
-/** The resends of this process whose results somebody waits for. Larger resends are jobs, which are in the store. */
+/** The resends that this process makes while somebody waits for the result. Larger resends are jobs, which are in the store. */
 export interface Resends {
-  /** Notes that a resend begins. Call `queued` after each batch, and `end` even if the resend fails. */
+  /** Notes that a resend begins. Call `queued` after each batch, and `end` when the resend has ended or failed. */
   begin(endpointId: string): { queued(count: number): void; end(): void }
   running(): readonly Resending[]
   /** How many resends have ended since the start of the process. */

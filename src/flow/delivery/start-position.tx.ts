@@ -6,8 +6,8 @@ type NoStart = Extract<EndpointEdit, { kind: 'from_gone' | 'from_ahead' }>
 type Start = { readonly kind: 'ok'; readonly queuedTo: number | null } | NoStart
 
 /**
- * Finds the position at which an endpoint starts if it is to be sent the feed from sequence `from` on. `queuedTo` is the sequence up to
- * which it is sent nothing. If `from` or `queuedTo` is null, the endpoint starts with the events that are recorded from now on.
+ * Finds the start of an endpoint that is to get the feed from sequence `from` on. `queuedTo` is the last sequence that it does not get. If
+ * `from` or `queuedTo` is null, the endpoint starts with the events that are recorded from now on.
  */
 export async function startPosition(tx: StartTx, from: number | null): Promise<Start> {
   const { last, prunedTo } = await tx.feedSpan()
@@ -17,14 +17,14 @@ export async function startPosition(tx: StartTx, from: number | null): Promise<S
     return { kind: 'ok', queuedTo: null }
   }
   if (from > last) return { kind: 'from_ahead', last }
-  // Refuse this start, because deleted events must not look like events that never happened.
+  // Refuse to start at deleted events, because skipping them would look as if they had never happened.
   if (prunedTo > 0 && from <= prunedTo) return { kind: 'from_gone', oldest: prunedTo + 1 }
   return { kind: 'ok', queuedTo: Math.max(0, from - 1) }
 }
 
 /**
- * Returns the first sequence that is not queued for an endpoint yet. The endpoint's present settings apply to it and to all later ones. The
- * value may be a placeholder: save it, do not compare it.
+ * Returns the first sequence that is not queued for an endpoint yet. The endpoint's present settings apply from this sequence on. The value
+ * may be a placeholder, so save it, but do not compare it.
  */
 export async function firstUnqueuedSequence(tx: Pick<StartTx, 'sequenceToCome'>, queuedTo: number | null): Promise<number> {
   return queuedTo === null ? await tx.sequenceToCome() : queuedTo + 1

@@ -15,17 +15,17 @@ import {
 
 /** Reads pages of the feed from the store. Callers who ask for the same page at the same time share one read. */
 export interface StoredPages {
-  /** Returns the page, if it is being read for another reader. */
+  /** Returns the page if it is being read for another reader. */
   underWay(request: PageRequest): Promise<FeedPage> | undefined
-  /** Returns the page, if it was read a short while ago and did not reach the end of the feed. */
+  /** Returns the page if it was read a short while ago and did not reach the end of the feed. */
   recall(request: PageRequest): FeedPage | undefined
   /** Reads the page. Throws `feed_gone`, `feed_rewound` and `storage_unavailable`. */
   find(request: PageRequest): Promise<FeedPage>
 }
 
-/** Recently read pages are kept, up to this many characters. When many readers return at once, they read the same pages one after another. */
+/** Recently read pages are kept, up to this many characters. After an outage many readers return and read the same pages one by one. */
 const RECENT_CHARS_MAX = 4 * 1024 * 1024
-/** Shared pages end at multiples of this sequence. A stream is sent about this many events at once. */
+/** Shared pages end at sequences that are multiples of this number. A stream sends about this many events at once. */
 const STEP = 128
 
 /** @param onEnd called with each page that reaches the end of the feed, before the next reader asks. */
@@ -87,7 +87,7 @@ async function readPage({ reads, yieldToOthers }: FeedPagePorts, { after, limit,
   return { events, next, ended: false }
 }
 
-/** Throws if a reader has read events of a store that a restore has since replaced. */
+/** Throws if a reader has read events that a restore of the store has since removed. */
 export function refuseSkipped(gaps: readonly FeedGap[], after: number): void {
   const gap = gapAt(gaps, after)
   if (gap === null) return
@@ -103,8 +103,8 @@ function stepOf(sequence: number): number {
 }
 
 /**
- * Throws if the requested events were deleted, or if the reader is ahead of the feed. Neither deleted events nor an older store may look
- * like a feed without news.
+ * Throws if the requested events were deleted, or if the reader is ahead of the feed because the store is older. An empty page would look as
+ * if nothing had happened.
  */
 function refuseOutside({ prunedTo, last }: FeedSlice, after: number): void {
   if (after > last) {

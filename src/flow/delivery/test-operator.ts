@@ -11,7 +11,7 @@ export interface TestOperatorPorts extends SendTestPorts {
   readonly write: Pick<WriteSide, 'recordAction'>
 }
 
-/** Sends a test event to the address in `operator.url`, once and at once. Throws `not_found` if no config names an address. */
+/** Makes one attempt now to send a test event to the address in `operator.url`. Throws `not_found` if no config names an address. */
 export type TestOperator = (by: Actor) => Promise<AttemptResult>
 
 export function createTestOperator(ports: TestOperatorPorts): TestOperator {

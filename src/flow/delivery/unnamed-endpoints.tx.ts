@@ -6,10 +6,10 @@ import type { WriteTx } from '../write-store.ts'
 export type UnnamedTx = OperatorEventTx &
   Pick<WriteTx, 'endpointsConfigured' | 'loadSetting' | 'removeEndpoint' | 'saveEndpoint' | 'saveSetting'>
 
-/** The setting that keeps the unnamed endpoints. */
+/** The stored setting that lists the endpoints that no config names any more. */
 const UNNAMED = 'unnamed-endpoints'
 
-/** Returns why paused endpoints were disabled before the pause, by id; null: the endpoint was not disabled. */
+/** Returns, by id, why paused endpoints had been disabled before they were paused; null: the endpoint had not been disabled. */
 export async function disabledBefore(
   tx: Pick<UnnamedTx, 'loadSetting'>,
   states: readonly EndpointState[],
@@ -19,8 +19,8 @@ export async function disabledBefore(
 }
 
 /**
- * Pauses the endpoints that a config defined and that no replica's config names any more. Removes those that have been unnamed for long
- * enough, and returns their names. A replica whose config names an endpoint again resumes it.
+ * Pauses endpoints that a config file has defined and that no replica's config names any more. Removes those that no config has named for
+ * long enough, and returns their names. If a config names a paused endpoint again, its replica resumes the endpoint.
  */
 export async function pauseUnnamed(tx: UnnamedTx, request: UnnamedRequest): Promise<readonly string[]> {
   const states = await tx.listEndpoints()
@@ -35,7 +35,7 @@ export async function pauseUnnamed(tx: UnnamedTx, request: UnnamedRequest): Prom
   for (const state of notMine) {
     const before = isPaused(state) ? (known.get(state.endpoint.id) ?? null) : null
     const seen = lookAtUnnamed(state, before, { ...request, latestAtMs: configured.latestAtMs })
-    // A config names the endpoint again, but its replica has not resumed it yet. Begin to count the time until its removal anew.
+    // A config names the endpoint again, but its replica has not resumed it yet. So start counting the time until its removal again.
     if (!isNamedNowhere(state)) kept.push(...(isPaused(state) ? [{ ...seen, sinceMs: request.nowMs, forMs: 0 }] : []))
     else if (isToBeRemoved(seen, configured.latestAtMs, request.removeAfterMs)) {
       await tx.removeEndpoint(state.endpoint.id, request.nowMs)
@@ -52,7 +52,7 @@ export async function pauseUnnamed(tx: UnnamedTx, request: UnnamedRequest): Prom
   return removed
 }
 
-/** Operators get no event about the endpoint for operator events, because the event would have to go to that endpoint. */
+/** Adds no event about the endpoint for operator events, because the event would have to go to that endpoint. */
 async function recordEvent(
   tx: OperatorEventTx,
   event: 'endpoint_removed' | 'endpoint_disabled',

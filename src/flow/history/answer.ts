@@ -15,12 +15,11 @@ export interface Question {
   readonly app: string
   /** The identifier from the path, percent-decoded once. */
   readonly identifier: string
-  /** The `language` parameter: undefined if there is none. Anything but a single string is invalid. */
+  /** The `language` parameter; undefined: none was given. Any value that is not a single string is invalid. */
   readonly language: unknown
   readonly kind: QuestionKind
 }
 
-/** A parsed question. */
 export interface ParsedQuestion {
   readonly app: string
   readonly identifier: string
@@ -43,15 +42,11 @@ export interface Served {
   /** Whole seconds since a push or poll last reported on the parcel; null: never. */
   readonly ageSeconds: number | null
   readonly contentLanguage: string
-  /** RFC 9211. */
+  /** The value of the header `Cache-Status` (RFC 9211). */
   readonly cacheStatus: string
 }
 
-/**
- * The values of `Cache-Status`. `hit`: from the store. `fwd=miss; stored`: the carrier was asked because the relay lacked the parcel or the
- * language. `fwd=stale; stored`: it was asked because the stored answer was too old. `hit; detail=stale`: from the store, because the
- * carrier could not be asked.
- */
+/** The values of the header `Cache-Status`. */
 const CACHE_STATUS: Readonly<Record<Freshness, string>> = {
   hit: 'parcel-relay; hit',
   fetched: 'parcel-relay; fwd=miss; stored',
@@ -89,8 +84,7 @@ export function encodeAnswer(view: ParcelView, { language, kind }: ParsedQuestio
 }
 
 /**
- * Copies a text into a buffer of its own. A slice of the shared pool of Node.js would keep the whole pool in memory for as long as the
- * answer is cached.
+ * Copies a text into a separate buffer. A slice of the buffer pool of Node.js would keep the whole pool in memory while the answer is cached.
  */
 function ownBytes(text: string): Buffer {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text))

@@ -12,7 +12,6 @@ export interface CommitStats {
   readonly joined: boolean
 }
 
-/** Summarizes the report of a commit. */
 export function commitStatsOf({ outcomes, durationMs, joined }: Pick<BatchReport, 'outcomes' | 'durationMs' | 'joined'>): CommitStats {
   const merged = new Map<string, number>()
   const add = (result: string, by: number) => merged.set(result, (merged.get(result) ?? 0) + by)

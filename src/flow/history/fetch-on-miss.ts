@@ -9,8 +9,8 @@ import type { Freshness, ParsedQuestion } from './answer.ts'
 import type { FetchOnce, FetchOutcome } from './fetch-once.ts'
 
 /**
- * A pause in asking the carrier about a known parcel: when it ends, in monotonic milliseconds, and the freshness of answers from the store
- * until then.
+ * A time in which the carrier is not asked about a known parcel. `untilMs`: when it ends, in monotonic milliseconds. `freshness`: the
+ * freshness of the answers that the store gives until then.
  */
 export interface Pause {
   readonly untilMs: number
@@ -19,21 +19,21 @@ export interface Pause {
 
 export interface FetchOnMissPorts {
   /**
-   * Identifiers that the carrier does not know, and until when the relay does not ask about them again. The times are monotonic
-   * milliseconds, because a wall clock may be put back.
+   * For each identifier that the carrier does not know, the time until which the relay does not ask about it again. Monotonic milliseconds,
+   * because a wall clock may be put back.
    */
   readonly notFound: Memory<number>
   readonly pauses: Memory<Pause>
-  /** Identifiers to which the carrier gave answers that could not be used. The relay does not ask about them for a while. */
+  /** For each identifier about which the carrier gave answers that cannot be used, the time until which the relay does not ask again. */
   readonly rests: Memory<Rest>
   /**
-   * Counts an app's question about an unknown identifier against `limits.unknownPerMinute`. Resolves with null if it is admitted, otherwise
-   * with the time to wait, in milliseconds.
+   * Counts an app's question about an unknown identifier against `limits.unknownPerMinute`. Resolves with the time that the app must wait, in
+   * milliseconds; null: the question is within the limit.
    */
   readonly admitUnknown: (app: string) => Promise<number | null>
   /** Whether an identifier belongs to an erased parcel. */
   readonly isErased: (identifier: string) => Promise<boolean>
-  /** Absent: it is not known whether the day's calls to the carrier are used up. */
+  /** Until when the day's calls to the carrier are used up. Absent: this is not known. */
   readonly spentUntilMs?: SpentUntil
   readonly log: Log
   readonly clock: Clock
@@ -50,12 +50,12 @@ export interface FetchOnMissOptions {
 export interface Refusal {
   readonly error: AppError
   readonly freshness: Freshness
-  /** Delays the next question to the carrier. Call it if a push has created a parcel for the identifier while the carrier was asked. */
+  /** Delays the next question to the carrier. Call it if a push has created a parcel for the identifier meanwhile. */
   readonly pause: () => void
 }
 
 /**
- * Asks the carrier about an identifier that no parcel has. Resolves with null if the answer was recorded, so that there is a parcel now.
+ * Asks the carrier about an identifier that no parcel has. Resolves with null if the answer was recorded, so that a parcel has it now.
  * Resolves with a `Refusal` if no answer was recorded, or if `fetchUnknown` is off.
  *
  * Throws without asking: `not_found` while a 404 is remembered, `upstream_unavailable` while the identifier rests, `too_many_requests` if
@@ -97,24 +97,24 @@ export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMiss
     if (untilMs !== undefined && untilMs > clock.monotonic()) throw notFoundError(options.fetchUnknown)
     const restMs = rests.left(question.identifier)
     if (restMs > 0) throw unavailableError(restMs, ports.spentUntilMs)
-    // Share one question among all that an app asks at once about an identifier. So they count only once against the limit.
+    // If an app asks about one identifier many times at once, all its requests share one question, which counts once against the limit.
     return await admissions(`${question.app} ${question.identifier}`, () => ask(question))
   }
 }
 
-/** The result of asking about a known parcel. Within `retryAfterMs`, asking again brings nothing new. */
+/** The result of asking about a known parcel. `retryAfterMs`: before this time has passed, asking again brings nothing new. */
 export interface Asked {
   readonly freshness: Freshness
   readonly retryAfterMs: number
 }
 
-/** Something that a known parcel lacks and the carrier may have. */
+/** An answer that the store lacks for a known parcel, and that the carrier may give. */
 export interface Wanted {
   /** The language to ask in. */
   readonly language: string
   /** True: the parcel's entries lack the language. False: its stored answer is missing or too old. */
   readonly isMissing: boolean
-  /** Whether the parcel, read again, still lacks it. */
+  /** Whether the parcel, read again, still lacks the answer. */
   readonly isLacking: (view: ParcelView) => boolean
 }
 
@@ -122,7 +122,7 @@ export interface Wanted {
 const STORE_RETRY_MS = 30_000
 
 /**
- * Asks the carrier for what a known parcel lacks. The freshness of the result is `fetched` or `refreshed` if the carrier's answer was
+ * Asks the carrier for an answer about a known parcel. The freshness of the result is `fetched` or `refreshed` if the carrier's answer was
  * recorded, `hit` if the carrier does not know the parcel, and `stale` if the carrier or the store failed. Never throws.
  */
 export function createFetchKnown(ports: FetchOnMissPorts, options: FetchOnMissOptions, carrier: FetchOnce) {
@@ -154,10 +154,10 @@ export function createFetchKnown(ports: FetchOnMissPorts, options: FetchOnMissOp
   }
 }
 
-/** Uses the identifier in the key, and not the parcel's id, because a database server that has lost commits may give that id to another parcel. */
+/** The key has the identifier and not the parcel's id, because a database server that has lost commits may give the id to another parcel. */
 const pauseKey = (identifier: string, language: string) => `${identifier} ${language}`
 
-/** Remembers how long the carrier is not asked about identifiers whose answers cannot be used. An operator's refresh ignores this. */
+/** Remembers until when the carrier is not asked about an identifier, because its answers cannot be used. An operator's refresh ignores this. */
 function createRests({ rests, clock }: Pick<FetchOnMissPorts, 'rests' | 'clock'>) {
   return {
     /** Returns for how many milliseconds the carrier is not asked about an identifier; 0: it may be asked now. */

@@ -16,8 +16,8 @@ export type FetchOutcome =
   | { readonly kind: 'not_found' }
   | { readonly kind: 'unavailable'; readonly retryAfterMs: number }
   /**
-   * The carrier's answer neither reports on the parcel nor says that it is unknown, or it cannot be recorded. `retryAfterMs`: how long the
-   * carrier asked to wait; 0: it did not.
+   * The carrier's answer cannot be recorded, or neither reports on the parcel nor says that it is unknown. `retryAfterMs`: how long the
+   * carrier has asked the relay to wait; 0: it has not.
    */
   | { readonly kind: 'unusable'; readonly retryAfterMs: number }
 
@@ -26,13 +26,13 @@ export interface FetchOncePorts {
   readonly recorder: { submit(incoming: IncomingPoll): Promise<RecordOutcome> }
   readonly reads: Pick<ReadSide, 'findParcel'>
   readonly write: Pick<WriteSide, 'noteLanguageAsked' | 'noteNotPollable'>
-  /** Makes one call for all replicas that ask the same question; absent: there are no other replicas. */
+  /** Makes one call for all replicas that ask the same question at the same time; absent: there are no other replicas. */
   readonly together?: SharedFlight
 }
 
 /**
- * Makes one call to the carrier for all who ask the same question meanwhile. They get the answer after it was recorded. Throws only
- * `storage_unavailable`.
+ * Makes one call to the carrier for all apps that ask the same question at the same time. They get the answer after it was recorded. Throws
+ * only `storage_unavailable`.
  */
 export interface FetchOnce {
   /** Asks about an identifier that no parcel has, with one call for all apps and languages (DOMAIN 1.5). */
@@ -60,10 +60,9 @@ interface KnownParcel {
   readonly knownTo: number
 }
 
-/** How long an app is asked to wait if the carrier sent no `Retry-After`. */
+/** How long an app is asked to wait if the carrier has sent no `Retry-After`. */
 const RETRY_AFTER_MS = 30_000
 
-/** Creates the functions that take an app's question to the carrier and the answer into the store. */
 export function createFetchOnce(
   { carrier, recorder, reads, write, together = alone }: FetchOncePorts,
   { notFoundForMs }: { readonly notFoundForMs: number },
@@ -83,7 +82,7 @@ export function createFetchOnce(
     if (outcome.kind === 'expired' || outcome.kind === 'erased') return { kind: 'not_found' }
     if (outcome.kind === 'quarantined') return { kind: 'unusable', retryAfterMs: 0 }
     const parcelId = outcome.kind === 'recorded' ? outcome.parcelId : (known?.parcelId ?? null)
-    // Note the language that was asked for. If the answer has another language tag, the next question would otherwise fetch it again.
+    // Note the language that was asked for. The answer may have another language tag, and the next question must not ask the carrier again.
     if (parcelId !== null && (known !== null || observation.language !== language)) {
       const answer = { language: observation.language, askedAtMs: observation.askedAtMs }
       await write.noteLanguageAsked({ parcelId, language, knownTo: known?.knownTo ?? 0, answer })
@@ -100,15 +99,15 @@ export function createFetchOnce(
   return {
     aboutUnknown: (question) =>
       fly(question.identifier, async () => {
-        // Another flight may have recorded the parcel since the caller read the store.
+        // Another call may have recorded the parcel since this caller read the store.
         if ((await reads.findParcel(question.identifier)) !== null) return { kind: 'recorded' }
         return ask(question, null)
       }),
-    // Wait for a running flight about the unknown identifier, because it notes the language of its request at its end.
+    // Wait for a running call that began when the identifier was unknown, because it notes the language of its request when it ends.
     aboutKnown: (question) => {
       const { parcelId, identifier, language, isLacking } = question
       const start = async (): Promise<FetchOutcome> => {
-        // Another flight, of this or of another replica, may have fetched the answer since the caller read the store.
+        // Another call, of this or of another replica, may have fetched the answer since this caller read the store.
         const view = await reads.findParcel(identifier)
         if (view !== null && !isLacking(view)) return { kind: 'recorded' }
         const known = view === null ? { parcelId, knownTo: 0 } : { parcelId: view.parcelId, knownTo: lastSequenceOf(view.entries) }
@@ -130,7 +129,7 @@ const PASSED_ON: Pick<Flight<FetchOutcome>, 'endOf' | 'read'> = {
   },
 }
 
-/** Failures of the carrier are values, so an exception comes from the store. */
+/** Failures of the carrier are returned as values, so an exception comes from the store. */
 function throwStorageTrouble(cause: unknown): never {
   if (cause instanceof AppError) throw cause
   throw new AppError('storage_unavailable', 'The answer of the carrier could not be stored now.', { cause, retryAfterMs: RETRY_AFTER_MS })

@@ -9,13 +9,12 @@ import type { HistoryTx } from './ports.ts'
 export type LoadTx = Pick<HistoryTx, 'beginBatch' | 'loadNeeds' | 'findTombstones'>
 
 /**
- * Loads what a batch is likely to need: first the identifiers that it names, then their parcels, then the parcels to be joined. `key`: the
- * key of the tombstones; null: nothing was ever erased.
+ * Loads what a batch is likely to need: the identifiers that it names, then their parcels, then the parcels to be joined. `key`: the key of
+ * the tombstones; null: nothing was ever erased.
  */
 export async function loadBatch(tx: LoadTx, batch: RecordBatch, key: Uint8Array | null): Promise<StoredSnapshot> {
   const names = namesOf(batch.observations)
-  // Read the tombstones after the identifiers are locked. Then a parcel that is being erased is seen either as a parcel or by its
-  // tombstones.
+  // Read the tombstones after the identifiers are locked, so that a parcel that is being erased is found as a parcel or by its tombstones.
   const [start, tombstones] = await Promise.all([
     tx.beginBatch(names, batch.observations.length),
     key === null ? new Map<string, Tombstone>() : findTombstones(tx, key, names),

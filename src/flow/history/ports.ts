@@ -20,13 +20,12 @@ export interface CachedAnswer {
   readonly lastSeenAtMs: number | null
 }
 
-/** A cache of encoded answers by question. */
 export interface AnswerCache {
-  /** Returns the cached answer; undefined: there is none, or this process has since changed its parcel. */
+  /** Returns the cached answer to a question; undefined: there is none, or this process has since changed the parcel. */
   get(key: string): CachedAnswer | undefined
   /** Returns the present position in the sequence of commits. Call it before you read the store for an answer. */
   mark(): bigint
-  /** Caches an answer that contains everything committed before `mark`. */
+  /** Caches an answer that was read after `mark` was taken. */
   set(key: string, answer: CachedAnswer, mark: bigint): void
 }
 
@@ -34,7 +33,7 @@ export interface AnswerCache {
 export interface Recorder {
   /** Resolves once the observation is durable. Throws `storage_unavailable` when its batch could not be committed. */
   submit(incoming: Incoming): Promise<RecordOutcome>
-  /** The number of observations not committed yet. */
+  /** The number of observations that are not committed yet. */
   pending(): number
   /** Resolves when no observation waits and no commit is running. After this call, failed commits are not tried again. */
   drained(): Promise<void>
@@ -53,7 +52,6 @@ export interface HistoryWrites {
 export interface HistoryTx extends RebuildTx {
   /** Returns the identifiers among `values` that belong to parcels. */
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
-  /** Saves identifiers, new or changed. */
   saveIdentifiers(identifiers: readonly IdentifierState[]): void
   /** Adds parcels about which nothing is known yet. */
   createParcels(count: number, nowMs: number): Promise<readonly ParcelState[]>
@@ -61,25 +59,21 @@ export interface HistoryTx extends RebuildTx {
   findParcel(parcelId: number): Promise<ParcelState | null>
   /** Returns those of the parcels that were neither joined to others nor deleted. */
   findParcels(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
-  /** A parcel that must exist. Throws if it does not. */
+  /** Returns a parcel's state. Throws if the parcel does not exist. */
   loadParcel(parcelId: number): Promise<ParcelState>
-  /** Saves the state of a parcel. */
   saveParcel(state: ParcelState): void
-  /** Saves the states of several parcels at once. */
   saveParcels(states: readonly ParcelState[]): void
   /** All sightings of parcels, by parcel. A parcel without sightings may be absent. */
   loadSightings(parcelIds: readonly number[]): Promise<ReadonlyMap<number, readonly KeptSighting[]>>
   /** The tombstones with these marks. A mark is the keyed digest of an erased identifier. */
   findTombstones(marks: readonly string[]): Promise<readonly MarkedTombstone[]>
-  /** Saves tombstones. Each replaces an earlier one with the same mark. */
+  /** Saves tombstones. A tombstone replaces an earlier one with the same mark. */
   addTombstones(tombstones: readonly MarkedTombstone[]): void
   /** Begins a batch of `size` observations that name these identifiers. */
   beginBatch(names: readonly string[], size: number): Promise<BatchStart>
-  /**
-   * Loads parts of a snapshot, on PostgreSQL in one round trip. Parcels whose states are loaded cannot change until the transaction ends.
-   */
+  /** Loads parts of a snapshot, on PostgreSQL in one round trip. Locks the parcels whose states it loads until the transaction ends. */
   loadNeeds(needs: Needs): Promise<Loaded>
-  /** Writes everything that a batch changes. On PostgreSQL it replaces provisional ids, from `Snapshot.next` on, by real ones. */
+  /** Writes everything that a batch changes. On PostgreSQL, replaces provisional ids, which begin at `Snapshot.next`, by real ids. */
   applyChanges(changes: ChangeSet): Promise<void>
 }
 
@@ -94,11 +88,11 @@ export interface RebuildableParcel {
 export interface RebuildTx {
   /** Parcels with ids above `after`, ascending. */
   listRebuildable(page: { readonly after: number; readonly limit: number }): Promise<readonly RebuildableParcel[]>
-  /** Loads everything that is stored about these parcels, if they exist. Nobody else can change them until the transaction ends. */
+  /** Loads everything that is stored about those of these parcels that exist, and locks them until the transaction ends. */
   loadStoredParcels(parcelIds: readonly number[]): Promise<readonly StoredParcel[]>
   /** All recorded pushes of parcels. */
   listStoredPushes(parcelIds: readonly number[]): Promise<readonly StoredPush[]>
-  /** A page of a parcel's recorded pushes by digest; `after` '': from the first. */
+  /** A page of a parcel's recorded pushes, in the order of their digests; `after` '': from the first. */
   pagePushes(page: { readonly parcelId: number; readonly after: string; readonly limit: number }): Promise<readonly StoredPush[]>
   /** Deletes the rows that corrections replace, and corrects answers. `applyChanges` writes the new rows, in the same transaction. */
   correctParcels(corrections: readonly ParcelCorrection[]): Promise<void>
@@ -106,21 +100,21 @@ export interface RebuildTx {
 
 /** The reads of history; see `ReadSide`. */
 export interface HistoryReads {
-  /** The parcel with this identifier; null: there is none. */
+  /** The parcel with this identifier; null: no parcel has it. */
   findParcel(identifier: string): Promise<ParcelView | null>
   /**
-   * Reads a parcel's present version from the store; null: the parcel no longer exists. Absent: this process makes every commit, so its
-   * cache knows what has changed.
+   * Reads a parcel's present version from the store; null: the parcel no longer exists. Absent if only this process writes to the store,
+   * because its cache then knows every change.
    */
   readonly parcelVersion?: (parcelId: number) => Promise<number | null>
 }
 
-/** The flights of all replicas. A flight is a call to the carrier that one replica makes for all replicas that ask the same question meanwhile. */
+/** The flights of all replicas. A flight is a call to the carrier that one replica makes for all that ask the same question at that time. */
 export interface SharedFlights {
   /**
    * Takes the flight for `leaseMs`. `taken`: the caller holds it and asks the carrier. `held`: another caller holds it; call again later,
-   * with `waited` true. `ended`: the flight is over, with this end. A caller with `waited` false gets an end only if it was `not_found`
-   * within the last `notFoundForMs`, some seconds at most.
+   * with `waited` true. `ended`: the flight is over, with this end. If `waited` is false, an earlier flight counts only if it ended with
+   * `not_found` within the last `notFoundForMs`, some seconds at most.
    */
   take(request: {
     readonly key: string

@@ -28,16 +28,16 @@ export interface RecordPorts {
   readonly foundByPoll: (eventAtMs: number) => void
 }
 
-/** The result of a transaction. After the commit, the model of the carrier learns from it. */
+/** The results of a transaction from which the model of the carrier learns after the commit. */
 type Done = Pick<ChangeSet, 'recorded' | 'scanSamples' | 'foundByPoll'>
 
 /**
  * Records pushes and polls, one transaction per batch (DOMAIN 5.2). It loads what the batch needs, decides what the batch changes, and
  * applies the changes.
  *
- * An observation that cannot be recorded is quarantined, and all others are recorded. If a working store cannot apply the changes, which is a
- * bug, the batch is rolled back. Then each observation is recorded in its own transaction, so that only the failing one is quarantined. If
- * the store itself fails, the whole batch fails.
+ * An observation that cannot be recorded is quarantined, and all others are recorded. If the changes cannot be applied although the store
+ * works, which is a bug, the batch is rolled back. Then each observation is recorded in its own transaction, so that only the failing one is
+ * quarantined. If the store itself fails, the whole batch fails.
  */
 export function createRecord(ports: RecordPorts, rules: RecordRules): (batch: readonly Incoming[]) => Promise<BatchReport> {
   const { store, clock } = ports
@@ -56,13 +56,11 @@ export function createRecord(ports: RecordPorts, rules: RecordRules): (batch: re
   }
 }
 
-/** Passes to the model what a batch has shown about the carrier. */
 export function learn({ scanSamples, foundByPoll }: Done, ports: Pick<RecordPorts, 'learn' | 'foundByPoll'>): void {
   for (const sample of scanSamples) ports.learn(sample)
   for (const eventAtMs of foundByPoll) ports.foundByPoll(eventAtMs)
 }
 
-/** Composes the report of a batch. */
 export function reportOf(recorded: readonly Recorded[], durationMs: number): BatchReport {
   const outcomes: RecordOutcome[] = []
   const touchedParcels = new Set<number>()
@@ -74,7 +72,7 @@ export function reportOf(recorded: readonly Recorded[], durationMs: number): Bat
   return recorded.some(({ touched }) => touched.length > 1) ? { ...report, joined: true } : report
 }
 
-/** How often the decision about a batch may ask for more data. */
+/** How often deciding about a batch may ask for more data. */
 const NEEDS_MAX = 2
 
 export async function recordTogether(
@@ -110,8 +108,8 @@ function newlyQuarantined({ recorded, writes }: ChangeSet): ReadonlyMap<string, 
 const REFUSED = 'an observation could not be recorded; it is quarantined'
 
 /**
- * Records each observation in its own transaction, and quarantines each one that cannot be applied. If the store fails midway, the earlier
- * observations stay recorded. When they are sent again, they are duplicates.
+ * Records each observation in its own transaction, and quarantines those that cannot be applied. If the store fails midway, the earlier
+ * observations stay recorded, and are duplicates when they are sent again.
  */
 export async function recordEach(observations: readonly Incoming[], ports: RecordPorts, rules: RecordRules): Promise<Done> {
   const all: Done[] = []

@@ -20,29 +20,30 @@ export interface ServePorts extends FetchOncePorts, FetchOnMissPorts {
 
 export interface ServeOptions extends FetchOnMissOptions {
   readonly fetchMissingLanguage: boolean
-  /** Null: an old answer is never refreshed for a question. */
+  /** A question about a parcel whose stored answer is older than this asks the carrier; null: it never does for that reason. */
   readonly refreshOlderThanMs: number | null
 }
 
 /** The verb behind the pull API. */
 export interface Serve {
   /**
-   * Answers an app's question. Throws `bad_tracking_number`, `bad_language`, `not_found`, `no_entry`, `too_many_requests`, `upstream_unavailable` (the
-   * parcel is unknown and the carrier cannot be asked) and `storage_unavailable`. Trouble is never reported as `not_found` (DOMAIN 1.5).
+   * Answers an app's question. Throws `bad_tracking_number`, `bad_language`, `not_found`, `no_entry`, `too_many_requests`,
+   * `upstream_unavailable` (nothing is known about the parcel, and the carrier cannot be asked) and `storage_unavailable`. Trouble is never
+   * reported as `not_found` (DOMAIN 1.5).
    */
   ask(question: Question): Promise<Served>
   /** Returns the answer at once if it is cached and no query is needed; null: call `ask`. Throws only `bad_tracking_number` and `bad_language`. */
   fromCache(question: Question): Served | null
   /**
-   * Asks the carrier, by an operator's order, about an identifier that no parcel has. It ignores earlier answers and the limits for apps.
+   * Asks the carrier, by an operator's order, about an identifier that no parcel has. Ignores earlier answers and the limits for apps.
    * `unknown`: the carrier does not know it, or its answer could not be used. Throws `erased` and `storage_unavailable`.
    */
   fetchUnknown(identifier: string, operator: string): Promise<'recorded' | 'unknown' | 'unavailable'>
 }
 
 /**
- * Creates the verb behind the pull API. It looks in the cache, then in the store. It asks the carrier only for what the store lacks (DOMAIN
- * 1.5, 4.2).
+ * Creates the verb behind the pull API, which looks in the cache, then in the store, and asks the carrier only for what the store lacks
+ * (DOMAIN 1.5, 4.2).
  */
 export function createServe(ports: ServePorts, options: ServeOptions): Serve {
   const { cache, clock, meter, reads } = ports
@@ -54,7 +55,7 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
   const answerFromStore = async (question: ParsedQuestion, key: string): Promise<Served> => {
     try {
       const { encoded, freshness, settled, mark } = await answer(question)
-      // A cached answer neither asks the carrier nor watches the parcel again. So cache it only if a repeated question needs neither.
+      // A question that the cache answers neither asks the carrier nor watches the parcel again. So cache only answers that need neither.
       if (settled) cache.set(key, encoded, mark)
       meter.served(freshness === 'refreshed' ? 'fetched' : freshness)
       return presentServed(encoded, freshness, clock.now())
@@ -68,7 +69,7 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
     const kept = cache.get(key)
     if (kept === undefined) return null
     const nowMs = clock.now()
-    // If the clock was put back after the answer was cached, this time lies in the future. The store has the corrected time.
+    // If the clock was put back after the answer was cached, the answer's time lies in the future. The store has the corrected time.
     const isAhead = kept.lastSeenAtMs !== null && kept.lastSeenAtMs > nowMs
     return isAhead || isOlder(kept.lastSeenAtMs, nowMs, options) ? null : kept
   }
@@ -129,7 +130,7 @@ function createAnswer(ports: ServePorts, options: ServeOptions, carrier: FetchOn
       const refusal = await askAboutUnknown(question)
       freshness = refusal?.freshness ?? 'fetched'
       view = await look()
-      // A push may have created the parcel while the carrier was asked.
+      // A push may have created the parcel meanwhile.
       if (refusal !== null && (view === null || hasNoReport(view))) throw refusal.error
       refusal?.pause()
     }
@@ -162,9 +163,9 @@ function createAnswer(ports: ServePorts, options: ServeOptions, carrier: FetchOn
 /** Something that the carrier could add to a parcel: a first answer, a missing language, or a newer answer. */
 type Lack = 'answer' | 'language' | 'freshness'
 
-/** Returns what a parcel lacks; null: nothing. `language`: the configured language in which to serve; null: there is none, so none is missing. */
+/** Returns what a parcel lacks; null: nothing. `language`: the configured language of the answer; null: the app's language is not configured. */
 function lackOf(view: ParcelView, language: string | null, nowMs: number, options: ServeOptions): Lack | null {
-  // Ask the carrier now, so that the app need not wait for the scheduled poll.
+  // Ask the carrier now, so that the app does not have to wait for the scheduled poll.
   if (options.fetchUnknown && hasNoReport(view)) return 'answer'
   if (view.watched && language !== null && lacksLanguage(view, language, options)) return 'language'
   return isOlder(view.lastSeenAtMs, nowMs, options) ? 'freshness' : null
@@ -176,8 +177,8 @@ function hasNoReport({ lastSeenAtMs, entries }: ParcelView): boolean {
 }
 
 /**
- * Chooses the error. `not_found` is right only if the carrier has said that it does not know the parcel (DOMAIN 1.5). `asked` null: the
- * carrier was not asked.
+ * Chooses the error for a parcel without a report. `not_found` is right only if the carrier has said that it does not know the parcel
+ * (DOMAIN 1.5). `asked` null: the carrier was not asked.
  */
 function noReportError({ unknownToCarrier }: ParcelView, asked: Asked | null, spentUntilMs: SpentUntil | undefined): AppError {
   if (unknownToCarrier || asked?.freshness === 'hit') return new AppError('not_found', 'The carrier does not know this tracking number.')
@@ -186,7 +187,7 @@ function noReportError({ unknownToCarrier }: ParcelView, asked: Asked | null, sp
   })
 }
 
-/** A newly watched parcel is polled within about a minute. */
+/** How long an app is asked to wait for a newly watched parcel, because it is polled within about a minute. */
 const NOT_ASKED_YET_MS = 60_000
 
 function isOlder(lastSeenAtMs: number | null, nowMs: number, { refreshOlderThanMs }: ServeOptions): boolean {
@@ -198,8 +199,8 @@ function lacksLanguage(view: ParcelView, language: string, { fetchMissingLanguag
 }
 
 /**
- * Watches a parcel again because an app has asked (DOMAIN 6.1). False: it was erased meanwhile, or could not be watched. A store that
- * cannot be written must not prevent the answer.
+ * Watches a parcel again because an app has asked (DOMAIN 6.1). Returns false if the parcel was erased meanwhile, or if the store cannot be
+ * written, because the app must get its answer even then.
  */
 async function revive({ write, log, clock }: ServePorts, identifier: string): Promise<boolean> {
   try {

@@ -2,9 +2,9 @@ import type { Clock } from '../ports.ts'
 
 /** Remembers the pushes that could not be stored, and notices when they come again. */
 export interface Comebacks {
-  /** A push with this signature could not be stored. */
+  /** Call it when a push with this signature could not be stored. */
   refused(signature: string): void
-  /** A push with this signature was taken. */
+  /** Call it when a push with this signature was stored. */
   taken(signature: string): void
 }
 
@@ -19,7 +19,7 @@ export interface ComebackPorts {
   readonly clock: Pick<Clock, 'monotonic'>
 }
 
-/** Creates the memory of this process. It knows a push by its signature, which is the same whenever the same bytes are sent. */
+/** Creates the memory of this process. It recognizes a push by its signature, because the same bytes always have the same signature. */
 export function createComebacks({ tell, clock }: ComebackPorts): Comebacks {
   /** The time of the first refusal by signature, the oldest first. */
   const waiting = new Map<string, number>()

@@ -11,8 +11,8 @@ const KEPT = ['recorded', 'duplicate', 'quarantined', 'expired']
 const MINUTE_MS = 60_000
 
 /**
- * Warns of pushes that are too old to be recorded (DOMAIN 5.4), at once and then once a minute. If most pushes are too old, the clock of
- * this machine is probably wrong. Call it with every outcome.
+ * Warns of pushes that are too old to be recorded (DOMAIN 5.4), at once and then once a minute. If most pushes are too old, the warning asks
+ * whether the clock of this machine is right. Call it with every outcome.
  */
 export function createExpiredPushWarning({ log, monotonic }: ExpiredPushesPorts): (outcome: string, count: number) => void {
   let sinceMs = Number.NEGATIVE_INFINITY

@@ -18,16 +18,16 @@ export interface RefusalKeys {
 
 /** Explains a sample of the refused pushes. */
 export interface RefusalSamples {
-  /** Whether `take` would examine a push now. If not, the caller need not prepare the push. */
+  /** Whether `take` would examine a push now. */
   isDue(): boolean
-  /** Explains a push if `isDue` returns true; otherwise does nothing. It copies the body, so the caller may release the body at once. */
+  /** Explains a push if `isDue` returns true; otherwise does nothing. Copies the body, so the caller may release it at once. */
   take(refused: RefusedPush): void
   /** Uses other keys from now on. Removed keys are still tried in explanations until the process ends. */
   replaceKeys(keys: RefusalKeys): void
 }
 
 const EVERY_MS = 1000
-/** The next search waits for this many times the duration of the last one. So searches take at most a fiftieth of the thread's time. */
+/** The next search waits this many times as long as the last one took. So searches take at most a fiftieth of the thread's time. */
 const REST_FACTOR = 50
 /** The longest time, in milliseconds, for which a search may hold up other work. */
 const SLICE_MS = 1

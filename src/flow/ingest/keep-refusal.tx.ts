@@ -4,7 +4,7 @@ import type { Transactions, WriteTx } from '../write-store.ts'
 
 type KeepTx = Pick<WriteTx, 'addRefusal' | 'listRefused' | 'removeRefused' | 'saveRefused'>
 
-/** Stores the explanations and counts of refused pushes, so that a restart loses none and every replica shows all. */
+/** Stores the explanations and counts of refused pushes, so that they outlast a restart and every replica shows all of them. */
 export function createKeepRefusal(store: Transactions<KeepTx>): Pick<WriteSide, 'keepRefusal' | 'saveRefused'> {
   return {
     keepRefusal: (refusal) => store.transaction(async (tx) => tx.addRefusal(refusal)),

@@ -25,15 +25,15 @@ export interface IngestWrites {
   /** Reprocesses up to `limit` selected pushes in the same way, the oldest first, with inbox ids above `after` and up to `upTo`. */
   reprocessHeld(request: ReprocessRequest): Promise<ReprocessedBatch>
   /**
-   * Dismisses a quarantined push. It stays unrecorded, unless it is reprocessed. `done`: it is dismissed. `settled`: it was not in
+   * Dismisses a quarantined push, which stays unrecorded unless it is reprocessed. `done`: the push is dismissed. `settled`: it was not in
    * quarantine. `unknown`: there is no such push.
    */
   dismissPush(request: Audited & { readonly inboxId: number }): Promise<'done' | 'settled' | 'unknown'>
   /** Dismisses up to `limit` quarantined pushes of a reason, the oldest first, with inbox ids above `after` and up to `upTo`. */
   dismissHeld(request: Audited & Pick<HeldSelection, 'reason'> & HeldRange): Promise<DismissedHeld>
-  /** Stores an explained refusal, and deletes the oldest ones beyond `REFUSALS_KEPT`. */
+  /** Stores an explained refusal, and deletes the oldest refusals beyond `REFUSALS_KEPT`. */
   keepRefusal(refusal: Refusal): Promise<void>
-  /** Saves spells of refused pushes over earlier states of the same spells, and deletes spells of long ago. */
+  /** Saves spells of refused pushes, replacing earlier states of the same spells, and deletes spells that ended long ago. */
   saveRefused(request: { readonly spells: readonly StoredRefused[]; readonly nowMs: number }): Promise<void>
 }
 
@@ -50,21 +50,21 @@ export interface ReprocessedBatch {
 
 /** The store as ingest uses it inside one transaction; see `WriteTx`. */
 export interface IngestTx {
-  /** A push of the inbox with its bytes; null: there is none. */
+  /** A push of the inbox with its bytes; null: no push has this id. */
   findPush(inboxId: number): Promise<HeldPush | null>
   /** Pushes that were not recorded, the oldest first. */
   listHeld(request: HeldSelection & HeldRange): Promise<HeldPage>
   /** The newest pushes of the inbox, the newest first. */
   listNewestPushes(limit: number): Promise<readonly NewestPush[]>
-  /** Dismisses a quarantined push. True: it is dismissed; false: it was not in quarantine. */
+  /** Dismisses a quarantined push; false: the push was not in quarantine. */
   dismissPush(inboxId: number): Promise<boolean>
   /** Dismisses quarantined pushes of a reason, the oldest first. Reason null: any. */
   dismissHeld(request: Pick<HeldSelection, 'reason'> & HeldRange): Promise<DismissedHeld>
-  /** Adds a refusal, and deletes the oldest ones beyond `REFUSALS_KEPT`. */
+  /** Adds a refusal, and deletes the oldest refusals beyond `REFUSALS_KEPT`. */
   addRefusal(refusal: Refusal): void
   /** The stored spells of refused pushes, of all processes, in any order. */
   listRefused(): Promise<readonly StoredRefused[]>
-  /** Saves a spell in place of an earlier state of the same spell. */
+  /** Saves a spell, replacing an earlier state of the same spell. */
   saveRefused(spell: StoredRefused): void
   removeRefused(spell: StoredRefused): void
 }
@@ -73,7 +73,7 @@ export interface IngestTx {
 export interface IngestReads {
   /** A page of the inbox, the newest first. */
   listInbox(query: InboxQuery): Promise<InboxPage>
-  /** A push of the inbox with its bytes; null: there is none. */
+  /** A push of the inbox with its bytes; null: no push has this id. */
   inspectPush(inboxId: number): Promise<InspectedPush | null>
   /** Counts the pushes that were not recorded, by reason. The reason with the newest push comes first. */
   countHeld(state: HeldSelection['state']): Promise<readonly HeldGroup[]>

@@ -23,9 +23,9 @@ export interface PushCauses {
 
 /** Logs refused and quarantined pushes, at most one line per minute and outcome. */
 export interface PushLog {
-  /** Counts pushes. A line has only the causes of its own outcome. */
+  /** Counts pushes with an outcome. */
   add(outcome: string, count: number, causes?: PushCauses): void
-  /** Logs the last count of pushes that could not be stored. Call it when they can be stored again. */
+  /** Logs the last count of pushes that could not be stored. Call it when pushes can be stored again. */
   storedAgain(): void
 }
 

@@ -22,11 +22,10 @@ interface PushRequest {
 export interface ReceivePorts {
   readonly verifier: Verifier
   /**
-   * Resolves only when the push is durable (DOMAIN 5.2). Wiring wraps it in `refuseInTrouble`, so it also refuses pushes while there is
-   * trouble with the disk.
+   * Records a push, and resolves only when the push is durable (DOMAIN 5.2). While there is trouble with the disk, it refuses pushes.
    */
   readonly recorder: { submit(incoming: IncomingPush): Promise<RecordOutcome> }
-  /** Throws `storage_unavailable` while the recorder would refuse every push. A check records nothing, so it calls this to find out. */
+  /** Throws `storage_unavailable` while the recorder would refuse every push. Called for a check, because a check records nothing. */
   readonly admit: () => void
   readonly meter: Pick<Meter, 'pushReceived'>
   readonly clock: Clock
@@ -35,15 +34,15 @@ export interface ReceivePorts {
   readonly comebacks: Comebacks
 }
 
-/** Takes one push. If it resolves, the push is durable and is answered with 2xx. */
+/** Receives one push. If it resolves, the push is durable and is answered with 2xx. */
 export type Receive = (request: PushRequest) => Promise<RecordOutcome | { readonly kind: 'check' }>
 
 /** How long a sender is asked to wait if the store does not say how long. */
 const RETRY_AFTER_MS = 5000
 
 /**
- * Creates the verb behind the webhook. It verifies the exact bytes, then records them. Throws `signature_invalid` (nothing is stored) and
- * `storage_unavailable` (it is unknown whether the push is durable, so the sender must push again; a duplicate does no harm).
+ * Creates the verb behind the webhook. It verifies the exact bytes, then records them. Throws `signature_invalid`, when nothing is stored,
+ * and `storage_unavailable`, when the push may or may not be durable. Then the sender must push again; a duplicate does no harm.
  */
 export function createReceive({ verifier, recorder, admit, meter, clock, refusals, comebacks }: ReceivePorts): Receive {
   const verified = ({ body, signatures, origin }: PushRequest): number => {
@@ -88,7 +87,7 @@ export function createReceive({ verifier, recorder, admit, meter, clock, refusal
 }
 
 /**
- * Throws `signature_invalid` unless there is exactly one header value in the form of a signature. So a push can be refused before its body
+ * Throws `signature_invalid` if there is not exactly one header value in the form of a signature. So such a push is refused before its body
  * is read.
  */
 export function admitSignature(signatures: readonly string[]): void {

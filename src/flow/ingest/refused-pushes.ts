@@ -3,13 +3,13 @@ import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 
-/** Remembers which pushes were refused in the last day, over all replicas and restarts, because the carrier may have given them up. */
+/** Counts the pushes that were refused in the last day, over all replicas and restarts. The carrier may have given up sending them. */
 export interface RefusedPushesKeeper {
   /** Counts pushes with this outcome, if the outcome is a refusal. */
   note(outcome: string, count: number): void
-  /** Counts pushes that could not be stored: `first` for the first time, or `again` if they have come again. Call it after `note`. */
+  /** Counts pushes that could not be stored. `first`: refused for the first time. `again`: they came again and were stored. Call it after `note`. */
   noteComebacks(counts: { readonly first: number; readonly again: number }): void
-  /** Saves what has changed since the last call. Rejects if the store fails. Then the next call saves it. */
+  /** Saves what has changed since the last call. If the store fails, rejects, and the next call saves it. */
   save(): Promise<void>
   /** The spells of refused pushes, the newest first. */
   list(): Promise<readonly RefusedPushes[]>

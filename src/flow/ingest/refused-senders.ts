@@ -1,6 +1,4 @@
-/**
- * An address whose pushes were refused because their signature did not match. Anybody can send such pushes. Times are epoch milliseconds.
- */
+/** An address whose pushes were refused because their signatures did not match. Times are epoch milliseconds. */
 export interface RefusedSender {
   readonly address: string
   readonly count: number
@@ -8,7 +6,7 @@ export interface RefusedSender {
   readonly lastAtMs: number
 }
 
-/** Remembers in memory, since this process started, some of the addresses that sent refused pushes. */
+/** Remembers, until this process ends, some of the addresses that sent refused pushes. */
 export interface RefusedSenders {
   add(address: string): void
   /** The address that was refused last comes first. */

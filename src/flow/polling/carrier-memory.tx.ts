@@ -6,7 +6,7 @@ type MemoryTx = Pick<WriteTx, 'loadSetting' | 'saveSetting'>
 
 const SETTING = 'carrier-memory'
 
-/** Creates the verbs that store facts about the carrier, so that they survive a restart. Reading throws if the record is damaged. */
+/** Creates the verbs that store facts about the carrier, so that they outlast a restart. Reading throws if the record is damaged. */
 export function createCarrierMemory(store: Transactions<MemoryTx>): Pick<WriteSide, 'carrierMemory' | 'rememberCarrier'> {
   return {
     carrierMemory: () =>

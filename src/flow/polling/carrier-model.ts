@@ -15,7 +15,7 @@ import {
 import { emptyScanRate, learnScanRate, type ScanRate, type ScanSample } from '../../domain/polling/scan-rate.ts'
 import { notAhead } from '../../domain/put-back.ts'
 
-/** The facts learnt about the carrier: how it scans over the week, how reliable its pushes are, and when it answered no call. */
+/** The facts learnt about the carrier: how it scans over the week, how reliable its pushes are, and when it did not answer. */
 export interface CarrierModel {
   readonly scanRate: ScanRate
   readonly channel: PushChannel
@@ -31,15 +31,15 @@ export interface CarrierModelKeeper {
   /** Notes that `count` pushes were quarantined at about this time because they were not understood. */
   misread(atMs: number, count: number): void
   missed(miss: { readonly eventAtMs: number; readonly nowMs: number }): void
-  /** Notes the event time, epoch milliseconds, of an entry that a poll reported first. */
+  /** Notes the event time, epoch milliseconds, of an entry that a poll reported before any push. */
   foundByPoll(eventAtMs: number): void
   /** Notes that the carrier answered a poll. */
   answered(atMs: number): void
-  /** Notes that a poll, asked at this time, brought a history. */
+  /** Notes that a poll that was made at this time brought a history. */
   polled(askedAtMs: number): void
   /** Notes that a poll got no answer. */
   unanswered(atMs: number): void
-  /** Checks whether entries that polls found have waited for their push for longer than the grace period, and whether pushes are proven. */
+  /** Judges pushes again: whether entries that polls found still lack a push after the grace period, and whether pushes are proven reliable. */
   review(graceMs: number): void
   learnt(): CarrierModel
   /** Continues with another model. Samples that were not learnt yet are dropped. */
@@ -48,15 +48,14 @@ export interface CarrierModelKeeper {
   settle(): void
 }
 
-/** Learning computes all estimates again, which delays pushes by some milliseconds. So all samples from this much time are learnt together. */
+/** All samples of this time are learnt together, because learning computes all estimates again, which delays pushes by some milliseconds. */
 const LEARN_EVERY_MS = 15 * 60_000
-/** If this many samples wait, they are learnt sooner, but at most every `LEARN_MANY_EVERY_MS`. Until then, further samples are dropped. */
+/** When this many samples wait, they are learnt earlier, but at most every `LEARN_MANY_EVERY_MS`. Until then, more samples are dropped. */
 const WAITING_MAX = 5000
 const LEARN_MANY_EVERY_MS = 60_000
 /** At most this many entries without a push are kept, because more would not change the conclusion about the push channel. */
 const UNPUSHED_MAX = 1000
 
-/** Keeps the model on which the cadence depends. */
 export function createCarrierModelKeeper(
   clock: { now(): number },
   from: CarrierModel = { scanRate: emptyScanRate, channel: newPushChannel, silence: noSilence },
@@ -85,7 +84,7 @@ export function createCarrierModelKeeper(
 
   return {
     current() {
-      // Learn also if the clock was put back.
+      // The absolute value, so that samples are learnt even if the clock was put back.
       const restedMs = Math.abs(clock.now() - learntAtMs)
       if (restedMs >= LEARN_EVERY_MS || (scanSamples.length >= WAITING_MAX && restedMs >= LEARN_MANY_EVERY_MS)) settle()
       return { scanRate, pushHealth: channel.health, pushLoss: estimatePushLoss(channel), silence }

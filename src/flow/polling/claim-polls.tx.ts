@@ -6,11 +6,11 @@ import type { Transactions, WriteTx } from '../write-store.ts'
 import { createPollPriority, type RankTx } from './poll-priority.tx.ts'
 import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 
-/** Calls are scarce if the most overdue poll is this late. Then the most valuable polls come before the most overdue. */
+/** Calls are scarce if the most overdue poll is this late. Then the most valuable polls are made first, instead of the most overdue. */
 const SCARCE_AFTER_MS = 10 * 60_000
 /** One transaction looks at this many parcels, so that pushes wait for a few milliseconds at most. */
 const LOOKED_AT_ONCE = 256
-/** A time at which the carrier may be asked about every identifier. */
+/** So late a time that the carrier may be asked about every identifier. */
 const EVER_MS = Number.MAX_SAFE_INTEGER
 
 type CheckTx = Pick<WriteTx, 'findParcels' | 'pollableFrom' | 'saveParcels'>
@@ -25,11 +25,11 @@ interface Turn {
 }
 
 /**
- * Claims due polls: the most overdue first if there are enough calls, otherwise the most valuable first. A parcel's stored time is the
- * earliest at which its poll can be due. Pushes since the last poll may have postponed it. The postponed time is computed here, once, and
- * not at every push.
+ * Claims due polls: the most overdue first if there are enough calls, otherwise the most valuable first. The stored time of a poll is the
+ * earliest possible one. Pushes since the last poll may have postponed the poll. Its later time is computed here, once, and not at every
+ * push.
  *
- * @param random from 0 (inclusive) to 1 (exclusive).
+ * @param random returns a number from 0 (inclusive) to 1 (exclusive).
  */
 export function createClaimDuePolls(
   ports: SchedulePorts & { readonly store: Transactions<ClaimTx> },
@@ -63,7 +63,7 @@ export function createClaimDuePolls(
   async function takeTurn(tx: ClaimTx, { nowMs, probe = false }: ClaimRequest, limit: number, leaseUntilMs: number): Promise<Turn> {
     const parcelIds = await (probe ? pickProbe(tx, nowMs) : pick(tx, nowMs, Math.min(limit, LOOKED_AT_ONCE)))
     const candidates = await tx.pollCandidates({ parcelIds, nowMs })
-    // A poll may lack identifiers: after the clock was put back, it may be due before the carrier may be asked about them again.
+    // A poll may lack identifiers. If the clock was put back, it may be due before the carrier may be asked about its identifiers again.
     const isDoubtful = ({ pushedSince, identifiers }: PollCandidate) => pushedSince || identifiers.length === 0
     const doubtful = candidates.filter(isDoubtful).map(({ parcelId }) => parcelId)
     const stillDue = await dueIfPlannedNow(tx, doubtful, nowMs)
@@ -82,7 +82,7 @@ export function createClaimDuePolls(
   async function dueIfPlannedNow(tx: CheckTx, parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>> {
     if (parcelIds.length === 0) return new Set()
     const parcels = await tx.findParcels(parcelIds)
-    // If the newest entry lies in the future, the clock was put back. A time computed from that entry would be too late.
+    // If the newest entry lies in the future, the clock was put back, and a poll that is planned from that entry would be too late.
     const isAhead = ({ latest }: ParcelState) => latest !== null && countsFromMs(latest) > nowMs
     const isDueAnyway = (parcel: ParcelState) => isAhead(parcel) || isUnaskedSinceRestore(parcel)
     const next = await schedulePolls(
@@ -96,7 +96,7 @@ export function createClaimDuePolls(
     return new Set([...parcels.filter(isDueAnyway), ...next.filter(isDue)].map(({ parcelId }) => parcelId))
   }
 
-  /** Pushes from between the backup and the restore are missing here, so earlier pushes may not postpone the poll (DOMAIN 6.1). */
+  /** Whether a parcel was not polled since a restore. Pushes may have been lost, so none may postpone the poll (DOMAIN 6.1). */
   function isUnaskedSinceRestore({ checkedAtMs, watchedAtMs }: ParcelState): boolean {
     const { restoredAtMs = null } = options
     const lastMs = checkedAtMs ?? watchedAtMs
@@ -111,7 +111,7 @@ export function createClaimDuePolls(
       const wanted = limit - claimed.length
       const { polls, ended } = await ports.store.transaction(
         (tx) => {
-          // Keep the polls that are under way out of this claim only (see `polls-under-way`).
+          // Keep polls that are under way out of this claim, but not out of later ones (see `polls-under-way`).
           tx.leasePolls(underWay, nowMs + 1)
           return takeTurn(tx, request, wanted, leaseUntilMs)
         },
@@ -134,7 +134,7 @@ export function createClaimPoll(
       const { parcelId } = known
       tx.leasePolls([parcelId], nowMs + leaseMs)
       const identifiers = await tx.pollableIdentifiers(parcelId, nowMs)
-      // If the carrier knew none of the identifiers lately, ask about all of them anyway, because an operator has ordered this poll.
+      // If the carrier did not know any of the identifiers lately, ask about all of them anyway, because an operator has ordered this poll.
       return { parcelId, identifiers: identifiers.length > 0 ? identifiers : await tx.pollableIdentifiers(parcelId, EVER_MS) }
     })
 }

@@ -9,23 +9,23 @@ export interface ClockRollbackPorts {
   readonly onShifted: () => void
 }
 
-/** Corrections of a clock by less than this are normal, so they are ignored. */
+/** Smaller corrections of a clock are normal and are ignored. */
 const JUMP_MIN_MS = 30_000
 /** One transaction moves this many parcels. */
 const BATCH = 500
 
 /**
- * Moves the schedule back when the wall clock is put back. Polls and deliveries are planned in wall time, so they would come too late. If
- * the clock is put forward, many polls become due at once, but the budget limits them.
+ * Moves the schedule back when the wall clock is put back, because polls and deliveries are planned in wall time and would come too late. If
+ * the clock is put forward, many polls become due at once, but the carrier's budget limits them.
  *
- * Call it before each pass of the poller, and regularly, because deliveries depend on the clock too. Calls at the same time share one
+ * Call it before each pass of the poller, and also regularly, because deliveries depend on the clock, too. Calls at the same time share one
  * check.
  *
  * @param lastSeenMs the last wall-clock time that the relay saw before it was restarted, epoch milliseconds; null: it never ran before.
  */
 export function createClockRollback({ write, clock, log, onShifted }: ClockRollbackPorts, lastSeenMs: number | null): () => Promise<void> {
   let seen = { wallMs: Math.max(clock.now(), lastSeenMs ?? 0), monotonicMs: clock.monotonic() }
-  /** A shift that is not finished. After a failure of the store, the next call continues it. */
+  /** A shift that has not ended, because the store has failed. The next call continues it. Null: no shift is unfinished. */
   let left: { readonly byMs: number; readonly sinceMs: number; readonly afterParcelId: number } | null = null
 
   let running: Promise<void> | null = null

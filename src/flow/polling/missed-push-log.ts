@@ -2,12 +2,12 @@ import type { MissedPush } from '../../domain/polling/poll.ts'
 import type { Clock, Log } from '../ports.ts'
 
 const EVERY_MS = 60_000
-/** The log names this many parcels, enough to investigate. `relay_missed_pushes_total` counts all. */
+/** A line names this many parcels, enough to investigate. `relay_missed_pushes_total` counts all missed pushes. */
 const IDENTIFIERS_MAX = 5
 
 /**
- * Logs missed pushes, at most one line per minute: their number, how late the latest was found, and some of their parcels. Call it at every
- * pass, even without missed pushes.
+ * Logs missed pushes, at most one line per minute: their number, how long the one found last had been missing, and some of their parcels.
+ * Call it at every pass, even without missed pushes.
  */
 export function createMissedPushLog({
   log,

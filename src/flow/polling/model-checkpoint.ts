@@ -32,10 +32,10 @@ type LoadTx = Pick<WriteTx, 'listNewestPushes' | 'loadSetting'>
 const SCAN_RATE = 'rhythm'
 const PUSHES = 'push-channel'
 const SILENCE = 'carrier-silence'
-/** The carrier's scan rate is learnt over weeks. It is saved this often, so that a kill of the relay loses little of it. */
+/** The carrier's scan rate is learnt over weeks. It is saved this often, so that little of it is lost if the relay is killed. */
 const SCAN_RATE_EVERY_MS = 3_600_000
 const PUSHES_EVERY_MS = 60_000
-/** The search for the last push with news looks at this many of the newest pushes. */
+/** How many of the newest pushes are searched for the last push with news. */
 const NEWEST_MAX = 200
 
 export interface ModelCheckpointPorts {
@@ -46,13 +46,13 @@ export interface ModelCheckpointPorts {
   readonly restoredAtMs?: number | null
 }
 
-/** Saves what was learnt about the carrier. Notifies operators when its pushes fall silent or are reliable again. */
+/** Saves what was learnt about the carrier. Notifies operators when its pushes become unreliable or are reliable again. */
 export interface ModelCheckpoint {
   /** The model to start from: the one that the last run saved. */
   readonly from: CarrierModel
   /**
-   * Reads the model that another replica has saved. `resume`: this replica continues from it as after a restart. Rejects if the store
-   * fails.
+   * Reads the model that another replica has saved. `resume`: this replica becomes the poller and continues from the model, as after a
+   * restart. Rejects if the store fails.
    */
   reload(how: { readonly resume: boolean }): Promise<CarrierModel>
   countMissed(count: number): void
@@ -65,7 +65,7 @@ export interface ModelCheckpoint {
   keep(learnt: CarrierModel, how?: { readonly all: boolean }): Promise<PushHealthUpdate>
 }
 
-/** Opens the checkpoint. If a saved value cannot be read, the relay logs that, and learns the value again. */
+/** Opens the checkpoint. If a saved value cannot be read, logs this, and the relay learns the value again. */
 export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<ModelCheckpoint> {
   const { clock, log, restoredAtMs = null } = ports
   let saved = await loadSaved(ports)
@@ -76,7 +76,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
   let keptSilence = encodeSilence(from.silence, clock.now())
   let isFailing = false
 
-  /** Returns when the last push came. After a restart the channel has the start of this run as its time instead (`resumeChannel`). */
+  /** Returns when the last push came. Until a push comes in this run, the channel has the time of the start instead (`resumeChannel`). */
   const lastPushOf = ({ lastPushAtMs }: PushChannel) => (lastPushAtMs === from.channel.lastPushAtMs ? saved.lastPushAtMs : lastPushAtMs)
 
   async function keepPushes(channel: PushChannel, nowMs: number): Promise<boolean> {
@@ -88,7 +88,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
     return news !== null
   }
 
-  /** Saves the silence only when its text changes, which is rare: when an outage has lasted an hour, and when it ends. */
+  /** Saves the carrier's silence only when its text changes, which is rare: when an outage has lasted an hour, and when it ends. */
   async function keepSilence(silence: CarrierSilence, nowMs: number): Promise<void> {
     const text = encodeSilence(silence, nowMs)
     if (text === keptSilence) return
@@ -99,7 +99,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
   async function keepAll({ scanRate: learnt, channel, silence }: CarrierModel, all: boolean): Promise<boolean> {
     const nowMs = clock.now()
     await keepSilence(silence, nowMs)
-    // Save also if the clock was put back.
+    // The absolute value, so that the model is saved even if the clock was put back.
     const isDue = (sinceMs: number, everyMs: number) => all || Math.abs(nowMs - sinceMs) >= everyMs
     if (learnt !== kept.scanRate && isDue(kept.scanRateAtMs, SCAN_RATE_EVERY_MS)) {
       await save(ports.store, SCAN_RATE, encodeScanRate(learnt))
@@ -162,8 +162,8 @@ function toldIn({ record }: Saved): Told {
 }
 
 /**
- * Returns what operators know once the state of this channel is reported. A trouble is reported once, and again only if pushes were
- * reliable in between. Pushes in quarantine have other events.
+ * Returns what operators know when the state of this channel was reported to them. A trouble is reported once, and again only if pushes were
+ * reliable in between. Quarantined pushes are reported by other events.
  */
 function tellOf({ toldSilent, toldLossy }: Told, channel: PushChannel): Told {
   if (channel.health === 'healthy') return { toldSilent: false, toldLossy: false }
@@ -172,8 +172,8 @@ function tellOf({ toldSilent, toldLossy }: Told, channel: PushChannel): Told {
 }
 
 /**
- * Returns the event that tells operators about a change; null: none is needed. After a silence, the only event is that pushes are reliable
- * again.
+ * Returns the event that reports a change to operators; null: there is nothing to report. After pushes were silent, nothing is reported
+ * until they are reliable again.
  */
 function newsOf(before: Told, after: Told): PushNews | null {
   if (after.toldSilent !== before.toldSilent) return after.toldSilent ? 'pushes_silent' : 'pushes_trusted'
@@ -185,7 +185,7 @@ interface Saved {
   readonly scanRate: ScanRate | null
   readonly record: PushRecord | null
   readonly silence: CarrierSilence | null
-  /** When the last push with news came; null: never. It is read from the inbox too, because a kill loses up to a minute of `record`. */
+  /** When the last push with news came; null: never. Also read from the inbox, because a kill may lose the last minute of `record`. */
   readonly lastPushAtMs: number | null
 }
 
@@ -203,7 +203,6 @@ async function loadSaved(ports: ModelCheckpointPorts): Promise<Saved> {
   }
 }
 
-/** Returns the model as it was saved. */
 function plainModel({ scanRate, record, silence }: Saved): CarrierModel {
   return { scanRate: scanRate ?? emptyScanRate, channel: record?.channel ?? newPushChannel, silence: silence ?? noSilence }
 }
@@ -234,7 +233,7 @@ async function save(store: Transactions<Pick<SaveTx, 'saveSetting'>>, name: stri
   await store.transaction((tx) => tx.saveSetting(name, new TextEncoder().encode(text)), { ofRole: 'poller' })
 }
 
-/** Saves the record and the event, if any, in one transaction. With two, a kill between them would report the change twice or never. */
+/** Saves the record and the event, if any, in one transaction. If there were two, a kill between them might lose or repeat the event. */
 async function savePushes(store: Transactions<SaveTx>, record: PushRecord, news: PushNews | null, nowMs: number): Promise<void> {
   const { lastPushAtMs } = record.channel
   const lastPushAt = lastPushAtMs === null ? null : new Date(lastPushAtMs).toISOString()

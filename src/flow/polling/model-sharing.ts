@@ -12,7 +12,7 @@ export interface ModelSharingPorts {
 
 /** Keeps the model of the carrier the same on all replicas. A failure is logged, and the next call tries again. */
 export interface ModelSharing {
-  /** Passes on to the poller what this replica has learnt. */
+  /** Passes what this replica has learnt on to the poller. */
   leave(): Promise<void>
   /** Loads the model that the poller has saved, unless this replica is the poller. */
   load(): Promise<void>

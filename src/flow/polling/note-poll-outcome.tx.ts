@@ -12,7 +12,7 @@ type OutcomeTx = Pick<WriteTx, 'findIdentifiers' | 'findParcel' | 'loadParcel' |
   Pick<WriteTx, 'markLanguageAsked' | 'markNotPollable' | 'releasePoll'>
 type PollOutcomeVerbs = Pick<WriteSide, 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked'>
 
-/** Creates the verbs that save results of polls other than observations (DOMAIN 6). */
+/** Creates the verbs that save what polls have shown besides observations (DOMAIN 6). */
 export function createNotePollOutcome(
   ports: SchedulePorts & { readonly store: Transactions<OutcomeTx> },
   options: RecordRules,
@@ -24,7 +24,7 @@ export function createNotePollOutcome(
         async (tx) => {
           tx.releasePoll(failure.parcelId)
           const parcel = await tx.findParcel(failure.parcelId)
-          // If there is no such parcel, it was joined to another one or deleted during the poll.
+          // The parcel was joined to another one or deleted during the poll.
           if (parcel === null) return
           const wasAsked = failure.kind !== 'not_asked'
           const next = wasAsked ? await schedulePoll(tx, afterFailure(parcel, failure), ports, options) : parcel
@@ -37,14 +37,14 @@ export function createNotePollOutcome(
     noteNotPollable: (identifier) =>
       store.transaction(async (tx) => {
         const [known] = await tx.findIdentifiers([identifier])
-        // If the carrier has never reported on the parcel, keep polling the identifier, because the carrier may still get to know it.
+        // If the parcel has no entries, keep polling the identifier, because the carrier may not know a new parcel yet.
         if (known === undefined || (await tx.loadParcel(known.parcelId)).entryCount === 0) return
         await tx.markNotPollable(identifier, clock.now())
       }),
 
     noteLanguageAsked: (asked) =>
       store.transaction(async (tx) => {
-        // Lock the parcel. Otherwise an entry could be added meanwhile, and would count as asked for. Null: it was joined or deleted.
+        // Lock the parcel, because an entry that is added meanwhile would count as asked for. Null: the parcel was joined or deleted.
         if ((await tx.findParcel(asked.parcelId)) === null) return
         const entries = deriveEntries((await tx.loadSightings([asked.parcelId])).get(asked.parcelId) ?? [])
         const missed = entries.filter((entry) => wasMissedBy(asked, entry)).map(({ sequence }) => sequence)
@@ -55,14 +55,14 @@ export function createNotePollOutcome(
 }
 
 function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelState {
-  // Replace the check and the plan of earlier polls. If an earlier check has a later time, the clock was put back since.
+  // Always replace the time of the last check. If that time is later than this one, the clock was put back since.
   const checked = { ...parcel, checkedAtMs: atMs, nextPollAtMs: null }
   if (kind !== 'unknown') return { ...checked, failures: parcel.failures + 1 }
-  // If an operator stopped watching the parcel during the poll, that stays the reason.
+  // If an operator stopped watching the parcel during the poll, `unwatched` stays the reason.
   return { ...checked, failures: 0, stopped: parcel.stopped === 'unwatched' ? 'unwatched' : 'unknown' }
 }
 
-/** Whether an entry was added during the request, lacks the language and is not in the answer. Then the language must be requested again. */
+/** Whether an entry was added during the request, lacks the language and is not in the answer. If so, the language must be asked for again. */
 function wasMissedBy({ language, knownTo, answer }: LanguageAsked, entry: Entry): boolean {
   if (entry.sequence <= knownTo || !isLanguageMissing([entry], language)) return false
   const isOfAnswer = ({ sighting, askedAtMs }: KeptSighting) =>

@@ -9,7 +9,7 @@ export type RankTx = Pick<WriteTx, 'duePolls' | 'findParcels'>
 
 /** Ranks due polls by value. */
 export interface PollPriority {
-  /** Returns the ids of the most valuable due parcels, the best first. Later calls return others. Empty: nothing is due. */
+  /** Returns the ids of the most valuable due parcels, the best first. Each call returns other parcels. Empty: nothing is due. */
   best(tx: RankTx, nowMs: number, limit: number): Promise<readonly number[]>
   /** Drops the ranking. Call it when calls are not scarce. */
   forget(): void
@@ -20,17 +20,17 @@ interface Ranked {
   readonly worth: number
 }
 
-/** How many polls are ranked at a time. While polls are ranked nothing is recorded, and each takes some ten microseconds. */
+/** How many polls are ranked at a time. Each takes some ten microseconds, and nothing can be recorded meanwhile. */
 const WEIGHED_AT_ONCE = 512
 const LOOK_EVERY_MS = 15_000
 const LOOKS_MAX = 4
-/** At most this many ranked polls are kept. Less valuable ones are dropped, until the ranking comes to them again. */
+/** At most this many ranked polls are kept. Less valuable polls are dropped, and ranked again when their turn comes. */
 const RANKED_MAX = WEIGHED_AT_ONCE * LOOKS_MAX
 
 /**
- * Ranks due polls by value, for when there are too few calls. A million parcels may be due. So it ranks some at a time, continues where it
- * stopped, keeps the best, and after the last parcel begins again. It changes no parcel. Up to two thousand polls are ranked completely
- * every minute, which is enough because values change over hours.
+ * Ranks due polls by value, for times when there are too few calls. A million parcels may be due. So it ranks some at a time, keeps the
+ * best, continues where it stopped, and begins again after the last parcel. Two thousand due polls are all ranked every minute, which is
+ * enough because values change over hours.
  */
 export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options: Pick<RecordRules, 'cadence'>): PollPriority {
   let ranked: readonly Ranked[] = []
@@ -44,13 +44,12 @@ export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options:
     const parcels = new Map((await tx.findParcels(due.map(({ parcelId }) => parcelId))).map((parcel) => [parcel.parcelId, parcel]))
     const weighed = due.flatMap(({ parcelId }): readonly Ranked[] => {
       const parcel = parcels.get(parcelId)
-      // If the parcel is missing, it was joined to another one or deleted after it was found to be due.
+      // The parcel was joined to another one or deleted after it was found to be due.
       if (parcel === undefined) return []
       return [{ parcelId, worth: pollValue(cadenceFactsOf(parcel, false, nowMs), model, options.cadence, nowMs) }]
     })
     const reranked = new Set(due.map(({ parcelId }) => parcelId))
-    // Polls of equal worth stay in the order of their due times. Test for equality first: a worth may be minus infinity, and the difference
-    // of two such values is NaN.
+    // Test for equality first, because a worth may be minus infinity, and the difference of two infinite values is NaN.
     ranked = [...ranked.filter(({ parcelId }) => !reranked.has(parcelId)), ...weighed]
       .sort((a, b) => (a.worth === b.worth ? 0 : b.worth - a.worth))
       .slice(0, RANKED_MAX)
@@ -58,12 +57,12 @@ export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options:
 
   return {
     async best(tx, nowMs, limit) {
-      // Rank also if the clock was put back.
+      // The absolute value, so that polls are ranked even if the clock was put back.
       const looks = Math.min(LOOKS_MAX, Math.floor(Math.abs(nowMs - lookedAtMs) / LOOK_EVERY_MS))
       if (looks > 0) lookedAtMs = nowMs
       for (let made = 0; made < looks && (made === 0 || cursor !== null); made++) await look(tx, nowMs)
       if (ranked.length === 0) await look(tx, nowMs)
-      // If this look found nothing, because the look before had stopped exactly at the end, look again from the start.
+      // The last look may have stopped exactly at the end, so that this one found nothing. Then look again from the start.
       if (ranked.length === 0) await look(tx, nowMs)
       const best = ranked.slice(0, limit)
       ranked = ranked.slice(limit)

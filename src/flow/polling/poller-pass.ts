@@ -7,11 +7,11 @@ export interface PollerPassPorts extends Pick<ClockRollbackPorts, 'write' | 'clo
   readonly poll: () => Promise<'busy' | 'idle'>
   /** Whether this replica is the poller. */
   readonly isPoller: () => boolean
-  /** Null: there is no trouble. `lost`: there is no working store. Any other text: nothing may be recorded. */
+  /** Returns null if there is no trouble. `lost`: the store does not work. Any other text: nothing may be recorded. */
   readonly storeTrouble: () => string | null
   /** How replicas share the model of the carrier; null: nobody shares the store. */
   readonly model: Pick<SharedModel, 'load' | 'fold'> | null
-  /** Saves what was learnt about pushes, and logs a change of their health. */
+  /** Saves what was learnt about pushes, and logs when their health changes. */
   readonly lookAtPushes: () => Promise<void>
   /** Called when the schedule was moved to earlier times, because the clock was put back. */
   readonly onShifted: () => void
@@ -19,7 +19,7 @@ export interface PollerPassPorts extends Pick<ClockRollbackPorts, 'write' | 'clo
 }
 
 export interface PollerPass {
-  /** One pass of the poller, if this replica is the poller and has a store. */
+  /** Makes one pass if this replica is the poller and the store works. */
   pass(): Promise<'busy' | 'idle'>
   /** Moves the schedule if the clock was put back. */
   adjustToClock(): Promise<void>
@@ -27,7 +27,7 @@ export interface PollerPass {
   begin(): void
 }
 
-/** @param lastSeenMs the last wall-clock time that the run before saw, epoch milliseconds; null: there was no such run. */
+/** @param lastSeenMs the last wall-clock time that the relay saw before it was restarted, epoch milliseconds; null: it never ran before. */
 export function createPollerPass(ports: PollerPassPorts, lastSeenMs: number | null): PollerPass {
   const { poll, model } = ports
   let adjustToClock = createClockRollback(ports, lastSeenMs)
@@ -48,7 +48,7 @@ export function createPollerPass(ports: PollerPassPorts, lastSeenMs: number | nu
       isTakeoverDue = true
     },
     async pass() {
-      // Without a working store a poll would waste the carrier's budget.
+      // If the store does not work, polls would only waste the carrier's budget.
       if (ports.storeTrouble() === 'lost' || !ports.isPoller()) return 'idle'
       await takeOver()
       await adjustToClock()

@@ -15,30 +15,30 @@ export interface PollerPorts {
   readonly log: Log
   /** Whether scheduled polls are suspended at this time (`poll.quietHours`). */
   readonly isQuiet: (nowMs: number) => boolean
-  /** A second limit on the number of polls at once. While the carrier fails it is 0, or 1 when a poll may probe the carrier. */
+  /** A second limit on the number of polls at once. While the carrier fails, it is 0, or 1 when a poll may probe the carrier. */
   readonly callsAllowed?: () => number
   /** Whether the next poll probes a failing carrier. */
   readonly isProbe?: () => boolean
 }
 
-/** If the result of a poll gets lost, the poll is due again after this time. A poll that still runs does not become due (see `polls-under-way`). */
+/** If the result of a poll gets lost, the parcel can be polled again after this time. A poll that still runs prevents this (`polls-under-way`). */
 const LEASE_MS = 5 * 60_000
 
-/** Polls are claimed only when this share of the limit is free. A claim after every poll would query the store too often. */
+/** Polls are claimed only when this share of the limit is free, because a claim after each poll would query the store too often. */
 const FREE_PART = 1 / 4
 
 /**
- * Creates the poller. One pass settles missed pushes, waits until there is room for more polls, and claims and starts that many. A poll
- * that hangs takes up room but does not stop other polls.
+ * Creates the poller. One pass settles missed pushes, waits until there is room for more polls, and claims and starts as many as there is
+ * room for. A poll that hangs takes up room but does not stop other polls.
  *
- * `busy`: more polls may be due, and running polls continue. `idle`: nothing more is due, or the carrier cannot be asked until the next
- * wake; all polls have ended.
+ * `busy`: more polls may be due, and polls may still run. `idle`: all polls have ended, and nothing more is due, or the carrier cannot be
+ * asked until the poller is woken.
  */
 export function createPoller(ports: PollerPorts, { concurrency }: { readonly concurrency: number }): () => Promise<'busy' | 'idle'> {
   const { write, refresh, underWay, clock } = ports
   const failures = createFailureLog(ports)
   const inFlight = new Set<Promise<void>>()
-  /** The parcels whose polls ended because this replica lost its lease. The next claim ends their leases. */
+  /** The parcels whose polls ended because this replica was no longer the poller. The next claim ends the leases of these parcels. */
   const lapsed = new Set<number>()
   const logMissed = createMissedPushLog(ports)
   let isRefused = false
@@ -60,7 +60,7 @@ export function createPoller(ports: PollerPorts, { concurrency }: { readonly con
     inFlight.add(poll)
   }
 
-  /** Returns how many polls may run now. Call it again after each wait: quiet hours may have begun, or the carrier may have failed. */
+  /** Returns how many polls may run now. Call it again after each wait, because quiet hours may have begun, or the carrier may have failed. */
   function limit(): number {
     return ports.isQuiet(clock.now()) ? 0 : Math.min(concurrency, ports.callsAllowed?.() ?? concurrency)
   }

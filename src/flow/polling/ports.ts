@@ -19,8 +19,8 @@ import type {
 /** The verbs of polling that write; see `WriteSide`. Times are epoch milliseconds. */
 export interface PollingWrites {
   /**
-   * Leases due parcels, the most overdue or, if calls are scarce, the most valuable. Leaves out those in `underWay`, which are still being
-   * polled. `probe`: leases one at random, preferably one about which the carrier answered last time, because it will likely answer again.
+   * Leases due parcels: the most overdue, or if calls are scarce, the most valuable. Leaves out those in `underWay`, which are still being
+   * polled. `probe`: leases one due parcel at random, preferably one whose last poll was answered, because it is likely to be answered again.
    */
   claimDuePolls(request: {
     readonly nowMs: number
@@ -31,20 +31,20 @@ export interface PollingWrites {
   }): Promise<readonly DuePoll[]>
   /** Leases the parcel of an identifier, whether or not its poll is due; null: there is no such parcel. */
   claimPoll(request: { readonly identifier: string; readonly nowMs: number; readonly leaseMs: number }): Promise<DuePoll | null>
-  /** Saves that a poll failed, and schedules the next one. */
+  /** Saves that a poll failed, and schedules the next poll. */
   notePollFailure(failure: PollFailure): Promise<void>
   /** Remembers that the carrier answered 404 or 410 for an identifier of a known parcel (DOMAIN 6.3). */
   noteNotPollable(identifier: string): Promise<void>
   /** Notes that a language was fetched for a parcel. It is asked for again only if a newer entry lacks it (DOMAIN 4.2). */
   noteLanguageAsked(request: LanguageAsked): Promise<void>
   /**
-   * Watches an identifier, and creates its parcel if it is unknown. Also polls a stopped parcel again. Null: the identifier belongs to an
-   * erased parcel.
+   * Watches an identifier. If no parcel has it, creates one. If the parcel is no longer polled, polls it again. Null: the identifier belongs
+   * to an erased parcel.
    */
   watch(request: Audited & { readonly identifier: string; readonly nowMs: number }): Promise<WatchResult | null>
   /**
-   * Watches many identifiers in one transaction. Returns one result for each, in their order. Null: it belongs to an erased parcel.
-   * `isAtomic`: if one identifier belongs to an erased parcel, none is watched, and all results are null.
+   * Watches many identifiers in one transaction. Returns a result for each identifier, in their order; null: the identifier belongs to an
+   * erased parcel. `isAtomic`: if one identifier belongs to an erased parcel, none is watched, and all results are null.
    */
   watchMany(
     request: Audited & { readonly identifiers: readonly string[]; readonly nowMs: number; readonly isAtomic?: boolean },
@@ -53,8 +53,9 @@ export interface PollingWrites {
   unwatch(request: Audited & { readonly identifier: string }): Promise<{ readonly parcelId: number } | null>
   /**
    * Moves the polls and deliveries of up to `limit` parcels with ids above `afterParcelId` back by `byMs`, because the wall clock was put
-   * back that much. Leaves out everything that was planned since `sinceMs`, because it may be planned by the new clock. `sinceMs`: the time
-   * by the new clock at which the old one was last read. Returns the last id it looked at; null: there are no more.
+   * back that much. `sinceMs`: when the wall clock was last read before it was put back, as a time of the clock after that. Leaves out
+   * everything that was planned since then, because it may already be planned by the new time. Returns the last id that it looked at; null:
+   * there are no more.
    */
   shiftSchedule(request: {
     readonly byMs: number
@@ -69,9 +70,9 @@ export interface PollingWrites {
   rememberCarrier(memory: CarrierMemory): Promise<void>
   /** The state of the push channel (see `domain/polling/push-health`). */
   pushChannel(): Promise<PushChannelView>
-  /** Returns when a parcel would be polled next by the present model, and why; or why it would not be polled. */
+  /** Returns when and why a parcel is polled next by the present model, or why it is not polled. */
   planPoll(facts: CadenceFacts): Promise<NextPoll>
-  /** Saves what was learnt about the carrier, if that is due. Notifies operators when pushes fall silent or are reliable again. */
+  /** Saves what was learnt about the carrier, if that is due. Notifies operators when pushes become unreliable or are reliable again. */
   checkpointModel(): Promise<PushHealthUpdate>
   /** Decides, for polled entries whose grace period is over, whether their pushes were missed (DOMAIN 6.6). Returns the missed pushes. */
   settleMissedPushes(nowMs: number): Promise<readonly MissedPush[]>
@@ -85,7 +86,7 @@ export interface PollingTx {
   pollableFrom(parcelIds: readonly number[]): Promise<ReadonlyMap<number, number>>
   /** Expected pushes whose grace period is over. */
   duePushes(nowMs: number, limit: number): Promise<readonly ExpectedPush[]>
-  /** Stops waiting for the pushes of entries. */
+  /** Stops expecting pushes for these entries. */
   dropExpectedPushes(entries: readonly number[]): void
   /** Parcels whose poll is due and not leased, the most overdue first. `after`: the last parcel of the page before. */
   duePolls(request: { readonly nowMs: number; readonly limit: number; readonly after: DueCursor | null }): Promise<readonly DueCursor[]>
@@ -95,7 +96,7 @@ export interface PollingTx {
   leasePolls(parcelIds: readonly number[], untilMs: number): void
   /** Ends the lease of a parcel, because its poll is over. */
   releasePoll(parcelId: number): void
-  /** Moves polls and deliveries back, see `PollingWrites`. Returns the last parcel id that it looked at; null: there are no more. */
+  /** Moves polls and deliveries back; see `PollingWrites`. */
   shiftSchedule(request: Parameters<PollingWrites['shiftSchedule']>[0]): Promise<number | null>
   /** Saves that the carrier does not know an identifier. */
   markNotPollable(identifier: string, nowMs: number): Promise<void>
@@ -114,13 +115,12 @@ export interface SharedToken {
   /** Reads the token, its version, and how the attempts to get a new one have ended. */
   read(): Promise<TokenRecord>
   /**
-   * Takes or renews the right to replace the token of this version. False: another replica has that right, or the token was replaced
-   * already.
+   * Takes or renews the right to replace the token of this version. False: another replica has that right, or has replaced the token.
    */
   claim(request: { readonly holder: string; readonly version: number; readonly leaseMs: number }): Promise<boolean>
   /**
-   * Ends a claim and saves the new token (`sealed` null: there is none). Returns the token's version; null: the claim was lost, and nothing
-   * is saved.
+   * Ends a claim and saves the new token (`sealed` null: no new token). Returns the token's version; null: the claim was lost, and nothing is
+   * saved.
    */
   replace(request: TokenState & { readonly holder: string; readonly sealed: string | null }): Promise<number | null>
   /** Ends a claim that brought no new token. The previous token stays. */
@@ -144,7 +144,7 @@ export interface SharedCarrier {
   readonly token: SharedToken
 }
 
-/** Lessons: what replicas have learnt about the carrier, as texts for the poller. */
+/** Keeps lessons for the poller. A lesson is a text that contains what another replica has learnt about the carrier. */
 export interface LessonTable {
   add(lesson: string): Promise<void>
   /** Removes the oldest lessons and returns them. Returns none if the replica was declared dead. */

@@ -2,7 +2,6 @@ import type { PushHealth } from '../../domain/polling/push-health.ts'
 import type { Log } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
 
-/** Watches the health of the carrier's pushes. */
 export interface PushHealthMonitor {
   health(): PushHealth
   /** Saves what was learnt, and logs when the health changes. Call it after each pass of the poller. */

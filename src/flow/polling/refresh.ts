@@ -25,29 +25,29 @@ export interface RefreshPorts {
   readonly write: Pick<WriteSide, 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked'>
   readonly meter: Pick<Meter, 'pollEnded'>
   readonly clock: Clock
-  /** Makes one poll if several replicas got the same order at once; absent: there are no other replicas. */
+  /** Makes only one poll if several replicas get the same order at once; absent: there are no other replicas. */
   readonly together?: SharedFlight
-  /** Returns a signal for a scheduled poll. It is aborted when this replica may no longer make the poll. */
+  /** Returns a signal for a scheduled poll, which is aborted when this replica is no longer the poller. */
   readonly lapse?: () => AbortSignal
 }
 
 export interface RefreshOptions {
-  /** Lower case. Scheduled polls use the first. */
+  /** Language tags in lower case. Scheduled polls ask in the first language. */
   readonly languages: readonly [string, ...string[]]
 }
 
 /**
- * The outcome of a poll. `recorded`: the carrier's answer is on disk. `unknown`: the carrier knows none of the identifiers. `unusable`: its
- * answer cannot be used, or it gave none; other polls may still work. `unavailable`: the carrier cannot be asked about any parcel now.
+ * The outcome of a poll. `recorded`: the carrier's answer is on disk. `unknown`: the carrier knows none of the identifiers. `unusable`: the
+ * carrier gave no usable answer, but other polls may still work. `unavailable`: the carrier cannot be asked about any parcel now.
  */
 export type Refreshed = 'recorded' | 'unknown' | 'unusable' | 'unavailable'
 
-/** The outcome of a scheduled poll. `lapsed`: this replica may no longer make the poll, and has saved no result. */
+/** The outcome of a scheduled poll. `lapsed`: this replica is no longer the poller, and has saved no result. */
 export type PollEnd = Refreshed | 'lapsed'
 
 /** Polls known parcels. */
 export interface Refresh {
-  /** Makes a scheduled poll: in the first language, and in others only where texts are missing (DOMAIN 6.2). */
+  /** Makes a scheduled poll: in the first language, and in other languages only if texts are missing (DOMAIN 6.2). */
   poll(due: DuePoll): Promise<PollEnd>
   /** Makes a poll that an operator has ordered: now, in every configured language. */
   refreshNow(due: DuePoll): Promise<Refreshed>
@@ -59,14 +59,14 @@ export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions
   const { together = alone, lapse } = ports
   return {
     async poll(due) {
-      // Take one signal for the whole poll. A replica that has lost its lease may get another lease, with another signal, before the next
-      // request.
+      // Use one signal for the whole poll. If the replica loses its lease during the poll, it may get a new lease with a new signal, which
+      // would not end the poll.
       const signal = lapse?.()
       const further = (view: ParcelView) => missingLanguages(view, others)
       try {
         return await pollOne(ports, due, { language: first, priority: 'schedule', spender: 'schedule', further, signal })
       } catch (error) {
-        // A result that can no longer be saved is not a failure: the replica that is the poller now asks again.
+        // If this replica is no longer the poller, the error is not a failure, because the new poller asks again.
         if (hasLapsed({ signal })) return 'lapsed'
         throw error
       }
@@ -88,15 +88,14 @@ export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions
 
 type Failure = CarrierAnswer & { readonly kind: 'unavailable' }
 
-/** Stands for an answer that could not be recorded. */
+/** The failure that is noted if an answer could not be recorded. */
 const NOT_RECORDED: Failure = { kind: 'unavailable', reason: 'bad_response' }
 
-/** How a poll asks the carrier. */
 interface Asking {
   readonly language: string
   readonly priority: CallPriority
   readonly spender: CallSpender
-  /** Returns the languages to ask in after the first. */
+  /** Returns the languages in which to ask after the first one. */
   readonly further: (view: ParcelView) => readonly string[]
   /** Ends the poll when it is aborted. */
   readonly signal?: AbortSignal | undefined
@@ -152,14 +151,14 @@ async function ask({ carrier, meter }: RefreshPorts, identifier: string, asking:
   const { language, priority, spender, signal } = asking
   const answer = await carrier.fetchAll({ identifier, language, priority, spender, ...(signal === undefined ? {} : { signal }) })
   const result = answer.kind === 'unavailable' ? answer.reason : answer.kind
-  // Do not count a poll that this replica gave up, because it says nothing about the carrier.
+  // Do not count a poll that was aborted because this replica is no longer the poller: it says nothing about the carrier.
   if (answer.kind !== 'unavailable' || !hasLapsed(asking)) meter.pollEnded(result)
   return answer
 }
 
-/** Saves that the poll has failed. The parcel is polled again, as after any failure. */
+/** Saves that the poll has failed, so that the parcel is polled again. */
 async function giveUp({ write, clock }: RefreshPorts, due: DuePoll, answer: Failure, asking: Asking): Promise<PollEnd> {
-  // If this replica has lost its role, the poll has not failed, and the replica that is the poller now schedules the parcel.
+  // If this replica is no longer the poller, the poll has not failed, and the new poller schedules the parcel.
   if (hasLapsed(asking)) return 'lapsed'
   const { reason, retryAfterMs } = answer
   await write.notePollFailure({
@@ -177,8 +176,8 @@ function failureKindOf(answer: Failure): PollFailure['kind'] {
 }
 
 /**
- * Returns how a failed poll ends. If the carrier may still answer about other parcels, the schedule continues with those. An operator who
- * ordered the poll learns that there was no answer.
+ * Returns how a failed poll ends. If the carrier may still answer about other parcels, the schedule continues with them. For a poll that an
+ * operator has ordered, it only matters that there was no answer.
  */
 function endOfFailure(reason: UnavailableReason, { priority }: Asking): Refreshed {
   if (reason === 'bad_response') return 'unusable'

@@ -6,17 +6,17 @@ import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 type RescheduleTx = Pick<WriteTx, 'duePolls' | 'findParcels' | 'pollableFrom' | 'saveParcels'>
 
 /**
- * Limits the polls per transaction, and the transactions per pass of the poller, so that pushes wait only for some milliseconds. To
- * reschedule a million parcels takes minutes.
+ * The limits of polls per transaction, and of transactions per pass of the poller, so that pushes wait only for some milliseconds.
+ * Rescheduling a million parcels takes minutes.
  */
 const PLANNED_AT_ONCE = 256
 const TURNS_MAX = 8
 const EVER_MS = Number.MAX_SAFE_INTEGER
 
 /**
- * Reschedules polls when pushes become unreliable. Polls that were scheduled while pushes were reliable would now come too late. It visits
- * all future polls, soonest first, and moves those that should come earlier (DOMAIN 6.1). Each call continues where the last one stopped.
- * After a restart it begins again.
+ * Reschedules polls when pushes become unreliable, because polls that were scheduled while pushes were reliable would come too late. Visits
+ * all future polls, the earliest first, and moves those that should come earlier (DOMAIN 6.1). Each call continues where the last one
+ * stopped. After a restart it begins again.
  */
 export function createReschedulePolls(
   ports: SchedulePorts & { readonly store: Transactions<RescheduleTx> },
@@ -29,7 +29,7 @@ export function createReschedulePolls(
   async function rescheduleFrom(tx: RescheduleTx, after: DueCursor): Promise<DueCursor | null> {
     const due = await tx.duePolls({ nowMs: EVER_MS, limit: PLANNED_AT_ONCE, after })
     const plannedAtMs = new Map(due.map(({ parcelId, dueAtMs }) => [parcelId, dueAtMs]))
-    // This leaves out parcels that were joined to others or deleted meanwhile.
+    // `findParcels` leaves out parcels that were joined to others or deleted meanwhile.
     const next = await schedulePolls(tx, await tx.findParcels([...plannedAtMs.keys()]), ports, options)
     tx.saveParcels(next.filter(({ parcelId, nextPollAtMs }) => (nextPollAtMs ?? EVER_MS) < (plannedAtMs.get(parcelId) ?? 0)))
     return due.length < PLANNED_AT_ONCE ? null : (due.at(-1) ?? null)

@@ -21,14 +21,14 @@ export async function schedulePoll(
   return scheduled
 }
 
-/** Schedules the next polls of several parcels, with as many round trips to the database as for one. */
+/** Schedules the next polls of several parcels, with as many round trips to the database as for one parcel. */
 export async function schedulePolls(
   tx: Pick<WriteTx, 'pollableFrom'>,
   parcels: readonly ParcelState[],
   ports: SchedulePorts,
   { cadence }: { readonly cadence: CadencePolicy },
 ): Promise<readonly ParcelState[]> {
-  // The next poll depends on the identifiers of a parcel only if the carrier does not know the parcel.
+  // Identifiers matter only for parcels that the carrier does not know.
   const unknown = parcels.filter(({ stopped }) => stopped === 'unknown').map(({ parcelId }) => parcelId)
   const nowMs = ports.clock.now()
   const fromMs = await tx.pollableFrom(unknown)
