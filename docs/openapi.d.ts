@@ -341,7 +341,7 @@ export interface paths {
         put?: never;
         /**
          * Send a test event to the operator
-         * @description Sends it to the address in `operator.url`, in the format `operator.format`, once and at once. The event is not kept.
+         * @description Makes one attempt now to send it to `operator.url`, in the format `operator.format`. The event is not kept.
          */
         post: operations["postRelayOperatorTest"];
         delete?: never;
@@ -487,7 +487,7 @@ export interface paths {
         };
         /**
          * List received pushes
-         * @description Newest first. A page may hold fewer than `limit`, even none, while there is a `next`.
+         * @description Newest first. A page with a `next` may hold fewer than asked for, even none.
          */
         get: operations["getRelayInbox"];
         put?: never;
@@ -685,7 +685,7 @@ export interface paths {
         };
         /**
          * Count by the hour or the day
-         * @description The counts, oldest first: hours of the last 8 days, or days (UTC) of the last 400. The last 10 seconds are missing.
+         * @description Counts for each hour of the last 8 days, or each day (UTC) of the last 400, oldest first. The last 10 seconds are missing.
          */
         get: operations["getRelayTallies"];
         put?: never;
@@ -1805,7 +1805,7 @@ export interface components {
                 /** @description The delivery that last failed like this. */
                 delivery: string;
             } | null;
-            /** @description When the first attempt failed since it last accepted one; null: none has failed since then. */
+            /** @description When the first attempt failed after the last accepted one; null: none has failed since. */
             failingSince: string | null;
             /** @description While it is failing: when a waiting event is attempted next; null: nothing waits, or it is not failing. */
             nextProbeAt: string | null;
@@ -1877,7 +1877,7 @@ export interface components {
                 /** @description The delivery that last failed like this. */
                 delivery: string;
             } | null;
-            /** @description When the first attempt failed since it last accepted one; null: none has failed since then. */
+            /** @description When the first attempt failed after the last accepted one; null: none has failed since. */
             failingSince: string | null;
             /** @description While it is failing: when a waiting event is attempted next; null: nothing waits, or it is not failing. */
             nextProbeAt: string | null;
@@ -1963,7 +1963,7 @@ export interface components {
                 /** @description The delivery that last failed like this. */
                 delivery: string;
             } | null;
-            /** @description When the first attempt failed since it last accepted one; null: none has failed since then. */
+            /** @description When the first attempt failed after the last accepted one; null: none has failed since. */
             failingSince: string | null;
             /** @description While it is failing: when a waiting event is attempted next; null: nothing waits, or it is not failing. */
             nextProbeAt: string | null;
@@ -3145,11 +3145,11 @@ export interface components {
                 evidence: string;
                 /** @description When the last push with news came; null: none has. After a restore: the last one in the backup, until the next comes. */
                 lastPushAt: string | null;
-                /** @description Since when few pushes are lost, and when they will be trusted; null: they already are, too many are lost, or none come. */
+                /** @description Since when few pushes are lost, and when they will be trusted; null: they are trusted, too many are lost, or none come. */
                 probation: {
                     /** Format: date-time */
                     since: string;
-                    /** @description The earliest time; 20 pushes must have come too. Null: the carrier has answered no poll since `since`, so no loss could be noticed. */
+                    /** @description The earliest time; at least 20 pushes must also have come. Null: the carrier has answered no poll since `since`, so no loss could be noticed. */
                     trustedFrom: string | null;
                 } | null;
                 /** @description Pushes that were refused in the last day, in spells without a pause of an hour, the newest first. */
@@ -3367,11 +3367,11 @@ export interface components {
                     /** @description The share of pushes that were lost before, estimated. */
                     lossBefore: number;
                 } | null;
-                /** @description Since when few pushes are lost, and when they will be trusted; null: they already are, too many are lost, or none come. */
+                /** @description Since when few pushes are lost, and when they will be trusted; null: they are trusted, too many are lost, or none come. */
                 probation: {
                     /** Format: date-time */
                     since: string;
-                    /** @description The earliest time; 20 pushes must have come too. Null: the carrier has answered no poll since `since`, so no loss could be noticed. */
+                    /** @description The earliest time; at least 20 pushes must also have come. Null: the carrier has answered no poll since `since`, so no loss could be noticed. */
                     trustedFrom: string | null;
                 } | null;
                 missed: {
@@ -6567,4 +6567,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 b546794e901fb40a806c4c571bbf787fbe9f9e9e701ffa5f1f0aef3a79fb1002
+// Made of docs/openapi.json with the SHA-256 1a28ff9495a0b7cca8abab3c48ca1f2d5e486e25bf9cbae791614f5a617e34e6

@@ -1,10 +1,10 @@
 import type { CallSpender } from '../domain/admin/tally.ts'
 import type { CallPriority, CarrierAnswer, CarrierState } from '../domain/polling/carrier-answer.ts'
-/** The wall clock for stored times, and the monotonic clock for intervals, both in milliseconds. It is injected, so that tests control time. */
+/** The wall clock, for stored times, and the monotonic clock, for intervals. They are injected, so that tests control time. */
 export interface Clock {
   /** The wall clock, epoch milliseconds. It may jump. */
   now(): number
-  /** A clock that never goes back, in milliseconds from any start. */
+  /** The monotonic clock, which never goes back, in milliseconds from an arbitrary start. */
   monotonic(): number
 }
 
@@ -16,7 +16,7 @@ export interface Log {
   error(fields: object, message: string): void
 }
 
-/** A cache of limited size. Any value may be gone at any time, and losing it costs only work. A `Map` is a cache that never drops a value. */
+/** A cache of limited size. It may drop a value at any time, which costs only work. A `Map` is a cache that never drops a value. */
 export interface Memory<Value> {
   get(key: string): Value | undefined
   set(key: string, value: Value): unknown
@@ -25,17 +25,15 @@ export interface Memory<Value> {
 
 /** Receives reports of what happened. `ops/metrics` turns them into metrics. Durations are in milliseconds. */
 export interface Meter {
-  /** Counts pushes by outcome. `keyIndex`: the index of the key that has signed them; null: no key has. */
+  /** Counts pushes by outcome. `keyIndex`: the index of the key that matched their signatures; null: no key did. */
   pushReceived(outcome: string, keyIndex: number | null, count?: number): void
   /** Counts an explained refusal of a push under each of its causes. */
   refusalExplained(causes: readonly string[]): void
   /** Counts a commit of `size` observations. */
   batchCommitted(size: number, durationMs: number): void
-  /** Counts a poll by outcome. */
   pollEnded(outcome: string): void
   /** Counts a missed push. `latencyMs`: from its event to the poll that found it. */
   missedPush(latencyMs: number): void
-  /** Counts an attempt of a delivery. */
   deliveryAttempted(
     endpoint: { readonly id: string; readonly name: string },
     outcome: 'accepted' | 'rejected' | 'failed',
@@ -45,13 +43,12 @@ export interface Meter {
   merged(result: string, count: number): void
   /** Counts parcels that a rebuild has compared, by result. */
   rebuilt(counts: { readonly equal: number; readonly differing: number; readonly corrected: number; readonly left: number }): void
-  /** Counts parcels that were erased. */
   erased(parcels: number): void
   /** Counts an answer to an app by its source. */
   served(result: 'hit' | 'fetched' | 'stale' | 'not_found' | 'unavailable'): void
 }
 
-/** The carrier's pull API. Failures of the carrier or the network are values. They are never thrown. */
+/** The carrier's pull API. Failures of the carrier or the network are returned as values and never thrown. */
 export interface Carrier {
   /** Requests the whole history (`all`) of one identifier in one language. */
   fetchAll(request: {
@@ -61,6 +58,5 @@ export interface Carrier {
     readonly spender: CallSpender
     readonly signal?: AbortSignal
   }): Promise<CarrierAnswer>
-  /** The state of the connection to the carrier. */
   state(): CarrierState
 }

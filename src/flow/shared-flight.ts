@@ -1,13 +1,13 @@
 import type { FlightEnd } from '../domain/polling/flight-end.ts'
 import type { SharedFlights } from './history/ports.ts'
 
-/** If the replica that does the job is killed, the others wait for at most this long. */
+/** If the replica that runs the job is killed, another replica takes the job over after at most this long. */
 const LEASE_MS = 5000
 const RENEW_MS = LEASE_MS / 3
 /** Waiting replicas check at this interval whether the flight has ended, at most `LOOKS_MAX` times. */
 const LOOK_MS = 200
 const LOOKS_MAX = 150
-/** If callers do not learn the outcome of the flight, they are asked to try again after this time. */
+/** Callers that do not learn the outcome of the job are asked to try again after this time. */
 const RETRY_AFTER_MS = 30_000
 
 export interface SharedFlightPorts {
@@ -16,27 +16,27 @@ export interface SharedFlightPorts {
 }
 
 /**
- * Runs a job once if several replicas want it at the same time. One replica runs it. The others check several times a second, for half a
- * minute at most, whether it has ended. If the running replica was killed, another one takes over when its lease has lapsed.
+ * Runs a job once if several replicas want it at the same time. One replica runs it under a lease. The others check several times a second,
+ * for half a minute at most, whether it has ended. If the replica that runs it is killed, another one takes over when the lease has run out.
  */
 export type SharedFlight = <Value>(key: string, flight: Flight<Value>) => Promise<Value>
 
-/** A job that one replica runs for all, and how its end is passed on. */
+/** A job that one replica runs for all, and how its outcome reaches the other callers. */
 export interface Flight<Value> {
   readonly start: () => Promise<Value>
   /** The key of another flight that must end before this one begins; null: there is none. */
   readonly after: string | null
   readonly endOf: (value: Value) => FlightEnd
   /**
-   * For this long after the end, some seconds at most, the end `not_found` also answers callers that did not wait for it. Their questions
-   * may have begun before the end.
+   * For this long after the end, some seconds at most, the end `not_found` also answers callers that did not wait for it, because they may
+   * have asked before the end.
    */
   readonly notFoundForMs: number
-  /** Turns the end into a value for another caller. Null: that caller cannot use it, and starts the job itself. */
+  /** Turns the end into a value for another caller. Null: the caller cannot use the end, and starts the job itself. */
   readonly read: (end: FlightEnd) => Value | null
 }
 
-/** Runs the job directly, for a relay without other replicas. */
+/** Runs the job directly. For a relay without other replicas. */
 export const alone: SharedFlight = (_key, { start }) => start()
 
 export function createSharedFlight({ flights, pause }: SharedFlightPorts): SharedFlight {
@@ -59,7 +59,7 @@ export function createSharedFlight({ flights, pause }: SharedFlightPorts): Share
       return value
     } finally {
       isOver = true
-      // If the end cannot be saved, the lease lapses.
+      // If the end cannot be saved, the lease runs out.
       await flights.end({ key, holder, end }).catch(() => undefined)
     }
   }
@@ -76,7 +76,7 @@ export function createSharedFlight({ flights, pause }: SharedFlightPorts): Share
       if (turn.kind === 'taken') return await fly(key, turn.holder, flight)
       const value = turn.kind === 'ended' ? flight.read(turn.end) : null
       if (value !== null) return value
-      // The caller cannot use this end, so take the flight.
+      // If the job has ended, the caller cannot use its end, so try to take the flight again.
       waited = turn.kind === 'held'
       if (waited) await pause(LOOK_MS)
     }

@@ -1,11 +1,10 @@
-/** Runs one job for each key at a time. Callers that come while it runs get its outcome, even if that is a failure. */
+/** Runs at most one job for each key at a time. Callers that come while it runs get its outcome, even if it fails. */
 export interface SingleFlight<Value> {
   (key: string, start: () => Promise<Value>): Promise<Value>
   /** Returns the job that is running for a key; undefined: no job is running. */
   underWay(key: string): Promise<Value> | undefined
 }
 
-/** Creates a single flight with its own keys. */
 export function createSingleFlight<Value>(): SingleFlight<Value> {
   const flying = new Map<string, Promise<Value>>()
   const run = (key: string, start: () => Promise<Value>) => {

@@ -1,7 +1,7 @@
 import { type ErasedName, markOf, type Tombstone } from '../domain/history/erased.ts'
 import type { WriteTx } from './write-store.ts'
 
-/** Finds the tombstones of identifiers. Returns them by identifier. */
+/** Returns tombstones by identifier. */
 export async function findTombstones(
   { findTombstones: find }: Pick<WriteTx, 'findTombstones'>,
   key: Uint8Array,
@@ -13,7 +13,7 @@ export async function findTombstones(
   return new Map(found.map(({ mark, ...tombstone }) => [byMark.get(mark) ?? '', tombstone]))
 }
 
-/** Saves tombstones for identifiers. Throws without a key, because the key is made before anything is erased. */
+/** Saves tombstones for identifiers. A missing key is a bug, because the key is made before anything is erased. */
 export function addTombstones(tx: Pick<WriteTx, 'addTombstones'>, key: Uint8Array | null, names: readonly ErasedName[]): void {
   if (key === null) throw new Error('identifiers are erased without a key for their tombstones')
   tx.addTombstones(names.map(({ value, parcelId, erasedAtMs }) => ({ mark: markOf(key, value), parcelId, erasedAtMs })))

@@ -5,7 +5,7 @@ import type { HistoryWrites } from './history/ports.ts'
 import type { IngestWrites } from './ingest/ports.ts'
 import type { PollingWrites } from './polling/ports.ts'
 
-/** Everything that writes to the store. Arguments and results are plain data, so that it can run in this process or on a thread. */
+/** Everything that writes to the store. Arguments and results are plain data, so that the verbs can run on this thread or another. */
 export interface WriteSide extends HistoryWrites, PollingWrites, AdminWrites, DeliveryWrites, IngestWrites, ErasureWrites {
   close(): Promise<void>
 }

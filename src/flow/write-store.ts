@@ -8,26 +8,26 @@ import type { IngestTx } from './ingest/ports.ts'
 import type { PollingTx } from './polling/ports.ts'
 
 /**
- * The store inside one transaction. Each verb sees the effects of the verbs before it. A verb that returns nothing need not be awaited: if
- * it fails, it throws at once, or the transaction fails later.
+ * The store inside one transaction. Each verb sees the effects of the verbs before it. A verb that returns nothing need not be awaited. If
+ * it fails, it throws at once, or makes the transaction fail later.
  */
 export interface WriteTx extends HistoryTx, IngestTx, PollingTx, DeliveryTx, AdminTx, ErasureTx {}
 
 /** Options of a transaction in a store that replicas share. A store that is not shared ignores them. */
 export interface TransactionKind<T = unknown> {
   /**
-   * The role for which the transaction acts. It fails if this replica does not hold the role, or was declared dead after the transaction
-   * was requested. `any`: it fails only if this replica was declared dead. The caller knows that the replica held the role before.
+   * The role for which the transaction acts. The transaction fails if this replica does not hold the role, or was declared dead after the
+   * transaction was requested. `any`: the transaction fails only if this replica was declared dead, because the caller checks the role.
    */
   readonly ofRole?: 'poller' | 'janitor' | 'any'
   /**
    * Whether to announce to other replicas that the deliveries of endpoints have changed. A function decides by the result. Do not announce
-   * work that has changed nothing. Replicas do some work after each announcement, so they would never come to rest.
+   * work that has changed nothing, because replicas do some work after each announcement and would never come to rest.
    */
   readonly announced?: boolean | ((result: T) => boolean)
 }
 
-/** Transactions with only the verbs that some work needs, so that the type of a function shows what it touches. */
+/** Runs transactions. `Tx` has only the verbs that some work needs, so that the type of a function shows what it touches. */
 export interface Transactions<Tx> {
   /** Commits durably when `work` resolves, and rolls back when it rejects. Transactions run one at a time. */
   transaction<T>(work: (tx: Tx) => Promise<T>, kind?: TransactionKind<T>): Promise<T>
@@ -35,10 +35,10 @@ export interface Transactions<Tx> {
 
 /** The store, for writing. */
 export interface WriteStore extends Transactions<WriteTx> {
-  /** Whether an error is a failure of the store (full, unreadable, locked), and is not caused by the data to be recorded. */
+  /** Whether an error is a failure of the store (full, unreadable, locked), rather than one that the data has caused. */
   isStorageFailure(error: unknown): boolean
   /** Removes erased data from the files of the store, as far as the engine can. Returns whether the files are clean. */
   cleanStorage(): Promise<StorageState>
-  /** Returns the tombstones that the store lacks, because it was restored from a backup that is older than the erasures. */
+  /** Returns the tombstones of erasures that were made after the backup from which the store was restored. */
   missedTombstones(): Promise<KeptTombstones>
 }

@@ -53,7 +53,7 @@ function createApiDocument({ version }: { readonly version: string }) {
   )
 }
 
-/** Removes parts that tell a reader nothing: the limits of all whole numbers that JSON can hold, and a pattern next to its format. */
+/** Removes what tells a reader nothing: limits that all whole numbers in JSON have, and a pattern if there is a format. */
 function plain(schema: { maximum?: unknown; minimum?: unknown; format?: unknown; pattern?: unknown }): void {
   if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum
@@ -62,7 +62,7 @@ function plain(schema: { maximum?: unknown; minimum?: unknown; format?: unknown;
 
 type Responses = readonly (readonly [status: string, response: ZodOpenApiResponseObject])[]
 
-/** Makes one response for each problem, however many rows answer with it, so that the document has it once. */
+/** Makes one response for each problem, even if many routes answer with it, so that the document has it only once. */
 function createProblemResponses(): (row: RouteRow) => Responses {
   const problemsOf = createProblemAnswers()
   const made = new Map<string, ZodOpenApiResponseObject>()
@@ -120,7 +120,7 @@ function pathParameters({ params, example }: RouteRow): z.ZodObject {
   return z.object(Object.fromEntries(described))
 }
 
-/** Returns the value that the text of a parameter stands for. */
+/** Converts the text of a parameter to the value that it stands for. */
 function exampleOf(given: string): string | number | boolean {
   if (given === 'true' || given === 'false') return given === 'true'
   return /^\d+$/.test(given) ? Number(given) : given
@@ -135,7 +135,7 @@ function queryParameters({ query, example }: RouteRow): z.ZodObject {
   return z.object(Object.fromEntries(described))
 }
 
-/** Removes null, which stands for a missing parameter and which nobody can send. */
+/** Removes null from the schema of a parameter. It stands for a missing parameter, so nobody can send it. */
 function givenOrNot(schema: z.core.$ZodType): z.ZodType {
   const whole = asSchema(schema)
   if (!(whole instanceof z.ZodDefault) || whole.def.defaultValue !== null) return whole
@@ -169,7 +169,6 @@ function pushOperation(id: string, { summary, description, headers, body, exampl
   }
 }
 
-/** Returns the document as the text of a file. */
 export function presentApiDocument(options: { readonly version: string }): string {
   return `${JSON.stringify(createApiDocument(options), null, 2)}\n`
 }

@@ -6,8 +6,8 @@ const EVERY_MS = 60_000
 const IDENTIFIERS_MAX = 5
 
 /**
- * Logs missed pushes, at most one line per minute: their number, how long the one found last had been missing, and some of their parcels.
- * Call it at every pass, even without missed pushes.
+ * Logs missed pushes, at most one line per minute: their number, the longest time from an event to the poll that found it, and some of the
+ * parcels. Call it at every pass, even without missed pushes.
  */
 export function createMissedPushLog({
   log,

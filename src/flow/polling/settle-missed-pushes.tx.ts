@@ -12,8 +12,8 @@ type MissedTx = DueTx & NameTx & Pick<WriteTx, 'dropExpectedPushes' | 'loadSight
 const SETTLED_AT_ONCE = 256
 
 /**
- * Decides whether the pushes of entries that a poll found were missed, once their grace period is over (DOMAIN 6.6). It handles many
- * entries with each query, so that parcels stay locked only for a few round trips.
+ * Decides, for entries that a poll found and whose grace period is over, whether their pushes were missed (DOMAIN 6.6). Each query handles
+ * many entries, so that parcels stay locked only for a few round trips.
  */
 export function createSettleMissedPushes(store: Transactions<MissedTx>): WriteSide['settleMissedPushes'] {
   return (nowMs) =>
@@ -32,9 +32,9 @@ export function createSettleMissedPushes(store: Transactions<MissedTx>): WriteSi
 }
 
 /**
- * Locks the parcels of the due entries until the transaction ends, and returns those entries. A parcel may be joined to another before it
- * is locked, and would then seem empty. So the entries are looked up again after the locking. If the parcel of an entry is not locked, the
- * entry waits for the next call.
+ * Locks the parcels of the due entries until the transaction ends, and returns the entries. Before a parcel is locked, it may be joined to
+ * another parcel. So the entries are read again after the locking. If an entry then belongs to a parcel that is not locked, it waits for the
+ * next call.
  */
 async function lockDue(tx: DueTx, nowMs: number): Promise<readonly ExpectedPush[]> {
   const seen = await tx.duePushes(nowMs, SETTLED_AT_ONCE)

@@ -5,7 +5,7 @@ import type { CarrierModelKeeper } from './carrier-model.ts'
 import type { ModelCheckpoint } from './model-checkpoint.ts'
 import type { LessonTable } from './ports.ts'
 
-/** The model of the carrier that replicas share. The poller keeps it. The others leave lessons for the poller: what they have learnt. */
+/** The model of the carrier that replicas share. The poller keeps it. The other replicas leave what they have learnt, as lessons for the poller. */
 export interface SharedModel {
   readonly keeper: CarrierModelKeeper
   readonly checkpoint: ModelCheckpoint
@@ -29,12 +29,12 @@ export interface SharedModelPorts {
   readonly log: Pick<Log, 'error'>
 }
 
-/** Limits for what one lesson, of one second, contains. More samples would add little. */
+/** The most samples in one lesson, which covers one second. More would add little. */
 const SAMPLES_MAX = 500
 const FOUND_MAX = 1000
 const LESSONS_AT_ONCE = 100
 
-/** Collects what this replica has learnt, until it is left for the poller. */
+/** Collects what this replica has learnt, until `leave` stores it for the poller. */
 function createLessonBuffer() {
   let samples: ScanSample[] = []
   let foundByPoll: number[] = []
@@ -57,7 +57,7 @@ function createLessonBuffer() {
     found(eventAtMs: number): void {
       if (foundByPoll.length < FOUND_MAX) foundByPoll.push(eventAtMs)
     },
-    /** Returns what was collected, and empties the collection; null: it was empty. */
+    /** Removes what was collected and returns it; null: nothing was. */
     take(): Lesson | null {
       if (pushes === null && misread === null && samples.length + foundByPoll.length === 0) return null
       const lesson = { samples, pushes, misread, foundByPoll }

@@ -4,7 +4,6 @@ import type { WriteSide } from '../write-side.ts'
 export interface UpstreamPorts {
   readonly carrier: Pick<Carrier, 'state'>
   readonly write: Pick<WriteSide, 'pushChannel'>
-  /** The version of the relay. */
   readonly version: string
   /** Returns the senders of pushes whose signature did not match, the most recent first. */
   readonly refusedSenders: () => Promise<

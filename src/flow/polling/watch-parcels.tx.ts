@@ -24,7 +24,7 @@ export function createWatchParcels(
 ): WatchVerbs {
   const { store } = ports
 
-  /** Returns which identifiers belong to erased parcels. An identifier that a new parcel has is not among them. */
+  /** Returns which identifiers belong to erased parcels, except those that a new parcel has since got. */
   async function findErased(tx: AddTx, identifiers: readonly string[], nowMs: number): Promise<ReadonlySet<string>> {
     const key = ports.tombstoneKey()
     if (key === null) return new Set()
@@ -33,7 +33,7 @@ export function createWatchParcels(
     return new Set([...tombstones].flatMap(([value, one]) => (living.has(value) || !isOfErased(one, nowMs, options) ? [] : [value])))
   }
 
-  /** Handles all identifiers with each query. One by one, a long list would keep its parcels locked for thousands of round trips. */
+  /** Handles all identifiers with each query. With a query for each, a long list would keep its parcels locked for thousands of round trips. */
   async function watchAll(tx: AddTx, identifiers: readonly string[], nowMs: number): Promise<readonly (WatchResult | null)[]> {
     const values = [...new Set(identifiers)]
     const parcelOf = new Map((await tx.findIdentifiers(values)).map(({ value, parcelId }) => [value, parcelId]))

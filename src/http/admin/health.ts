@@ -2,12 +2,12 @@ import type { Context, Middleware } from 'koa'
 import { EdgeError } from '../server/errors.ts'
 import { presentJson } from '../server/present.ts'
 
-/** GET and HEAD /healthz: the process is alive. It does not touch the store or the carrier. */
+/** Answers GET and HEAD /healthz: the process is alive. Does not touch the store or the carrier. */
 export function answerHealth(ctx: Context): void {
   presentJson(ctx, 200, { status: 'ok' })
 }
 
-/** GET and HEAD /healthz on the public listener, which has no router. */
+/** Serves GET and HEAD /healthz on the public listener, which has no router. */
 export function healthRoute(): Middleware {
   return async (ctx, next) => {
     if (ctx.path !== '/healthz') {

@@ -79,7 +79,7 @@ export const INBOX_ROUTES = [
     method: 'get',
     path: '/relay/inbox',
     summary: 'List received pushes',
-    description: 'Newest first. A page may hold fewer than `limit`, even none, while there is a `next`.',
+    description: 'Newest first. A page with a `next` may hold fewer than asked for, even none.',
     scope: 'admin',
     params: {},
     query: query({

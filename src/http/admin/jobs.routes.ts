@@ -20,7 +20,7 @@ export interface JobsRoutePorts {
   readonly manageBackups: Pick<ManageBackups, 'progressOf'>
 }
 
-/** Returns the progress of a move or a backup that is running; null: the job is another one. */
+/** Returns the progress of a running move or backup; null: the job is neither. */
 function progressIn({ moves, manageBackups }: JobsRoutePorts, { jobId }: Job): JobProgress | null {
   return moves.progressOf(jobId) ?? manageBackups.progressOf(jobId)
 }
@@ -196,7 +196,7 @@ export function pathOfJob({ jobId }: Job): string {
   return `/relay/jobs/${jobId}`
 }
 
-/** Presents a job. `running`: the progress of a move or a backup that is running. */
+/** Presents a job. `running`: the progress of a running move or backup. */
 export function presentJob(job: Job, running: JobProgress | null = null): object {
   const { jobId, task, state, by, done, failure, createdAtMs, startedAtMs, endedAtMs } = job
   return {

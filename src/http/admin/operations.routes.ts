@@ -79,7 +79,8 @@ export const OPERATIONS_ROUTES = [
     method: 'get',
     path: '/relay/tallies',
     summary: 'Count by the hour or the day',
-    description: 'The counts, oldest first: hours of the last 8 days, or days (UTC) of the last 400. The last 10 seconds are missing.',
+    description:
+      'Counts for each hour of the last 8 days, or each day (UTC) of the last 400, oldest first. The last 10 seconds are missing.',
     scope: 'admin',
     params: {},
     query: query({

@@ -31,10 +31,9 @@ const LIST_QUERY = query({
   stopped: oneOf(STOPPED_REASONS),
   unknown: flag.describe('`true`: only parcels of which the carrier knew no identifier when it was last asked.'),
 })
-/** Room for several times the bytes of 100,000 lines. */
+/** Several times the size of a usual list of 100,000 lines. */
 const LIST_BYTES_MAX = 64 * 1024 * 1024
 
-/** The body of a request that sends a list. */
 export const LIST_BODY = {
   bytesMax: LIST_BYTES_MAX,
   content: {
@@ -118,7 +117,7 @@ export const PARCEL_LISTS_ROUTES = [
   }),
 ]
 
-/** Reads the list that a request sends: its format, by its media type, and its lines. */
+/** Passes the list that a request sends to `take`: its format, as the media type says, and its lines. */
 export async function withList<Result>(
   ctx: Context,
   take: (list: { readonly format: WatchListFormat; readonly lines: AsyncIterable<string> }) => Promise<Result>,
@@ -128,7 +127,7 @@ export async function withList<Result>(
     if (format === undefined) throw new AppError('bad_request', 'Content-Type must be application/x-ndjson or text/csv.')
     return await take({ format, lines: linesOf(ctx.req) })
   } catch (error) {
-    // Read and discard the rest of the list. Otherwise its sender would see a broken pipe and not the refusal.
+    // Read and discard the rest of the list, so that its sender gets the refusal instead of a broken pipe.
     ctx.req.resume()
     if (!ctx.req.complete) ctx.set('Connection', 'close')
     throw error

@@ -4,7 +4,7 @@ import type { Source } from '../../domain/history/learning.ts'
 import { STOPPED_REASONS } from '../../flow/admin/parcels/parcel-queries.ts'
 import { identifier, instant, named, numberedId, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
 
-/** The members of a parcel, in a list or alone. */
+/** The members of a parcel, both in a list and when it is shown alone. */
 const parcelMembers = (more: z.core.$ZodLooseShape = {}) => ({
   status: z.string().nullable().describe('The latest status; null: no entry is known.'),
   statusAt: instant().nullable(),

@@ -5,7 +5,6 @@ import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import type { ExplainedParcel } from '../../flow/admin/parcels/parcel-queries.ts'
 import { presentInstant } from '../server/present.ts'
 
-/** Presents a parcel of a list. */
 export function presentListed({ state, identifiers }: ListedParcel): object {
   const trackingNumbers = identifiers.filter(({ isTrackingId }) => !isTrackingId)
   return { identifiers: valuesOf(identifiers), trackingNumbers: valuesOf(trackingNumbers), ...presentState(state) }

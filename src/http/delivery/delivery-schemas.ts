@@ -91,7 +91,6 @@ export const inspectedDeliverySchema = named('InspectedDelivery', () =>
   }),
 )
 
-/** An event that an endpoint never received. */
 export const missingEventSchema = named('MissingEvent', () =>
   z.strictObject({
     sequence: wholeNumber().describe('Its position in the feed.'),

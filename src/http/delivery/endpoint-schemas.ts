@@ -48,9 +48,7 @@ const endpointMembers = () => ({
   givenUp: wholeNumber().describe('How many deliveries are dead.'),
   lastSuccessAt: instant().nullable(),
   lastFailure: z.strictObject({ at: instant(), ...failedWith() }).nullable(),
-  failingSince: instant()
-    .nullable()
-    .describe('When the first attempt failed since it last accepted one; null: none has failed since then.'),
+  failingSince: instant().nullable().describe('When the first attempt failed after the last accepted one; null: none has failed since.'),
   nextProbeAt: instant()
     .nullable()
     .describe('While it is failing: when a waiting event is attempted next; null: nothing waits, or it is not failing.'),

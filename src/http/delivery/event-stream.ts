@@ -12,7 +12,7 @@ export interface EventStreamPorts {
 export interface EventStreamOptions {
   /** How often a quiet stream sends a comment. */
   readonly heartbeatMs: number
-  /** A reader that takes nothing for this long is disconnected. */
+  /** A reader that receives nothing for this long, although bytes wait, is disconnected. */
   readonly slowMs: number
 }
 
@@ -25,8 +25,8 @@ const HEADERS = {
 const RECONNECT_MS = 2000
 
 /**
- * Sends the feed as server-sent events. `id` is the sequence, `data` the event, and a comment the heartbeat. It reads a page only when the
- * client has taken the one before, so a slow client costs the memory of one page. Rejects if the first page cannot be read. Later failures
+ * Sends the feed as server-sent events. `id` is the sequence, `data` the event, and a comment the heartbeat. Reads a page only when the
+ * client has received the last one, so a slow client costs the memory of one page. Rejects if the first page cannot be read. Later failures
  * only end the stream.
  */
 export async function streamEvents(res: ServerResponse, ports: EventStreamPorts, options: EventStreamOptions): Promise<void> {
@@ -41,7 +41,7 @@ export async function streamEvents(res: ServerResponse, ports: EventStreamPorts,
       page = await ports.next(heartbeatMs)
     }
   } finally {
-    // Drop unsent bytes at once. A graceful end would keep them until the reader takes them.
+    // Drop unsent bytes now, because a graceful end would keep them in memory until the reader receives them.
     if (res.writableNeedDrain) res.destroy()
     else res.end()
   }
@@ -60,7 +60,7 @@ function framesOf(page: FeedPage): Buffer {
   return frames
 }
 
-/** Sends the bytes. Returns whether the reader takes them. */
+/** Sends the bytes. Returns whether the reader receives them in time. */
 async function isTaken(res: ServerResponse, bytes: Buffer, { slowMs, left }: { slowMs: number; left: AbortSignal }): Promise<boolean> {
   if (res.destroyed || left.aborted) return false
   if (res.write(bytes)) return true

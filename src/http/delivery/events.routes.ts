@@ -14,14 +14,14 @@ import { streamEvents } from './event-stream.ts'
 import { feedEventSchema } from './feed-schemas.ts'
 import { createFollowerSlots } from './follower-slots.ts'
 
-/** The limit of `wait` is below the server's time-out for inactive connections. */
+/** The limit of `wait` is shorter than the time after which the server closes inactive connections. */
 const QUERY = query({
   after: count.default(0).describe('The sequence after which to begin.'),
   limit: whole(1, 500).default(100),
   wait: durationMs(50).default(0).describe('How long to wait for events, such as 30s.'),
 })
 const PAGE_CHARS_MAX = 512 * 1024
-/** The size of a page of a stream. A slow reader may keep one such page in memory. */
+/** The size of a page of a stream. Each slow reader may keep one page in memory. */
 const STREAM_PAGE = { limit: 500, charsMax: 64 * 1024, inStep: true }
 const STREAM = { heartbeatMs: 15_000, slowMs: 15_000 }
 const NUMBER = /^\d{1,15}$/
@@ -69,7 +69,7 @@ export const EVENTS_ROUTES = [
 function createFeedReader({ followFeed, feedFollowersMax, authorize, holdAccess, log }: EventsRoutePorts) {
   const slots = createFollowerSlots(feedFollowersMax)
 
-  /** Runs `work` with a follower's slot. The signal `left` is aborted when the client disconnects, or loses the slot or its access. */
+  /** Runs `work` while the app holds a follower's slot. `left` is aborted when the client disconnects, or loses the slot or its access. */
   async function following(ctx: Context, app: string, work: (left: AbortSignal) => Promise<void>): Promise<void> {
     const slot = slots.take(app)
     const leaving = leavingOf(ctx.res)
@@ -133,7 +133,7 @@ function presentPage(ctx: Context, page: FeedPage): void {
   ctx.set('Cache-Control', 'no-store')
 }
 
-/** Returns where a reader that reconnects has stopped, as a sequence. It overrides `after`, which is still in the reader's URL. */
+/** Returns the last sequence that a reconnecting reader has received. It overrides `after`, which the reader's URL still contains. */
 function lastEventId(ctx: Context): number | null {
   const [value, ...more] = headerValues(ctx.req, 'last-event-id')
   if (value === undefined || value === '') return null

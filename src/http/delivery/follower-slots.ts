@@ -1,6 +1,6 @@
 import { EdgeError } from '../server/errors.ts'
 
-/** The slot of one follower of the feed: a stream, or a request that waits. The number of slots is limited, because each costs memory and writes. */
+/** The slot of one follower of the feed: a stream, or a request that waits. Their number is limited, because each costs memory and writes. */
 export interface Slot {
   /** Aborted when the slot goes to another app. */
   readonly revoked: AbortSignal
@@ -8,13 +8,13 @@ export interface Slot {
 }
 
 export interface FollowerSlots {
-  /** Throws `overloaded` if all slots are taken, and this app has its share or no app has more than its share. */
+  /** Throws `overloaded` if all slots are taken, and either this app has a quarter of them, or no app has more than a quarter. */
   take(app: string): Slot
 }
 
 /**
  * Gives out the slots of `limits.feedFollowers`. One app may hold all of them while no other app asks. When all are taken, an app with less
- * than a quarter of them can still get one: the oldest slot of the app with the most slots, if that app has more than a quarter.
+ * than a quarter of them can still get one. It takes the oldest slot of the app with the most slots, if that app has more than a quarter.
  */
 export function createFollowerSlots(slotsMax: number): FollowerSlots {
   const shareMax = Math.max(1, Math.floor(slotsMax / 4))

@@ -5,7 +5,7 @@ import { instant, named, numberedId, wholeNumber } from '../server/answer-schema
 const endpointNamed = () => z.strictObject({ id: numberedId(), name: z.string() })
 const since = () => instant().describe('When it began.')
 const lastPushAt = () => instant().nullable().describe('When the last push came that reported something new.')
-/** How much of each kind of data. */
+/** The amount of each kind of data. */
 const numbers = () => z.record(z.string(), wholeNumber())
 const texts = () => z.array(z.string())
 

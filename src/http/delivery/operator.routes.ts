@@ -16,7 +16,7 @@ export const OPERATOR_ROUTES = [
     method: 'post',
     path: '/relay/operator/test',
     summary: 'Send a test event to the operator',
-    description: 'Sends it to the address in `operator.url`, in the format `operator.format`, once and at once. The event is not kept.',
+    description: 'Makes one attempt now to send it to `operator.url`, in the format `operator.format`. The event is not kept.',
     scope: 'admin',
     params: {},
     query: NO_QUERY,

@@ -1,7 +1,6 @@
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
 import { presentAnswerStart } from '../server/present.ts'
 
-/** Presents the result of a test, as the API shows it. */
 export function presentTest(result: AttemptResult): object {
   return {
     result: result.kind,

@@ -100,7 +100,7 @@ function answers(kind: QuestionKind) {
     }
 }
 
-/** The `language` parameter as sent: undefined if absent, a list if repeated. Other parameters are ignored. */
+/** Returns the `language` parameter as it was sent: undefined if absent, a list if repeated. Other parameters are ignored. */
 function languageOf(query: string): unknown {
   const parameters = [...new URLSearchParams(query)]
   if (parameters.length > PARAMETERS_MAX || parameters.some(([name]) => name.startsWith('language['))) {
@@ -125,7 +125,7 @@ function presentAnswer(ctx: Context, served: Served): void {
 export function headersOf({ etag, ageSeconds, contentLanguage, cacheStatus }: Served): readonly (readonly [name: string, value: string])[] {
   return [
     ['ETag', etag],
-    // Only the app may keep the answer, and must ask each time whether it is still current. The ETag makes that cheap.
+    // Only the app may keep the answer, and must ask each time whether it is still current. With the ETag, asking is cheap.
     ['Cache-Control', 'private, no-cache'],
     ['Cache-Status', cacheStatus],
     ['Content-Language', contentLanguage],

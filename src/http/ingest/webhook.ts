@@ -24,13 +24,13 @@ export interface WebhookPorts {
 }
 
 export interface MisdirectedPorts {
-  /** Counts a request that was posted to a path without a route. `target`: the request target as it was sent. */
+  /** Called for each POST to a path without a route. `target`: the request target as it was sent. */
   readonly misdirected: (request: { readonly target: string; readonly isSigned: boolean }) => void
 }
 
 const EMPTY = { 'Content-Length': '0' } as const
 
-/** Counts what was posted to any path without a route, before it is answered with 404. */
+/** Reports each POST to a path without a route, before it is answered with 404. */
 export function noteMisdirected({ misdirected }: MisdirectedPorts): Middleware {
   return async (ctx, next) => {
     if (ctx.req.method === 'POST')
@@ -39,7 +39,7 @@ export function noteMisdirected({ misdirected }: MisdirectedPorts): Middleware {
   }
 }
 
-/** POST {webhook.path}: where the carrier pushes. No body parser may run before this route. */
+/** Serves POST {webhook.path}, where the carrier pushes. No body parser may run before this route. */
 export function receivePushes({ path, receive, bodies, countFailure, meter, refusals, addressOf }: WebhookPorts): Middleware {
   const failure = async (ctx: Parameters<Middleware>[0], error: unknown) =>
     error instanceof AppError && error.code === 'signature_invalid' ? countFailure(ctx.req, error) : error
@@ -58,7 +58,7 @@ export function receivePushes({ path, receive, bodies, countFailure, meter, refu
       admitSignature(signatures)
     } catch (error) {
       const body = await bodies.refuse(ctx.req, ctx.res, refusals.isDue())
-      // Count the push in the same turn of the event loop as its sender, so that one report holds both.
+      // `failure` counts the sender. Count the push in the same turn of the event loop, so that one log line has both.
       meter.pushReceived('signature_invalid', null)
       if (refusals.isDue()) refusals.take({ ...originOf(ctx.req), body, signatures })
       throw await failure(ctx, error)

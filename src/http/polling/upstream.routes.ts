@@ -41,11 +41,11 @@ export const pushProbation = () =>
       trustedFrom: instant()
         .nullable()
         .describe(
-          'The earliest time; 20 pushes must have come too. Null: the carrier has answered no poll since `since`, so no loss could be noticed.',
+          'The earliest time; at least 20 pushes must also have come. Null: the carrier has answered no poll since `since`, so no loss could be noticed.',
         ),
     })
     .nullable()
-    .describe('Since when few pushes are lost, and when they will be trusted; null: they already are, too many are lost, or none come.')
+    .describe('Since when few pushes are lost, and when they will be trusted; null: they are trusted, too many are lost, or none come.')
 
 export const pushHealth = () => oneOfAll<PushHealth>({ unknown: true, healthy: true, lossy: true, silent: true })
 

@@ -9,7 +9,7 @@ export interface Address {
 /** Makes the address of a page from a template, and encodes each part of the path. */
 export type AddressTag = (texts: TemplateStringsArray, ...parts: readonly (string | number)[]) => Address
 
-/** Makes addresses below a prefix. The prefix is empty, or begins with a slash and does not end with one. */
+/** Makes addresses below a prefix, which is empty or like `/relay`. */
 export function createAddresses(prefix: string): AddressTag {
   return (texts, ...parts) => ({
     path: prefix + texts.map((text, at) => text + (at < parts.length ? encodeURIComponent(String(parts[at])) : '')).join(''),
