@@ -17,7 +17,7 @@ export interface WriteTx extends HistoryTx, IngestTx, PollingTx, DeliveryTx, Adm
 export interface TransactionKind<T = unknown> {
   /**
    * The role for which the transaction acts. The transaction fails if this replica does not hold the role, or was declared dead after the
-   * transaction was requested. `any`: the transaction fails only if this replica was declared dead, because the caller checks the role.
+   * transaction was requested. `any`: the transaction fails only if this replica was declared dead; the caller has checked the role before.
    */
   readonly ofRole?: 'poller' | 'janitor' | 'any'
   /**

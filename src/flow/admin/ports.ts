@@ -22,7 +22,7 @@ export interface AdminWrites {
   /** Queues a job; null: too many have not ended. */
   startJob(request: Audited & { readonly task: JobTask; readonly by: string; readonly nowMs: number }): Promise<Job | null>
   /**
-   * Does a batch of the oldest job that is neither ended nor a move nor a backup. `hasWorked`: there was such a job. `isDone`: no such job is
+   * Does a batch of the oldest job that has not ended, leaving out moves and backups. `hasWorked`: there was such a job. `isDone`: none is
    * left. The store keeps the progress, so the work continues after a restart.
    */
   workOnJobs(request: { readonly limit: number; readonly nowMs: number }): Promise<{
@@ -141,7 +141,7 @@ export interface AdminTx extends RetentionTx {
   addTallies(additions: readonly TallyAddition[]): void
   /** Notes that this transaction stores a flush; false: an earlier one has stored it. */
   noteFlush(flush: TallyFlush): Promise<boolean>
-  /** Returns the beginning of the hour or day with counts that exactly `newer` newer ones follow; null: there are not so many. */
+  /** Skips the `newer` newest hours or days with counts, and returns the beginning of the next older one; null: there is none. */
   findCounted(span: TallySpan, newer: number): Promise<number | null>
   /** Deletes up to `limit` tallies of hours or days before a time. Returns how many. */
   pruneTallies(span: TallySpan, beforeMs: number, limit: number): Promise<number>

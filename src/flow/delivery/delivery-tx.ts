@@ -23,7 +23,7 @@ export interface DeliveryTx {
    * sequence; 0: none was deleted.
    */
   feedSpan(): Promise<{ readonly last: number; readonly prunedTo: number }>
-  /** When the transaction ends and a sequence above this one is in use, makes the transaction start over. */
+  /** Makes the transaction start over if a sequence above this one is in use when the transaction ends. */
   nothingSince(sequence: number): void
   /** The first sequence after this transaction. The value may be a placeholder: save it only as a part of an endpoint. */
   sequenceToCome(): Promise<number>

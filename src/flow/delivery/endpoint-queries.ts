@@ -24,7 +24,7 @@ export interface FoundEndpoints {
 }
 
 export interface EndpointLists {
-  /** Lists up to `limit` endpoints with ids above `cursor`, in the order in which they were added. `name` not null: only that endpoint. */
+  /** Lists up to `limit` endpoints with ids above `cursor`, in the order in which they were added. With a `name`, only that endpoint. */
   list(page: { readonly cursor: number; readonly limit: number; readonly name: string | null }): Promise<{
     readonly endpoints: readonly EndpointView[]
     /** The cursor of the next page; null: this is the last page. */

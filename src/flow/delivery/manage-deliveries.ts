@@ -123,7 +123,7 @@ export interface ManageDeliveries {
   retry(id: string, by: Actor): Promise<ShownDelivery>
   /**
    * Gives up a waiting delivery, so that the next one of its parcel is sent. If the delivery is under way, or another replica delivers to
-   * its endpoint, it ends a little later. Then it is returned in its present state with reason `skipped`. Throws `not_found` and
+   * its endpoint, it ends a little later, and is returned in its present state with reason `skipped`. Throws `not_found` and
    * `not_skippable`.
    */
   skip(id: string, by: Actor): Promise<ShownDelivery>

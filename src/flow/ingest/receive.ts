@@ -41,8 +41,8 @@ export type Receive = (request: PushRequest) => Promise<RecordOutcome | { readon
 const RETRY_AFTER_MS = 5000
 
 /**
- * Creates the verb behind the webhook. It verifies the exact bytes, then records them. Throws `signature_invalid`, when nothing is stored,
- * and `storage_unavailable`, when the push may or may not be durable. Then the sender must push again; a duplicate does no harm.
+ * Creates the verb behind the webhook. It verifies the exact bytes, then records them. If it throws `signature_invalid`, nothing is stored.
+ * If it throws `storage_unavailable`, the push may not be durable, so the sender must push again; a duplicate does no harm.
  */
 export function createReceive({ verifier, recorder, admit, meter, clock, refusals, comebacks }: ReceivePorts): Receive {
   const verified = ({ body, signatures, origin }: PushRequest): number => {

@@ -48,7 +48,7 @@ export interface CarrierModelKeeper {
   settle(): void
 }
 
-/** All samples of this time are learnt together, because learning computes all estimates again, which delays pushes by some milliseconds. */
+/** Samples are collected for this long and learnt together, because each learning delays pushes by some milliseconds. */
 const LEARN_EVERY_MS = 15 * 60_000
 /** When this many samples wait, they are learnt earlier, but at most every `LEARN_MANY_EVERY_MS`. Until then, more samples are dropped. */
 const WAITING_MAX = 5000

@@ -10,7 +10,7 @@ import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 const SCARCE_AFTER_MS = 10 * 60_000
 /** One transaction looks at this many parcels, so that pushes wait for a few milliseconds at most. */
 const LOOKED_AT_ONCE = 256
-/** So late a time that the carrier may be asked about every identifier. */
+/** A time so late that the carrier may be asked about every identifier. */
 const EVER_MS = Number.MAX_SAFE_INTEGER
 
 type CheckTx = Pick<WriteTx, 'findParcels' | 'pollableFrom' | 'saveParcels'>
@@ -63,7 +63,7 @@ export function createClaimDuePolls(
   async function takeTurn(tx: ClaimTx, { nowMs, probe = false }: ClaimRequest, limit: number, leaseUntilMs: number): Promise<Turn> {
     const parcelIds = await (probe ? pickProbe(tx, nowMs) : pick(tx, nowMs, Math.min(limit, LOOKED_AT_ONCE)))
     const candidates = await tx.pollCandidates({ parcelIds, nowMs })
-    // A poll may lack identifiers. If the clock was put back, it may be due before the carrier may be asked about its identifiers again.
+    // If the clock was put back, a poll may be due too early. Then the carrier may not be asked about its identifiers yet, so it has none.
     const isDoubtful = ({ pushedSince, identifiers }: PollCandidate) => pushedSince || identifiers.length === 0
     const doubtful = candidates.filter(isDoubtful).map(({ parcelId }) => parcelId)
     const stillDue = await dueIfPlannedNow(tx, doubtful, nowMs)

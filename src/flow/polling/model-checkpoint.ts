@@ -162,7 +162,7 @@ function toldIn({ record }: Saved): Told {
 }
 
 /**
- * Returns what operators know when the state of this channel was reported to them. A trouble is reported once, and again only if pushes were
+ * Returns what operators know after the state of this channel was reported to them. A trouble is reported once, and again only if pushes were
  * reliable in between. Quarantined pushes are reported by other events.
  */
 function tellOf({ toldSilent, toldLossy }: Told, channel: PushChannel): Told {

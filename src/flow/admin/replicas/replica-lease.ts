@@ -127,7 +127,7 @@ function momentOf(clock: Clock): Moment {
 }
 
 /**
- * Returns the time between two moments, by the clock that shows more of it. The monotonic clock stands still while the machine is
+ * Returns the time between two moments, by the clock that has gone further. The monotonic clock stands still while the machine is
  * suspended, and the wall clock may be put back. If the wall clock is put forward, the lease seems to have run out until it is renewed.
  */
 function elapsedMs(from: Moment, to: Moment): number {

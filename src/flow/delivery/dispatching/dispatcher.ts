@@ -62,11 +62,11 @@ export interface Dispatcher {
 const SENT_AT_ONCE = 4
 
 /**
- * Delivers events to endpoints. Deliveries are queued in the store, and only claims are in memory. So when a relay restarts after a crash, it
- * sends the deliveries that it had claimed again, under the same ids (DOMAIN 7.2).
+ * Delivers events to endpoints. Deliveries are queued in the store, and only claims are in memory. So a relay that restarts after a crash
+ * claims its unsettled deliveries once more, and sends them under the same ids (DOMAIN 7.2).
  *
  * It claims more than it may attempt at once, so that an endpoint need not wait for the store between two attempts. A claim lasts until the
- * result of its attempt is stored. So after a crash, up to `claimsPerAttempt` times the endpoint's concurrency deliveries may arrive twice.
+ * result of its attempt is stored. So after a crash, deliveries may arrive twice: up to `claimsPerAttempt` times the endpoint's concurrency.
  */
 export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, ...limits }: DispatcherOptions): Dispatcher {
   /** A round that was started in advance, before the claims of the last round were sent; null: none was. */

@@ -39,7 +39,7 @@ export class EndpointQueue {
     return this.#state
   }
 
-  /** The state of the endpoint if something may be sent to it; null: nothing may be, or the state is not known yet. */
+  /** The state of the endpoint if something may be sent to it; null: nothing may be sent, or the state is not known yet. */
   get openState(): EndpointState | null {
     return this.#gone === 0 && this.#state?.disabled === null ? this.#state : null
   }

@@ -44,7 +44,7 @@ export function createRoundTimes({ clock, wake }: RoundTimesPorts) {
     },
     /** Asks for a pass when the wait that `beginWait` has begun is over. */
     wakeAfterWait: () => wake(clock.now() + Math.max(0, waitUntilMs - clock.monotonic())),
-    /** Makes the next round wait for a pause. Call it when the store has failed. */
+    /** Delays the next round by a second. Call it when the store has failed. */
     retryLater(): void {
       waitUntilMs = clock.monotonic() + RETRY_MS
       lookAt(clock.now() + RETRY_MS)
