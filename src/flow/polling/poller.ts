@@ -38,7 +38,7 @@ export function createPoller(ports: PollerPorts, { concurrency }: { readonly con
   const { write, refresh, underWay, clock } = ports
   const failures = createFailureLog(ports)
   const inFlight = new Set<Promise<void>>()
-  /** The parcels whose polls ended because this replica was no longer the poller. The next claim ends the leases of these parcels. */
+  /** The parcels whose polls ended because the lease of this replica had run out. The next claim ends the leases of these parcels. */
   const lapsed = new Set<number>()
   const logMissed = createMissedPushLog(ports)
   let isRefused = false

@@ -27,7 +27,7 @@ export interface RefreshPorts {
   readonly clock: Clock
   /** Makes only one poll if several replicas get the same order at once; absent: there are no other replicas. */
   readonly together?: SharedFlight
-  /** Returns a signal for a scheduled poll, which is aborted when this replica is no longer the poller. */
+  /** Returns a signal for a scheduled poll, which is aborted when the lease of this replica runs out, because it may then not poll. */
   readonly lapse?: () => AbortSignal
 }
 
@@ -42,7 +42,7 @@ export interface RefreshOptions {
  */
 export type Refreshed = 'recorded' | 'unknown' | 'unusable' | 'unavailable'
 
-/** The outcome of a scheduled poll. `lapsed`: this replica is no longer the poller, and has saved no result. */
+/** The outcome of a scheduled poll. `lapsed`: the lease of this replica has run out, and no result was saved. */
 export type PollEnd = Refreshed | 'lapsed'
 
 /** Polls known parcels. */
@@ -66,7 +66,7 @@ export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions
       try {
         return await pollOne(ports, due, { language: first, priority: 'schedule', spender: 'schedule', further, signal })
       } catch (error) {
-        // If this replica is no longer the poller, the error is not a failure, because the new poller asks again.
+        // If the lease has run out, the error is not a failure, because the replica that becomes the poller asks again.
         if (hasLapsed({ signal })) return 'lapsed'
         throw error
       }
@@ -151,14 +151,14 @@ async function ask({ carrier, meter }: RefreshPorts, identifier: string, asking:
   const { language, priority, spender, signal } = asking
   const answer = await carrier.fetchAll({ identifier, language, priority, spender, ...(signal === undefined ? {} : { signal }) })
   const result = answer.kind === 'unavailable' ? answer.reason : answer.kind
-  // Do not count a poll that was aborted because this replica is no longer the poller: it says nothing about the carrier.
+  // Do not count a poll that was aborted because the lease has run out: it says nothing about the carrier.
   if (answer.kind !== 'unavailable' || !hasLapsed(asking)) meter.pollEnded(result)
   return answer
 }
 
 /** Saves that the poll has failed, so that the parcel is polled again. */
 async function giveUp({ write, clock }: RefreshPorts, due: DuePoll, answer: Failure, asking: Asking): Promise<PollEnd> {
-  // If this replica is no longer the poller, the poll has not failed, and the new poller schedules the parcel.
+  // If the lease has run out, the poll has not failed, and the replica that becomes the poller schedules the parcel.
   if (hasLapsed(asking)) return 'lapsed'
   const { reason, retryAfterMs } = answer
   await write.notePollFailure({

@@ -13,7 +13,7 @@ const TAIL_MIN = 1000
 const TAIL_MAX = 20_000
 /** The keys of rows that must be compared again are kept in memory. When there are this many keys, their rows are compared. */
 const SUSPECTS_MAX = 20_000
-/** A page of the copy may have this many more rows than the same page of the source, because the source may just have deleted rows. */
+/** A page of the copy with this many more rows than the source's page is read again, because the source may just have deleted rows. */
 const SURPLUS_MAX = 1000
 /** If a page of the copy still has too many rows after this many tries, somebody has added rows to the copy, and the move fails. */
 const SURPLUS_TRIES = 20
