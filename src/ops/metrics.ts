@@ -6,7 +6,7 @@ import { RETENTION_STAGES, type RetentionState } from '../domain/admin/retention
 import type { EndpointGauge } from '../flow/delivery/endpoint-gauges.ts'
 import type { Meter } from '../flow/ports.ts'
 
-/** Values read from the store at each scrape. */
+/** Values that are read at each scrape. */
 export interface Gauges {
   readonly commitQueue: number
   readonly carrierQueue: number
@@ -51,7 +51,7 @@ export interface MetricsPorts {
   readonly replicas: () => Promise<{ readonly all: readonly Pick<Replica, 'id' | 'roles'>[]; readonly id: number }>
 }
 
-/** Creates the metrics of one replica. The library adds its own, such as the event loop delay and memory. */
+/** Creates the metrics of one replica. The library adds more metrics, such as the delay of the event loop and the memory. */
 export function createMetrics(
   version: string,
   { gauges, endpoints, replicas, certificates, clientCertificates, secrets, backups, restores, retention }: MetricsPorts,
@@ -62,7 +62,7 @@ export function createMetrics(
   new Gauge({ name: 'relay_build_info', help: '1; the version is a label.', labelNames: ['version'], registers }).set({ version }, 1)
   const { received, explained, erased, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, rebuilt, served } =
     createCounters(registers)
-  // For one label, the library's lookup costs as much time as an answer from the cache. So look each label up once and remember the counter.
+  // The library's lookup of a label costs as much time as an answer from the cache. So look each label up once and remember the counter.
   const servedBy = remembered((result) => served.labels(result))
   const nameOf = boundedNames()
   const attemptedWith = remembered((endpoint, outcome) => attempted.labels(endpoint, outcome))

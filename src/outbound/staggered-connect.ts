@@ -12,9 +12,9 @@ export type StartAttempt<Connection> = (
 ) => { giveUp(): void }
 
 /**
- * Tries the addresses of a host, and uses the first that answers (RFC 8305). Each address gets a head start of `STAGGER_MS` over the next address. So
- * an address that drops packets costs a quarter of a second, and not the whole time limit. When an attempt fails, the next starts at once.
- * When an attempt succeeds, the others are given up. If all fail, the callback gets the error of the last address.
+ * Tries the addresses of a host, and uses the first that answers (RFC 8305). Each attempt starts `STAGGER_MS` after the one before, or as soon
+ * as an earlier attempt fails. So an address that drops packets costs a quarter of a second, and not the whole time limit. When an attempt
+ * succeeds, the others are given up. If all fail, the callback gets the error of the last address.
  */
 export function connectStaggered<Connection>(
   addresses: readonly string[],
@@ -58,7 +58,7 @@ export function connectStaggered<Connection>(
   startNext()
 }
 
-/** Sorts addresses so that IPv6 and IPv4 alternate, because one of them may have no route. The resolver's first address stays first. */
+/** Sorts addresses so that IPv6 and IPv4 alternate, because one of the two may have no route. The resolver's first address stays first. */
 function alternateFamilies(addresses: readonly string[]): string[] {
   const isV6 = (address: string): boolean => address.includes(':')
   const first = addresses.filter((address) => isV6(address) === isV6(addresses[0] ?? ''))

@@ -11,8 +11,8 @@ interface Kept {
 }
 
 /**
- * Creates a cache of encoded answers, of at most `bytesMax` bytes; 0: no cache. `get` ignores an answer whose parcel has changed since. It
- * does not see changes by other replicas, so the caller must compare versions before it serves an answer.
+ * Creates a cache of encoded answers, of at most `bytesMax` bytes; 0: no cache. `get` ignores an answer whose parcel has changed since it was
+ * cached, but does not see changes by other replicas. So the caller must compare versions before it serves an answer.
  */
 export function createAnswerCache({ bytesMax, changes }: { readonly bytesMax: number; readonly changes: ChangeTable }): AnswerCache {
   const mark = () => markOf(changes)

@@ -8,7 +8,7 @@ export interface DiskState {
   readonly storeBytes: number
   /** The size of the write-ahead log. */
   readonly logBytes: number
-  /** Whether the store's lock file was deleted or replaced since the last look. Absent: no. */
+  /** Whether the store's lock file was deleted or replaced since the last look. Absent: it was not. */
   readonly isRelocked?: boolean
   /** A file of the store that was deleted or replaced while the relay had it open. Null: every file is there. */
   readonly lost: { readonly name: string; readonly fate: 'gone' | 'replaced' } | null

@@ -55,7 +55,7 @@ export function boundsOf(batchMax: number): GroupCommitOptions {
 
 /**
  * Creates a recorder with group commit: observations that arrive during one commit form the next batch. So one sync to disk serves many
- * observations, and an idle relay commits each observation at once. No timer is needed, because a commit is requested as soon as an observation arrives.
+ * observations. An idle relay commits each observation as soon as it arrives, so no timer is needed.
  */
 export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitOptions): Recorder {
   const { queue } = ports

@@ -33,7 +33,7 @@ export function createHoldAccess(authenticate: Pick<Authenticate, 'hold'>): Hold
   return async (ctx, scope, end) => await authenticate.hold(tokenOf(ctx), scope, end)
 }
 
-/** Returns the token. Throws `unauthorized` if there is no `Authorization` header, or more than one: Node's `headers` shows only the first. */
+/** Returns the token. Throws `unauthorized` for no or several `Authorization` headers. Node's `headers` would show only the first of several. */
 function tokenOf(ctx: Context): string {
   const [header, ...more] = headerValues(ctx.req, 'authorization')
   const token = header === undefined || more.length > 0 ? undefined : BEARER.exec(header)?.[1]

@@ -95,7 +95,7 @@ export function presentProblems(log: Log, { areCounted }: { readonly areCounted:
   }
 }
 
-/** Turns a failure of the store into a 503. It is done here, so that no route has to know the errors of SQLite or PostgreSQL. */
+/** Turns a failure of the store into a 503, so that no route has to know the errors of SQLite or PostgreSQL. */
 function storageUnavailable(cause: unknown): AppError {
   return new AppError('storage_unavailable', 'The store is not available now. Try again later.', {
     cause,

@@ -32,7 +32,7 @@ export function queueOnWriter(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax
     put(incoming) {
       if (incoming.kind === 'push' && incoming.body.byteLength <= bodyBytesMax) return producer.put(incoming)
       if (!producer.putByMessage()) return false
-      // Ignore this failure: if the thread is gone, the commit fails too, and that is reported.
+      // Ignore this failure: if the thread is gone, the commit fails too, and its failure is reported.
       verbs.bring(incoming).catch(() => {})
       return true
     },

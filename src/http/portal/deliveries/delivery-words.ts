@@ -64,7 +64,7 @@ function answerInRow(attempt: AttemptRecord): Markup {
   return html`${answerName(attempt)} <small>${start === '' ? tookText(attempt) : start}</small>`
 }
 
-/** Returns the HTTP status of an answer or, if none came, the reason. */
+/** Returns the HTTP status of an answer or, if no answer came, the reason. */
 export function answerName({ status, reason }: AttemptRecord): string {
   return status === null ? (reason ?? 'no answer').replaceAll('_', ' ') : String(status)
 }

@@ -122,7 +122,7 @@ function groupsOf({ to, nowMs }: Visit, groups: readonly HeldGroup[]): Markup {
 
 function rowsOf({ to, nowMs }: Visit, { shown, pushes }: InboxListing): Markup {
   const isQuarantine = shown === 'quarantined'
-  // Show the column of wrong bytes only if a push has some.
+  // Show the column of wrong bytes only if a push has wrong bytes.
   const hasFaults = pushes.some(({ fault }) => fault !== null)
   const parcelOf = ([identifier]: readonly string[], { state }: InboxPush): Part => {
     if (identifier === undefined) return 'unknown'

@@ -25,7 +25,7 @@ export function languageName(tag: string): string {
   }
 }
 
-/** Shows the entries as an app shows them to a consumer who reads `language`. An entry without such a text is shown in another language. */
+/** Shows the entries as an app shows them to a consumer who reads `language`. If an entry has no text in `language`, shows another language. */
 export function consumerTable(entries: readonly Entry[], language: string, nowMs: number): Markup {
   const visible = entries.filter(({ displayToConsumer }) => displayToConsumer)
   return table({
