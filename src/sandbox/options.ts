@@ -21,7 +21,7 @@ export interface SandboxOptions {
    * real times. Tests of rules about the age of an entry need this, such as tests of missed pushes.
    */
   readonly live?: boolean
-  /** The fraction of parcels that get each hard case. `mix` overrides the fraction of single cases. */
+  /** The fraction of parcels that get each hard case. `mix` sets other fractions for some cases. */
   readonly hard?: number
   readonly mix?: Partial<Mix>
   readonly faults?: Partial<Faults>

@@ -25,7 +25,7 @@ export interface Scan {
   readonly extra: readonly Member[]
 }
 
-/** From `atMs` on, the pull API shows an earlier entry with these texts instead. Nothing is pushed. */
+/** A change of an entry's texts. From `atMs` on, the pull API shows the entry with these texts. Nothing is pushed. */
 export interface Amendment {
   readonly scanId: string
   readonly atMs: number
@@ -93,7 +93,7 @@ function plainScans(trackingNumber: string, startMs: number, random: Random): re
   for (const [word, [from, to], odds] of stages) {
     if (random() >= odds) continue
     atMs += between(random, from * hourMs, to * hourMs)
-    // Avoid whole seconds: a push with one looks like a pull without milliseconds.
+    // Avoid whole seconds: a push at a whole second looks like a pull without milliseconds.
     if (atMs % 1000 === 0) atMs += 1
     const location = word === words.created ? '' : pick(random, places)
     scans.push(plainScan(`${trackingNumber}/${scans.length + 1}`, word, atMs, location, random))

@@ -20,7 +20,7 @@ export function randomFor(seed: number, ...names: readonly (string | number)[]):
   }
 }
 
-/** Returns a number in [0, 1) that only the seed and these names determine. */
+/** Returns a number in [0, 1). The same seed and names give the same number. */
 export function drawFor(seed: number, ...names: readonly (string | number)[]): number {
   return randomFor(seed, ...names)()
 }

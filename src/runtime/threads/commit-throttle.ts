@@ -3,7 +3,7 @@ const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
 
 /**
  * How long `isBusy` stays true after many observations were waiting. Under full load, many wait at every commit, and commits are only a few
- * milliseconds apart.
+ * milliseconds apart, so `isBusy` is always true.
  */
 const BUSY_MS = 20
 
