@@ -6,8 +6,8 @@ import { expect, test } from 'vitest'
 const SOURCES = fileURLToPath(new URL('../../src/', import.meta.url))
 
 /**
- * The loops that may wait in each turn, as `file: what is awaited`, each with what its turns go over. On PostgreSQL each wait is a round trip, often while
- * rows are locked. So rows are read and written in sets, and only loops over something else may wait.
+ * The loops that may await something in every turn: the key is `file: what is awaited`, the value what the loop goes over. On PostgreSQL each await is a
+ * round trip, often while rows are locked. So rows are read and written in sets, and only loops over something else may await.
  */
 const EXCEPTED: Readonly<Record<string, string>> = {
   'flow/history/record.tx.ts: orQuarantined': 'observations of a batch that could not be recorded, each in a transaction of its own',
@@ -56,11 +56,11 @@ const NOT_READ: Readonly<Record<string, string>> = {
 
 /**
  * Returns what a module awaits in a loop, or in a callback that `forEach` or `reduce` calls, as `path: what` with the line. Awaits in a callback of `map`
- * do not count, because they are sent together. Neither does the list that a `for` goes over, because it is awaited once.
+ * do not count, because they run at the same time. An await in the list of a `for` does not count either, because it runs only once.
  */
 function awaitedInLoops(path: string, source: string): readonly { readonly what: string; readonly line: number }[] {
   const found: { what: string; line: number }[] = []
-  /** The loops of each function around the current node. A loop is given by the part of it that is evaluated only once. */
+  /** For each function around the current node, the loops around it. Of each loop, this keeps the part that is evaluated only once. */
   const loops: Span[][] = [[]]
   const enter = (once: Span) => void loops.at(-1)?.push(once)
   const leave = () => void loops.at(-1)?.pop()

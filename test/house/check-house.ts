@@ -33,7 +33,7 @@ function checkModule(module: SourceModule, modules: readonly SourceModule[]): re
 /** Checks that a name says something. The linter checks its spelling (`unicorn/filename-case`). */
 function checkName(path: string): readonly string[] {
   const names = path.replace(/\..*$/, '').split('/')
-  return names.filter((name) => EMPTY_NAMES.includes(name)).map((name) => `${path}: "${name}" names nothing that is inside`)
+  return names.filter((name) => EMPTY_NAMES.includes(name)).map((name) => `${path}: "${name}" does not say what is inside`)
 }
 
 function checkImport(path: string, room: Room, { specifier, line }: SourceModule['imports'][number], modules: readonly SourceModule[]) {
@@ -57,7 +57,7 @@ function checkFinding(path: string, { kind, line }: Finding): readonly string[] 
     case 'environment':
       return isWithin(path, READS_ENVIRONMENT) ? [] : [`${at}: reads the environment: only config/ may`]
     case 'clock':
-      return isWithin(path, TOLD_THE_TIME) ? [`${at}: asks for time or chance, which are handed in`] : []
+      return isWithin(path, TOLD_THE_TIME) ? [`${at}: reads a clock or random values, which must be passed in`] : []
     case 'syntax':
       return [`${at}: cannot be read as a module`]
   }

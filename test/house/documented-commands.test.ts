@@ -4,9 +4,9 @@ import { expect, test } from 'vitest'
 const PAGES = ['README.md', 'CONTRIBUTING.md', ...globSync('docs/**/*.md')]
 const TESTS = globSync('test/**/*.test.ts').map((path) => readFileSync(path, 'utf8'))
 
-/** The first lines of blocks that no shell session types. The tests of the package, the demo and the gate run these commands. */
+/** The first lines of the blocks that need no test here, because the tests of the package, the demo and the gate run these commands. */
 const WITHOUT_SESSION = ['npm ci && npm run demo', 'npm ci && npm test', 'npm ci', 'MALLOC_ARENA_MAX=2 node']
-const RUN_WHOLE = ['docs/integrating.md'] // Tests with their own code run the blocks of this page.
+const RUN_WHOLE = ['docs/integrating.md'] // A test of its own runs all blocks of this page.
 
 const blocks = PAGES.flatMap((page) =>
   [...readFileSync(page, 'utf8').matchAll(/^ *```(?:sh|bash) ?(\S*)\n(.*)$/gm)].map(([, session = '', first = '']) => ({

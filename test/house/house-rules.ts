@@ -1,6 +1,6 @@
 /** What a room, or a file at the root of the sources, may import. */
 export interface Room {
-  /** A folder or a file. If several contain a module, the longest path counts. */
+  /** A folder or a file. If a module is in several rooms, the one with the longest path counts. */
   readonly place: string
   /** The folders and files of the sources that it may import, besides its own. */
   readonly imports: readonly string[]

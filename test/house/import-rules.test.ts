@@ -49,7 +49,7 @@ function violationsOf(planted: Readonly<Record<string, string>>): readonly strin
 describe('a planted fault is found', () => {
   test('sources without a fault pass', () => expect(violationsOf({})).toEqual([]))
 
-  // Each row has a name, a path, the source to plant there, and the violation without the path with which it begins.
+  // Each row has a name, a path, the source to plant there, and the violation that must be found, without the path at its beginning.
   test.each([
     ['a room that imports another', 'domain/x.ts', "import { x } from '../store/open.ts'", ':1: domain/ may not import store/open.ts'],
     ['an import of types only', 'flow/x.ts', "import type { A } from '../app.ts'", ':1: flow/ may not import app.ts'],
@@ -87,14 +87,24 @@ describe('a planted fault is found', () => {
     ['the environment in brackets', 'ops/log.ts', "export const x = process['env']", ':1: reads the environment: only config/ may'],
     ['the environment taken apart', 'cli/x.ts', 'const { env } = process', ':1: reads the environment: only config/ may'],
     ['the environment as a module', 'cli/x.ts', "import { x } from 'node:process'", ':1: cli/ may not use node:process'],
-    ['a clock in the domain', 'domain/x.ts', 'export const x = () => Date.now()', ':1: asks for time or chance, which are handed in'],
-    ['chance in a flow', 'flow/x.ts', 'export const x = () => Math.random()', ':1: asks for time or chance, which are handed in'],
+    [
+      'a clock in the domain',
+      'domain/x.ts',
+      'export const x = () => Date.now()',
+      ':1: reads a clock or random values, which must be passed in',
+    ],
+    [
+      'chance in a flow',
+      'flow/x.ts',
+      'export const x = () => Math.random()',
+      ':1: reads a clock or random values, which must be passed in',
+    ],
     ['a barrel', 'domain/all.ts', "export * from './history.ts'", ':1: re-exports from another module'],
     ['a barrel of types', 'domain/all.ts', "export type { Entry } from './entry.ts'", ':1: re-exports from another module'],
     ['a barrel in two steps', 'domain/all.ts', "import { E } from './entry.ts'\nexport { E }", ':1: re-exports from another module'],
     ['types in two steps', 'domain/all.ts', "import type { E } from './entry.ts'\nexport type { E }", ':1: re-exports from another module'],
-    ['a file name that says nothing', 'domain/utils.ts', 'export const x = 1', ': "utils" names nothing that is inside'],
-    ['a folder name that says nothing', 'http/helpers/x.ts', 'export const x = 1', ': "helpers" names nothing that is inside'],
+    ['a file name that says nothing', 'domain/utils.ts', 'export const x = 1', ': "utils" does not say what is inside'],
+    ['a folder name that says nothing', 'http/helpers/x.ts', 'export const x = 1', ': "helpers" does not say what is inside'],
     ['a file in no room', 'extra.ts', 'export const x = 1', ': belongs to no room'],
     ['a folder that is no room', 'jobs/x.ts', 'export const x = 1', ': belongs to no room'],
     ['an import of nothing', 'domain/x.ts', "import { y } from './y.ts'", ':1: imports ./y.ts, which is no module'],

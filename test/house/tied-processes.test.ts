@@ -16,7 +16,7 @@ function loose(path: string, text: string): readonly string[] {
 }
 
 test('a test ties each process it starts to itself, so that none outlives it', () => {
-  // tied-process.ts starts the process that ends the others, so this one is not tied itself.
+  // The process that tied-process.ts starts ends all others, so it is not tied itself.
   const paths = readdirSync(TESTS, { recursive: true, encoding: 'utf8' }).filter(
     (path) => path.endsWith('.ts') && path !== 'support/runner/tied-process.ts' && !path.startsWith('house/'),
   )

@@ -34,7 +34,7 @@ export interface PublicWorld {
   readonly trustProxy?: readonly string[]
   readonly timeouts?: Partial<ServerTimeouts>
   readonly refusals?: Pick<RefusalSamples, 'isDue' | 'take'>
-  /** Records a push. By default it accepts everything. */
+  /** Records a push. By default every push is accepted. */
   readonly submit?: (push: IncomingPush) => Promise<RecordOutcome>
 }
 
@@ -130,7 +130,6 @@ export function raw(
   })
 }
 
-/** Returns a push as raw bytes. */
 export function rawPush(headers: readonly string[], body: string | Uint8Array = '', method = 'POST'): readonly (string | Uint8Array)[] {
   return [`${method} ${PATH} HTTP/1.1\r\n${['Host: relay', ...headers].join('\r\n')}\r\n\r\n`, body]
 }

@@ -57,7 +57,6 @@ async function renderMetrics(): Promise<string> {
   return (await metrics.render()).body
 }
 
-/** Returns the names of the metrics in a Prometheus expression. */
 function metricsIn(expr: string): readonly string[] {
   return [...expr.matchAll(/\b(?:relay|process|nodejs)_[a-z0-9_]+|\bup(?=\{)/g)].map(([name]) => name)
 }
@@ -136,7 +135,7 @@ testWith('promtool')('promtool accepts the rules and the example config, and eve
 testWith('promtool')('promtool finds nothing wrong with the names of our metrics', async () => {
   const { stderr, stdout, error } = spawnSync('promtool', ['check', 'metrics'], { input: await renderMetrics(), encoding: 'utf8' })
   expect(error).toBeUndefined()
-  // Other warnings of promtool are about the metrics of Node, which the client library names.
+  // promtool also warns about the metrics of Node, but the client library chooses their names.
   const lines = `${stdout}${stderr}`.split('\n').filter((line) => line !== '' && !line.startsWith('nodejs_'))
   expect(lines).toEqual([])
 })

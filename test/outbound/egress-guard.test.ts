@@ -69,7 +69,7 @@ describe('O10: every spelling of a forbidden address', () => {
     expect(seen).toEqual({ requests: 0, lookups: 3 })
   })
 
-  test('is refused before it is saved; only a name is not, because it needs a lookup', () => {
+  test('is refused before it is saved, except a name, which needs a lookup', () => {
     const guard = guardOf({ lookup: () => Promise.reject(new Error('asked')) })
     const passed = ALL_FORMS.filter((form) => guard.checkUrl(form.replace('PORT', '8080')).ok)
     expect(passed).toEqual(['http://localhost:PORT/hook', 'http://any.localhost:PORT/hook', 'http://rebind.internal:PORT/hook'])

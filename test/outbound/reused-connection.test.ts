@@ -34,7 +34,6 @@ function counting(onRequest: OnRequest) {
   }
 }
 
-/** Opens a raw server as `openRaw` does, but with TLS. */
 async function openTlsRaw(onSocket: (socket: Socket) => void): Promise<string> {
   const server = createTlsServer({ cert: certificate, key: certificateKey }, onSocket)
   onTestFinished(() => void server.close())
@@ -125,7 +124,7 @@ describe('a post on a reused connection', () => {
     expect(requests).toHaveLength(2)
   })
 
-  test('is not repeated once no more posts may be sent', async () => {
+  test('is not repeated if posts are forbidden meanwhile', async () => {
     let mayPost = true
     const { requests, onSocket } = counting((socket, ofConnection) => {
       if (ofConnection === 1) return answer(socket)
@@ -141,7 +140,7 @@ describe('a post on a reused connection', () => {
   })
 })
 
-test('a post on a new connection that is reset is an attempt, and is not repeated', async () => {
+test('a post is not repeated if its connection is new and is reset', async () => {
   const { requests, onSocket } = counting(reset)
   const url = await openRaw(onSocket)
   await using world = openSender()
@@ -149,7 +148,7 @@ test('a post on a new connection that is reset is an attempt, and is not repeate
   expect(requests).toHaveLength(1)
 })
 
-test('a call on a reused connection that the carrier resets is repeated, and counts twice', async () => {
+test('a call is repeated, and counts twice, if the carrier resets its reused connection', async () => {
   const json = (body: string) =>
     `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
   // The first connection answers with the token, and is reset when the call for the parcel comes.

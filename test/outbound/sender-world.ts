@@ -16,5 +16,5 @@ export function openSender(egress: Partial<EgressOptions> = {}, options: Partial
   }
 }
 
-/** Returns the first bytes of an answer, which are stored, as text. */
+/** Returns the stored first bytes of an answer as text. */
 export const keptText = (result: { readonly answerStart: Uint8Array }): string => Buffer.from(result.answerStart).toString()

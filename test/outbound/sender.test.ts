@@ -55,7 +55,7 @@ describe('O1: an answer', () => {
     expect(await world.post('http://nowhere.invalid/')).not.toHaveProperty('address')
   })
 
-  test('counts only once it is final; provisional responses before it are skipped', async () => {
+  test('counts only if it is final, and provisional responses before it are skipped', async () => {
     const url = await openAnswering(`${'HTTP/1.1 102 Processing\r\n\r\n'.repeat(20)}HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n`)
     await using world = openSender()
     expect(await world.post(url)).toMatchObject({ kind: 'accepted', status: 201 })
@@ -308,7 +308,7 @@ function memoryHeld() {
 }
 
 describe('O12: an invalid certificate', () => {
-  test('is a failure, however often, and connections and memory do not pile up', async () => {
+  test('is a failure each time, and connections and memory do not pile up', async () => {
     const url = await openTls((_request, response) => void response.end())
     await using world = openSender({ allowNetworks: LOOPBACK })
     const deliver = async (times: number): Promise<void> => {
@@ -340,7 +340,7 @@ describe('O13: a kept-alive connection', () => {
     })
     await using world = openSender()
     for (let nth = 0; nth < 20; nth++) expect(await world.post(url)).toMatchObject({ kind: 'accepted' })
-    // A connection becomes free a moment after its answer was read. So a post that follows at once may open another.
+    // A connection becomes free a moment after its answer was read. So a post that follows at once may open another connection.
     expect(ports.size).toBeLessThanOrEqual(3)
   })
 

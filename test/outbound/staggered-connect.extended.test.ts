@@ -69,7 +69,7 @@ describe('the addresses of a host', () => {
     expect(race.ended).toEqual([[new Error('10.0.0.2'), null]])
   })
 
-  test('whose attempts still run are waited for when the last one fails', () => {
+  test('are still waited for when the last address fails before them', () => {
     const race = openRace(['10.0.0.1', '10.0.0.2'])
     race.wait()
     race.fail('10.0.0.2')
@@ -83,7 +83,7 @@ describe('the addresses of a host', () => {
     expect(race.begun()).toEqual(['fd00::1', '10.0.0.1', 'fd00::2', '10.0.0.2', 'fd00::3'])
   })
 
-  test('are tried up to the tenth', () => {
+  test('beyond the tenth are not tried', () => {
     const race = openRace(Array.from({ length: 300 }, (_, place) => `10.0.${place}.1`))
     while (race.timers().length > 0) race.wait()
     expect(race.begun()).toHaveLength(10)

@@ -24,7 +24,6 @@ function openQueue(bounds: { readonly waitingMax: number; readonly waitingPerKey
         (error: unknown) => outcomes.push(`${name} ${error === refused ? 'refused' : 'failed'}`),
       )
     },
-    /** Ends the running job. */
     async end(error?: Error): Promise<void> {
       const last = ends.at(-1)
       if (error === undefined) last?.resolve()
@@ -48,7 +47,7 @@ test('I17: jobs run one at a time, and a single job waits for at most one of ano
   expect(started.at(-1)).toBe('flood 2')
 })
 
-test('I17: waiting jobs are limited per key; over the limit of all, the fullest key loses one', async () => {
+test('I17: three jobs may wait per key, four in total; beyond four, the fullest key loses one', async () => {
   const { bring, end, started, outcomes } = openQueue({ waitingMax: 4, waitingPerKeyMax: 3 })
   for (let nth = 0; nth < 6; nth++) bring('flood', `flood ${nth}`)
   await nextTurn()

@@ -91,7 +91,7 @@ test('duplicates are pushes with the same bytes', async () => {
 })
 
 test('reorder shuffles a parcel’s pushes, loses none, and counts those overtaken', async () => {
-  // Use a world without equal entries. Their bodies are equal, so the test could not tell which was overtaken.
+  // Use a world without equal entries, because the test could not tell which of two equal bodies was overtaken.
   await using run = await pushed({ reorder: 100 }, { hard: 0 })
   const { events, reordered } = run.sandbox.stats().pushes
   expect(run.receiver.pushes).toHaveLength(events)

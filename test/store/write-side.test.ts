@@ -211,7 +211,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect(await writes.claimDuePolls({ nowMs: pass(1), limit: 1, leaseMs: 1 })).toHaveLength(1)
   })
 
-  test('6.6: an entry that a poll finds and no push brings within the grace is a missed push', async () => {
+  test('6.6: an entry found by a poll is a missed push if no push brings it in the grace period', async () => {
     const { push, poll, writes, pass, parcelIdOf } = await openStore(NOON, engine)
     await push()
     pass(HOUR_MS)
@@ -224,7 +224,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect(await writes.settleMissedPushes(pass(DAY_MS))).toEqual([])
   })
 
-  test('6.6: a push that comes within the grace was not missed', async () => {
+  test('6.6: a push that comes within the grace period was not missed', async () => {
     const { push, poll, writes, pass } = await openStore(NOON, engine)
     await push()
     await poll({ statuses: [{ eventTimestamp: '2026-03-01T12:30:00Z' }] })

@@ -36,7 +36,7 @@ test('a client that reads nothing is cut off, and only a few pages are read for 
   onTestFinished(() => void socket.destroy())
   const res = await ended
   expect(res.destroyed).toBe(true)
-  // Each page has 1 MB. The buffers of the connection hold some pages, and one more waits.
+  // Each page has 1 MB, so the buffers of the connection hold only some of the pages.
   expect(pages).toBeLessThan(30)
 })
 

@@ -10,7 +10,7 @@ test('one app may hold every slot while no other app asks', () => {
   expect(held.some(isRevoked)).toBe(false)
 })
 
-test('an app with less than a quarter of the slots takes the oldest of the app with most', () => {
+test('an app with under a quarter of the slots takes the oldest slot of the app with the most', () => {
   const slots = createFollowerSlots(8)
   const held = Array.from({ length: 8 }, () => slots.take('shop'))
   const others = [slots.take('billing'), slots.take('billing')]

@@ -37,7 +37,7 @@ test('a POST to a wrong path is a 404 and is reported; a GET there is a 404, but
   ])
 })
 
-test('I8: a push after one with a wrong signature is accepted on the same connection', async () => {
+test('I8: after a wrong signature, a valid push on the same connection is accepted', async () => {
   const { port, recorded } = await startPublic()
   const forged = signBody(Buffer.from(BODY), 'another-key-of-some-length')
   const two = [...rawPush([signed(forged), length(BODY)], BODY), ...rawPush([signed(SIGNATURE), length(BODY)], BODY)]
@@ -185,7 +185,7 @@ test('H17: pipelined pushes are each answered, in order', async () => {
 test('X7: bodies over the shared limit get a 503, and small ones are accepted', async () => {
   const { url, port, recorded } = await startPublic({ bytesInFlightMax: 40_000, connectionsMax: 10 })
   const large = 'x'.repeat(15_000)
-  // Each of the 10 connections has 2,000 bytes of its own, and all share 20,000 more. This one takes 13,000 shared bytes and stays.
+  // Each of the 10 connections has 2,000 bytes of its own, and all share 20,000 more. This one keeps 13,000 of the shared bytes.
   const holder = connect(port, '127.0.0.1')
   for (const part of rawPush([signed(SIGNATURE), 'Content-Length: 15001'], large)) holder.write(part)
   const refused = async () => {

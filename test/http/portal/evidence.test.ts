@@ -47,12 +47,12 @@ function visitAt(prefix: string): Visit {
   }
 }
 
-test.each(['', '/relay'])('when pushes are silent, the overview links to the evidence for it, prefix %o', (prefix) => {
+test.each(['', '/relay'])('if no pushes arrive, the overview links to the evidence, prefix %o', (prefix) => {
   expect(overviewPage(visitAt(prefix), silent)).toContain(`<a href="${prefix}/carrier#pushes" class="btn">Show the evidence</a>`)
   expect(carrierPage(visitAt(prefix), silent)).toContain('<h2 id="pushes">Pushes: the evidence</h2>')
 })
 
-test('the card of a silence names the path that the relay expects, and what polls do not find', () => {
+test('the card about missing pushes names the expected path, and says what polls do not find', () => {
   const page = overviewPage(visitAt(''), { ...silent, webhook: { path: '/hooks/parcels', misdirected: [] } })
   expect(page).toContain('Ask the carrier to what address it pushes, and what answers it gets.')
   expect(page).toContain('<code>POST https://YOUR-HOST/hooks/parcels</code>')
@@ -60,7 +60,7 @@ test('the card of a silence names the path that the relay expects, and what poll
   expect(page).not.toContain('Nothing is lost')
 })
 
-test('pushes that arrive again are shown with their start and the end of the trial period', () => {
+test('if pushes arrive again, the page shows since when, and when the trial period ends', () => {
   const probation = { sinceMs: NOON - 600_000, untilMs: NOON + 1_200_000, pushes: 30 }
   const page = carrierPage(visitAt(''), { ...silent, pushes: { ...silent.pushes, health: 'lossy', probation } })
   expect(page).toContain('arriving again')
@@ -105,7 +105,7 @@ test('for a disk that fills up, the page shows its free space, its use, and when
   expect(page).toContain('/docs/runbooks#disk_low')
 })
 
-test('a full disk says that pushes are refused and polls stopped, and nothing is green', () => {
+test('for a full disk, the page says that pushes are refused and polls stopped; nothing is green', () => {
   const disk = { freeBytes: 150 * MB, freeBytesMin: 200 * MB, totalBytes: 40_000 * MB, storeBytes: 39_000 * MB, path: '/data/relay.db' }
   const situation: Situation & Past = {
     ...silent,

@@ -7,7 +7,7 @@ import { listenInTest } from '../../support/network/listen.ts'
 /** One more than the number of streams that may be open. */
 const READERS = 101
 
-/** Starts a server that leaves each answer to the test, and streams that send no heartbeat. */
+/** Starts a server that answers nothing by itself. Its streams send no heartbeat. */
 async function start() {
   const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
   const streams = createLiveStreams({

@@ -35,13 +35,13 @@ function open(slotsMax: number) {
       slots.take(peer as never)
       return peer
     },
-    /** Acts as if its first header had arrived. */
+    /** Simulates the arrival of the first header. */
     begin(peer: Peer): void {
       const request = { complete: false, socket: peer }
       requests.set(peer, request)
       slots.begun(request as never, { headersSent: false } as never)
     },
-    /** Acts as if its whole first request had arrived. */
+    /** Simulates the arrival of the whole first request. */
     ask(peer: Peer): void {
       this.begin(peer)
       Object.assign(requests.get(peer) ?? {}, { complete: true })

@@ -20,7 +20,7 @@ const HALF_HANDSHAKE = Buffer.from('160301020001', 'hex')
 
 type Transport = 'plain' | 'tls'
 
-/** Starts a listener that answers once it has the whole request. A request for `/proven` proves its connection. */
+/** Starts a listener that answers once it has the whole request. A request for `/proven` marks its connection as authenticated. */
 async function open(transport: Transport, options: { readonly connectionsMax?: number } = {}) {
   let nowMs = 0
   const server = await start(
@@ -40,7 +40,7 @@ async function open(transport: Transport, options: { readonly connectionsMax?: n
   return {
     server,
     dial,
-    /** Lets time pass until a connection is closed, repeatedly, because the server may accept the connection late. */
+    /** Advances the clock again and again until a connection is closed, because the server may accept the connection late. */
     async passUntilClosed(socket: Socket): Promise<void> {
       const waited = () => {
         nowMs += FIRST_REQUEST_MS
@@ -48,7 +48,7 @@ async function open(transport: Transport, options: { readonly connectionsMax?: n
       }
       await expect.poll(waited, PATIENTLY).toBe(true)
     },
-    /** Connects, and completes the handshake of a TLS listener. `dial` does not. */
+    /** Connects. Unlike `dial`, it also completes the handshake if the listener uses TLS. */
     async meet(): Promise<Socket> {
       if (transport === 'plain') return dial()
       const socket = connectTls({ port: server.port, host: '127.0.0.1', rejectUnauthorized: false })
@@ -92,7 +92,6 @@ describe.each(['plain', 'tls'] as const)('on a %s listener', (transport) => {
     const asks = await meet()
     expect(await answerOf(asks)).toContain('200 OK')
     await expect.poll(() => silent.map(({ closed }) => closed), PATIENTLY).toEqual([true, ...Array(6).fill(false)])
-    // These are far more connections than slots.
     for (let nth = 0; nth < 40; nth++) await once(dial(), 'connect')
     expect(await answerOf(proven)).toContain('200 OK')
   })

@@ -302,7 +302,7 @@ test('I15, I17, W3: over an address’s limit only known passwords are accepted'
   expect(elsewhere.status).toBe(200)
 })
 
-test('I17: ever-new user names from one address or one /64 are stopped at its limit', async () => {
+test('I17: above the limit of an address or a /64, logins with new user names are refused', async () => {
   const { login, looked } = await startInternal({ failuresPerMinute: 5 })
   const before = looked.length
   const from = (nth: number) => (nth % 2 === 0 ? '2001:db8:0:7::' : `2001:0DB8::7:${nth}:2:3:4`)

@@ -106,7 +106,7 @@ test('F9: connections with many requests take turns', async () => {
   for (const socket of sockets) socket.destroy()
 })
 
-test('F9: over the limit of waiting requests, the connection with most of them is closed', async () => {
+test('F9: over the limit of waiting requests, the connection with the most is closed', async () => {
   const held: ServerResponse[] = []
   const server = await start((_req, res) => void held.push(res), { requestsWaitingMax: 1600 })
   const open = (requests: number) => {

@@ -71,7 +71,7 @@ test('entries are copies that later entries do not change', () => {
   expect(first).toEqual(event('first'))
 })
 
-test('an entry sent as a message is waited for, and none overtakes it', () => {
+test('the reader waits for an entry sent as a message, and no later entry overtakes it', () => {
   const ring = createRingBuffer(4096)
   const inlet = openProducer(ring)
   const elsewhere: string[] = []
@@ -85,7 +85,7 @@ test('an entry sent as a message is waited for, and none overtakes it', () => {
   expect(outlet.take(9)).toEqual(['poll', event('after')])
 })
 
-test('each read is counted, so that the producer knows if its next entry will still be read', () => {
+test('the producer sees how often the consumer has read, even if nothing was there', () => {
   const ring = createRingBuffer(1024)
   const inlet = openProducer(ring)
   const outlet = openConsumer(ring, () => undefined)

@@ -51,7 +51,7 @@ test('the last reply of a thread is handled, whether the reply or the end comes 
   }
 })
 
-test('verbs work on another channel too, and its callers learn when the thread has ended', async () => {
+test('functions can be called on another channel too; its callers learn when the thread ends', async () => {
   const { port1, port2 } = new MessageChannel()
   const file = new URL('../../support/threads/echo-thread.ts', import.meta.url)
   const [host, line] = await Promise.all([

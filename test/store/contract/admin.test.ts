@@ -63,7 +63,7 @@ describe.each(engines)('administration on $name', (engine) => {
     expect(await writes.relayId()).toBe(await writes.relayId())
   })
 
-  test('a replaced token key verifies for as long as the replacement says, which may be 0', async () => {
+  test('a replaced token key verifies for the time that the replacement sets, which may be 0', async () => {
     const { writes } = await openStore(NOON, engine)
     const hex = ({ current, previous }: TokenKeys) => [
       Buffer.from(current).toString('hex'),

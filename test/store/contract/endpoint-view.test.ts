@@ -57,7 +57,7 @@ describe.each(engines)('failures of an endpoint on $name', (engine) => {
     expect(kept.map(([status]) => status)).toEqual(Array.from({ length: FAILURE_GROUPS_MAX }, (_, at) => 424 - at))
   })
 
-  test('a kind of failure is dropped after a month without one, and then counts from one again', async () => {
+  test('a kind of failure that is absent for a month is dropped, and then counts from 1 again', async () => {
     const { note, listed } = await openFailures(engine)
     await note([failed({ count: 9 })])
     const laterMs = NOON + FAILURES_COUNT_FOR_MS + 1
@@ -98,7 +98,7 @@ describe.each(engines)('the next probe of a failing endpoint on $name', (engine)
     expect(shown.length).toBeGreaterThan(3)
     const planned = await view()
     expect(planned?.atMs).toBeGreaterThan(now())
-    // After a 401, an event of a parcel without waiting events is tried earlier than this probe. After a 503 it waits as long.
+    // After a 401, an event of a parcel without waiting events is tried before this probe. After a 503 it waits until the probe.
     expect((planned?.atMs ?? 0) - (planned?.ofNewMs ?? 0)).toEqual(status === 401 ? expect.toSatisfy((ms: number) => ms > 0) : 0)
   })
 
@@ -162,7 +162,7 @@ describe.each(engines)('the disabling of an endpoint on $name', (engine) => {
     expect(disabledSince?.atMs).toBeGreaterThanOrEqual(NOON)
   })
 
-  test('the age of a key counts from when it was set, even if that was by a rotation', async () => {
+  test('the age of a key counts from when it was set, even if a rotation set it', async () => {
     const { writes, endpoint, id } = await openDeliveryWorld(engine, NOON, { statusOf: () => 200 })
     expect((await endpoint()).keys).toMatchObject({ currentSinceMs: NOON, next: null })
     await writes().changeEndpoint({ id, change: {}, key: { kind: 'rotate', sealed: 'new' }, nowMs: NOON + 5 })

@@ -189,7 +189,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect((await push({ trackingIds: ['GONE0001'], eventTime: at(9) })).outcomes).toEqual([{ kind: 'erased' }])
   })
 
-  test('a new identifierReuseAfter counts at once, and null refuses an identifier forever', async () => {
+  test('a new identifierReuseAfter applies at once, and null refuses an identifier forever', async () => {
     const { writes, push, forget, pass } = await open(engine)
     await push({ trackingIds: ['GONE0001'], eventTime: at(1) })
     await forget('GONE0001')
@@ -256,7 +256,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect((await push({ trackingIds: ['GONE0009'], eventTime: at(1) })).outcomes).toEqual([{ kind: 'erased' }])
   })
 
-  test('erasing an unknown identifier is refused, and an erased one is searched for again', async () => {
+  test('erasing an unknown identifier is refused; erasing an erased one searches for it again', async () => {
     const { push, forget } = await open(engine)
     await expect(forget('NEVER001')).rejects.toMatchObject({ code: 'not_found' })
     await push({ trackingIds: ['GONE0001'], eventTime: at(1) })

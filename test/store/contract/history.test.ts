@@ -5,7 +5,6 @@ import { byForm } from '../../support/runner/long-form.ts'
 import { engines } from '../../support/store/engines.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
-/** How often a race between writers is repeated. */
 const RACES = byForm(20, 40, 200)
 const timeOf = (at: number) => new Date(NOON - at * 1000).toISOString()
 

@@ -77,7 +77,7 @@ describe.each(engines)('operator events on $name', (engine) => {
     expect(await writes.beginTrouble({ subject: 'credentials', event: refused, nowMs: NOON })).toBe(true)
   })
 
-  test('pushes quarantined for a reason cause an event at once, then hourly or at tenfold', async () => {
+  test('a quarantine reason causes an event at once, then each hour or when its count is tenfold', async () => {
     const { writes, record, pass, now, told } = await open(engine)
     const garbage = (nth: number) => incomingPush(Buffer.from(`not JSON ${nth}`), now())
     const since = (hours: number) => new Date(NOON + hours * HOUR_MS).toISOString()

@@ -123,7 +123,7 @@ describe.each(engines)('a rebuild on $name', (engine) => {
     expect([again.differing, again.stored]).toEqual([0, again.derived])
   })
 
-  test('restores a lost entry and feeds it, but does not send it to endpoints', async () => {
+  test('adds a lost entry again, also to the feed, but does not send it to endpoints', async () => {
     const store = await fewParcels(engine)
     const last = (await store.reads.readFeed({ after: 0, limit: 500 })).last
     const sent = await storedNumber(store.path, 'select count(*) from delivery')
@@ -136,7 +136,7 @@ describe.each(engines)('a rebuild on $name', (engine) => {
     expect(await storedNumber(store.path, 'select count(*) from delivery')).toBe(sent)
   })
 
-  test('removes an entry that no push contains, and feeds that the parcel has changed', async () => {
+  test('removes an entry that no push contains, and the feed says that the parcel has changed', async () => {
     const store = await fewParcels(engine)
     const last = (await store.reads.readFeed({ after: 0, limit: 500 })).last
     const columns = 'time_form, content_id, listing, ordinal, asked_at_ms, learnt_at_ms, audience, extra'
@@ -150,7 +150,7 @@ describe.each(engines)('a rebuild on $name', (engine) => {
     expect((await store.reads.findParcel('1001'))?.entries).toHaveLength(4)
   })
 
-  test('reads what an older rule ignored, keeps the ids of entries, and feeds each change', async () => {
+  test('reads what an older rule ignored, keeps the ids of entries; the feed has each change', async () => {
     const store = await fewParcels(engine)
     const last = (await store.reads.readFeed({ after: 0, limit: 500 })).last
     const facts = 'select sequence, learnt_at_ms, audience, asked_at_ms from sighting order by sequence'

@@ -36,7 +36,7 @@ describe.each(engines)('refused pushes on $name', (engine) => {
     expect(await reads.listRefused()).toEqual([{ process: 'one', cause: 'size', count: 1, fromMs: now(), untilMs: now() }])
   })
 
-  test('what could not be saved is saved by the next call', async () => {
+  test('refused pushes that could not be saved are saved by the next call', async () => {
     const { writes, reads, now } = await openStore(NOON, engine)
     let isDown = true
     const saveRefused: typeof writes.saveRefused = async (request) => {

@@ -110,7 +110,7 @@ describe.each(engines)('skipping deliveries on $name', (engine) => {
     expect(await states()).toEqual([QUEUED, SKIPPED, QUEUED])
   })
 
-  test('the claim of a delivery that is skipped before it is sent is given back', async () => {
+  test('a claim is given back if its delivery is skipped before it is sent', async () => {
     const { begin, skip, round, underWay, id } = await openThree(engine)
     const first = await begin()
     await skip(0)

@@ -47,7 +47,7 @@ describe.each(engines)('transactions on $name', (engine) => {
     expect((await sequencesIn(place)).at(-1)).toBeGreaterThan(Math.max(...given))
   })
 
-  test('no sequence is given twice over a restart', async () => {
+  test('no sequence is given twice, even after a restart', async () => {
     const { place, store } = await openBareStore(engine)
     const endpointId = await store.transaction((tx) => tx.reserveEndpoint(0))
     await store.transaction((tx) => queueOne(tx, endpointId))

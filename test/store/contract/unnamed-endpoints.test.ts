@@ -35,7 +35,7 @@ describe.each(engines)('7.4: an endpoint that no config names on $name', { timeo
     expect([await waiting(id), courier.wrong]).toEqual([0, []])
   })
 
-  test('is removed after removeAfter has passed by the relay’s own count, not by dates', async () => {
+  test('is removed when the relay itself has counted removeAfter, whatever the clock says', async () => {
     const { name, states, look, id } = await openNamed(engine)
     await name()
     expect(await look(0)).toEqual([])

@@ -153,7 +153,7 @@ describe.each(engines)('O16: an attempt that waits for its connection, on $name,
     },
   )
 
-  test('sends nothing once its endpoint is removed', async () => {
+  test('sends nothing if its endpoint was removed', async () => {
     const { begin, remove, relay, connectToTheEnd, look, untilState, arrived } = await openRelay(engine)
     await begin()
     await remove()
@@ -208,7 +208,7 @@ describe.each(engines)('O16: an attempt that waits for its connection, on $name,
     },
   )
 
-  test('is sent once it is retried, although it was skipped before', async () => {
+  test('is sent if it is skipped and then retried', async () => {
     const { begin, change, skip, retry, relay, look, connect, untilState, arrived } = await openRelay(engine)
     await begin()
     await skip()

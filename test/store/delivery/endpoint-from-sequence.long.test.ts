@@ -70,7 +70,7 @@ describe.each(engines)('endpoints that start at a sequence on $name', (engine) =
     await first.close()
     const second = await open()
     await push(second, 6)
-    // On PostgreSQL other replicas may write. So one more round must find nothing before the endpoint has caught up.
+    // On PostgreSQL other replicas may write, so the endpoint has caught up only after one more round has found nothing.
     expect(await replayFeed(second, 2)).toBe(engine.name === postgres.name ? 4 : 3)
     await second.close()
     const inOrder = 'select sequence from delivery where endpoint_id = ? order by id'
@@ -128,7 +128,7 @@ describe.each(engines)('endpoints that start at a sequence on $name', (engine) =
     expect(await add(4)).toMatchObject({ kind: 'done', state: { queuedTo: null } })
   })
 
-  test('an endpoint that starts at the first sequence gets exactly what an old one got', async () => {
+  test('an endpoint that starts at the first sequence gets exactly what an older endpoint got', async () => {
     const clock = { now: () => Date.UTC(2026, 2, 1, 15), monotonic: () => performance.now() }
     await fc.assert(
       fc.asyncProperty(observations, fc.boolean(), (all, backfill) =>

@@ -63,7 +63,7 @@ async function live(
     })
   }
 
-  /** After the first success, remembers what waits, so that `live` can check that it is soon sent. */
+  /** After the first success, remembers what waits, so that `live` can check that all of this is sent soon. */
   function wakingOf({ delivery, beganMs }: WorldAttempt, isFailing: boolean): void {
     woken?.waiting.delete(delivery.sequence)
     if (isFailing) woken = null

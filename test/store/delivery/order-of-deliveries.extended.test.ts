@@ -37,7 +37,7 @@ const LISTED = `
   select id, parcel_id as parcel, sequence, case when state >= 2 then 1 else 0 end as ended, case when state = 2 then 1 else 0 end as delivered
   from delivery where endpoint_id = ? order by sequence`
 
-/** Opens two endpoints that answer when the test says so, and an observer of their attempts that knows only DOMAIN 7.3. */
+/** Opens two endpoints that answer when the test says so, and an observer that checks their attempts by DOMAIN 7.3 alone. */
 async function openWorld(engine: Engine) {
   const store = await openStore(NOON, engine)
   const settings = { concurrency: 2 }
@@ -112,7 +112,6 @@ async function openWorld(engine: Engine) {
     await new Promise((resolve) => setImmediate(resolve))
     await seeUnderWay()
   }
-  /** Returns the id of the nth delivery of an endpoint. */
   const deliveryAt = async (endpointId: string, nth: number) => {
     const rows = await rowsOf(endpointId)
     return rows[nth % Math.max(1, rows.length)]?.id ?? 0

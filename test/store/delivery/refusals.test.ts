@@ -27,7 +27,6 @@ describe.each(engines)('refused events on $name', (engine) => {
     })
     const inState = async (state: 'delivered' | 'dead' | 'retrying') =>
       (await world.reads.listDeliveries({ endpointId: world.id, parcelId: null, state, before: null, limit: 100 })).deliveries
-    /** Pushes two events of a parcel. */
     async function pushTwo(parcel: number) {
       await world.push(ofParcel(parcel))
       await world.push(ofParcel(parcel, 1))

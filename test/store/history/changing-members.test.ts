@@ -63,13 +63,13 @@ describe.each(engines)('members that change at every poll on $name', (engine) =>
     await poll({ askedAtMs: NOON + 2, statuses: listed(3, 4) })
     await poll({ askedAtMs: NOON + 1, statuses: listed(9, 9) })
     expect(await served()).toMatchObject({ statuses: [{ weight: 3 }, { weight: 4 }] })
-    // If both were asked for at the same time, the greater listing is kept as a whole, and not the greater of each sighting.
+    // If both were asked for at the same time, the greater listing is kept as a whole, rather than the greater of each two sightings.
     await poll({ askedAtMs: NOON + 2, statuses: listed(2, 5) })
     await poll({ askedAtMs: NOON + 2, statuses: listed(4, 1) })
     expect(await served()).toMatchObject({ statuses: [{ weight: 2 }, { weight: 5 }] })
   })
 
-  test('a listing that replaces another keeps its sequence, and feeds an update of its entries', async () => {
+  test('a listing that replaces another keeps its sequence; the feed gets updates of its entries', async () => {
     const { pollOnce, path } = await start(engine)
     await pollOnce(1)
     const first = await feedOf(path)

@@ -27,7 +27,7 @@ const open = (engine: Engine, path: string) =>
   openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
 const KEY = ['at_ms', 'time_form', 'content_id', 'listing', 'ordinal']
 
-/** Generates observations of two to eight parcels, which no observation joins. The parcels have some observations in common. */
+/** Generates observations of two to eight parcels. No observation names two of the parcels, but some of their observations are alike. */
 const parcels = observations
   .chain((said) => fc.array(fc.subarray([...said], { minLength: 1 }), { minLength: 2, maxLength: 8 }))
   .map((all) =>
@@ -40,7 +40,7 @@ const parcels = observations
     ),
   )
 
-/** Returns the same answer as if `asked` had been requested. The answer names no other identifier. */
+/** Returns the same answer to a request for `asked`, without any other identifier. */
 function readAgain({ body, language, askedAtMs }: PollObservation, asked: string): PollObservation {
   const answer = Buffer.from(JSON.stringify({ ...JSON.parse(String(body)), trackingIds: [] }))
   const reading = parseAllAnswer(answer, { asked, language, contentLanguage: null, askedAtMs })

@@ -41,7 +41,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     expect(await writes.claimDuePolls({ nowMs: pass(2 * MINUTE_MS), limit: 4, leaseMs: MINUTE_MS })).toHaveLength(1)
   })
 
-  test('P13: a push under a clock that was ahead does not put the check off to that time', async () => {
+  test('P13: a push received while the clock was ahead does not put the check off to that time', async () => {
     const { writes, push, path, pass } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'], eventTime: iso(NOON) })
     await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ?', NOON - 23 * HOUR_MS)
@@ -84,7 +84,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     await again.close()
   })
 
-  test('after a restore earlier pushes put off no poll, and pushes of newer parcels do as always', async () => {
+  test('after a restore, earlier pushes put off no poll, but pushes of newer parcels still do', async () => {
     const { path, push, writes, pass } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'] })
     await writes.close()

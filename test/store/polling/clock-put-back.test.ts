@@ -80,7 +80,7 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     expect(await stateOf('1001')).toMatchObject({ checkedAtMs: nowMs - 1000, nextPollAtMs: nowMs - 1000 + HOUR_MS / 2 })
   })
 
-  test('P13, 6.6: an entry found before the jump is seen gives its push the whole grace', async () => {
+  test('P13, 6.6: the push of an entry found before the jump is seen gets its whole grace period', async () => {
     const { push, poll, writes, pass, now, putBack } = await world()
     await push({ trackingIds: ['1001'], eventTime: iso(NOON - 2 * HOUR_MS) })
     pass(HOUR_MS)
@@ -92,7 +92,7 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     expect(await writes.settleMissedPushes(pass(MINUTE_MS))).toHaveLength(1)
   })
 
-  test('P13, 6.6: the grace of a missed push keeps its length', async () => {
+  test('P13, 6.6: the grace period of a missed push keeps its length', async () => {
     const { push, poll, writes, pass, putBack } = await world()
     await push({ trackingIds: ['1001'], eventTime: iso(NOON - 2 * HOUR_MS) })
     pass(HOUR_MS)

@@ -102,7 +102,7 @@ describe.each(engines)('late pushes on $name', (engine) => {
     expect(await writes.settleMissedPushes(pass(86_400_000))).toEqual([])
   })
 
-  test('7.1: if a push that reveals an entry proves to be another, no endpoint gets it twice', async () => {
+  test('7.1: if a push that reveals an entry proves to be a new entry, no endpoint gets it twice', async () => {
     const { push, poll, writes } = await openStore(NOON, engine)
     const plain = await addEndpoint(writes, NOON)
     const backfill = await addEndpoint(writes, NOON, { name: 'backfill', backfill: true })

@@ -151,7 +151,7 @@ describe.each(engines)('the model of the carrier on $name', (engine) => {
     const run = await runs.start()
     await runs.pushed(run)
     await run.record([incomingPush(pushBody({ trackingIds: ['5000'], eventTime: iso(runs.pass(HOUR_MS)) }), runs.now())])
-    // Each push uses the model, which then learns what has waited.
+    // When a push uses the model, the model also learns the events that have waited.
     await runs.pushed(run, 20)
     await run.checkpointModel()
     expect(Object.keys((await rhythmOf(runs))?.kinds ?? {})).not.toEqual([])

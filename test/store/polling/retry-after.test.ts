@@ -66,7 +66,7 @@ describe.each(engines)('a parcel whose poll got a Retry-After, on $name', (engin
     expect(next).toBeLessThan(failedMs + 3 * MINUTE_MS)
   })
 
-  test('6.1: after many failures, waits an hour at most once pushes fall silent', async () => {
+  test('6.1: after many failures, waits at most an hour when pushes fall silent', async () => {
     const { fail, writes, become, pass, nextPollAtMs } = await refused(engine)
     for (let times = 0; times < 12; times++) await fail()
     const failedMs = NOON

@@ -39,7 +39,7 @@ test('a delivery that is committed long after it fell due is found within two se
   expect((late?.beganMs ?? Number.POSITIVE_INFINITY) - queuedAtMs).toBeLessThanOrEqual(2 * SECOND_MS)
 })
 
-test('a delivery behind a retried one is sent as soon as that one ends', async () => {
+test('a delivery that waits behind a retried delivery is sent as soon as that one ends', async () => {
   const upAtMs = NOON + 10 * MINUTE_MS
   let parcel: number | null = null
   const { push, run, runFor, attempts } = await openWorld(({ parcelId }, beganMs) => {

@@ -13,7 +13,7 @@ async function openReplicas() {
   return { one, other }
 }
 
-test('a replica that has a text in memory stores it again after another has erased it', async () => {
+test('a replica stores a text again from memory, although another replica has erased it', async () => {
   const { one, other } = await openReplicas()
   const texts = { en: 'Only here' }
   await one.push({ trackingIds: ['GONE0001'], texts, eventTime: at(1) })

@@ -123,7 +123,7 @@ test('during a rolling upgrade the older version starts on the newer one’s exp
   expect(await versionOf(pool)).toEqual([AFTER_EXPANDED])
 })
 
-test('S14: a version that the schema no longer serves names both versions, and changes nothing', async () => {
+test('S14: if the schema does not serve a version, the error names both, and nothing changes', async () => {
   const pool = await openEmpty()
   await migratePostgres(pool, PLACE, CONTRACTED)
   await expect(migratePostgres(pool, PLACE)).rejects.toThrow(

@@ -77,7 +77,7 @@ async function plansWith(isFound: (of: Step) => boolean, client: pg.ClientBase, 
 }
 
 const FROM = 1_000_000
-// The planner prefers a scan only below a few hundred rows, so fewer rows suffice. Writing all takes a minute.
+// The planner prefers a scan only below a few hundred rows, so 10,000 parcels suffice. Writing 200,000 takes a minute.
 const PARCELS = LONG ? 200_000 : 10_000
 const EVENTS_EACH = 7
 const parcels = `generate_series(${FROM}, ${FROM + PARCELS - 1}) as g (n)`

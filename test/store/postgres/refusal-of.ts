@@ -20,7 +20,6 @@ export async function refusalOf(url: string, connectTimeoutMs = 5000): Promise<s
   }
 }
 
-/** Returns an address with some of its parts changed. */
 export function changed(url: string, parts: Partial<Pick<URL, 'hostname' | 'pathname' | 'username' | 'password' | 'search'>>): string {
   return Object.assign(new URL(url), parts).href
 }

@@ -46,7 +46,7 @@ describe('an unreachable database is named without its password', () => {
     expect(await refusalOf(server.url())).toBeNull()
   })
 
-  // The driver leaves this connection open, so no database could be dropped until the server ends it. So use a separate server.
+  // The driver leaves this connection open, and its database cannot be dropped meanwhile. So use a separate server.
   test('if it asks for a password, and there is none', async () => {
     await using server = await startOwnServer()
     expect(await refusalOf(changed(server.url(), { password: '' }))).toMatch(/asks for a password, and `store` names none/)

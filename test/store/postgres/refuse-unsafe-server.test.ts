@@ -34,7 +34,7 @@ describe('S19: the start is refused with the reason', () => {
     )
   })
 
-  test('on a server older than 15, with all other faults at once', () => {
+  test('on PostgreSQL before 15, with all other faults at once', () => {
     const sound = { synchronous_commit: 'on', fsync: 'on', full_page_writes: 'on', encoding: 'UTF8', is_standby: false, read_only: 'off' }
     expect(faultsOf({ ...sound, version: '15.0', version_number: 150_000, synchronous_commit: 'local' })).toEqual([])
     expect(
@@ -90,7 +90,7 @@ describe('an unreachable database is named without its password', () => {
     )
   })
 
-  test('if it must be encrypted, and the server cannot', async () => {
+  test('if the connection must be encrypted, and the server cannot do that', async () => {
     const { url } = await createDatabase('nothing')
     expect(await refusalOf(changed(url, { search: '?sslmode=verify-full' }))).toMatch(/no encrypted connection to .* can be made/)
   })

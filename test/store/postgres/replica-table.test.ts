@@ -25,7 +25,6 @@ async function open() {
     withClient(url, async (client) => (await client.query<Record<string, unknown>>(sql, [...values])).rows)
   const join = (table = openTable(), { ttlMs = LONG_MS, endpoints = [] as readonly string[], name: called = 'one' } = {}) =>
     table.register({ name: called, version: '1', configFingerprint: 'abc', endpoints, atRestKeys: [], ttlMs, configuredAtMs: null })
-  /** Makes the lease of a replica expire. */
   const expire = (id: number) => query('update replica set until_ms = 0 where id = $1', [id])
   return { url, name, openTable, query, join, expire }
 }

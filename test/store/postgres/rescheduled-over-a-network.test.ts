@@ -10,7 +10,7 @@ import { startDatabaseProxy } from '../../support/network/tcp-proxy.ts'
 import { NOON } from '../../support/runner/constants.ts'
 import { createDatabase } from '../../support/store/postgres-database.ts'
 
-/** The delay of the network in milliseconds. It is longer than it takes to send all parcels. */
+/** The delay of the network in milliseconds. Sending all parcels takes less time than this. */
 const AWAY_MS = 20
 
 /** Returns the number of round trips that bring polls forward when pushes fall silent, and whether the polls moved. */

@@ -8,7 +8,7 @@ import { createDatabase } from '../../support/store/postgres-database.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const TRIPS_MAX = 8
-/** The delay of the network in milliseconds. It is longer than it takes to send a batch. */
+/** The delay of the network in milliseconds. Sending a batch takes less time than this. */
 const AWAY_MS = 50
 
 test(`a batch of pushes takes at most ${TRIPS_MAX} round trips, whatever its size`, async () => {

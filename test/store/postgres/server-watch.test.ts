@@ -25,7 +25,7 @@ test('S18: pools under one watch fail together within a second, and close at onc
   expect(performance.now() - fromMs).toBeLessThan(10 * OWED_MS)
 })
 
-test('a statement longer than a second is waited for, and pools close normally', async () => {
+test('pools wait for a statement that takes longer than a second, and close normally', async () => {
   const { url } = await createDatabase('nothing')
   const { pool, run, close } = watchServer(url).openPool(POOL)
   expect((await run(() => pool.query("select 'slept' as what from pg_sleep(1.5)"))).rows).toEqual([{ what: 'slept' }])

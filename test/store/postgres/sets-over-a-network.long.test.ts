@@ -9,7 +9,7 @@ import { createDatabase } from '../../support/store/postgres-database.ts'
 import { storedNumber } from '../../support/store/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
-/** The delay of the network in milliseconds. It is longer than it takes to send a set. */
+/** The delay of the network in milliseconds. Sending a set takes less time than this. */
 const AWAY_MS = 20
 /** The most round trips for a set: for identifiers, parcels and the commit, and for the numbers and rows of new parcels. */
 const TRIPS_MAX = 10

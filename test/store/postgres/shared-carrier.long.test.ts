@@ -68,7 +68,7 @@ test('6.4: three eager replicas together keep to rate and concurrency, and use t
   expect(witness.cameMs.length).toBe(181)
   expect(witness.most()).toBeLessThanOrEqual(3)
   expect(witness.mostInASecond()).toBeLessThanOrEqual(60)
-  // In the best second the calls also come near the limit. The total time depends on the machine.
+  // Check only the busiest second, because the total time depends on the machine.
   expect(witness.mostInASecond()).toBeGreaterThanOrEqual(limits.ratePerSecond / 4)
 })
 

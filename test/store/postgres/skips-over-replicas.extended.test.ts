@@ -33,7 +33,7 @@ async function openSkipped() {
 
 const RETRYING = { round: 0, attempts: 1, settlement: { state: 'retrying', nextAttemptAtMs: NOON + 1000 } } as const
 
-/** Runs a transaction like a round's. The test acts between its reads and its writes. */
+/** Runs a transaction as a round does, but lets the test act between its reads and its writes. */
 function interrupted(path: string, work: (tx: WriteTx) => Promise<void>): Promise<void> {
   return createPostgresWriteStore(createPostgresWriter(openTestPool(path, 2), { named: true })).transaction(work)
 }
@@ -78,7 +78,7 @@ test('a delivery skipped while its round settles is ended by the next round', as
   expect(await delivery()).toMatchObject({ state: 'dead', reason: 'skipped', attempts: 1 })
 })
 
-test('a delivery retried after a round read its skip goes on, and its successor waits', async () => {
+test('if a delivery is retried after a round read its skip, it goes on and its successor waits', async () => {
   const { id, path, writes, push, claimed, reads } = await openSkipped()
   await push({ eventTime: '2026-03-01T11:00:00.000Z' })
   const { deliveryId } = claimed

@@ -10,12 +10,10 @@ import { openTestPool } from '../../support/store/postgres-pool.ts'
 import { storedNumber, storedRows } from '../../support/store/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
-/** How often a race between the replicas is repeated. */
 const RACES = byForm(10, 40, 200)
 const timeOf = (nth: number) => new Date(NOON - 86_400_000 + nth * 1000).toISOString()
 const pushOf = (trackingIds: readonly string[], nth: number) => incomingPush(pushBody({ trackingIds, eventTime: timeOf(nth) }), NOON)
 
-/** Opens two stores on one database, as two replicas do. */
 async function openTwo() {
   const place = await newPlace(postgres)
   const one = await openStore(NOON, postgres, place)
@@ -57,7 +55,7 @@ test('simultaneous pushes of a new parcel at two replicas are kept in one parcel
   expect(await storedNumber(place, 'select count(*) from parcel')).toBe(RACES)
 })
 
-test('an identifier that two replicas learn at once belongs to one parcel, which joins the rest', async () => {
+test('if two replicas learn an identifier at once, their two parcels become one', async () => {
   const { one, other, place } = await openTwo()
   for (let race = 0; race < RACES / 2; race++) {
     const [shared, first, second] = [`5${10_000 + race}`, `6${10_000 + race}`, `7${10_000 + race}`]

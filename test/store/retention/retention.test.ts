@@ -294,7 +294,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect((await last()).removed.pushBytes).toBe(350)
   })
 
-  test('a job whose pass the hourly work has ended is done, and counts what the whole pass removed', async () => {
+  test('if the hourly work ends the pass of a job, the job is done, and counts the whole pass', async () => {
     const { writes, reads, pushBytes, bodyOf, pass, passDays, prune, last, now } = await openAgingStore(engine)
     await passDays(1)
     for (let at = 0; at < 250; at++) await pushBytes(bodyOf(String(71_000_000 + at)))

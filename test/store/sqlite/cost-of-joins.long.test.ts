@@ -75,7 +75,7 @@ test('1.4: a push that names 100 parcels joins them in sets', async () => {
   expect(await storedRows(path, 'select count(*) as due from delivery where state = 1')).toEqual([{ due: 2 }])
 })
 
-test('1.6: parcels too large for one are not joined, and not read to the end', async () => {
+test('1.6: parcels that do not fit into one are not joined, and not read to the end', async () => {
   const path = join(temporaryFolder(), 'relay.db')
   const entries = 300
   const writes = await open(path)

@@ -32,7 +32,7 @@ test('while a reader holds the WAL, storage is pending; the relay truncates the 
   await vi.waitFor(async () => expect(await writes.cleanStorage()).toEqual({ state: 'clean' }))
 })
 
-test('storage stays pending on a store made before freed pages were overwritten', async () => {
+test('storage stays pending on a store of a version that did not overwrite freed pages', async () => {
   const first = await open()
   await first.push({ trackingIds: ['GONE0001'] })
   await first.writes.cleanStorage()

@@ -10,7 +10,6 @@ import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { startOwnServer } from '../../support/store/postgres-database.ts'
 
 const CYCLES = LONG ? 20 : 1
-/** The number of pushes at once. */
 const AT_ONCE = 16
 const SOME = 100
 

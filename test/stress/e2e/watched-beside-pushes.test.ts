@@ -12,7 +12,7 @@ const PARCELS = 2000
 /** The delay between each replica and the server, in milliseconds. */
 const AWAY_MS = 2
 const PUSHES = 40
-/** How many times as long a push may take. It waits for one transaction of the list, which takes a few round trips, not for the whole list. */
+/** The longest that a push may take, in multiples of its usual time. It waits for one transaction of the list, not for all of them. */
 const RATIO = 5
 
 test(`a push waits little longer while another replica watches ${PARCELS} known parcels`, async () => {

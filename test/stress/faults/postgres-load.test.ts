@@ -10,7 +10,6 @@ import { createDatabase, startOwnServer } from '../../support/store/postgres-dat
 
 const KILLS = LONG ? 200 : 5
 const PARCELS = 10
-/** The number of senders of the flood. */
 const SENDERS = LONG ? 256 : 64
 /** The number of requests by each of 64 readers. */
 const READS = LONG ? 200 : 20
@@ -24,7 +23,7 @@ test(`S18: ending ${KILLS} backends at random under load causes 503s and loses n
   const load = startLoad(relay.publicUrl, 16, pushes.next)
   await load.untilAnswered(50)
   await withClient(url, async (client) => {
-    // Backends end at random, so end more until one was at work and its push was refused.
+    // Backends are chosen at random, and only one that is at work refuses a push. So end more until a push was refused.
     const hasRefused = () => load.answers().some(({ status }) => status !== 200)
     for (let kill = 1; kill <= KILLS || !hasRefused(); kill++) {
       await client.query(endBackend, [name])

@@ -146,5 +146,5 @@ function listIn(object: Readonly<Record<string, unknown>>, name: string): readon
   return value
 }
 
-/** Parses a number that the reader kept as it was written. */
+/** Converts a number that the JSON reader has kept as it was written. */
 const numberOf = (value: unknown) => Number(JSON.stringify(value))

@@ -99,7 +99,6 @@ export function aPoll(fields: PollFields = {}): PollObservation {
   return reading.observation
 }
 
-/** Parses an encoded answer. */
 export function readBack(body: string): unknown {
   const reading = readJson(Buffer.from(body))
   if (!reading.ok) throw new Error(`not JSON: ${reading.reason}`)

@@ -10,7 +10,6 @@ export interface ParcelRecord {
   readonly answers: readonly KeptAnswer[]
   readonly order: { readonly answer: KeptAnswer; readonly sightingIds: readonly string[] } | null
   readonly trackingIds: readonly string[]
-  /** All its identifiers. */
   readonly identifiers: readonly string[]
 }
 

@@ -1,6 +1,5 @@
 import type { CarrierState } from '../../../src/domain/polling/carrier-answer.ts'
 
-/** The state of a carrier that answers. */
 export const CARRIER: CarrierState = {
   credentials: 'accepted',
   refusal: null,

@@ -123,7 +123,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
     const watched = async <End extends PollEnd>(due: DuePoll, work: () => Promise<End>): Promise<End> => {
       try {
         const how = await work()
-        // If only a later language failed, the answer in the first language was recorded, and counts.
+        // If only a later language failed, the answer in the first language was still recorded, and counts.
         const isKept = how === 'recorded' || lastAskedIn.get(parcelOf(due.identifiers[0] ?? '')) === 'sv'
         watcher.ended(due, isKept ? 'found' : how, isKept ? 0 : retryAfterMs)
         return how

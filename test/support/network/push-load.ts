@@ -9,7 +9,6 @@ export interface Answered {
   readonly body: string
   /** Null: the connection broke or was refused before the response. */
   readonly status: number | null
-  /** The header `Retry-After`. */
   readonly retryAfter: string | null
   /** When the request started, by `performance.now()`. */
   readonly begunAtMs: number
@@ -17,13 +16,9 @@ export interface Answered {
 }
 
 export interface Load {
-  /** Number of requests without a response yet. */
   inFlight(): number
-  /** Number of requests with a response. */
   answered(): number
-  /** The answers so far. */
   answers(): readonly Answered[]
-  /** Resolves when `count` requests were answered. */
   untilAnswered(count: number): Promise<void>
   /** Sends no more requests. Resolves with the outcomes of all requests. */
   stop(): Promise<readonly Answered[]>

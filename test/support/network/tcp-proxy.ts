@@ -18,8 +18,8 @@ export interface TcpProxy {
 }
 
 /**
- * Starts a proxy between a client and a port of this machine. `awayMs`: the delay of everything that the server sends. In this time a client
- * can send all that it sends without waiting for an answer.
+ * Starts a proxy between a client and a port of this machine. `awayMs`: the delay of everything that the server sends. Within it, a
+ * client can send everything that needs no earlier answer.
  */
 export async function startTcpProxy(target: number, options: { readonly awayMs?: number } = {}): Promise<TcpProxy> {
   const proxy = await openTcpProxy(target, options)

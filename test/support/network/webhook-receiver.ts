@@ -2,7 +2,6 @@ import { createHmac } from 'node:crypto'
 import { onTestFinished } from 'vitest'
 import { startRequestServer } from './request-server.ts'
 
-/** A push as received. */
 interface ReceivedPush {
   readonly body: Buffer
   readonly headers: Readonly<Record<string, string>>

@@ -60,7 +60,6 @@ const ajv = new Ajv2020({ strict: false, allErrors: true, logger: false })
 addFormats.default(ajv)
 ajv.addSchema(apiDocument, 'api', false)
 
-/** Returns the schema that a reference names. */
 export function schemaAt($ref: string): Schema {
   const found = apiDocument.components.schemas[$ref.split('/').at(-1) ?? '']
   if (found === undefined) throw new Error(`the document has no ${$ref}`)

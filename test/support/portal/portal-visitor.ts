@@ -1,7 +1,6 @@
 import { expect } from 'vitest'
 import { ADMIN } from '../relay/relay.ts'
 
-/** An answer of the portal. */
 export interface Seen {
   readonly status: number
   readonly text: string

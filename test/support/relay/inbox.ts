@@ -1,7 +1,6 @@
 import { fail } from 'node:assert/strict'
 import { storedNumber, storedRows } from '../store/stored-rows.ts'
 
-/** A push as a row of the inbox. */
 export interface InboxRow {
   readonly body: Buffer
   readonly state: 'recorded' | 'quarantined' | 'expired'

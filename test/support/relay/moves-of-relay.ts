@@ -26,7 +26,7 @@ export async function startMove(asker: Asker, to: string): Promise<string> {
   return `/relay/jobs/${id}`
 }
 
-/** Resolves with the job once it has ended. Another relay may take over meanwhile. */
+/** Resolves with the job when it has ended. Another relay may take over meanwhile. */
 export async function endedJob({ internalUrl, token }: Asker, job: string): Promise<unknown> {
   return await vi.waitFor(
     async () => {

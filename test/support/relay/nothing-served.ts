@@ -14,7 +14,7 @@ const portal: InternalOptions['portal'] = {
   clock: systemClock,
 }
 
-/** The parts behind an internal listener, which fail if they are called. A test replaces the parts that it is about. */
+/** The parts behind an internal listener, which fail if they are called. A test replaces the parts that it uses. */
 export const nothingServed = {
   manageInbox: {
     refusedSenders: notAsked,

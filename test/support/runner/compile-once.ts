@@ -7,8 +7,8 @@ import shippedBuild from '../../../rolldown.config.ts'
 import { leftOut } from './system-tools.ts'
 
 /**
- * Before all tests: builds the relay that process tests run (`shipped`), laid out as an installed package with manifest, configs and dependencies,
- * and beside it the one that tests start in their own process (`relay-in-process`). Compiled code starts in half the time. After all tests: names the
+ * Before all tests, compiles the relay, because compiled code starts in half the time. The result looks like an installed package, with manifest,
+ * configs and dependencies. `shipped` runs it as a process of its own, and `relay-in-process` in the process of the test. After all tests, names the
  * tests that were skipped.
  */
 export async function setup(project: TestProject): Promise<() => void> {

@@ -1,3 +1,3 @@
-/** The relay that tests start in their own process. It is compiled, because otherwise each start would load some hundred modules one by one. */
+/** Tests import the compiled form of this file to start a relay in the test's own process. The sources would load a hundred modules at each start. */
 export { startRelay } from '../../../src/app.ts'
 export { loadConfig } from '../../../src/config/config.ts'

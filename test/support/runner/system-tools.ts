@@ -20,7 +20,6 @@ export type Tool = keyof typeof TOOLS
 
 const found = new Map<Tool, boolean>()
 
-/** Whether a tool is missing. */
 export function lacks(tool: Tool): boolean {
   const [command, ...args] = TOOLS[tool].look
   const known = found.get(tool) ?? spawnSync(command, args, { stdio: 'ignore' }).status === 0

@@ -8,7 +8,7 @@ import { startOwnServer } from './postgres-database.ts'
 export interface ForgetfulServer extends PostgresServer {
   /** Makes an empty database and returns its URL. */
   newDatabase(): Promise<string>
-  /** Saves its state, which restarts it. `immediate`: the state after a crash. */
+  /** Saves its state. This restarts the server. `immediate`: saves the state as after a crash. */
   keep(how?: 'fast' | 'immediate'): Promise<void>
   /** Loses everything committed since the state was saved, as in a failover. */
   lose(): Promise<void>

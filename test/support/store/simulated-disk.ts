@@ -18,8 +18,8 @@ export const LOSSES: readonly Loss[] = ['none kept', 'all kept', 'some kept', 's
 const SECTOR_BYTES = 512
 
 /**
- * Simulates the files of one folder on a disk. Synced changes survive, others may. A file name survives once its folder was synced. After a
- * failed sync the kernel marks the pages clean, so those changes are lost and no later sync writes them.
+ * Simulates the files of one folder on a disk. Synced changes survive a power cut, and others may survive. A file name survives after its folder was
+ * synced. After a failed sync the kernel marks the pages clean, so those changes are lost and no later sync writes them.
  */
 export function createDisk(folder: string) {
   let names = new Map<string, SimulatedFile>()

@@ -13,7 +13,7 @@ export function smallDisk(megabytes: number): string {
   return folder
 }
 
-/** Fills a disk to the last byte and returns the file that fills it. The disk is also full if another writer takes some of its room meanwhile. */
+/** Fills a disk to the last byte and returns the file that fills it. This also works if another process writes to the disk meanwhile. */
 export function fillUp(disk: string): string {
   const { bavail, bsize } = statfsSync(disk)
   const ballast = join(disk, 'ballast')

@@ -18,7 +18,6 @@ export async function storedRows<Row>(place: string, query: string, ...values: r
   return withFile(place, true, (db) => db.prepare<StoredValue[], Row>(query).all(...values))
 }
 
-/** Returns the number that a query counts. */
 export async function storedNumber(place: string, query: string, ...values: readonly StoredValue[]): Promise<number> {
   const [row] = await storedRows<object>(place, query, ...values)
   return Number(Object.values(row ?? {})[0])

@@ -25,7 +25,7 @@ export async function openStore(startMs: number, engine: Engine = sqlite, place:
     await reads.close()
     await writes.close()
   })
-  /** Records a batch, again if this process was so slow that the server ended the transaction, which it does after two idle seconds. */
+  /** Records a batch. Repeats it if this process was so slow that the server ended the transaction (after two idle seconds). */
   const record = async (...batch: readonly Incoming[]): Promise<BatchReport> => {
     for (let tries = 1; ; tries++) {
       try {

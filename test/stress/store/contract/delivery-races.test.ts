@@ -10,7 +10,6 @@ import { engines } from '../../../support/store/engines.ts'
 import { storedNumber } from '../../../support/store/stored-rows.ts'
 import { incomingPush, openStore } from '../../../support/store/write-side.ts'
 
-/** How often a race is repeated. */
 const RACES = LONG ? 200 : 40
 const WAITING = 'select count(*) from delivery where state < 2'
 

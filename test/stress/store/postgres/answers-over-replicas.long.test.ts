@@ -12,7 +12,6 @@ import { withClient } from '../../../support/store/postgres-client.ts'
 import { incomingPush, openStore } from '../../../support/store/write-side.ts'
 
 const LATER = NOON + 30 * 86_400_000
-/** How often a race is repeated. */
 const RACES = LONG ? 200 : 40
 const STEPS = LONG ? 400 : 100
 
@@ -54,7 +53,7 @@ const GUARD = `
     (new.last_seen_at_ms is distinct from old.last_seen_at_ms or (new.next_poll_at_ms is null) <> (old.next_poll_at_ms is null)))
     execute function guard_parcel();`
 
-/** Opens two replicas on one database, each with a cache, and answers without a cache. */
+/** Opens two replicas on one database, each with a cache. `afresh` answers without one. */
 async function openReplicas() {
   const place = await newPlace(postgres)
   const one = await openStore(NOON, postgres, place)
