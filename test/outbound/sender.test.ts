@@ -47,7 +47,7 @@ describe('O1: an answer', () => {
     expect(result.durationMs).toBeLessThan(5_000)
   })
 
-  test('names the address it came from, and so does a refused connection', async () => {
+  test('names the address that it came from, as a refused connection does', async () => {
     await using world = openSender()
     expect(await world.post(await openStatus(204))).toMatchObject({ kind: 'accepted', address: '127.0.0.1' })
     expect(await world.post(await openStatus(500))).toMatchObject({ kind: 'rejected', address: '127.0.0.1' })

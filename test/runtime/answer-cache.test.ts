@@ -46,7 +46,7 @@ test('a cache forgets all answers of a parcel, even replaced ones, and none of o
   expect(['a', 'b', 'c'].map((key) => cache.get(key)?.parcelId)).toEqual([undefined, undefined, undefined])
 })
 
-test('an answer read before a change of its parcel is not served after it', () => {
+test('an answer that was read before a change of its parcel is not served after the change', () => {
   const cache = openCache(100_000)
   const before = cache.mark()
   cache.changed([1])

@@ -20,7 +20,7 @@ test('work is repeated an interval after its end, not after its beginning', asyn
   expect(began).toHaveLength(2)
 })
 
-test('after a stop no work begins, even if the last one ends later', async () => {
+test('after a stop no work begins, even if running work ends later', async () => {
   const work = Promise.withResolvers<void>()
   let times = 0
   const repeating = startRepeating(() => {

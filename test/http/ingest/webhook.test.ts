@@ -76,7 +76,7 @@ test.each([{ kind: 'duplicate' }, { kind: 'expired' }, { kind: 'quarantined', re
   },
 )
 
-test('B19: an encoded body is verified and recorded as it is on the wire', async () => {
+test('B19: an encoded body is verified and recorded in its encoded form', async () => {
   const { url, recorded } = await startPublic()
   const wire = Buffer.from('1f8b0800000000000003abae05004359b10102000000', 'hex')
   expect((await push(url, wire, { 'content-encoding': 'gzip, identity' })).status).toBe(200)

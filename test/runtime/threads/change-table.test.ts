@@ -18,7 +18,7 @@ test('a parcel counts as changed since a mark only if it changed after the mark'
   ])
 })
 
-test('a change never replaces a later one, whichever threads they came from', async () => {
+test('a change never replaces a later change, whichever threads they come from', async () => {
   const changes = createChangeTable()
   const file = new URL('../../support/threads/changes-thread.ts', import.meta.url)
   let running = 2

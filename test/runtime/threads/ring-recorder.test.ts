@@ -59,7 +59,7 @@ test('a batch that cannot be recorded reports its reason and size, and the next 
   expect(await recorder.commit()).toMatchObject({ taken: 1, report: { outcomes: [recorded] } })
 })
 
-test('a commit of one ring does not make the other wait', async () => {
+test('a commit of one ring does not make the other ring wait', async () => {
   const kept: number[] = []
   const batches: (readonly Incoming[])[] = []
   const throttle = { keep: (waiting: number) => void kept.push(waiting), begins: () => {} }

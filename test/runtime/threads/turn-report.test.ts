@@ -26,7 +26,7 @@ test('the events of one turn are reported once, at its end', async () => {
   expect(await asked).toEqual(['a', 'b'])
 })
 
-test('events while no caller waits are all reported to the next caller, once', async () => {
+test('events that come while no caller waits are all reported to the next caller, once', async () => {
   const report = openReport()
   report.happens('a')
   await nextTurn()

@@ -19,7 +19,7 @@ describe.each(engines)('deliveries on $name', (engine) => {
     return { ...store, endpoint, pushes }
   }
 
-  test('only the first waiting delivery of each parcel is claimed at once', async () => {
+  test('only the first of the waiting deliveries of a parcel is claimed', async () => {
     const { writes, record, pushes } = await openSubscribed()
     await record(...pushes(['1001', '1002'], 3))
     const first = await writes.dispatchRound(claim)

@@ -123,7 +123,7 @@ describe.each(engines)('a rebuild on $name', (engine) => {
     expect([again.differing, again.stored]).toEqual([0, again.derived])
   })
 
-  test('adds a lost entry again, also to the feed, but does not send it to endpoints', async () => {
+  test('restores a lost entry and adds it to the feed, but does not send it to endpoints', async () => {
     const store = await fewParcels(engine)
     const last = (await store.reads.readFeed({ after: 0, limit: 500 })).last
     const sent = await storedNumber(store.path, 'select count(*) from delivery')

@@ -118,7 +118,7 @@ describe.each(engines)('skipping deliveries on $name', (engine) => {
     expect(overtaken).toEqual([{ deliveryId: first.deliveryId, endpointId: id }])
   })
 
-  test('a delivery of a disabled endpoint is skipped once its attempt has ended', async () => {
+  test('a delivery of a disabled endpoint is skipped when its attempt has ended', async () => {
     const { begin, skip, round, underWay, change, states } = await openThree(engine)
     const first = await begin()
     await change(false)

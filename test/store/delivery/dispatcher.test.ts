@@ -325,7 +325,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(wakes).toEqual([now() + 5])
   })
 
-  test('the next round is requested before the claims of the last one are sent', async () => {
+  test('the next round is requested before the claims of the previous round are sent', async () => {
     const { relay, did, answer, look, pushParcels, holdTurns } = await openRelay(engine, { concurrency: 2 })
     await pushParcels(20)
     await look()
@@ -393,7 +393,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(turns).toHaveLength(3)
   })
 
-  test('a claim is not given to others while its holder names it', async () => {
+  test('a claimed delivery is not claimed again while its holder names it', async () => {
     const { push, pass, turn } = await openTurns(engine)
     await push()
     const { claimed } = await turn()

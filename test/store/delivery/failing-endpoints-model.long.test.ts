@@ -42,7 +42,7 @@ async function live(
       const isFailing = report.endpoints.some(({ health }) => health.probing !== null)
       if (isFailing) probes += 1
       if (isFailing && (world.underWay().length > 0 || report.claimed.length > 1))
-        wrong.push(`${seed}: two are under way to a failing endpoint`)
+        wrong.push(`${seed}: two attempts are under way to a failing endpoint`)
       orderOf(attempt)
       wakingOf(attempt, isFailing)
     },
@@ -50,7 +50,8 @@ async function live(
 
   function orderOf({ delivery }: WorldAttempt): void {
     const own = [...queued.values()].find((sequences) => sequences.includes(delivery.sequence)) ?? []
-    if (world.underWay().some((other) => own.includes(other.delivery.sequence))) wrong.push(`${seed}: two of a parcel are under way`)
+    if (world.underWay().some((other) => own.includes(other.delivery.sequence)))
+      wrong.push(`${seed}: two attempts of a parcel are under way`)
     const earlier = own.filter((other) => other < delivery.sequence && !told.has(other) && !poisonous.has(other))
     if (earlier.length > 0) wrong.push(`${seed}: ${delivery.sequence} overtakes ${earlier.join()}`)
   }
@@ -75,7 +76,7 @@ async function live(
     while (world.now() < untilMs) {
       await world.run(Math.min(untilMs, world.now() + 500))
       if (woken !== null && woken.waiting.size > 0 && world.now() > woken.atMs + 3000) {
-        wrong.push(`${seed}: ${[...woken.waiting].join()} still wait ${world.now() - woken.atMs} ms after the endpoint was woken`)
+        wrong.push(`${seed}: ${[...woken.waiting].join()} still wait ${world.now() - woken.atMs} ms after the endpoint recovered`)
         woken = null
       }
     }
@@ -103,7 +104,7 @@ async function live(
 
   const listed = (await world.reads.listDeliveries({ endpointId: world.id, parcelId: null, state: null, before: null, limit: 1000 }))
     .deliveries
-  if (listed.length !== sequence) wrong.push(`${seed}: ${sequence} were pushed and ${listed.length} queued`)
+  if (listed.length !== sequence) wrong.push(`${seed}: ${sequence} events were pushed, but ${listed.length} queued`)
   for (const delivery of listed) {
     const isTaken = world.attempts.some(({ delivery: { sequence: of }, status }) => of === delivery.sequence && status === 200)
     const isPoisonous = poisonous.has(delivery.sequence)

@@ -105,7 +105,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect((await endpoint()).health).toMatchObject({ probing: null, failingSinceMs: null })
     })
 
-    test('is sent everything if an operator retries it, and one delivery if that one is retried', async () => {
+    test('is sent everything if an operator retries it, and a single delivery if only that is retried', async () => {
       const { now, run, writes, attempts, mend, pushParcels, countOf, endpoint, id, reads } = await openDown(engine)
       await pushParcels(30)
       await run(now() + HOUR_MS)
@@ -162,7 +162,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect([await countOf('delivered'), (await endpoint()).health.probing]).toEqual([1, null])
     })
 
-    test.each([422, 500])('7.4: three parcels that are answered %i hold up none of the others', async (status) => {
+    test.each([422, 500])('7.4: three parcels whose events are answered %i hold up no other parcel', async (status) => {
       const { now, run, pushParcels, endpoint, countOf } = await openDown(engine, {
         statusOf: ({ sequence }) => (sequence <= 3 ? status : 200),
       })
@@ -173,7 +173,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect([await countOf('delivered'), (await endpoint()).health.probing]).toEqual([30, null])
     })
 
-    test('7.4: behind many events refused with 422, an untried one is probed every 5 s', async () => {
+    test('7.4: behind many events refused with 422, an untried event is probed every 5 s', async () => {
       const { now, run, pushParcels, attempts, endpoint } = await openDown(engine, { statusOf: () => 422 })
       await pushParcels(40)
       await run(now() + 1000)

@@ -219,7 +219,7 @@ describe.each(engines)('events that an endpoint never received on $name', (engin
     })
   })
 
-  test('after a resend the summary does not show the count from before it', async () => {
+  test('after a resend, the summary no longer shows the earlier count', async () => {
     const { add, learnLate, replay, summary } = await openMissing(engine)
     const { id } = await add('shop')
     const times = Array.from({ length: 210 }, (_, nth) => new Date(NOON - 8 * HOUR + nth * 1000).toISOString().replace('.000', ''))

@@ -175,7 +175,7 @@ async function openWorld(engine: Engine) {
         if (underWay.length === 0) store.pass(HOUR_MS)
         while (underWay.length > 0) await this.answer(0, 'taken')
       }
-      wrong.push('something never ends')
+      wrong.push('a delivery never ends')
     },
     /** Lists deliveries that are stored as delivered but never arrived. */
     async untold() {

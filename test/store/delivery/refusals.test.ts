@@ -58,7 +58,7 @@ describe.each(engines)('refused events on $name', (engine) => {
     expect([await inState('dead'), await inState('delivered')]).toEqual([[], []])
   })
 
-  test('an endpoint that fails while it skips refusals gets the later events when mended', async () => {
+  test('an endpoint that fails while it skips refusals gets the later events when it works again', async () => {
     let isMended = false
     const world = await openDeliveryWorld(engine, NOON, {
       statusOf: () => (isMended ? 200 : 400),

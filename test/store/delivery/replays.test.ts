@@ -72,7 +72,7 @@ describe.each(engines)('replays on $name', (engine) => {
     expect(await count(select())).toBe(0)
   })
 
-  test('a replay by time does not select again what it has queued', async () => {
+  test('a replay by time does not select the deliveries that it has queued itself', async () => {
     const { path, id, select, writes, now } = await openDeliveries(engine)
     await writeDeliveries(path, { endpointId: id, count: 4, state: DELIVERED, eventsEach: 1 })
     const task = select({ states: ['delivered'], fromMs: 1 })
@@ -121,7 +121,7 @@ describe.each(engines)('replays on $name', (engine) => {
     expect(await reads.findJob(1)).toMatchObject({ state: 'failed', failure: 'The endpoint was removed.' })
   })
 
-  test('a removed endpoint’s deliveries count as cancelled at once, and are stored so later', async () => {
+  test('a removed endpoint’s deliveries count as cancelled at once; the store marks them later', async () => {
     const { path, writes, reads, id, otherId, statesOf, select, now } = await openDeliveries(engine)
     await writeDeliveries(path, { endpointId: id, count: 100, state: DUE })
     await writes.removeEndpoint({ id, nowMs: now() })

@@ -58,7 +58,7 @@ const step = fc.oneof(
 )
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 
-/** A message about an event: as backfill, to all endpoints, or to all that did not get the backfill. */
+/** A message about an event: to endpoints with backfill, to all endpoints, or (`revealed`) to all that did not get it as backfill. */
 interface Telling {
   readonly event: Event
   readonly kind: 'backfill' | 'all' | 'revealed'
@@ -66,7 +66,7 @@ interface Telling {
   readonly of: number
 }
 
-/** The messages that an endpoint must get: all from an index on, and backfill within ranges. */
+/** What an endpoint must get: all messages from index `from` on, and the backfill messages in the ranges of `backfill`. */
 interface Owed {
   readonly status: string | null
   readonly from: number

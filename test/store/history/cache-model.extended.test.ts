@@ -28,7 +28,7 @@ function stepOf(random: () => number): Step {
 describe.each(engines)('answers from the cache on $name', (engine) => {
   const steps = LONG ? 20_000 : engine.name === 'sqlite' ? casesOf(400, 150) : casesOf(100, 50)
 
-  test.each([1, 2])('with a cache, a relay gives the same answers and makes the same calls (seed %i)', async (seed) => {
+  test.each([1, 2])('a cache changes neither the answers of a relay nor its calls to the carrier (seed %i)', async (seed) => {
     const options = { refreshOlderThanMs: seed === 1 ? null : 3 * HOUR_MS }
     const [kept, fresh] = [await openCacheModel(engine, 1_000_000, options), await openCacheModel(engine, 0, options)]
     const random = seeded(seed)
@@ -42,7 +42,7 @@ describe.each(engines)('answers from the cache on $name', (engine) => {
     }
   })
 
-  test('6.1: a request revives a parcel stopped as unknown once "not found" has expired', async () => {
+  test('6.1: a request revives a parcel stopped as unknown when "not found" has expired', async () => {
     const step = await openCacheModel(engine, 1_000_000)
     const ask: Step = { kind: 'ask', parcel: 1, language: 'en', question: 'all', pushedMeanwhile: false }
     await step({ kind: 'push', parcel: 1 })

@@ -26,7 +26,7 @@ async function start(engine: Engine) {
 const clock = { now: () => Date.UTC(2026, 2, 1, 15), monotonic: () => performance.now() }
 
 describe.each(engines)('entries that turn out to be two on $name', (engine) => {
-  test('7.1: a push merged with another entry is sent to endpoints once it is its own entry', async () => {
+  test('7.1: a push merged with another entry is sent to endpoints when it becomes its own entry', async () => {
     const { push, take, reads } = await start(engine)
     await push(vague)
     await push(inLund)

@@ -90,7 +90,7 @@ describe.each(engines)('the model of the carrier on $name', (engine) => {
     expect(after).toEqual({ ...before, missedSincePush: 0 })
   })
 
-  test('the last push with news is known after a kill, however soon it comes', async () => {
+  test('the last push with news is known after a kill, however soon the kill comes', async () => {
     const runs = await openRuns(engine)
     const first = await runs.start()
     await runs.pushed(first)

@@ -71,7 +71,8 @@ function createOracle() {
       const [identifier = 'nobody'] = due.identifiers
       if (world?.state.isQuiet === true) say(`${identifier} is asked about in quiet hours`)
       const scheduled = underWay.filter(({ byOrder }) => !byOrder).length
-      if (scheduled >= (world?.state.callsAllowed ?? 0)) say(`${identifier} is asked about while only ${world?.state.callsAllowed} may be`)
+      if (scheduled >= (world?.state.callsAllowed ?? 0))
+        say(`${identifier} is asked about although only ${world?.state.callsAllowed} calls are allowed`)
       const twice = underWay.some(
         (one) => one.due.parcelId === due.parcelId || one.due.identifiers.some((id) => due.identifiers.includes(id)),
       )
@@ -93,8 +94,8 @@ function createOracle() {
       }
       const waitMs = how === 'unavailable' || how === 'unknown' || how === 'unusable' ? RETRY_MS : 0
       for (const id of due.identifiers) {
-        // An interval counts from the request to the carrier, not from its answer, which may come much later. A clock that is put forward in
-        // between shortens the interval, as it does after the answer.
+        // An interval counts from the request to the carrier, not from its answer, which may come much later. A clock that is put forward
+        // between the request and the answer shortens the interval, as it does after the answer.
         if (how === 'found') notBefore.set(id, { atMs: poll.askedAtMs + SOONEST_MS, why: how })
         else notBefore.set(id, { atMs: scheduleMs() + waitMs, why: how })
         if (retryAfterMs > 0) waitUntil.set(id, scheduleMs() + retryAfterMs)
@@ -143,7 +144,8 @@ async function lookForForgotten(world: World, oracle: Oracle): Promise<void> {
     const { nextPollAtMs = null, stopped = null } = found?.state ?? {}
     if (nextPollAtMs === null && stopped === null) oracle.say(`${trackingNumber(parcel)} has no next check`)
     if (nextPollAtMs === null) continue
-    if (nextPollAtMs < nowMs - DUE_FOR_MAX_MS) oracle.say(`${trackingNumber(parcel)} is due for ${(nowMs - nextPollAtMs) / MINUTE_MS} min`)
+    if (nextPollAtMs < nowMs - DUE_FOR_MAX_MS)
+      oracle.say(`${trackingNumber(parcel)} has been due for ${(nowMs - nextPollAtMs) / MINUTE_MS} min`)
     if (nextPollAtMs > nowMs + UNASKED_MAX_MS) oracle.say(`${trackingNumber(parcel)} is put off for ${(nextPollAtMs - nowMs) / HOUR_MS} h`)
   }
 }

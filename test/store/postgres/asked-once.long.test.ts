@@ -71,7 +71,7 @@ const CASES = [
   ['a known parcel that it does not know', { answer: () => notFound, isKnown: true }, 'answered'],
 ] as const
 
-test.each(CASES)('P10: a request for %s is one call when the other replica asks during the call', async (_, options, outcome) => {
+test.each(CASES)('P10: a request for %s causes one call if the other replica asks during that call', async (_, options, outcome) => {
   const { one, other, calls, gates } = await openTwo(options)
   const answer = Promise.withResolvers<void>()
   gates.call = answer.promise
@@ -84,7 +84,7 @@ test.each(CASES)('P10: a request for %s is one call when the other replica asks 
   expect(calls).toEqual(['sv'])
 })
 
-test.each(CASES)('P10: a request for %s is one call when the other replica asks right after the call', async (_, options, outcome) => {
+test.each(CASES)('P10: a request for %s causes one call if the other replica asks right after that call', async (_, options, outcome) => {
   const { one, other, calls } = await openTwo(options)
   const read = Promise.withResolvers<void>()
   other.gate.read = read.promise

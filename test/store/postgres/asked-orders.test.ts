@@ -30,7 +30,7 @@ async function openWorld(seed: number) {
   const wrong: string[] = []
   const open: Call[] = []
   const questions: Promise<void>[] = []
-  /** When the carrier last told a replica that it does not know an identifier. */
+  /** When a replica last learnt from the carrier that an identifier is unknown, by replica, identifier and language. */
   const unknownAt = new Map<string, number>()
   const pushed = new Set<string>()
   /** The requests under way. `isLate`: the identifier was pushed after the request began, so its answer may lack that push. */

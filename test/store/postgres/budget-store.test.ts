@@ -30,7 +30,7 @@ test('the stored row answers random requests as a budget in memory does', async 
   }
 })
 
-test('replicas that ask at once never get the same slot twice, and all slots are used', async () => {
+test('replicas that ask at the same time never get the same slot twice, and all slots are used', async () => {
   const { url } = await createDatabase()
   const stores = ['one', 'two', 'three'].map((caller) => ({
     caller,

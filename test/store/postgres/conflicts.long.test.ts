@@ -22,7 +22,7 @@ test('a transaction that conflicts with another is repeated until it succeeds', 
   expect(await store.transaction((tx) => tx.loadSetting('x'))).toEqual(Buffer.from('y'))
 })
 
-test('a hundred endpoints that four replicas add at once are added while pushes are recorded', async () => {
+test('four replicas can add a hundred endpoints at the same time while pushes are recorded', async () => {
   const { url } = await createDatabase()
   const replicas = await Promise.all(Array.from({ length: 4 }, () => openStore(NOON, postgres, url)))
   const added = replicas.flatMap(({ writes }, replica) =>

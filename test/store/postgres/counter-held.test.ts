@@ -107,7 +107,7 @@ async function everything(writes: WriteSide, url: string): Promise<Readonly<Reco
 const namesOf = (counts: Readonly<Record<string, number>>, wanted: (count: number) => boolean) =>
   Object.keys(counts).filter((name) => wanted(counts[name] ?? 0))
 
-test('no transaction waits for an answer of the server once it has locked the counter', async () => {
+test('no transaction waits for an answer of the server after it has locked the counter', async () => {
   const { writes, seen, url } = await open()
   const trips: Record<string, number> = {}
   const takes: Record<string, number> = {}

@@ -61,7 +61,7 @@ test('a delivery that waits behind a retried delivery is sent as soon as that on
   expect(Math.max(...waits)).toBeLessThan(100)
 })
 
-test('a delivery that failed before its endpoint is retried is sent at once after the retry', async () => {
+test('a delivery that failed before a retry of its endpoint is sent at once after the retry', async () => {
   let isUp = false
   const { push, run, runFor, writes, now, id, delivered, attempts } = await openWorld(() => (isUp ? 200 : 500))
   for (let parcel = 0; parcel < 30; parcel++) await push(ofParcel(parcel))

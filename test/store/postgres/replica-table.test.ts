@@ -125,7 +125,7 @@ test('all times of replicas are times of the server', async () => {
   expect(Math.abs(Number(row?.now) - nowMs)).toBeLessThan(5000)
 })
 
-test('a transaction for a role writes nothing once its replica is declared dead', async () => {
+test('a transaction for a role writes nothing if its replica was declared dead', async () => {
   const { url, openTable, join, query } = await open()
   const table = openTable()
   const { id } = await join(table)

@@ -185,7 +185,7 @@ test('P13: refused credentials wait as long as planned when the server’s clock
   expect(asked.token).toBe(2)
 })
 
-test('P5: a wait that the token endpoint asked of one replica holds for all', async () => {
+test('P5: if the token endpoint asks one replica to wait, all replicas wait', async () => {
   const { url, asked } = await openCarrier({ token: (_request, response) => json(response, 429, '', { 'retry-after': '600' }) })
   const { replicas } = await openReplicas(url, [{}, {}])
   for (const { fetchAll } of replicas) expect(await fetchAll()).toMatchObject({ kind: 'unavailable', retryAfterMs: expect.any(Number) })
@@ -252,7 +252,7 @@ function flyTogether(replicas: readonly ReturnType<typeof openSharedCarrier>[], 
   }
 }
 
-test('one of the replicas that want the same answer asks, and the others learn the result', async () => {
+test('if several replicas want the same answer, one asks, and the others learn the result', async () => {
   const { url } = await createDatabase()
   const replicas = [openSharedCarrier(url), openSharedCarrier(url), openSharedCarrier(url)]
   onTestFinished(async () => void (await Promise.all(replicas.map((one) => one.close()))))

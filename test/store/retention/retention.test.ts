@@ -202,7 +202,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect((await reads.findParcel('70000003'))?.entries).toMatchObject([{ location: 'again' }])
   })
 
-  test('a store with ever-new texts stops growing once parcels are removed as fast as they come', async () => {
+  test('a store with new texts every day stops growing when parcels are removed as fast as added', async () => {
     const { path, writes, report, pass, prune } = await openAgingStore(engine)
     const kept: number[] = []
     for (let day = 0; day < 26; day++) {
@@ -279,7 +279,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect(await composed()).toBe(0)
   })
 
-  test('S20: a pass works in batches; an interrupted one resumes, and both count as one', async () => {
+  test('S20: a pass works in batches, resumes after an interruption, and still counts as one pass', async () => {
     const { writes, pushBytes, bodyOf, pass, passDays, prune, last, now } = await openAgingStore(engine)
     await passDays(1)
     for (let at = 0; at < 350; at++) await pushBytes(bodyOf(String(71_000_000 + at)))
@@ -294,7 +294,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect((await last()).removed.pushBytes).toBe(350)
   })
 
-  test('if the hourly work ends the pass of a job, the job is done, and counts the whole pass', async () => {
+  test('if the hourly work ends a job’s pass, the job is done and counts all that the pass removed', async () => {
     const { writes, reads, pushBytes, bodyOf, pass, passDays, prune, last, now } = await openAgingStore(engine)
     await passDays(1)
     for (let at = 0; at < 250; at++) await pushBytes(bodyOf(String(71_000_000 + at)))

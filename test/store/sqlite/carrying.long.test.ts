@@ -41,7 +41,7 @@ test('the WAL is checkpointed while the writer goes on, and then restarted', asy
   )
 })
 
-test('pages that an old reader needs are checkpointed once it is gone', async () => {
+test('pages that an old reader needs are checkpointed when the reader is gone', async () => {
   const { look, write, state } = await openFilled()
   await write(1)
   look.exec('BEGIN; SELECT count(*) FROM setting')

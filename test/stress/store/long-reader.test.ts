@@ -60,7 +60,7 @@ test(`S18: a long transaction over ${DELIVERED} deliveries does not slow down fi
     const times: { readonly usual: number; readonly beside: number }[] = []
     for (let at = 0; at < FINDS; at++) times.push({ usual: await unread.find(), beside: await read.find() })
     const [usualMs, besideMs] = [medianOf(times.map(({ usual }) => usual)), medianOf(times.map(({ beside }) => beside))]
-    console.log(`what is due is found in ${usualMs.toFixed(2)} ms, beside a long reader in ${besideMs.toFixed(2)} ms`)
+    console.log(`a due delivery is found in ${usualMs.toFixed(2)} ms, and beside a long reader in ${besideMs.toFixed(2)} ms`)
     expect(besideMs).toBeLessThan(2 * usualMs)
     await client.query('commit')
   })

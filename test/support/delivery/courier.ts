@@ -27,7 +27,7 @@ export function createCourier(writes: Pick<WriteSide, 'dispatchRound'>, nowMs: n
     const settled = ended.map((delivery) => accepted(delivery, nowMs))
     const { claimed, overtaken } = await writes.dispatchRound({ settled, inFlight, allowance: {}, claimsMax: 100, nowMs })
     const pairs = [...goOn, ...claimed].map(({ endpointId, parcelId }) => `parcel ${parcelId} at endpoint ${endpointId}`)
-    for (const [nth, pair] of pairs.entries()) if (pairs.indexOf(pair) !== nth) wrong.push(`two of ${pair} are under way`)
+    for (const [nth, pair] of pairs.entries()) if (pairs.indexOf(pair) !== nth) wrong.push(`two deliveries of ${pair} are under way`)
     const held = new Set(goOn.map(({ deliveryId }) => deliveryId))
     for (const { deliveryId } of claimed) if (held.has(deliveryId)) wrong.push(`${deliveryId} is under way twice`)
     const given = new Set(overtaken.map(({ deliveryId }) => deliveryId))

@@ -150,9 +150,9 @@ const copyOfHour = (hour: number) =>
   )
 
 /**
- * Two copies of a listing that differ in unknown members, another listing between them that shares a sighting, and a push whose English text
- * goes to the entry of Lund. The shared sighting of a copy joins the entry of Lund. But if the sighting of the other listing has already founded
- * an entry without a location, the sighting of the copy joins that entry.
+ * Two copies of a listing, which differ in unknown members. Between them comes another listing with one of the same sightings, and at the end a
+ * push that gives the entry of Lund its English text. The shared sighting of a copy joins the entry of Lund. But if the sighting of the other
+ * listing has already founded an entry without a location, the sighting of the copy joins that entry.
  */
 export const copiesAroundAnother: readonly Seen[] = [
   copyOfHour(0),

@@ -29,7 +29,7 @@ export async function runRelay(configPath: string, more: NodeJS.ProcessEnv = {})
     ...relay,
     logged: (message) =>
       new Promise((resolve) => {
-        if (child.stdout === null) throw new Error('its log goes nowhere')
+        if (child.stdout === null) throw new Error('the process has no standard output')
         createInterface({ input: child.stdout }).on('line', (line) => {
           if (line.includes(`"msg":${JSON.stringify(message)}`)) resolve(line)
         })

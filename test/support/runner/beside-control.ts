@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 
 /** Noise that a machine may add to any single measure. */
 const SLACK_MS = 50
-/** An odd number, so that one turn is the middle one. */
+/** An odd number, so that the median is the measure of one turn. */
 const TURNS = 3
 const TRIES_MAX = 4
 
@@ -28,7 +28,7 @@ export async function expectBesideControl({ control, fault, ratio }: BesideContr
     seen.push(`${Math.round(faultMs)} ms beside the fault, ${Math.round(controlMs)} ms without it (limit ${Math.round(limitMs)} ms)`)
     if (faultMs <= limitMs) return seen.join('; ')
   }
-  return expect.fail(`it was too slow each of ${TRIES_MAX} times: ${seen.join('; ')}`)
+  return expect.fail(`it was too slow in each of ${TRIES_MAX} tries: ${seen.join('; ')}`)
 }
 
 async function medians(control: () => Promise<number>, fault: () => Promise<number>): Promise<readonly [number, number]> {

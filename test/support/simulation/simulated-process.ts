@@ -25,7 +25,7 @@ const SIMULATED_TIME: readonly Edit[] = [
     from: 'clock: systemClock, log, onServerTime',
     to: 'clock: { now: () => Date.now(), monotonic: systemClock.monotonic }, log, onServerTime',
   },
-  // Replicas use the clock of their server. The server's own time stays real, and so do leases.
+  // Replicas get the time from their server, and here it is simulated. The server's own time stays real, and so do leases.
   { of: '/src/runtime/server-clock.ts', from: 'Math.floor(monotonic() + aheadMs)', to: 'simulatedNow()' },
   { of: '/src/runtime/server-clock.ts', from: 'import', to: `import { simulatedNow } from '${clock}'; import` },
   // Pauses after a request or failure of the carrier pass in simulated time.

@@ -90,7 +90,7 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
   function found(parcelIds: readonly number[]): readonly (readonly [number, HeldParcel])[] {
     return parcelIds.map((parcelId) => {
       const held = parcels.get(parcelId)
-      if (held === undefined) throw new Error(`parcel ${parcelId} is asked for, and there is none`)
+      if (held === undefined) throw new Error(`there is no parcel ${parcelId}`)
       return [parcelId, held]
     })
   }

@@ -31,7 +31,7 @@ function answered(delivery: ClaimedDelivery, atMs: number, random: () => number,
 
 /**
  * Writes a store through the write side: seeded observations in batches, on a simulated clock, and between the batches dispatch rounds, failed
- * polls, requests for languages, watches and jobs. Everything is deterministic, so it creates no token key and no relay id.
+ * polls, requests for languages, watches and jobs. Everything is deterministic: no token key and no relay id are created, because both are random.
  */
 export async function writeSeededStore(sqlitePath: string, engine?: Engine): Promise<void> {
   let nowMs = NOON

@@ -25,7 +25,7 @@ function unpacked(name: string): Buffer {
 
 function readRecorded(value: unknown): Recorded {
   if (isRecorded(value)) return value
-  throw new Error('these are no recorded answers')
+  throw new Error('the file contains no recorded answers')
 }
 
 function isRecorded(value: unknown): value is Recorded {

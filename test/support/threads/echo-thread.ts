@@ -1,7 +1,7 @@
 import { MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { serveVerbs } from '../../../src/runtime/threads/thread.ts'
 
-if (parentPort === null) throw new Error('this file is a thread; it is not run by itself')
+if (parentPort === null) throw new Error('this file runs only as a thread')
 const verbs = {
   echo: async (value: string) => value,
   fail: async (reason: string) => Promise.reject(new Error(reason)),

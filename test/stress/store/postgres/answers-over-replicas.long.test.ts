@@ -160,7 +160,7 @@ test(`an event that one replica records is in the other’s next answer, ${RACES
   expect(there.sources).toContain('hit')
 })
 
-test('a parcel that one replica did not know is known once the other has recorded it', async () => {
+test('a replica knows a new parcel as soon as the other replica has recorded it', async () => {
   const { one, there } = await openReplicas()
   for (let race = 0; race < RACES / 4; race++) {
     const path = `/v1/status/${20_000 + race}/latest`
