@@ -105,7 +105,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect((await endpoint()).health).toMatchObject({ probing: null, failingSinceMs: null })
     })
 
-    test('is sent everything if an operator retries it, and a single delivery if only that is retried', async () => {
+    test('is sent everything if an operator retries it, or one delivery if only that is retried', async () => {
       const { now, run, writes, attempts, mend, pushParcels, countOf, endpoint, id, reads } = await openDown(engine)
       await pushParcels(30)
       await run(now() + HOUR_MS)
