@@ -37,7 +37,7 @@ setting, and \`config/relay.schema.json\` gives editors completion. A setting th
   secret itself, but then it is in every copy of the file. A reload reads the file of a secret again. The environment of a running process cannot
   change, so a new value of a variable needs a restart.
 - Relative paths start at the working directory. \`[]\` stands for each entry of a list, \`*\` for any other key.
-- A **required** setting must be present if its group or list entry is.
+- A **required** setting must be present, unless its whole group or list entry is left out.
 `
 
 /** `config reference`: generates `docs/configuration.md`. */

@@ -193,7 +193,7 @@ function tellFullDisk(disk: DiskRoom, { pushes }: Situation, nowMs: number): Tol
   const missingBytes = disk.freeBytesMin - disk.freeBytes
   return {
     title: 'The store’s disk is full: pushes are refused',
-    what: html`<p>${bytesText(disk.freeBytes)} are free; the relay needs ${bytesText(disk.freeBytesMin)}. It answers pushes with 503, and does not poll. A carrier gives up sending a push again after some time. Once there is room, polls find what was not sent again, for parcels that the relay knows. Apps and webhooks are served.</p>${
+    what: html`<p>${bytesText(disk.freeBytes)} are free; the relay needs ${bytesText(disk.freeBytesMin)}. It answers pushes with 503, and does not poll. A carrier gives up sending a push again after some time. Once there is room, polls find the entries of such pushes, if the relay knows their parcels. Apps and webhooks are served.</p>${
       pushes.lastPushAtMs === null || pushes.restoredAtMs !== null
         ? null
         : html`<p>The last push with something new was accepted ${relativeTime(pushes.lastPushAtMs, nowMs)}.</p>`
