@@ -9,12 +9,12 @@ export interface NamedFile {
 
 const SETTINGS = new Set(['file', 'certFile', 'keyFile', 'caFile'])
 const STORE = /^sqlite:(\S.*)$/
-/** A start first opens the store's files with these endings. */
+/** The endings of the store's files that a start tests. */
 const STORE_SUFFIXES = ['', '-wal', '.marker', '.lock', '.key', '.tombstones']
 
 /**
- * Lists the files that a config names, including secrets and the store, so that a start can test whether they open. The list is empty if the config
- * cannot be read. Loading the config then reports the reason.
+ * Lists the files that a config names, including secrets and the store, so that a start can test whether they can be opened. The list is empty if the
+ * config cannot be read. Loading the config then reports the reason.
  */
 export function filesNamedIn(configFile: string): readonly NamedFile[] {
   try {

@@ -12,7 +12,7 @@ type SecretReading =
   | { readonly kind: 'read'; readonly secret: Secret; readonly warnings: readonly string[] }
   | { readonly kind: 'unreadable'; readonly problem: string; readonly unsetVariable?: string }
 
-/** What the schema needs to read secrets. `warn`: whether it also reports values that are allowed but unwise, as issues marked as warnings. */
+/** The schema needs this to read secrets. `warn`: whether it also reports values that are allowed but unwise, as issues marked as warnings. */
 export interface SchemaContext {
   readonly env: NodeJS.ProcessEnv
   readonly warn: boolean

@@ -63,7 +63,7 @@ export function parseSource(text: string): Source {
   return { text, document, lines, findings: firstOfEachLine(findings, lines), readable }
 }
 
-/** Keeps the first finding of each line. One mistake causes several findings, of which the first shows its position. */
+/** Keeps the first finding of each line. One mistake may cause several findings; the first of them shows where the mistake is. */
 function firstOfEachLine(findings: readonly Finding[], lines: LineCounter): readonly Finding[] {
   const seen = new Set<number>()
   return findings
@@ -74,7 +74,7 @@ function firstOfEachLine(findings: readonly Finding[], lines: LineCounter): read
     })
 }
 
-/** Returns the values of a readable source as plain data, or the problem because of which they cannot be read. */
+/** Returns the values of a readable source as plain data, or the problem that makes them unreadable. */
 export function valuesOf(source: Source): { readonly values: unknown } | { readonly problem: string } {
   try {
     return { values: source.document.toJS({ maxAliasCount: ALIASES_MAX }) ?? {} }

@@ -111,7 +111,7 @@ export function webUrlProblem(value: string): string | null {
 
 export const webUrl = checkedText('http or https address', WEB_URL, (value) => webUrlProblem(value) === null)
 
-/** Parses a URL that is written in full; null: it is not. `URL` alone would also accept `http:host`, backslashes and tabs. */
+/** Parses a URL that is written in full; null: the text is no such URL. `URL` alone would also accept `http:host`, backslashes and tabs. */
 export function readUrl(value: string): URL | null {
   if (!/^[a-z]+:\/\/[^\s/\\]+[^\s\\]*$/i.test(value)) return null
   const url = URL.parse(value)

@@ -64,7 +64,7 @@ export function createBudgetSaver({ budget, tokens, remember, clock, asking, log
 
 /**
  * Returns how many milliseconds remain of a wait that ends at `untilMs` (epoch milliseconds; null: no wait). An earlier run saved the wait at `atMs`.
- * The result is never more than the wait was then, even if the clock was set back.
+ * The result is never more than the wait that remained at `atMs`, even if the clock was set back.
  */
 export function remainingWaitMs(untilMs: number | null, atMs: number, nowMs: number): number {
   return untilMs === null ? 0 : Math.max(0, Math.min(untilMs - atMs, untilMs - nowMs))

@@ -7,7 +7,7 @@ import type { StartTimer } from '../../outbound/deadline.ts'
 import type { QueueBudget, Waiting } from '../call/call-queue.ts'
 import type { SlotResult } from './own-budget.ts'
 
-/** A slot that is not used within this time after its request is given back. Otherwise unused slots could add up to a burst. */
+/** If a slot is not used within this time after it was requested, it is given back. Otherwise unused slots could add up to a burst. */
 const USE_WITHIN_MS = 250
 /** The store counts as failing if this many answers in a row come too late to be used. */
 const LATE_MAX = 3
@@ -18,7 +18,7 @@ const ASK_EVERY_MS = 20
 const SPENT_LOOK_MS = 1000
 /** A slot that no replica ends lapses this long after the time limit of its call. */
 const END_MARGIN_MS = 2000
-/** The end of a call is reported with the next request, or by itself after `END_WITHIN_MS`. A failed report is repeated after `END_AGAIN_MS`. */
+/** Ended calls are reported with the next request, at the latest after `END_WITHIN_MS`. A failed report is repeated after `END_AGAIN_MS`. */
 const END_WITHIN_MS = 20
 const END_AGAIN_MS = 1000
 /** The database server's clock counts as set forward if, between two answers, it advances this much more than the replica's clock. */

@@ -1,7 +1,7 @@
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type { Clock } from '../../flow/ports.ts'
 
-/** Longer than the time between two saves of the memory. So the last stamp of a killed run is at most this much later than its last save. */
+/** Longer than the time between two saves of the carrier's state. So a run that is killed gives no stamp later than this after its last save. */
 const UNWRITTEN_MS = 60_000
 
 /**
@@ -27,7 +27,7 @@ export function createAskingClock(clock: Pick<Clock, 'now'>, memory: Pick<Carrie
 }
 
 /**
- * Returns the last stamp. If the clock was set back since the last save, adds the time in which the last run may have given stamps without saving.
+ * Returns the last stamp. If the clock was set back since the last save, adds `UNWRITTEN_MS`, because some later stamps may not have been saved.
  */
 function lastOf({ atMs, askedAtMs = atMs }: Pick<CarrierMemory, 'atMs' | 'askedAtMs'>, nowMs: number): number {
   return nowMs < atMs ? Math.max(askedAtMs, atMs) + UNWRITTEN_MS : askedAtMs

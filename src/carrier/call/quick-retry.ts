@@ -15,7 +15,7 @@ export async function withQuickRetries(ask: () => Promise<Answered | Failed>, si
   let last: Answered | Failed | null = null
   const attempt = async (): Promise<Answered | Failed> => {
     const result = await ask()
-    // If a repeat was not sent, or was cut off early, it says less about the carrier than the request before. So keep the earlier result.
+    // A repeat that was not sent, or was cut off early, tells nothing about the carrier. So keep the result of the request before it.
     if (last === null || result.kind === 'answered' || result.conclusive) last = result
     if (isPassing(last)) throw passing
     return last
@@ -28,7 +28,7 @@ export async function withQuickRetries(ask: () => Promise<Answered | Failed>, si
   }
 }
 
-/** Returns a function that names who spends each call of one request: `sender` spends the first call, and further calls count as `repeat`. */
+/** Returns a function to call once for each call of one request. It returns `sender` for the first call, and `repeat` for further calls. */
 export function spentBy(sender: CallSpender): () => CallSpender {
   let isFirst = true
   return () => {

@@ -83,7 +83,7 @@ export function openCredentials(options: CredentialOptions): Credentials {
   const adopt = (shared: TokenState): void => {
     const isRefused = shared.refusedForMs !== null
     gate = gateOf(shared, clock.monotonic())
-    // Another replica may have been refused with another password. If so, forget ours, because `refused` would save its fingerprint for that refusal.
+    // Another replica may have been refused with another password. If so, forget ours, so that `refused` does not save its fingerprint.
     if (isRefused && shared.mark?.digest !== standing.last().mark?.digest) presented = null
     standing.adopt(isRefused, shared.mark)
     if (shared.pausedForMs > 0) trouble.adopt(shared.trouble)
@@ -101,7 +101,7 @@ export function openCredentials(options: CredentialOptions): Credentials {
         begin()
         return null
       }
-      // Computing a fingerprint takes milliseconds. Keep the password, so that the next call can compare it without one.
+      // Computing a fingerprint takes milliseconds. Keep the password, so that the next call can compare it directly.
       presented = password ?? presented
       return { kind: 'none', reason: 'credentials', retryAfterMs, detail: 'waiting', conclusive: false }
     },
@@ -179,7 +179,7 @@ function stateOf(
 }
 
 /**
- * Keeps the last failure to get a token. Before the first attempt, this is a `Retry-After` that an earlier run received. The call's own log reports
+ * Keeps the last failure to get a token. Before the first attempt, this is a `Retry-After` that an earlier run received. The log of calls reports
  * each failure. A failure that suggests a wrong `authUrl` is also logged here, once while it lasts.
  */
 function createTrouble({ log, authUrl }: Pick<CredentialOptions, 'log' | 'authUrl'>) {

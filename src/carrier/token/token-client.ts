@@ -23,7 +23,7 @@ export interface TokenClient {
   get(signal: AbortSignal): Promise<TokenResult>
   /** Returns the current token without a request; null: there is none. */
   current(): string | null
-  /** Replaces a token that the status API has refused: returns the current token if that is another one, else requests a new token. */
+  /** Replaces a token that the status API has refused. If the current token is already another one, returns it. Otherwise requests a new token. */
   renew(rejected: string, signal: AbortSignal): Promise<TokenResult>
   /** Notes that the status API has refused this token, and that no new token will be tried. The credentials now count as refused. */
   refuse(rejected: string): NoToken

@@ -9,7 +9,7 @@ export interface ClientOptions {
   readonly url: string
   /** A PEM file with a private CA. */
   readonly ca?: string
-  /** The certificate (PEM) that the relay must show. It need not be for the host name of the URL. */
+  /** The certificate (PEM) that the relay must show. It may be for another host name than that of the URL. */
   readonly pinned?: string | undefined
   readonly username?: string
   readonly password?: string

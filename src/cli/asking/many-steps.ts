@@ -9,9 +9,9 @@ export interface ManyStepsOptions {
   /** The name of the work, and the unit of its count, for the progress bar. */
   readonly step: string
   readonly unit: string
-  /** Whether a program reads the lines. Then every step gets its line. */
+  /** Whether a program reads the output. If so, every step gets a line. */
   readonly isForProgram: boolean
-  /** Whether many steps get only counts instead of a line each, even if the output is not a terminal. */
+  /** Whether many steps together get only counts, even if the output is not a terminal. If false, each step gets a line there. */
   readonly isSummed?: boolean
 }
 

@@ -15,7 +15,7 @@ export interface FollowedDeliveries {
 /** How many deliveries are remembered. This is more than a list has, because a delivery that newer deliveries pushed out may return to the list. */
 const REMEMBERED_MAX = 5000
 
-/** Compares each list of deliveries with the lists before. Of the first list, returns only the newest `firstMax` as changed. */
+/** Compares each list of deliveries with the lists before. For the first list, returns only the newest `firstMax` deliveries as changed. */
 export function createFollowedDeliveries({ firstMax }: { readonly firstMax: number }): FollowedDeliveries {
   const seen = new Map<string, string>()
   let isFirst = true

@@ -17,7 +17,7 @@ export function createLook(carrier: Pick<Sandbox, 'world'>, shop: Shop, subscrib
   const startedAtMs = performance.now()
   const askFor = async ({ trackingNumber, answers }: SandboxParcel) => {
     const found = await shop.histories(trackingNumber)
-    // If a replica differs from the carrier, take its history, so that the parcel counts as incomplete.
+    // If a replica's history differs from the carrier's, take the replica's, so that the parcel counts as incomplete.
     const history = found.find((one) => one !== answers.en) ?? found[0] ?? null
     if (history !== null) histories.set(trackingNumber, history)
   }

@@ -29,7 +29,7 @@ export interface Stage extends Pick<DemoRelays, 'replicas' | 'webhookUrl' | 'sto
   readonly carrier: Sandbox
   readonly subscriber: Subscriber
   readonly troubledApps: TroubledApps
-  /** Resolves when every relay has ended, with the reason of the first relay. */
+  /** Resolves when every relay has ended, with the reason why the first relay of the list ended. */
   readonly died: Promise<unknown>
   /** The key that signs the carrier's pushes. */
   readonly sharedKey: string

@@ -50,8 +50,8 @@ function howToSend(endpoint: unknown): string {
 }
 
 /**
- * Says which endpoints will not be sent the earlier events that the first polls of new parcels find, and which command sends them later; empty: all
- * endpoints get them.
+ * The first polls of new parcels find earlier events. Returns a note that names the endpoints to which these events will not be sent, and the command
+ * that sends them later; empty: all endpoints get them.
  */
 export async function noteEarlierEvents(ask: AskRelay): Promise<string> {
   const left = (await everyEndpoint(ask)).filter((endpoint) => memberOf(endpoint, 'backfill') !== true)

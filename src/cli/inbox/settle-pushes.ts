@@ -31,7 +31,7 @@ export async function refreshNamed(ask: AskRelay, selection: PushSelection, { js
   ;(json ? process.stderr : process.stdout).write(`${said}${unreadableIn(named)}\n${missing.text()}`)
 }
 
-/** Asks the carrier about one parcel. The outcome is `new` or `known` (to the relay, before this), `unknown to the carrier`, or `erased`. */
+/** Asks the carrier about one parcel. If the carrier knows it, the outcome says whether the relay already knew it: `known` or `new`. */
 async function refreshOne(
   ask: AskRelay,
   { identifiers, knownAs }: NamedParcel,

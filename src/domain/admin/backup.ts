@@ -52,7 +52,7 @@ export interface BackupProgress {
 export interface BackupState {
   /** The last backup that was made; null: none was made yet. */
   readonly last: MadeBackup | null
-  /** If the last attempt failed: its reason, and when the first attempt after the last success failed. Null: the last attempt succeeded. */
+  /** Why the last attempt failed, and since when all attempts have failed. Null: the last attempt succeeded, or there was none. */
   readonly failing: { readonly sinceMs: number; readonly reason: string } | null
 }
 

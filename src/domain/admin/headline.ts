@@ -16,12 +16,12 @@ export interface Headline {
   readonly verdict: 'works' | 'new' | 'problems'
   /** The line, without a full stop. */
   readonly text: string
-  /** Sentences about what is wrong but no problem yet. `text` mentions it too, unless it seems to be over or there are problems. */
+  /** Sentences about trouble that is no problem yet. `text` mentions the trouble too, unless it seems to be over or there are problems. */
   readonly caveats: readonly string[]
 }
 
 interface Caveat {
-  /** A clause that follows the word "but"; null: it seems to be over. */
+  /** A clause that follows the word "but"; null: the trouble seems to be over, so the headline does not mention it. */
   readonly clause: string | null
   readonly sentence: string
 }

@@ -55,9 +55,8 @@ export interface Job {
   /** The name of the app or person that ordered the job. */
   readonly by: string
   /**
-   * How much is done. A replay counts the deliveries that it has queued, a move the rows that it has copied, a backup the pages of the
-   * store, a retention pass what it has removed, a rebuild the parcels that it has compared, and other jobs the pushes that they have
-   * reprocessed or dismissed.
+   * How much is done. The unit depends on the kind of job. Replay: queued deliveries. Move: copied rows. Backup: copied pages of the store.
+   * Retention: removed records. Rebuild: compared parcels. Other jobs: reprocessed or dismissed pushes.
    */
   readonly done: number
   /** Why the job failed; null: it has not failed. */

@@ -23,7 +23,7 @@ export const NOTICED_WITHIN_MS = 3 * HOUR_MS
 /** The share of missed pushes from which `explainMost` is true. */
 const MOST = 0.8
 
-/** Finds the missed pushes that the relay's own refusals explain. Null: there are none. */
+/** Counts the missed pushes that the relay's own refusals explain. Null: the refusals explain no missed push. */
 export function ownRefusalsOf(refused: readonly RefusedPushes[], missedByHour: readonly MissedInHour[]): OwnRefusals | null {
   const spells = refused.filter(({ cause }) => cause === 'not_stored' || cause === 'overload')
   const isExplained = ({ fromMs }: MissedInHour) =>

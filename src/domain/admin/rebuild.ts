@@ -27,7 +27,7 @@ export interface RebuildExample extends Pick<HistoryChange, 'kind' | 'members'> 
 
 /** The findings of a rebuild. */
 export interface RebuildReport {
-  /** How many parcels were compared, or could not be compared (`left`). */
+  /** How many parcels were handled so far, including those that could not be compared (`left`). */
   readonly parcels: number
   /** How many parcels were derived from their sightings, because some bytes of their pushes or answers are gone. */
   readonly fromSightings: number

@@ -47,8 +47,8 @@ export interface RoleChange {
 }
 
 /**
- * Shares the roles evenly among the live replicas: the numbers of endpoints that they have differ by at most one, and so do the numbers of other
- * roles. A role that only some replicas can have is shared among these.
+ * Shares the roles evenly among the live replicas. Two replicas differ by at most one in the number of their dispatcher roles, and by at most one in
+ * the number of their other roles. A role that only some replicas can have is shared among these.
  *
  * No role moves without need: a replica with more roles than its share gives up the excess, and a replica with fewer takes free roles. A replica also
  * gives up roles that no longer exist, or that it can no longer have.
@@ -73,7 +73,7 @@ function shareEvenly(assignment: Assignment, me: number): RoleChange {
   return { take: free.slice(0, Math.max(0, share - mine.length)), giveUp: mine.slice(share) }
 }
 
-/** Returns how many roles a replica may have. The replicas with the most roles keep those that cannot be shared evenly, so that fewer roles move. */
+/** Returns how many roles a replica may have. If no even share is possible, the replicas with the most roles get one more, so that fewer roles move. */
 function shareOf({ live, holders, roles }: Assignment, me: number): number {
   const counts = new Map(live.map((id) => [id, 0]))
   for (const role of roles) {

@@ -47,7 +47,7 @@ export function addRestore(known: readonly RestoreRecord[], restore: RestoreReco
 /** The sequences that a restore has skipped, those between `from` and `to`. */
 export type FeedGap = Pick<RestoreRecord, 'from' | 'to'>
 
-/** Finds the gap that contains a sequence; null: no gap does. A reader who has read up to `from`, the end of the backup, has lost nothing. */
+/** Finds the gap that contains a sequence; null: no gap contains it. A reader who has read up to `from`, the end of the backup, has lost nothing. */
 export function gapAt(gaps: readonly FeedGap[], sequence: number): FeedGap | null {
   return gaps.find(({ from, to }) => from < sequence && sequence < to) ?? null
 }

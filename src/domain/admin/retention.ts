@@ -146,9 +146,9 @@ export function isParcelPast(age: ParcelAge, nowMs: number, { historyMs }: Reten
 }
 
 /**
- * Decides which parcels are removed. These stay: a parcel of which a delivery waits; if an endpoint is behind, a parcel that is not older than
- * `heldMs`; a parcel whose deliveries are not old enough to be removed, so that they can still be listed; and the parcel with the newest push, whose
- * number must not be given to another push.
+ * Decides which parcels are removed. A parcel stays while a delivery of it waits, or while its deliveries are not old enough to be removed, so that
+ * they can still be listed. If an endpoint is behind, a parcel also stays until it is older than `heldMs`. The parcel with the newest push always
+ * stays, because the number of that push must not be given to another push.
  */
 export function decideParcels(
   rows: readonly ParcelAge[],
@@ -215,7 +215,7 @@ function isDoubted(marks: readonly AgeMark[], nowMs: number): boolean {
   return jumped !== -1 && nowMs - (times[jumped] ?? nowMs) < TRUSTED_AFTER_MS
 }
 
-/** Returns the time of the newest mark that is older than all of these periods; 0: there is none. Earlier marks are not needed any more. */
+/** Returns the time of the newest mark that is older than the longest of these periods; 0: there is none. Earlier marks are not needed any more. */
 export function marksKeptFrom(marks: readonly AgeMark[], nowMs: number, { historyMs, feedMs, heldMs }: Retention): number {
   const pastMs = nowMs - Math.max(historyMs, feedMs, heldMs)
   return Math.max(0, ...marks.flatMap(({ atMs }) => (atMs < pastMs ? [atMs] : [])))
@@ -285,7 +285,7 @@ export interface RetentionState {
 
 const RETENTION_EVERY_MS = 3_600_000
 
-/** Whether a pass is under way or must begin. If the clock was set back by an hour or more, a pass begins too; otherwise none would for a while. */
+/** Whether a pass is under way or must begin. After the clock was set back by an hour or more, a pass begins at once instead of hours later. */
 export function isPassDue({ pass, last }: RetentionState, nowMs: number): boolean {
   return pass !== null || last === null || Math.abs(nowMs - last.startedAtMs) >= RETENTION_EVERY_MS
 }

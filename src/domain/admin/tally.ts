@@ -21,7 +21,7 @@ export function keptFrom(span: TallySpan, nowMs: number, countedFromMs: number |
 }
 
 /**
- * The kinds of counts. `pushes`: received pushes by outcome. `missed`: missed pushes, by how long after the event the poll found them.
+ * The kinds of counts. `pushes`: received pushes by outcome. `missed`: missed pushes, by the time from the event to the poll that found it.
  * `polls`: polls by outcome. `attempts`: attempts at all endpoints. `calls`: calls to the carrier, by who makes them. `disk`: the lowest
  * number of free bytes. `endpoint:ID`: attempts at one endpoint.
  */

@@ -40,7 +40,7 @@ export const CERTIFICATE_SUBJECTS = 'certificate '
 
 /** The prefix of the subject of a trouble with a reason of quarantine. The trouble stores when the first push came, and how many have come. */
 export const QUARANTINE_SUBJECTS = 'quarantine '
-/** The prefix of the subject under which is stored when operators were last notified of a reason of quarantine, and of how many pushes. */
+/** The prefix of the subject that stores the last event about a reason of quarantine: when it was sent, and how many pushes it reported. */
 export const TOLD_SUBJECTS = 'told of quarantine '
 
 const HOUR_MS = 3_600_000

@@ -55,7 +55,7 @@ export interface Delivery {
   readonly attempts: number
   /** How many of the attempts did not count towards the schedule. */
   readonly spared: number
-  /** When the first attempt failed since the delivery was queued or last replayed, epoch milliseconds; null: no attempt has failed. */
+  /** When an attempt first failed after the delivery was queued or last replayed, epoch milliseconds; null: no attempt has failed. */
   readonly firstFailedAtMs: number | null
 }
 
@@ -101,8 +101,8 @@ export type Settlement =
  *                       └─ used up ──────────────────────────────────────────────► dead
  *
  * While the endpoint is failing only probes are attempted, and its first success makes everything that waits due at once (`endpoint-health`).
- * Removing the endpoint cancels everything queued, retrying or held. Dead and cancelled deliveries can be replayed: queued again, with the
- * same `webhook-id`. Delivered, dead and cancelled are final. A delivery in any other state is attempted when its time comes.
+ * Removing the endpoint cancels everything queued, retrying or held. A delivered, dead or cancelled delivery has ended. It is sent again only if
+ * somebody replays it. Then it is queued again, with the same `webhook-id`.
  */
 
 /** Whether the relay itself caused the failure. Such a failure says nothing about the endpoint. */

@@ -131,7 +131,7 @@ export interface DispatchRoundReport {
   readonly endpoints: readonly EndpointState[]
   /** Changes of which operators must be notified. Each is reported once. */
   readonly notices: readonly EndpointNotice[]
-  /** The ids of endpoints that have as many claims as they may. More deliveries probably wait for them. */
+  /** The ids of endpoints that have as many claims as allowed. More deliveries probably wait for them. */
   readonly more: readonly string[]
   /** When the next delivery is due, epoch milliseconds; null: no delivery waits for its time. */
   readonly nextAtMs: number | null

@@ -23,7 +23,7 @@ export interface Refusing {
 
 /** The health of an endpoint. Times are epoch milliseconds. */
 export interface EndpointHealth extends EndpointRecord {
-  /** When the first attempt failed since the endpoint last accepted a delivery, was created or was enabled; null: none has failed. */
+  /** When an attempt first failed after the endpoint last accepted a delivery, was created or was enabled; null: none has failed since then. */
   readonly failingSinceMs: number | null
   /** The ids of the parcels of the last `FAILURES_LOOKED_AT` failed attempts since `failingSinceMs`, the newest last. */
   readonly failedParcels: readonly number[]
@@ -62,7 +62,7 @@ const FAILURES_LOOKED_AT = 5
 const PROBE_MIN_MS = 5000
 const PROBE_MAX_MS = 5 * 60_000
 const PAUSE_MAX_MS = 60 * 60_000
-/** At most this much of the time between two failures counts as failing time. During a longer time, the relay may have been stopped. */
+/** At most this much of the time between two failures counts as failing time. If more time passes, the relay may have been stopped meanwhile. */
 const SEEN_MAX_MS = PAUSE_MAX_MS
 /** The time of a healthy endpoint's last success is stored at most this often, because storing each success would be expensive. */
 const SUCCESS_EVERY_MS = 1000
@@ -96,8 +96,8 @@ export function probeSoon(health: EndpointHealth, nowMs: number): EndpointHealth
 }
 
 /**
- * Returns the health of an endpoint whose key, headers or address were changed. It may now accept what it refused before. So the next probe is due at
- * once or, if the endpoint is not failing, all waiting deliveries are.
+ * Returns the health of an endpoint whose key, headers or address were changed. It may now accept what it refused before. So a failing endpoint is
+ * probed at once. If the endpoint is not failing but its last attempts failed, all waiting deliveries are due at once.
  */
 export function tryChanged(health: EndpointHealth, nowMs: number): EndpointHealth {
   if (health.probing !== null) return probeSoon(health, nowMs)
