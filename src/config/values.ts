@@ -38,8 +38,8 @@ export function oneOf<const Names extends readonly [string, ...string[]]>(names:
 }
 
 /**
- * Creates a type that parses a duration to milliseconds. For a value that a timer uses, `max` must be below 24 days: Node's longer timers fire at
- * once.
+ * Creates a type that parses a duration to milliseconds. For a value that a timer uses, `max` must be below 24 days, because Node fires longer timers
+ * at once.
  */
 export function duration(min: string, max: string) {
   const error = `must be a duration from ${min} to ${max}: a whole number and its unit (ms, s, m, h or d), such as 10s`

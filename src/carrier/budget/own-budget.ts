@@ -70,7 +70,7 @@ export interface OwnBudget {
   writtenDown(days: readonly DayCalls[]): void
 }
 
-/** A burst may have as many calls as the rate allows in half a second. So no period of one second has more than 1.5 times the rate. */
+/** A burst may have as many calls as the rate allows in half a second. So no second has more calls than 1.5 times the rate. */
 function ownLimits({ ratePerSecond, callsPerDay, concurrency }: OwnBudgetOptions): BudgetLimits {
   // At a rate below 4/3 per second, only one call may arrive within a second. Two calls that are made 1,000 ms apart may arrive a little closer, so
   // the interval is at least 1,020 ms.

@@ -8,7 +8,7 @@ export type LastRefusal = Required<Pick<CredentialRefusal, 'atMs' | 'by' | 'mark
 export interface CredentialStanding {
   /** The state that operators see. */
   state(): CarrierState['credentials']
-  /** Whether a refusal limits the attempts. The limit ends when the status API accepts a token or the password changes. `state` may change earlier. */
+  /** Whether a refusal limits attempts. The limit ends when the status API accepts a token or the password changes. `state` may change before that. */
   isRationed(): boolean
   last(): LastRefusal
   /** Notes that another password is in use, so that earlier refusals no longer count. */

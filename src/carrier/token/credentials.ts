@@ -29,7 +29,7 @@ export interface Credentials {
   proved(): boolean
   /** The state that operators see. */
   state(): Pick<CarrierState, 'credentials' | 'refusal'>
-  /** Whether a refusal limits the attempts. The limit ends when the status API accepts a token or the password changes. `state` may change earlier. */
+  /** Whether a refusal limits attempts. The limit ends when the status API accepts a token or the password changes. `state` may change before that. */
   isRationed(): boolean
   /** The refusal to save for the next run; null: attempts are not limited. */
   refusal(): CredentialRefusal | null

@@ -77,8 +77,8 @@ export function hasUnended(jobs: readonly Job[], kind: JobTask['kind']): boolean
 }
 
 /**
- * Where a job continues: a replay after a delivery, reprocessing and dismissing after the push with an inbox id, a rebuild after a parcel, and a
- * retention job in the pass that began at this time.
+ * Where a job continues. `ReplayCursor`: after this delivery or event. `RebuildProgress`: after this parcel. `inboxId`: after this push, when pushes
+ * are reprocessed or dismissed. `passStartedAtMs`: in the retention pass that began at this time.
  */
 export type JobCursor = ReplayCursor | RebuildProgress | { readonly inboxId: number } | { readonly passStartedAtMs: number }
 

@@ -19,7 +19,7 @@ export function wholeSpell(spells: readonly Spell[]): Spell {
   }
 }
 
-/** Says how many of the refused pushes have come again; null: not known for every period. */
+/** Says how many of the refused pushes have come again; null: no push was refused, or the number is not known for every period. */
 export function comebackText(spells: readonly RefusedPushes[]): string | null {
   const comebacks = spells.flatMap(({ comeback }) => comeback ?? [])
   const pushes = comebacks.reduce((sum, one) => sum + one.pushes, 0)

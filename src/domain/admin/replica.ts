@@ -73,7 +73,7 @@ function shareEvenly(assignment: Assignment, me: number): RoleChange {
   return { take: free.slice(0, Math.max(0, share - mine.length)), giveUp: mine.slice(share) }
 }
 
-/** Returns how many roles a replica may have. If no even share is possible, the replicas with the most roles get one more, so that fewer roles move. */
+/** Returns how many roles a replica may have. If no even share is possible, the replicas with the most roles get one more, so that few roles move. */
 function shareOf({ live, holders, roles }: Assignment, me: number): number {
   const counts = new Map(live.map((id) => [id, 0]))
   for (const role of roles) {

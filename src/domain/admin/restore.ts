@@ -28,7 +28,7 @@ const recordSchema = z.object({
 /** The record of a restore. It is saved in the restored store. */
 export type RestoreRecord = Readonly<z.infer<typeof recordSchema>>
 
-/** How many records of restores are kept, always the newest. */
+/** At most this many records of restores are kept: the newest ones. */
 const KEPT_MAX = 100
 
 /** Parses the stored records of restores. A text that cannot be parsed counts as an empty list. */

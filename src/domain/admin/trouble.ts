@@ -25,7 +25,7 @@ export type EndEvent = Extract<
   { readonly event: 'credentials_accepted' | 'carrier_recovered' | 'disk_usable' | 'disk_recovered' }
 >
 
-/** An event without the start of the trouble, because only the store knows that. */
+/** An event without `since`, because only the store knows when the trouble began. */
 type Untimed<Event> = Event extends OperatorEvent ? Omit<Event, 'since'> : never
 
 /** A trouble that is over. Operators are notified once, but only if they were notified of its beginning. */
@@ -38,9 +38,9 @@ export interface TroubleEnded {
 /** The prefix of the subject for a certificate that is about to expire. */
 export const CERTIFICATE_SUBJECTS = 'certificate '
 
-/** The prefix of the subject of a trouble with a reason of quarantine. The trouble stores when the first push came, and how many have come. */
+/** The prefix of the subject for pushes that were quarantined for one reason. The trouble stores when the first such push came, and how many came. */
 export const QUARANTINE_SUBJECTS = 'quarantine '
-/** The prefix of the subject that stores the last event about a reason of quarantine: when it was sent, and how many pushes it reported. */
+/** The prefix of the subject for the last event about such pushes. The trouble stores when that event was sent, and how many pushes it reported. */
 export const TOLD_SUBJECTS = 'told of quarantine '
 
 const HOUR_MS = 3_600_000

@@ -112,7 +112,7 @@ export interface FoundDelivery extends ListedDelivery {
   readonly lastAttempt: AttemptRecord | null
 }
 
-/** The largest event that a list reads, in bytes. So the cost of a page depends only on the number of its deliveries. */
+/** A list does not read events that have more bytes than this, so that a page with large events costs little too. */
 export const EVENT_READ_MAX = 16 * 1024
 
 /** The parcel status that an event reports. */

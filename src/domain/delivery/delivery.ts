@@ -92,13 +92,13 @@ export type Settlement =
  *
  *   queued ── attempt ──┬─ accepted ─────────────────────────────────────────────► delivered
  *                       ├─ 410, or failing for 120 h: the endpoint is disabled ──► held ── enabled again ──► queued
- *                       ├─ interrupted by ourselves ─────────────────────────────► retrying, due at once
+ *                       ├─ interrupted by the relay ─────────────────────────────► retrying, due at once
  *                       ├─ its bytes are no longer kept ─────────────────────────► dead
  *                       ├─ refused for good, by an endpoint with refusals: skip ─► dead (`endsByRefusal`)
- *                       ├─ before its time, or a probe ──────────────────────────► retrying, as planned before
+ *                       ├─ made early, or as a probe ────────────────────────────► retrying, as planned before
  *                       ├─ the schedule has a wait left ─────────────────────────► retrying ── wait over ──► attempt
- *                       ├─ used up, no success of the endpoint since its first failure ► retrying, at the last wait
- *                       └─ used up ──────────────────────────────────────────────► dead
+ *                       ├─ no wait left, no success of the endpoint since its first failure ► retrying, at the last wait
+ *                       └─ no wait left ─────────────────────────────────────────► dead
  *
  * While the endpoint is failing only probes are attempted, and its first success makes everything that waits due at once (`endpoint-health`).
  * Removing the endpoint cancels everything queued, retrying or held. A delivered, dead or cancelled delivery has ended. It is sent again only if
