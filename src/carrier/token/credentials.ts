@@ -83,7 +83,7 @@ export function openCredentials(options: CredentialOptions): Credentials {
   const adopt = (shared: TokenState): void => {
     const isRefused = shared.refusedForMs !== null
     gate = gateOf(shared, clock.monotonic())
-    // Another replica may have been refused with another password. If so, forget ours, so that `refused` does not save its fingerprint.
+    // Perhaps another replica's password was refused. If so, forget ours, so that `refused` does not save the fingerprint of our password.
     if (isRefused && shared.mark?.digest !== standing.last().mark?.digest) presented = null
     standing.adopt(isRefused, shared.mark)
     if (shared.pausedForMs > 0) trouble.adopt(shared.trouble)

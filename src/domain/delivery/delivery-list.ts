@@ -112,7 +112,7 @@ export interface FoundDelivery extends ListedDelivery {
   readonly lastAttempt: AttemptRecord | null
 }
 
-/** A list does not read events that have more bytes than this, so that a page with large events costs little too. */
+/** A list does not read events that have more bytes than this. Otherwise a page of large events would be slow. */
 export const EVENT_READ_MAX = 16 * 1024
 
 /** The parcel status that an event reports. */

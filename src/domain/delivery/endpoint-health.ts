@@ -97,7 +97,7 @@ export function probeSoon(health: EndpointHealth, nowMs: number): EndpointHealth
 
 /**
  * Returns the health of an endpoint whose key, headers or address were changed. It may now accept what it refused before. So a failing endpoint is
- * probed at once. If the endpoint is not failing but its last attempts failed, all waiting deliveries are due at once.
+ * probed at once. If the endpoint is not failing but its last attempt failed, all waiting deliveries are due at once.
  */
 export function tryChanged(health: EndpointHealth, nowMs: number): EndpointHealth {
   if (health.probing !== null) return probeSoon(health, nowMs)
