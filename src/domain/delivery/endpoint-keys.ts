@@ -88,7 +88,7 @@ export function sealedTexts({ current, next, previous, headers = {} }: SealedKey
   return [current, next?.sealed, previous?.sealed, ...Object.values(headers)].filter((text) => text !== undefined)
 }
 
-/** Replaces secrets by their new encrypted texts. `replacements`: the new text by the old one. Texts that are not in it stay. */
+/** Replaces encrypted texts. `replacements` maps each old text to its new one. A text that is not in it stays. */
 export function resealKeys(keys: SealedKeys, replacements: ReadonlyMap<string, string>): SealedKeys {
   const { current, next, previous, headers, ...since } = keys
   const renewed = (text: string) => replacements.get(text) ?? text

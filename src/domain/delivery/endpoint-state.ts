@@ -146,6 +146,6 @@ export interface EndpointNotice {
   readonly kind: 'disabled_gone' | 'disabled_failing' | 'failing' | 'recovered'
   /** When the endpoint began to fail, epoch milliseconds; null: it has not failed. */
   readonly sinceMs: number | null
-  /** The failure that led to the notice; null: no failure did (`recovered`), or the relay itself caused the failure. */
+  /** The failure that led to the notice; null: the endpoint recovered, or the relay itself caused the failure. */
   readonly failure: ToldFailure | null
 }

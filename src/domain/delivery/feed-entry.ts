@@ -10,7 +10,7 @@ export type Payload =
 /** Consecutive events of the feed, as they are sent to endpoints. */
 export interface FeedEntries {
   readonly entries: readonly FeedEntry[]
-  /** The last sequence that was read. Read on after it. */
+  /** The last sequence that was read. The next read begins after it. */
   readonly next: number
   /** Whether the end of the feed was reached. */
   readonly ended: boolean

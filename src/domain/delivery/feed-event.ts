@@ -17,7 +17,7 @@ export interface FeedParcel extends AnswerSource {
   readonly identifiers: readonly string[]
 }
 
-/** An event of the feed. It has its subject's present content. So a reader that applies all events in sequence has the present histories. */
+/** An event of the feed, with the present content of its parcel. So a reader that applies all events in order ends with the present histories. */
 export type FeedItem = ParcelEvent | GoneEvent
 
 /** Reports that a parcel is gone. Only its id is left, and no other parcel will get this id. */

@@ -25,7 +25,7 @@ const OF_THE_CONNECTION: ReadonlySet<string> = new Set([
 /** A header whose name begins with one of these is set by the relay itself, or describes the body. */
 const RESERVED = ['content-', 'x-service-', 'webhook-', 'relay-'] as const
 
-/** Says why a header cannot be fixed, as the rest of a sentence that begins with its name. Null: it can. `trustedHeader`: `portal.trustedHeader`. */
+/** Says why a name cannot be that of a fixed header, as the rest of a sentence that begins with the name. Null: it can. */
 export function fixedHeaderProblem(name: string, trustedHeader: string | null): string | null {
   const lower = name.toLowerCase()
   if (!NAME.test(name)) return 'is not the name of a header: it has letters, digits and hyphens, at most 100'

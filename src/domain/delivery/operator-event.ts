@@ -63,11 +63,11 @@ export type OperatorEvent =
    */
   | { readonly event: 'pushes_silent' | 'pushes_lossy' | 'pushes_trusted'; readonly lastPushAt: string | null }
   /**
-   * `count` pushes were quarantined for `reason` since `since`. The first push is reported at once. While more come, they are reported again
-   * when there are ten times as many, and otherwise once an hour.
+   * `count` pushes were quarantined for `reason` since `since`. The first push is reported at once. A later one is reported when
+   * `count` is ten times the last reported count, or when an hour has passed since the last report.
    */
   | { readonly event: 'pushes_quarantined'; readonly reason: string; readonly count: number; readonly since: string }
-  /** All of the newest pushes are in quarantine. `reason`: why the newest one is. `since`: when the oldest of these pushes came. */
+  /** All of the newest pushes are in quarantine. `reason`: of the newest one. `since`: when the oldest of these pushes came. */
   | { readonly event: 'pushes_not_understood'; readonly reason: string; readonly since: string }
   /** Most of the newest pushes are understood again. */
   | { readonly event: 'pushes_understood'; readonly since: string }
@@ -102,7 +102,7 @@ export type OperatorEvent =
       readonly nextSequence: number
       readonly delivered: number | null
     }
-  /** A backup failed after the backup before it succeeded. Further failures in a row cause no event. */
+  /** A backup failed, and the backup before it had succeeded. Further failures in a row cause no event. */
   | { readonly event: 'backup_failed'; readonly backup: string; readonly reason: string }
   | { readonly event: 'backup_recovered'; readonly backup: string; readonly since: string }
   | {
@@ -115,7 +115,7 @@ export type OperatorEvent =
 
   /** Retention should have deleted this data at least 30 days ago, but could not: it is undelivered, in quarantine or still needed. */
   | { readonly event: 'retention_held'; readonly held: Readonly<Record<string, number>>; readonly since: string }
-  /** Retention deleted data of this kind because it was older than `retention.held`. `endpoints`: the ids of endpoints that were never sent it. */
+  /** Retention deleted such data because it was older than `retention.held`. `endpoints`: the ids of endpoints that were never sent it. */
   | { readonly event: 'retention_gave_up'; readonly givenUp: Readonly<Record<string, number>>; readonly endpoints: readonly string[] }
   /** An operator asked for this event, to test whether events arrive. It is sent but not stored. */
   | { readonly event: 'test' }

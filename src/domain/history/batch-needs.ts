@@ -87,8 +87,8 @@ function secondsOf(
 }
 
 /**
- * Drops needs that are uncertain once the parcels and pushes are loaded. This saves reads where another query costs little. If `decide` does
- * need the data, it asks for it.
+ * Returns the needs that are certain, now that the parcels and pushes are loaded. Dropping the others saves reads where another query costs
+ * little. If `decide` does need the dropped data, it asks for it.
  */
 export function certainNeeds(needs: Needs, parcels: readonly ParcelState[], pushes: ReadonlyMap<string, number>): Needs {
   const states = new Map(parcels.map((state) => [state.parcelId, state]))
@@ -103,7 +103,7 @@ export function certainNeeds(needs: Needs, parcels: readonly ParcelState[], push
   }
 }
 
-/** Observations of a batch that are about the same parcel, or may turn out to be. */
+/** Observations of a batch that are, or may turn out to be, about the same parcel. */
 interface Component {
   /** The stored parcels that own an identifier that one of the observations names. */
   readonly parcels: Set<number>

@@ -177,7 +177,7 @@ function afterPush(draft: ParcelDraft, { receivedAtMs }: IncomingPush, eventAtMs
 }
 
 interface Found {
-  /** The parcel. Null: the named parcels cannot be joined, because together they exceed the limits of one parcel or are not all loaded yet. */
+  /** Null: the named parcels cannot be joined, because together they exceed the limits of one parcel, or because some are not loaded yet. */
   readonly draft: ParcelDraft | null
   readonly join: DraftJoin | null
   readonly isNew: boolean

@@ -94,7 +94,7 @@ function relocate(entry: Founding, from: Founding[], to: Founding[]): void {
   to.sort((a, b) => a.nth - b.nth)
 }
 
-/** Returns the listings that cannot add a second sighting to an entry. Listing 0: the sighting was listed alone. */
+/** Returns the listing of an entry's first sighting: the entry takes no other sighting of it. Empty: the sighting was listed alone (0). */
 function listingsOf(kept: KeptSighting): Set<number> {
   return new Set(kept.listing === 0 ? [] : [kept.listing])
 }

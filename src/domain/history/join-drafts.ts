@@ -90,7 +90,7 @@ function joinStates(survivor: ParcelState, other: ParcelState): ParcelState {
   }
 }
 
-/** Returns the later of two entries. At the same time, it is the entry that the relay learnt of first. Null: there is no entry. */
+/** Returns the later of two entries. If their times are equal, returns the one that the relay learnt of first. Null: there is no entry. */
 function later(a: LatestEntry | null, b: LatestEntry | null): LatestEntry | null {
   if (a === null || b === null) return a ?? b
   return a.atMs > b.atMs || (a.atMs === b.atMs && countsFromMs(a) <= countsFromMs(b)) ? a : b

@@ -22,8 +22,8 @@ export interface Learning {
  * Finds out which source reported an entry first, and when the other source reported it.
  *
  * The result depends on the order in which observations arrive, unlike everything else about an entry. A repeated sighting does not change
- * it, because a sighting keeps the time at which the relay first learnt of it. If entries are united or split, it follows from their new
- * members.
+ * it, because a sighting keeps the time at which the relay first learnt of it. If entries are united or split, the result follows
+ * from their new members.
  */
 export function learningOf({ members }: Pick<Entry, 'members'>): Learning {
   const first = members.reduce(earlier)

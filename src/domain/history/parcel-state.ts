@@ -8,8 +8,8 @@ export interface LatestEntry {
   /** The time of the entry by the carrier's clock, which orders histories. */
   readonly atMs: number
   /**
-   * When the relay learnt of the entry; absent: not before `atMs`. If it was before, the carrier's clock is ahead, so schedules use this
-   * time (DOMAIN 6.1).
+   * When the relay learnt of the entry, if that was before `atMs`. Then the carrier's clock is ahead, so schedules use this time (DOMAIN
+   * 6.1). Absent: the relay learnt of the entry at `atMs` or later.
    */
   readonly learntAtMs?: number
 }

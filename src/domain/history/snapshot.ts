@@ -85,7 +85,7 @@ export function joinKey(parcelIds: readonly number[]): string {
   return parcelIds.join()
 }
 
-/** The parts of a snapshot that a database engine loads together. Numbers without a name are ids of parcels. */
+/** The parts of a snapshot that a database engine loads together. Plain numbers are ids of parcels. */
 export interface Needs {
   /** The parcels whose states are needed. The other parts of a parcel may be loaded later. */
   readonly parcels: readonly number[]

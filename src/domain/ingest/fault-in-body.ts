@@ -21,7 +21,7 @@ export interface BodyFault {
 
 const UNKNOWN_MAX = 3
 
-/** What lists of pushes show of a body, as far as it can be read. The body may be invalid. */
+/** The parts of a body that lists of pushes show. The body may be invalid: parts that cannot be read are left out. */
 export interface BodyGlimpse {
   /** The event's status, if it has one. */
   readonly status: string | null

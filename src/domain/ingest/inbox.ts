@@ -132,7 +132,7 @@ export interface InboxEntry {
   readonly parcelId: number | null
 }
 
-/** The part of a stored push that duplicates are found by. */
+/** The part of a stored push by which duplicates are found. */
 export interface KeptPush {
   readonly inboxId: number
   readonly digest: Uint8Array

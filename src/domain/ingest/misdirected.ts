@@ -29,7 +29,7 @@ export function addMisdirected(
   return [added, ...(others.length < PATHS_MAX ? others : withoutLeast(others))]
 }
 
-/** Drops the least useful path: first an unsigned one, then the one with the fewest requests, then the one that was not requested for longest. */
+/** Drops the least useful path: an unsigned one if there is one, then the one with the fewest requests, then the one requested least recently. */
 function withoutLeast(paths: readonly MisdirectedPath[]): readonly MisdirectedPath[] {
   const least = paths.reduce((a, b) => (isLess(b, a) ? b : a))
   return paths.filter((one) => one !== least)

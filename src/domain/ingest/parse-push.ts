@@ -110,7 +110,7 @@ export function parsePush(received: ReceivedPush): IncomingPush {
   return { kind: 'push', body, contentEncoding, receivedAtMs, keyIndex, reading: read(received) }
 }
 
-/** Parses a body. If our own code throws, the push goes into quarantine, as an invalid one does. Sent again, it would fail again. */
+/** Parses a body. If our own code throws, the push goes into quarantine, because it would fail again if the carrier sent it again. */
 function read({ body, contentEncoding }: ReceivedPush): ParsedEvent {
   try {
     return parseWebhookEvent(body, contentEncoding)

@@ -57,7 +57,7 @@ export const closedBreaker: Breaker = {
 export const FAILURES_TO_OPEN = 5
 const REST_MS = 5000
 const REST_MAX_MS = 5 * 60_000
-/** An app's question may be the probe once the last failure is this long ago. */
+/** An app's question may be the probe as soon as the last failure is this long ago. */
 const APP_REST_MS = 5000
 /** How many of the questions at fault are remembered. */
 const FAILING_MAX = 5000
@@ -106,7 +106,7 @@ export function afterNoVerdict(breaker: Breaker, wasProbe: boolean): Breaker {
 /** Returns the breaker after the carrier failed or could not be reached. */
 export function afterFailure(breaker: Breaker, { question, wasProbe, nowMs, random }: CallFailure): Breaker {
   const isKnown = question !== null && isKnownToFail(breaker, question)
-  // A failure of this question was counted before, so this one shows nothing new. If it was the probe, the next rest is as long as the last.
+  // A failure of this question was counted before, so this one shows nothing new. If it was the probe, the next rest is as long as the last one.
   if (isKnown && !wasProbe) return breaker
   if (isKnown) return { ...breaker, state: 'open', restUntilMs: nowMs + restMs(breaker.rests - 1, random) }
   const failures = breaker.failures + 1

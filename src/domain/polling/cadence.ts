@@ -118,7 +118,7 @@ function regularPoll(facts: CadenceFacts, model: CadenceModel, policy: CadencePo
   return unlessStale(facts, model, policy, planned(facts, model, policy))
 }
 
-/** Returns a poll at `atMs`, or no poll if the parcel will have had no news for too long at that time. A failed poll brings no news. */
+/** Returns a poll at `atMs`, or no poll if the parcel is stale by then (`staleAfterMs`). A failed poll brings no news. */
 function unlessStale(
   facts: CadenceFacts,
   { silence = noSilence }: CadenceModel,

@@ -5,7 +5,7 @@ const DAY_MS = 86_400_000
 const DAYS_MAX = 8
 /** How long a caller waits before it asks again, if the next call depends on other callers. */
 const LOOK_MS = 150
-/** While an app waits at one caller, the scheduled polls of all other callers wait too. They wait for this much longer. */
+/** While an app waits at one caller, the schedules of all other callers wait until the app's next try, and for this much longer. */
 const GRACE_MS = 500
 
 /** The whole state of the budget for calls to the carrier. Days are UTC and counted from the epoch. Other times are of the budget's clock. */

@@ -35,8 +35,8 @@ export function isUnusable(answer: CarrierAnswer): boolean {
 }
 
 /**
- * Reasons that concern all parcels. After a failure for any other reason, a call for another parcel may succeed. Then the breaker decides
- * whether the carrier may be called.
+ * Reasons that concern all parcels. After a failure for any other reason, calls for other parcels may succeed, so the breaker
+ * decides whether to make them.
  */
 const OF_ALL: ReadonlySet<UnavailableReason> = new Set([
   'budget',

@@ -15,7 +15,7 @@ export interface CarrierSilence {
 
 export const noSilence: CarrierSilence = { sinceMs: null, past: [] }
 
-/** Shorter silences are not kept, because it takes days until a parcel is stale. */
+/** Shorter silences are not kept: a parcel is stale only after days, so they hardly matter. */
 const LEAST_MS = 3_600_000
 const PAST_MAX = 100
 

@@ -3,8 +3,8 @@ import { notAhead } from '../put-back.ts'
 /**
  * How reliable the carrier's pushes are (DOMAIN 6.1).
  *
- * `unknown`: no push came yet, or it is too early to say. Polls keep their full cadence, and there is no alarm. `healthy`: pushes arrive,
- * and for long enough to notice losses, few were lost or went into quarantine. `lossy`: pushes arrive, but too many are lost or go into
+ * `unknown`: no push came yet, or it is too early to say. Polls keep their full cadence, and there is no alarm. `healthy`: pushes have
+ * arrived for some time, and few were lost or went into quarantine. `lossy`: pushes arrive, but too many are lost or go into
  * quarantine, or did so until recently. `silent`: no push arrives although the carrier scans parcels. Polls keep their full cadence, and
  * operators are alarmed.
  */
@@ -64,7 +64,7 @@ export interface SilenceEvidence {
   /** When the last push arrived, epoch milliseconds. */
   readonly sinceMs: number
   readonly noticedAtMs: number
-  /** How many entries since the last push only polls had reported. */
+  /** The number of entries since the last push that only polls had reported. */
   readonly found: number
   /** The estimated share of pushes that were lost before the silence. */
   readonly loss: number
@@ -120,7 +120,7 @@ const PRIOR = { missed: 1, entries: 20 }
 const CHANCE_MAX = 1e-4
 /** `isSilence` assumes at least this loss, because one cause may lose several pushes, for example all of a parcel that the carrier never pushes. */
 const LOSS_MIN = 0.02
-/** How many entries must lack a push for a silence. A single one is never enough. */
+/** Pushes count as silent only if at least this many entries lack a push. A single one is never enough. */
 const FOUND_MIN = 2
 /** The probability that an hour is unusual, such as on a holiday. In an unusual hour no push is expected. */
 const UNUSUAL = 0.01
@@ -228,7 +228,7 @@ export function afterPoll(channel: PushChannel, askedAtMs: number): PushChannel 
   return { ...channel, trial: { ...trial, polledAtMs: askedAtMs } }
 }
 
-/** Makes the channel healthy if its trial is over. A push cannot do this, because it does not show that no other push was lost. */
+/** Makes the channel healthy if its trial is over. A push alone does not end the trial, because other pushes may have been lost. */
 export function afterTrial(channel: PushChannel, { nowMs, graceMs }: { readonly nowMs: number; readonly graceMs: number }): PushChannel {
   const probation = probationOf(channel, graceMs)
   if (probation === null || probation.untilMs === null || probation.untilMs > nowMs || probation.pushes < TRIAL_PUSHES) return channel

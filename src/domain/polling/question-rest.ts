@@ -1,4 +1,4 @@
-/** A pause before the carrier is asked about an identifier again. Its last answer was neither a report nor "unknown" (DOMAIN 1.5). */
+/** A pause before the relay asks about an identifier again, after an answer that was neither a report nor "unknown" (DOMAIN 1.5). */
 export interface Rest {
   /** The number of unusable answers in a row. */
   readonly answers: number

@@ -78,7 +78,7 @@ function statusOf({ source, status, detailedStatus }: Comparable['sighting']): r
   return [source, status, detailedStatus]
 }
 
-/** Compares by any fixed order, so that equal stores give equal results. */
+/** Compares in a fixed order, so that equal stores give equal results. */
 function compareShown(a: ShownSighting, b: ShownSighting): number {
   return a.sighting.instant.atMs - b.sighting.instant.atMs || compareBytes(sightingId(a), sightingId(b))
 }

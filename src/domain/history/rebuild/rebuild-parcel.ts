@@ -210,8 +210,8 @@ function deriveState(state: ParcelState, entries: readonly Entry[], sightings: r
 }
 
 /**
- * Returns the latest entry. If it is the same as before, the time at which the relay learnt of it stays. Otherwise this is the time at which
- * the relay learnt of its first sighting.
+ * Returns the latest entry. If it is the same as before, the time at which the relay learnt of it stays. Otherwise `learntAtMs` is
+ * the time at which the relay learnt of its first sighting.
  */
 function latestOf({ status, atMs, members }: Entry, { latest }: ParcelState): ParcelState['latest'] {
   const learntAtMs = members.reduce((first, one) => Math.min(first, one.learntAtMs ?? Number.POSITIVE_INFINITY), Number.POSITIVE_INFINITY)

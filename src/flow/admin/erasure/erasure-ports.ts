@@ -38,7 +38,7 @@ export interface ErasedParcels {
 export interface ErasureWrites {
   /** Returns the encrypted key of the tombstones (null: no key exists), and whether tombstones use it. */
   tombstoneKey(): Promise<{ readonly sealed: string | null; readonly isUsed: boolean }>
-  /** Stores an encrypted key, unless the stored key is no longer `before` (null: no key). Returns the key that is stored afterwards. */
+  /** Stores an encrypted key if the stored key is still `before` (null: no key). Returns the key that is stored afterwards. */
   keepTombstoneKey(request: { readonly before: string | null; readonly sealed: string }): Promise<string>
   /** Uses this key for tombstones from now on. */
   useTombstoneKey(key: Uint8Array): Promise<void>
@@ -63,7 +63,7 @@ export interface ErasureWrites {
   /** After a restore: returns how many identifiers were erased since the backup, and the encrypted key of their tombstones. */
   missedErasures(): Promise<{ readonly sealedKey: string | null; readonly count: number }>
   /**
-   * After a restore: erases the parcels again that were erased since the backup. Each call looks at a page of identifiers above `after`.
+   * After a restore: erases again the parcels that were erased since the backup. Each call looks at a page of identifiers above `after`.
    * `next` null: this was the last page. `names`: the identifiers of the erased parcels. `dryRun`: only finds the parcels.
    */
   repeatErasures(page: {

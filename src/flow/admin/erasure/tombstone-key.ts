@@ -63,7 +63,7 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
     isKnown = true
   }
 
-  /** Takes over the key of the tombstones that the restored store lacks. Only with this key can their marks be compared. */
+  /** The restored store lacks the latest tombstones. Takes over their key, because their marks can be compared only with this key. */
   async function adopt(): Promise<void> {
     const { sealedKey } = await write.missedErasures()
     const text = sealedKey === null ? null : await vault.open(sealedKey, TOMBSTONE_SEAL)
@@ -134,7 +134,7 @@ function lost(where: string): Error {
 const SEARCHED = 200
 
 /**
- * Repeats erasures. Searches the records that are not parcels first, because the identifiers are no longer known when the parcels are
+ * Repeats erasures. Searches the records that are not parcels first, because the identifiers are no longer known after the parcels are
  * erased. Stores the tombstones last, so that a start after a crash repeats all of this.
  */
 async function repeatAll({ repeatErasures, settleErasures, searchMentions, cleanStorage }: TombstoneKeyPorts['write']): Promise<number> {

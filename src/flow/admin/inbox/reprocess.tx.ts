@@ -95,7 +95,7 @@ export type ReprocessIn = (tx: ReprocessBatchTx, batch: HeldBatch) => Promise<Re
 /** Runs transactions that process many pushes again. */
 export interface ReprocessBatches {
   /**
-   * Runs a transaction that may process a batch again (`done`; null: it did not). After the commit, the model of the carrier learns from the
+   * Runs a transaction that may process a batch again. `done` null: it processed no batch. After the commit, the model of the carrier learns from the
    * batch. If `work` fails although the store works, there is a bug. Then `work` runs again with only the first push of the batch. If that
    * fails too, this push goes into quarantine.
    */

@@ -84,7 +84,7 @@ interface Remembered {
   readonly pieces: Pieces | null
 }
 
-/** How much a step does: several parcels, as many as fit; one; or none. `none` skips the next parcel, because it failed alone. */
+/** What a step rebuilds. `several`: as many parcels as fit. `one`: the next parcel. `none`: it skips the next parcel, which failed alone. */
 type Extent = 'several' | 'one' | 'none'
 
 interface Step {
