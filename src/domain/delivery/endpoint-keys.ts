@@ -1,7 +1,7 @@
 /**
  * The stored secrets of an endpoint: its keys and the values of its fixed headers, each encrypted for this endpoint alone. While a key is
- * being replaced, each push has two signatures: one with the old key, in the specification's header, and one with the new key, in another
- * header. So receivers can verify the push with either key (CONTRACT, "Pushes to endpoints").
+ * being replaced, each push has two signatures: one with the old key, in the usual header, and one with the new key, in the header
+ * `x-service-hmac-sha256-next`. So receivers can verify the push with either key (CONTRACT, "Pushes to endpoints").
  */
 export interface SealedKeys {
   readonly current: string

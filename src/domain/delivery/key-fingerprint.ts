@@ -12,7 +12,7 @@ export function fingerprintKey(key: string): string {
   return signedBy(key, SIGNED)
 }
 
-/** Returns a fingerprint of a key and the values of fixed headers. The relay stores it, so that it notices a change of them when it starts. */
+/** Returns a fingerprint of a key and the values of fixed headers. The relay stores it, to notice at its next start that one of them has changed. */
 export function fingerprintSecrets(key: string, headers: FixedHeaders): string {
   const sorted = Object.entries(headers).toSorted(([one], [other]) => (one < other ? -1 : 1))
   return signedBy(key, `${SIGNED} and headers ${JSON.stringify(sorted)}`)

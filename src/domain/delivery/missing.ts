@@ -113,7 +113,7 @@ export interface MissingEvent extends FeedEntry {
 }
 
 /**
- * Returns the event if nothing but the setting `backfill` kept its entry from the endpoint (DOMAIN 6.6). Returns null if the event is not
+ * Returns the event if the endpoint lacks its entry only because the setting `backfill` was off (DOMAIN 6.6). Returns null if the event is not
  * selected or is older than the endpoint, if filters exclude it, or if the endpoint was sent the entry, even in another event such as a
  * later push.
  *

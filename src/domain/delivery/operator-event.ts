@@ -58,8 +58,8 @@ export type OperatorEvent =
   | { readonly event: 'carrier_failing'; readonly reason: string | null }
   | { readonly event: 'carrier_recovered'; readonly since: string }
   /**
-   * `pushes_silent`: parcels are scanned but no push arrives. `pushes_lossy`: pushes arrive, but too many are lost. `pushes_trusted`: the
-   * trouble is over: pushes arrive and few are lost. `lastPushAt`: when the last push with news came; null: not known.
+   * `pushes_silent`: parcels are scanned but no push arrives. `pushes_lossy`: pushes arrive, but too many are lost. `pushes_trusted`:
+   * pushes arrive again and few are lost. `lastPushAt`: when the last push with news came; null: not known.
    */
   | { readonly event: 'pushes_silent' | 'pushes_lossy' | 'pushes_trusted'; readonly lastPushAt: string | null }
   /**
@@ -67,7 +67,7 @@ export type OperatorEvent =
    * `count` is ten times the last reported count, or when an hour has passed since the last report.
    */
   | { readonly event: 'pushes_quarantined'; readonly reason: string; readonly count: number; readonly since: string }
-  /** All of the newest pushes are in quarantine. `reason`: of the newest one. `since`: when the oldest of these pushes came. */
+  /** All of the newest pushes are in quarantine. `reason`: why the newest one was not understood. `since`: when the oldest of these pushes came. */
   | { readonly event: 'pushes_not_understood'; readonly reason: string; readonly since: string }
   /** Most of the newest pushes are understood again. */
   | { readonly event: 'pushes_understood'; readonly since: string }

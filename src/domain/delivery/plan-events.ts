@@ -46,7 +46,7 @@ export function planEvents(context: EventPlanContext): readonly FeedAddition[] {
   return planned
 }
 
-/** Whether an entry must still be sent: to all endpoints, or, if a push reports the entry, to the endpoints that were not sent it as backfill. */
+/** Whether some endpoints must still be sent an entry: all of them, or, if a push reports it, those that were not sent it as backfill. */
 function isOwed({ members }: Entry): boolean {
   const { kind } = audienceOf(members)
   if (kind === 'nobody' || kind === 'all') return kind === 'nobody'

@@ -8,8 +8,8 @@ import type { EndpointState } from './endpoint-state.ts'
  *   unnamed ── replicas have seen `removeAfterMs` pass, and one has loaded its config since ──► removed
  *   unnamed ── an operator deletes it ──► removed
  *
- * While operators change the replicas one by one, or while a replica is down, no running config may name the endpoint for a while. The
- * endpoint must keep its id and its backlog meanwhile.
+ * While operators change the replicas one by one, or while a replica is down, there may for a while be no running replica whose config
+ * names the endpoint. The endpoint must keep its id and its backlog meanwhile.
  */
 
 export interface UnnamedEndpoint {

@@ -24,7 +24,7 @@ export function startJoins(joins: readonly (readonly number[])[], { parcels }: S
   })
 }
 
-/** A part ends with the parcel that brings its entries above the limit, so that little is loaded in vain. */
+/** Divides a set. Each part ends with the parcel that brings its entries above the limit, so that little is loaded in vain. */
 function stretchesOf(states: readonly ParcelState[], entriesMax: number): readonly (readonly number[])[] {
   const stretches: number[][] = []
   let room = 0

@@ -109,7 +109,7 @@ export function joinRefused(spells: readonly RefusedPushes[], nowMs: number): re
   return joined.toSorted((a, b) => b.untilMs - a.untilMs)
 }
 
-/** Whether a spell is recent. A spell more than a day in the future is not: the clock was put back after it. */
+/** Whether a spell is recent. A spell that is more than a day in the future is not recent, because the clock was put back after it. */
 function isShown({ untilMs }: Pick<RefusedPushes, 'untilMs'>, nowMs: number): boolean {
   return Math.abs(nowMs - untilMs) < SHOWN_MS
 }

@@ -118,7 +118,7 @@ const PRIOR = { missed: 1, entries: 20 }
  * period may cause a false alarm. With some thirty such pauses a day, there is one false alarm a year.
  */
 const CHANCE_MAX = 1e-4
-/** `isSilence` assumes at least this loss, because one cause may lose several pushes, for example all of a parcel that the carrier never pushes. */
+/** `isSilence` assumes at least this loss, because pushes are not always lost independently: the carrier may never push some parcels. */
 const LOSS_MIN = 0.02
 /** Pushes count as silent only if at least this many entries lack a push. A single one is never enough. */
 const FOUND_MIN = 2

@@ -4,8 +4,8 @@ import type { PushChannelView } from './poll.ts'
 import { LOSSY_ABOVE, TRIAL_PUSHES } from './push-health.ts'
 
 /**
- * The state of the push channel, as operators see it. `none`: no push with news has come yet. `too_early`: too few pushes have come, or in
- * too short a time, to know whether pushes are lost. `resumed`: after many losses or a silence, few pushes are lost, but they must still
+ * The state of the push channel, as operators see it. `none`: no push with news has come yet. `too_early`: too few pushes have come, or all
+ * in too short a time, to know whether pushes are lost. `resumed`: after many losses or a silence, few pushes are lost, but they must still
  * prove reliable. `not_understood`: too many of the newest pushes went into quarantine.
  */
 export type PushStanding = 'none' | 'too_early' | 'healthy' | 'resumed' | 'lossy' | 'not_understood' | 'silent'

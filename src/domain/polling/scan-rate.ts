@@ -134,8 +134,8 @@ export function learnScanRate(scanRate: ScanRate, scanSamples: readonly ScanSamp
 
 /**
  * Estimates how many entries are missing before a parcel's latest entry. `entryCount`: the number of this entry among the known ones.
- * `lostExpected`: how many entries parcels lack on average. Entries are probably missing if in complete histories this status more often has
- * a higher number.
+ * `lostExpected`: how many entries parcels lack on average. Entries are probably missing if this status often has a higher number in
+ * complete histories.
  */
 export function missingBefore(scanRate: ScanRate, status: string, entryCount: number, lostExpected: number): number {
   const seenAt = (nth: number) => {

@@ -90,7 +90,7 @@ function formDecoded(text: string): string {
   }
 }
 
-/** Makes the body in a list, and what a JSON body may wrap: the first items of a list, members with usual names, or the text of a string. */
+/** Makes a list with the body, and the parts that a JSON body may wrap: items of a list, members with usual names, or the text of a string. */
 function* inEnvelopes(text: string): Generator<BodyVariant, undefined> {
   const made = (next: string, ...causes: readonly MismatchCause[]): BodyVariant => ({ bytes: Buffer.from(next, 'utf8'), causes })
   const reading = readJson(Buffer.from(text, 'utf8'))

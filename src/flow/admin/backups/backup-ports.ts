@@ -41,7 +41,7 @@ export interface PlacedBackup {
 
 /** Checks a copy of the store, and then moves it into the folder of backups. */
 export interface BackupMaker {
-  /** Works for a short time. Rejects if the copy is damaged or the folder fails. Then it leaves nothing in the folder. */
+  /** Does the next short part of the work. Rejects if the copy is damaged or the folder fails. Then it leaves nothing in the folder. */
   advance(): Promise<BackupProgress | PlacedBackup>
   /** Removes the parts of a backup that is not complete. */
   close(): Promise<void>

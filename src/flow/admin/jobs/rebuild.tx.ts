@@ -286,7 +286,7 @@ async function rebuildAll(
   return { rebuilt: applied.rebuilt, corrected: corrections.map(({ state }) => state.parcelId) }
 }
 
-/** Removes erased identifiers from the evidence. An existing parcel's bytes may name some, but they do not belong to the parcel. */
+/** Removes erased identifiers from the evidence. The bytes of an existing parcel may name some of them, but these do not belong to the parcel. */
 async function withoutErased(
   tx: Pick<WriteTx, 'findTombstones'>,
   key: Uint8Array | null,
