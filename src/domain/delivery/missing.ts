@@ -22,7 +22,7 @@ export type Place = { readonly sequence: number } | { readonly atMs: number }
 
 type Bounds = Omit<MissingSelection, 'parcelId'>
 
-/** Turns two positions in the feed into bounds; null: no bound. `since` is inclusive. `until` is inclusive if a sequence, exclusive if a time. */
+/** Turns two positions in the feed into bounds; null: no bound. `since` is inclusive. `until` is inclusive as a sequence, exclusive as a time. */
 export function boundsOf(since: Place | null, until: Place | null): Bounds {
   const sequenceOf = (place: Place | null) => (place !== null && 'sequence' in place ? place.sequence : null)
   const timeOf = (place: Place | null) => (place !== null && 'atMs' in place ? place.atMs : null)

@@ -115,7 +115,7 @@ export type OperatorEvent =
 
   /** Retention should have deleted this data at least 30 days ago, but could not: it is undelivered, in quarantine or still needed. */
   | { readonly event: 'retention_held'; readonly held: Readonly<Record<string, number>>; readonly since: string }
-  /** Retention deleted such data because it was older than `retention.held`. `endpoints`: the ids of endpoints that were never sent it. */
+  /** Retention deleted undelivered, quarantined or needed data older than `retention.held`. `endpoints`: ids of endpoints that were never sent it. */
   | { readonly event: 'retention_gave_up'; readonly givenUp: Readonly<Record<string, number>>; readonly endpoints: readonly string[] }
   /** An operator asked for this event, to test whether events arrive. It is sent but not stored. */
   | { readonly event: 'test' }

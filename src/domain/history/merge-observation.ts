@@ -143,7 +143,7 @@ function secondsAfter(
   return new Map(seconds).set(second, now)
 }
 
-/** `second`: the only second that has changed; null: any second may have changed. A second before the newest entry cannot change that entry. */
+/** Returns the newest entry. `second`: the only second that changed; null: any may have changed. A change in an earlier second leaves it as it is. */
 function latestOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[], second: number | null): ParcelState['latest'] {
   const { latest } = draft.state
   if (second !== null && latest !== null && second < secondOf(latest.atMs)) return latest
@@ -194,8 +194,8 @@ function orderEntries(batch: BatchState, draft: ParcelDraft, entries: readonly E
 }
 
 /**
- * Encodes what answers show about a parcel apart from the entries themselves: their order, and the values of the whole parcel. To find out
- * whether an observation of one second changes this, the entries of that second suffice.
+ * Encodes what answers show about a parcel apart from the entries themselves: their order, and the values of the whole parcel. If an
+ * observation concerns a single second, comparing the entries of that second shows whether this changes.
  */
 function envelopeOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[]): string {
   const ordered = orderEntries(batch, draft, entries)

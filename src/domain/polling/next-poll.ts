@@ -49,8 +49,8 @@ function isAskedFor({ activatedAtMs, checkedAtMs }: ParcelState, nowMs: number):
 }
 
 /**
- * Returns the earliest time for the next poll of a parcel whose last poll failed. A push or an app's question must not make that poll
- * earlier: the carrier may have answered with `Retry-After`, and only the planned time of the poll shows this. The wait is limited to the
+ * Returns the earliest time for the next poll of a parcel whose last poll failed. A push or an app's question must not make the
+ * next poll earlier: the carrier may have answered with `Retry-After`, and only the planned time of the poll shows this. The wait is limited to the
  * longest `Retry-After` (DOMAIN 6.4).
  */
 function heldUntilMs({ failures, checkedAtMs, nextPollAtMs }: ParcelState, nowMs: number): number {
