@@ -22,8 +22,8 @@ export interface AdminWrites {
   /** Queues a job; null: too many have not ended. */
   startJob(request: Audited & { readonly task: JobTask; readonly by: string; readonly nowMs: number }): Promise<Job | null>
   /**
-   * Does a batch of the oldest job that has not ended, leaving out moves and backups. `hasWorked`: there was such a job. `isDone`: none is
-   * left. The store keeps the progress, so the work continues after a restart.
+   * Does a batch of the oldest job that has not ended, leaving out moves and backups. `hasWorked`: there was such a job. `isDone`: no such
+   * job is left. The store keeps the progress, so the work continues after a restart.
    */
   workOnJobs(request: { readonly limit: number; readonly nowMs: number }): Promise<{
     readonly hasWorked: boolean
@@ -228,7 +228,7 @@ export interface NewReplica extends ReplicaConfig {
   readonly name: string
   readonly version: string
   readonly ttlMs: number
-  /** When its config took effect, if the replica had joined before, under another id; null: it takes effect now. */
+  /** When the replica's config took effect, if the replica had already joined under another id; null: the config takes effect now. */
   readonly configuredAtMs: number | null
 }
 

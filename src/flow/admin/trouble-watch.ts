@@ -32,9 +32,9 @@ export interface TroubleWatchOptions {
   readonly replica: string
 }
 
-/** After a disk was nearly full, it has room again when it has this many times the limit. So small changes back and forth are not reported. */
+/** A disk that was nearly full has room again when this many times the limit is free. So small changes back and forth are not reported. */
 const ROOM_AT = 2.5
-/** After a disk was full, it is usable for pushes again when it has this many times the limit, for the same reason. */
+/** A disk that was full is usable for pushes again when this many times the limit is free, for the same reason. */
 const USABLE_AT = 1.1
 /** The carrier has recovered if it has answered, and has not failed for this long. */
 const RECOVERED_AFTER_MS = 10_000
@@ -95,8 +95,8 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
   let answeredBefore: number | null = null
   return (isPoller) => {
     const { breaker, credentials, lastAnswerAtMs, lastFailure } = carrier()
-    // While another replica polls, this one does not see the carrier's answers. Once it is the poller, only a new answer shows that the
-    // carrier has recovered.
+    // While another replica polls, this one does not see the carrier's answers. After this one has become the poller, only a new answer shows
+    // that the carrier has recovered.
     if (!isPoller) answeredBefore = lastAnswerAtMs
     const isFailing = breaker.state !== 'closed'
     if (isFailing) failedAtMs = clock.monotonic()
@@ -122,7 +122,7 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
 
 /**
  * A nearly full disk is one trouble. A disk so full that pushes are refused is a second trouble, which begins and ends while the first one
- * lasts. Its end is reported a little after pushes are accepted again, and names the time from which they are accepted.
+ * lasts. The report of its end comes a little after pushes are accepted again, and names the time from which they are accepted.
  */
 function createDiskLook({ freeBytes, notStored, clock }: TroubleWatchPorts, { freeBytesMin }: TroubleWatchOptions) {
   /** How many pushes had been refused by the last look (`soFar`), and by the last look before the disk was full (`before`). */

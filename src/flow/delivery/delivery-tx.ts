@@ -56,15 +56,15 @@ export interface DeliveryTx {
    */
   queueMissing(request: QueuedMissing): Promise<number>
   /**
-   * Saves how far the feed is queued for an endpoint. Returns whether the endpoint has surely caught up. False may mean that this is known
-   * only when the transaction ends.
+   * Saves how far the feed is queued for an endpoint. Returns true if it is certain that the endpoint has caught up. False may mean that this
+   * is known only when the transaction ends.
    */
   saveQueuedTo(state: CatchingUp, to: { readonly next: number; readonly ended: boolean }): Promise<boolean>
   /** Returns which of these deliveries no longer exist, because their parcels were erased. */
   findGone(deliveryIds: readonly number[]): Promise<readonly number[]>
   /**
-   * Returns which of these claimed deliveries must not be sent. They have ended, were skipped, share their parcel with another claim, or a
-   * join of parcels has put another delivery before them.
+   * Returns which of these claimed deliveries must not be sent. Each of them has ended, was skipped, shares its parcel with another claim, or
+   * comes after another delivery because parcels were joined.
    */
   findOvertaken(deliveryIds: readonly number[]): Promise<readonly number[]>
   /** The next deliveries of an endpoint, the most overdue first, at most one for each parcel. */

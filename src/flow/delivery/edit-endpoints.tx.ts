@@ -99,7 +99,7 @@ export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints 
   }
 }
 
-/** Runs edits one after the other. Each edit reads the list of endpoints and changes it, so most edits at the same time would conflict. */
+/** Runs edits one after the other. Each edit reads the list of endpoints and changes it, so most concurrent edits would conflict. */
 function inSequence(store: Transactions<EditTx>): <T>(work: (tx: EditTx) => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {

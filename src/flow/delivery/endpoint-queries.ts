@@ -30,7 +30,7 @@ export interface EndpointLists {
     /** The cursor of the next page; null: this is the last page. */
     readonly next: string | null
   }>
-  /** Looks for endpoints, those in trouble first. Leaves out the first `skip` and returns up to `limit` of the others. */
+  /** Finds endpoints, the ones in trouble first. Leaves out the first `skip` and returns up to `limit` of the others. */
   search(question: EndpointSearch & { readonly skip: number; readonly limit: number }): Promise<FoundEndpoints>
   /** All endpoints, without counts of waiting deliveries. */
   states(): Promise<readonly EndpointState[]>

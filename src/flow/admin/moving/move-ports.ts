@@ -22,7 +22,7 @@ export interface StoredTables {
 export interface MoveSource extends StoredTables {
   readonly tables: readonly CopiedTable[]
   /**
-   * Notes in the store that a move copies it. If the relay is killed, its next start then knows that it must clean up after the move. Rejects
+   * Records in the store that a move copies it, so that the next start of a killed relay knows that it must clean up after the move. Rejects
    * if another replica is copying the store.
    */
   announce(): Promise<void>

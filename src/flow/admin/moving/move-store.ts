@@ -13,11 +13,11 @@ const TAIL_MIN = 1000
 const TAIL_MAX = 20_000
 /** The keys of rows that must be compared again are kept in memory. When there are this many keys, their rows are compared. */
 const SUSPECTS_MAX = 20_000
-/** A page of the copy with this many more rows than the source's page is read again, because the source may just have deleted rows. */
+/** If a page of the copy has this many more rows than the source's page, it is read again, because the source may just have deleted rows. */
 const SURPLUS_MAX = 1000
 /** If a page of the copy still has too many rows after this many tries, somebody has added rows to the copy, and the move fails. */
 const SURPLUS_TRIES = 20
-/** If more changes are left after this many rounds than the switch can copy, other writers have to wait while the move copies. */
+/** If, after this many rounds, more changes are left than the switch can copy, other writers have to wait while the move copies. */
 const ROUNDS_MAX = 3
 /** One call of `advance` works for about this long. */
 const TURN_MS = 200
@@ -219,7 +219,7 @@ async function* compareSuspects(state: State): AsyncGenerator<MoveProgress> {
       yield progress('catching_up', done, total)
     }
   }
-  // Compare suspects again only when there are twice as many.
+  // Compare suspects again only when there are twice as many as now.
   state.compareAt = Math.max(SUSPECTS_MAX, 2 * suspects.size)
 }
 

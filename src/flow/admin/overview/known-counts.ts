@@ -11,7 +11,7 @@ export interface KnownCountsPorts {
   readonly clock: Clock
 }
 
-/** Counts what the store holds. Quarantined pushes are counted at each call, all else in a large store at most once a minute. */
+/** Counts what the store holds. Pushes in quarantine are counted at each call. In a large store, all else is counted at most once a minute. */
 export function createKnownCounts({ reads, clock }: KnownCountsPorts): () => Promise<StoreCounts> {
   let known: { readonly counts: Promise<StoreCounts>; readonly atMs: number } | null = null
   return async () => {

@@ -41,7 +41,7 @@ const PAGES_MAX = 20
 const PAGE = { limit: 500, charsMax: 256 * 1024, inStep: true }
 /** A look reads only this many of the newest jobs. The running jobs are among them. */
 const JOBS_MAX = 20
-/** Stamps round times such as `lastPushAtMs` to this, because these times change all the time. So a page may show them some seconds late. */
+/** Times such as `lastPushAtMs` change all the time. A stamp contains them rounded to this, so a page may show them some seconds late. */
 const COARSE_MS = 30_000
 
 /** Each look makes a few small reads, however many pages are open. While a parcel is shown, it also reads the events since the last look. */

@@ -39,7 +39,7 @@ export interface ReadinessPorts {
   readonly pushHealth: () => PushHealth
   /** The wrong paths to which something was posted, the most recent first. */
   readonly misdirected: () => Promise<readonly MisdirectedPath[]>
-  /** The keys of endpoints that cannot be opened; null: all can. */
+  /** The keys of endpoints that cannot be opened; null: every key can be opened. */
   readonly lostKeys: () => Promise<LostKeys | null>
   /** Resolves when this process knows the outcomes of all pushes so far. */
   readonly caughtUp: () => Promise<unknown>

@@ -32,8 +32,8 @@ export interface ParcelQueries {
 }
 
 /**
- * A parcel with a sentence that says when and why it is polled next, or why it is not polled. Null: nobody ever watched it, or the reason
- * cannot be found out now.
+ * A parcel with a sentence that says when and why it is polled next, or why it is not polled. The sentence is null if nobody ever watched
+ * the parcel, or if the reason cannot be found out now.
  */
 export interface ExplainedParcel extends InspectedParcel {
   readonly nextPollBecause: string | null

@@ -86,7 +86,7 @@ interface HeldRoles {
 }
 
 /**
- * Keeps the roles of this replica. It holds a role as soon as the store says so, and gives up a role only when the role's work has ended.
+ * Keeps the roles of this replica. The replica holds a role as soon as the store says so, and gives it up only when the role's work has ended.
  */
 function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'changeRoles'>; readonly log: Log }): HeldRoles {
   let duties: Duties | null = null

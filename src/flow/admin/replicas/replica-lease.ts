@@ -29,7 +29,7 @@ export interface ReplicaLeasePorts {
   readonly table: Pick<ReplicaTable, 'register' | 'renew' | 'configure'>
   readonly clock: Clock
   readonly log: Log
-  /** Called with each time that the store has reported. */
+  /** Called with each server time that the store has reported. */
   readonly onServerTime: (sample: TimeSample) => void
   /** Called when the leases of other replicas have run out. */
   readonly onOthersLapsed: () => void

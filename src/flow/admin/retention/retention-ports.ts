@@ -91,7 +91,7 @@ export interface RetentionTx extends AgedReads {
   holdParcels(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
   /**
    * Deletes parcels that `holdParcels` has locked and that have no deliveries, with everything that belongs to them. Adds a `retired` event
-   * to the feed for each parcel. If they have more than `limit` pushes, it deletes only that many pushes, and `isDone` is false.
+   * to the feed for each parcel. If the parcels have more than `limit` pushes, deletes only `limit` pushes, and `isDone` is false.
    */
   retireParcels(parcelIds: readonly number[], limit: number): Promise<{ readonly isDone: boolean }>
   /** Texts, by id, that were in use until a parcel was retired or corrected. */

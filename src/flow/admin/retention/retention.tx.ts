@@ -43,7 +43,7 @@ export type PruneTx = AuditTx &
 const ROWS_AT_ONCE = 100
 const BYTES_AT_ONCE = 1024 * 1024
 const ATTEMPTS_AT_ONCE = 300
-/** One batch looks at up to this many old deliveries. It cancels those that still wait, at most `ROWS_AT_ONCE`. */
+/** One batch looks at up to this many old deliveries. It cancels up to `ROWS_AT_ONCE` deliveries that still wait. */
 const DELIVERIES_LOOKED_AT = 1000
 /**
  * One batch looks at up to this many parcels. It retires at most `PARCELS_AT_ONCE` of them, with at most `ENTRIES_AT_ONCE` entries in all.
@@ -74,7 +74,7 @@ export interface PruneRequest {
   readonly nowMs: number
   /** Whether an operator has ordered the pass, and so confirms that the clock is right. */
   readonly isOrdered: boolean
-  /** The start of the pass that the caller continues; null or absent: it continues any pass, or begins one. */
+  /** The start of the pass that the caller continues; null or absent: the caller continues any pass, or begins one. */
   readonly ofPassMs?: number | null
 }
 
@@ -155,7 +155,7 @@ async function begin(
 }
 
 /**
- * Notifies operators of data that was given up although it was still needed, and once of data that could not be removed for a long time.
+ * Notifies operators of data that was given up although it was still needed. If data could not be removed for a long time, notifies them once.
  * Call it in the transaction that ends a pass.
  */
 async function tell(tx: PruneTx, report: RetentionReport, nowMs: number): Promise<void> {

@@ -130,8 +130,8 @@ const AHEAD_MAX_MS = 30_000
 const RENEWED_AFTER = 0.1
 
 /**
- * Whether a token is valid now. A token that was issued in the future is not valid. The clock was put back after it was issued, so it would
- * be valid for too long.
+ * Whether a token is valid now. A token that was issued in the future is not valid: the clock was put back after the token was issued, so
+ * the token would be valid for too long.
  */
 function isValidAt({ issuedAtMs, expiresAtMs }: VerifiedToken, nowMs: number): boolean {
   return nowMs < expiresAtMs && issuedAtMs <= nowMs + AHEAD_MAX_MS

@@ -31,7 +31,7 @@ export function createTokenKeys(
   }
 }
 
-/** Encodes the time in 8 bytes, followed by the key; empty: there is no previous key. */
+/** Returns 8 bytes with the time, followed by the key. Returns no bytes if there is no previous key. */
 function encodePrevious(previous: TokenKeys['previous']): Uint8Array {
   if (previous === null) return new Uint8Array()
   const bytes = Buffer.alloc(TIME_BYTES + previous.key.byteLength)

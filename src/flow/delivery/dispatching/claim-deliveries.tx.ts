@@ -120,7 +120,7 @@ function interleave(lists: readonly (readonly NextDelivery[])[]): readonly Claim
 
 /**
  * Returns how many more deliveries may be claimed for an endpoint. A healthy endpoint gets more claims than concurrent attempts, so that its
- * next attempt can start before the last result is stored. With a rate it gets no extra claims, because its deliveries would go in bursts.
+ * next attempt can start before the last result is stored. An endpoint with a rate gets no extra claims: they would be sent in bursts.
  */
 function roomOf({ endpoint, health }: EndpointState, request: DispatchRound, { perEndpoint, claimsPerAttempt }: ClaimOptions): number {
   const atOnce = endpoint.concurrency ?? perEndpoint

@@ -64,7 +64,7 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts) {
     if (underWay === 0) whenIdle()
   }
 
-  /** Ends an attempt that sent nothing. If the endpoint may still get anything, the delivery is attempted again, with its new settings. */
+  /** Ends an attempt that sent nothing. If the endpoint may still get anything, the delivery is attempted again, with the new settings. */
   function withdraw(delivery: ClaimedDelivery, queue: EndpointQueue): void {
     if (!queue.putBack(delivery)) ports.onReleased()
     underWay -= 1

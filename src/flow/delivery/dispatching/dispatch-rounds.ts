@@ -10,7 +10,7 @@ import type { RoundTimes } from './round-times.ts'
 
 /** The endpoints to which this replica delivers. */
 export interface HeldEndpoints {
-  /** Their ids; null: all. */
+  /** The ids of these endpoints; null: all endpoints. */
   endpoints(): readonly string[] | null
   /** Whether an attempt to this endpoint may begin now. */
   delivers(endpointId: string): boolean
@@ -39,7 +39,7 @@ export interface DispatchRounds {
   /** Keeps an ended attempt for the next round. Returns whether it is the only one. */
   add(attempt: SettledAttempt): boolean
   hasEnded(): boolean
-  /** Call it with `order` when the order of waiting deliveries may have changed, and with `endpoints` when the endpoints may have, too. */
+  /** Call it with `order` if only the order of waiting deliveries may have changed, and with `endpoints` if the endpoints may have changed. */
   review(what: 'order' | 'endpoints'): void
   /** Whether a round that began after the last call of `review` has reported. */
   isReviewed(): boolean
@@ -61,8 +61,8 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   let endpoints: readonly EndpointState[] = []
   const ended = createEndedAttempts(ports)
   /**
-   * `reviews`: how often `review` was called. `reviewed`: the value of `reviews` when the last successful round began. `changed`: its value
-   * at the last change of endpoints.
+   * `reviews`: how often `review` was called. `reviewed`: the value of `reviews` when the last successful round began. `changed`: the value
+   * of `reviews` at the last change of endpoints.
    */
   let reviews = 0
   let reviewed = 0

@@ -48,7 +48,7 @@ export interface Dispatcher {
    * has reported (DOMAIN 7.4).
    */
   reviewEndpoints(): void
-  /** Settles ended attempts, claims due deliveries and starts attempts. Does not wait until they end, because they then ask for another pass. */
+  /** Settles ended attempts, claims due deliveries and starts attempts. Does not wait for the attempts. When they end, they ask for a pass. */
   pass(): Promise<'idle'>
   /** Resolves when nothing is under way at an endpoint that this replica no longer holds, and all its results are stored. */
   drained(endpointId: string): Promise<void>
@@ -58,18 +58,18 @@ export interface Dispatcher {
   stop(): Promise<void>
 }
 
-/** After starting this many attempts, network events are handled, so that their requests leave while the next requests are being signed. */
+/** When this many attempts have started, network events are handled, so that their requests leave while the next requests are being signed. */
 const SENT_AT_ONCE = 4
 
 /**
  * Delivers events to endpoints. Deliveries are queued in the store, and only claims are in memory. So a relay that restarts after a crash
  * claims its unsettled deliveries once more, and sends them under the same ids (DOMAIN 7.2).
  *
- * It claims more than it may attempt at once, so that an endpoint need not wait for the store between two attempts. A claim lasts until the
- * result of its attempt is stored. So after a crash, deliveries may arrive twice: up to `claimsPerAttempt` times the endpoint's concurrency.
+ * The relay claims more than it may attempt at once, so that an endpoint need not wait for the store between two attempts. A claim lasts
+ * until the result of its attempt is stored. So after a crash, up to `claimsPerAttempt` times an endpoint's concurrency may arrive twice.
  */
 export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, ...limits }: DispatcherOptions): Dispatcher {
-  /** A round that was started in advance, before the claims of the last round were sent; null: none was. */
+  /** A round that was started in advance, before the claims of the last round were sent; null: no round was. */
   let asked: Promise<readonly ClaimedDelivery[]> | null = null
   let isStopping = false
   const endpointLog = createEndpointLog(ports)

@@ -2,7 +2,7 @@ import type { AttemptResult } from '../../../domain/delivery/delivery.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { Clock, Log } from '../../ports.ts'
 
-/** Logs what operators should know about endpoints: each change of state, and for each endpoint its failures, at most once a minute. */
+/** Logs each change of an endpoint's state. Logs the failed attempts of an endpoint at most once a minute. */
 export type EndpointLog = ReturnType<typeof createEndpointLog>
 
 type Standing = 'active' | 'failing' | 'disabled' | 'gone' | 'given up' | 'unnamed'

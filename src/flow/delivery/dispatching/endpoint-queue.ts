@@ -117,8 +117,8 @@ export class EndpointQueue {
   }
 
   /**
-   * Takes back a delivery that was not sent, and puts it before all waiting ones. Instead releases it if nothing may be sent to the endpoint
-   * now, or if the delivery was overtaken. Returns whether it waits.
+   * Puts a delivery that was not sent before all waiting ones. If the delivery was overtaken, or nothing may be sent to the endpoint now,
+   * releases it instead. Returns whether it waits.
    */
   putBack(delivery: ClaimedDelivery): boolean {
     const isKept = !this.#isClosed && !this.#overtaken.has(delivery.deliveryId)

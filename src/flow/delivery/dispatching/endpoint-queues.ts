@@ -48,7 +48,7 @@ export function createEndpointQueues(options: EndpointQueueOptions) {
     releaseAll(): void {
       release((queue) => queue.releaseAll())
     },
-    /** Releases waiting claims above an endpoint's limit, and all of endpoints to which nothing may be sent now. Returns how many. */
+    /** Releases an endpoint's waiting claims above its limit, or all if nothing may be sent to it now. Returns how many it has released. */
     releaseSurplus: () => release((queue) => queue.releaseSurplus()),
     /** Notes which claims must not be attempted any more, and releases those that still wait. Returns how many it has released. */
     releaseOvertaken(overtaken: readonly ClaimRef[]): number {
