@@ -3,8 +3,8 @@ import type { Clock, Log } from './ports.ts'
 /** Logs failures that may come many times a second while something is broken. */
 export interface FailureLog {
   /**
-   * Logs the first failure of a kind at `level`, and later failures of that kind at `level` at most every ten seconds, otherwise at level
-   * `debug`. Failures are of the same kind if message and error are equal.
+   * Logs a failure at `level`. For ten seconds after that, failures of the same kind are logged at level `debug`. Failures are of the same
+   * kind if message and error are equal.
    */
   add(level: 'error' | 'warn', fields: { readonly err: unknown; readonly [name: string]: unknown }, message: string): void
 }

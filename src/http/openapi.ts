@@ -135,7 +135,7 @@ function queryParameters({ query, example }: RouteRow): z.ZodObject {
   return z.object(Object.fromEntries(described))
 }
 
-/** Removes null from the schema of a parameter. It stands for a missing parameter, so nobody can send it. */
+/** Removes null from the schema of a parameter. Null stands for a missing parameter, so nobody can send it. */
 function givenOrNot(schema: z.core.$ZodType): z.ZodType {
   const whole = asSchema(schema)
   if (!(whole instanceof z.ZodDefault) || whole.def.defaultValue !== null) return whole
@@ -150,7 +150,7 @@ function asSchema(schema: z.core.$ZodType): z.ZodType {
   throw new TypeError('a schema of zod/mini')
 }
 
-/** Describes a request that the relay posts, and how it treats the answers. */
+/** Describes a request that the relay posts, and how the relay treats the answers. */
 function pushOperation(id: string, { summary, description, headers, body, example }: PushedEvent): ZodOpenApiOperationObject {
   return {
     operationId: id,

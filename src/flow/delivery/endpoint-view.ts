@@ -25,9 +25,9 @@ export interface EndpointView extends EndpointState {
 /** An endpoint with its failures, the last one first. Equal failures form one group. */
 export interface InspectedEndpoint extends EndpointView {
   readonly failures: readonly FailureGroup[]
-  /** Null: the relay cannot open its key, or does not know it. */
+  /** Null: the relay cannot open the endpoint's key, or does not know the key. */
   readonly fingerprints: KeyFingerprints | null
-  /** Where the config takes its key from; null: the key is not in the config, or is written there as text. */
+  /** Where the config takes the key from; null: the key is not in the config, or is written there as text. */
   readonly keyFrom: SecretOrigin | null
 }
 

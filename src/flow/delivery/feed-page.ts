@@ -23,7 +23,7 @@ export interface EncodedEvent {
 export interface PageRequest {
   readonly after: number
   readonly limit: number
-  /** The page ends with the event that exceeds this number of characters. */
+  /** The page ends with the event that makes it longer than this many characters. */
   readonly charsMax: number
   /**
    * Whether the page may end early, at a sequence where other readers' pages end, too. So readers who start at different sequences soon ask

@@ -24,7 +24,7 @@ export interface FeedTail {
   forget(): void
 }
 
-/** At most this many reads of the store extend the tail at a time. Readers who want more events ask again. */
+/** At most this many reads of the store, one after the other, extend the tail. Readers who want more events ask again. */
 const READS_MAX = 20
 /** The end of the feed is kept in memory as JSON, up to this many characters: some seconds at the carrier's peak. */
 const KEPT_CHARS_MAX = 8 * 1024 * 1024

@@ -3,7 +3,7 @@ import { DOCUMENTED_DETAILED_STATUSES, DOCUMENTED_STATUSES } from '../../domain/
 import { nearestName } from '../../domain/near-name.ts'
 import type { ReadSide } from '../read-side.ts'
 
-/** If events have had more different values than this, the carrier seems to invent values all the time, and an unknown one is no mistake. */
+/** If events have had more different values than this, the carrier seems to invent values all the time. Then an unknown value is no mistake. */
 const VALUES_MAX = 500
 
 /** The filters on values that the carrier chooses freely. */

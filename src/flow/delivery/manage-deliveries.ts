@@ -47,7 +47,7 @@ export interface ManageDeliveriesPorts {
   readonly clock: Clock
   /** Called when deliveries may have become due, or their order may have changed. */
   readonly review: () => void
-  /** Does the same as `review`. Resolves when this relay has then run a dispatch round. */
+  /** Does the same as `review`. Resolves when a dispatch round that began after this call has ended. */
   readonly reviewed: () => Promise<void>
   /** Called when a job was queued. */
   readonly work: () => void
@@ -167,7 +167,7 @@ export interface ReplayAsker {
   readonly left: AbortSignal
   /**
    * When the asker counted the deliveries, epoch milliseconds; default: now. If the order selects by time, deliveries that were queued
-   * after this are left out. So if an order is given twice, the deliveries that the first one has queued are not replayed again.
+   * after this are left out. So if an order is given twice, the second order does not replay the deliveries that the first order has queued.
    */
   readonly untilMs?: number
 }

@@ -46,13 +46,13 @@ export interface FeedSignal {
 
 /** The verbs of delivery that write; see `WriteSide`. Times are epoch milliseconds. */
 export interface DeliveryWrites {
-  /** Settles attempts and claims the next ones, in one transaction. */
+  /** Settles attempts and claims the next deliveries, in one transaction. */
   dispatchRound(request: DispatchRound): Promise<DispatchRoundReport>
   /** Changes how deliveries are settled and claimed. */
   adjustDelivery(rules: DeliveryRules): Promise<void>
   /**
-   * Makes the stored endpoints that the config file defines match the config, and also the endpoint for operator events. Pauses endpoints
-   * that no replica's config names any more. `isStarting` false: this config was in effect before the call.
+   * Makes the stored endpoints of the config file, and the endpoint for operator events, match the config. Pauses endpoints that no replica's
+   * config names any more. `isStarting` false: this config was in effect before the call.
    */
   syncEndpoints(configured: readonly ConfiguredEndpoint[], nowMs: number, operatorUrl: string | null, isStarting?: boolean): Promise<void>
   /**

@@ -52,7 +52,7 @@ export async function pauseUnnamed(tx: UnnamedTx, request: UnnamedRequest): Prom
   return removed
 }
 
-/** Adds no event about the endpoint for operator events, because the event would have to go to that endpoint. */
+/** Records the event, unless it is about the endpoint that gets operator events: that endpoint could not receive it. */
 async function recordEvent(
   tx: OperatorEventTx,
   event: 'endpoint_removed' | 'endpoint_disabled',

@@ -16,7 +16,7 @@ export type FetchOutcome =
   | { readonly kind: 'not_found' }
   | { readonly kind: 'unavailable'; readonly retryAfterMs: number }
   /**
-   * The carrier's answer cannot be recorded, or neither reports on the parcel nor says that it is unknown. `retryAfterMs`: how long the
+   * The carrier's answer cannot be recorded, or does not say whether the carrier knows the parcel. `retryAfterMs`: how long the
    * carrier has asked the relay to wait; 0: it has not.
    */
   | { readonly kind: 'unusable'; readonly retryAfterMs: number }

@@ -31,7 +31,7 @@ export interface AnswerCache {
 
 /** Records observations. The writer may run on another thread. */
 export interface Recorder {
-  /** Resolves once the observation is durable. Throws `storage_unavailable` when its batch could not be committed. */
+  /** Resolves when the observation is durable. Throws `storage_unavailable` if its batch could not be committed. */
   submit(incoming: Incoming): Promise<RecordOutcome>
   /** The number of observations that are not committed yet. */
   pending(): number
@@ -57,7 +57,7 @@ export interface HistoryTx extends RebuildTx {
   createParcels(count: number, nowMs: number): Promise<readonly ParcelState[]>
   /** Returns a parcel's state; null: the parcel was joined to another, or deleted. */
   findParcel(parcelId: number): Promise<ParcelState | null>
-  /** Returns those of the parcels that were neither joined to others nor deleted. */
+  /** Returns the states of the parcels that were neither joined to others nor deleted. */
   findParcels(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
   /** Returns a parcel's state. Throws if the parcel does not exist. */
   loadParcel(parcelId: number): Promise<ParcelState>
@@ -88,7 +88,7 @@ export interface RebuildableParcel {
 export interface RebuildTx {
   /** Parcels with ids above `after`, ascending. */
   listRebuildable(page: { readonly after: number; readonly limit: number }): Promise<readonly RebuildableParcel[]>
-  /** Loads everything that is stored about those of these parcels that exist, and locks them until the transaction ends. */
+  /** Loads everything that is stored about these parcels, and locks them until the transaction ends. Leaves out parcels that do not exist. */
   loadStoredParcels(parcelIds: readonly number[]): Promise<readonly StoredParcel[]>
   /** All recorded pushes of parcels. */
   listStoredPushes(parcelIds: readonly number[]): Promise<readonly StoredPush[]>

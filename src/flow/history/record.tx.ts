@@ -32,8 +32,8 @@ export interface RecordPorts {
 type Done = Pick<ChangeSet, 'recorded' | 'scanSamples' | 'foundByPoll'>
 
 /**
- * Records pushes and polls, one transaction per batch (DOMAIN 5.2). It loads what the batch needs, decides what the batch changes, and
- * applies the changes.
+ * Records pushes and polls, one transaction per batch (DOMAIN 5.2). The transaction loads what the batch needs, decides what the batch
+ * changes, and applies the changes.
  *
  * An observation that cannot be recorded is quarantined, and all others are recorded. If the changes cannot be applied although the store
  * works, which is a bug, the batch is rolled back. Then each observation is recorded in its own transaction, so that only the failing one is

@@ -20,7 +20,7 @@ export interface ServePorts extends FetchOncePorts, FetchOnMissPorts {
 
 export interface ServeOptions extends FetchOnMissOptions {
   readonly fetchMissingLanguage: boolean
-  /** A question about a parcel whose stored answer is older than this asks the carrier; null: it never does for that reason. */
+  /** If a parcel's stored answer is older than this, the carrier is asked; null: the carrier is never asked because of an answer's age. */
   readonly refreshOlderThanMs: number | null
 }
 
@@ -55,7 +55,7 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
   const answerFromStore = async (question: ParsedQuestion, key: string): Promise<Served> => {
     try {
       const { encoded, freshness, settled, mark } = await answer(question)
-      // A question that the cache answers neither asks the carrier nor watches the parcel again. So cache only answers that need neither.
+      // If the cache answers, the carrier is not asked and the parcel is not watched again. So cache only answers that need neither.
       if (settled) cache.set(key, encoded, mark)
       meter.served(freshness === 'refreshed' ? 'fetched' : freshness)
       return presentServed(encoded, freshness, clock.now())
@@ -112,7 +112,7 @@ interface Answer {
   readonly mark: bigint
 }
 
-/** Creates answers from the store, after asking the carrier for what it lacks. */
+/** Creates answers from the store, after asking the carrier for what the store lacks. */
 function createAnswer(ports: ServePorts, options: ServeOptions, carrier: FetchOnce, defaultLanguage: string) {
   const { clock } = ports
   const askAboutUnknown = createFetchUnknown(ports, options, carrier, defaultLanguage)
@@ -200,7 +200,7 @@ function lacksLanguage(view: ParcelView, language: string, { fetchMissingLanguag
 
 /**
  * Watches a parcel again because an app has asked (DOMAIN 6.1). Returns false if the parcel was erased meanwhile, or if the store cannot be
- * written, because the app must get its answer even then.
+ * written. Does not throw, because the app must get its answer even then.
  */
 async function revive({ write, log, clock }: ServePorts, identifier: string): Promise<boolean> {
   try {

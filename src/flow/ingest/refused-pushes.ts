@@ -9,7 +9,7 @@ export interface RefusedPushesKeeper {
   note(outcome: string, count: number): void
   /** Counts pushes that could not be stored. `first`: refused for the first time. `again`: they came again and were stored. Call it after `note`. */
   noteComebacks(counts: { readonly first: number; readonly again: number }): void
-  /** Saves what has changed since the last call. If the store fails, rejects, and the next call saves it. */
+  /** Saves what has changed since the last call. Rejects if the store fails. Then the next call saves these changes, too. */
   save(): Promise<void>
   /** The spells of refused pushes, the newest first. */
   list(): Promise<readonly RefusedPushes[]>

@@ -62,7 +62,7 @@ export function createCarrierModelKeeper(
 ): CarrierModelKeeper {
   let { scanRate, channel, silence } = from
   let scanSamples: ScanSample[] = []
-  /** The event times, all later than the last push, of entries that polls have found and no push has reported. */
+  /** The event times of entries that polls have found and no push has reported. All are later than the last push. */
   let unpushed: number[] = []
   let learntAtMs = Number.NEGATIVE_INFINITY
 

@@ -63,7 +63,7 @@ export function createClaimDuePolls(
   async function takeTurn(tx: ClaimTx, { nowMs, probe = false }: ClaimRequest, limit: number, leaseUntilMs: number): Promise<Turn> {
     const parcelIds = await (probe ? pickProbe(tx, nowMs) : pick(tx, nowMs, Math.min(limit, LOOKED_AT_ONCE)))
     const candidates = await tx.pollCandidates({ parcelIds, nowMs })
-    // If the clock was put back, a poll may be due too early. Then the carrier may not be asked about its identifiers yet, so it has none.
+    // If the clock was put back, a poll may be due before the carrier may be asked about any of its identifiers. Then `identifiers` is empty.
     const isDoubtful = ({ pushedSince, identifiers }: PollCandidate) => pushedSince || identifiers.length === 0
     const doubtful = candidates.filter(isDoubtful).map(({ parcelId }) => parcelId)
     const stillDue = await dueIfPlannedNow(tx, doubtful, nowMs)
@@ -76,7 +76,7 @@ export function createClaimDuePolls(
   }
 
   /**
-   * Returns the parcels that are still due. For all other parcels it saves their later time, or that they are no longer polled. A parcel
+   * Returns the parcels that are still due. For the others, saves the later time of their polls, or that they are no longer polled. A parcel
    * that was joined to another or deleted meanwhile is not due.
    */
   async function dueIfPlannedNow(tx: CheckTx, parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>> {

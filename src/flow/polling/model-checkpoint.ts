@@ -233,7 +233,7 @@ async function save(store: Transactions<Pick<SaveTx, 'saveSetting'>>, name: stri
   await store.transaction((tx) => tx.saveSetting(name, new TextEncoder().encode(text)), { ofRole: 'poller' })
 }
 
-/** Saves the record and the event, if any, in one transaction. If there were two, a kill between them might lose or repeat the event. */
+/** Saves the record and the event, if any, in one transaction. With two transactions, a kill in between might lose or repeat the event. */
 async function savePushes(store: Transactions<SaveTx>, record: PushRecord, news: PushNews | null, nowMs: number): Promise<void> {
   const { lastPushAtMs } = record.channel
   const lastPushAt = lastPushAtMs === null ? null : new Date(lastPushAtMs).toISOString()

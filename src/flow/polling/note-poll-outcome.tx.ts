@@ -55,7 +55,7 @@ export function createNotePollOutcome(
 }
 
 function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelState {
-  // Always replace the time of the last check. If that time is later than this one, the clock was put back since.
+  // Replace the time of the last check even by an earlier time, because the clock may have been put back since the last check.
   const checked = { ...parcel, checkedAtMs: atMs, nextPollAtMs: null }
   if (kind !== 'unknown') return { ...checked, failures: parcel.failures + 1 }
   // If an operator stopped watching the parcel during the poll, `unwatched` stays the reason.

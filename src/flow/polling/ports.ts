@@ -53,7 +53,7 @@ export interface PollingWrites {
   unwatch(request: Audited & { readonly identifier: string }): Promise<{ readonly parcelId: number } | null>
   /**
    * Moves the polls and deliveries of up to `limit` parcels with ids above `afterParcelId` back by `byMs`, because the wall clock was put
-   * back that much. `sinceMs`: when the wall clock was last read before it was put back, as a time of the clock after that. Leaves out
+   * back that much. `sinceMs`: when the wall clock was last read before it was put back, converted to the new time. Leaves out
    * everything that was planned since then, because it may already be planned by the new time. Returns the last id that it looked at; null:
    * there are no more.
    */
@@ -64,7 +64,7 @@ export interface PollingWrites {
     readonly afterParcelId: number
     readonly limit: number
   }): Promise<number | null>
-  /** Returns the facts that the last run saved about the carrier; null: none. */
+  /** Returns the facts that the last run saved about the carrier; null: it saved none. */
   carrierMemory(): Promise<CarrierMemory | null>
   /** Saves facts about the carrier for the next run. */
   rememberCarrier(memory: CarrierMemory): Promise<void>

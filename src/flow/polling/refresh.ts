@@ -27,7 +27,7 @@ export interface RefreshPorts {
   readonly clock: Clock
   /** Makes only one poll if several replicas get the same order at once; absent: there are no other replicas. */
   readonly together?: SharedFlight
-  /** Returns a signal for a scheduled poll, which is aborted when the lease of this replica runs out, because it may then not poll. */
+  /** Returns a signal for a scheduled poll. The signal is aborted when the lease of this replica runs out, because it must not poll then. */
   readonly lapse?: () => AbortSignal
 }
 

@@ -33,7 +33,7 @@ export function createWatchParcels(
     return new Set([...tombstones].flatMap(([value, one]) => (living.has(value) || !isOfErased(one, nowMs, options) ? [] : [value])))
   }
 
-  /** Handles all identifiers with each query. With a query for each, a long list would keep its parcels locked for thousands of round trips. */
+  /** Each query handles the whole list. One query per identifier would keep the parcels of a long list locked for thousands of round trips. */
   async function watchAll(tx: AddTx, identifiers: readonly string[], nowMs: number): Promise<readonly (WatchResult | null)[]> {
     const values = [...new Set(identifiers)]
     const parcelOf = new Map((await tx.findIdentifiers(values)).map(({ value, parcelId }) => [value, parcelId]))

@@ -117,7 +117,7 @@ export const PARCEL_LISTS_ROUTES = [
   }),
 ]
 
-/** Passes the list that a request sends to `take`: its format, as the media type says, and its lines. */
+/** Calls `take` with the list in the body of a request: its format, as the media type says, and its lines. */
 export async function withList<Result>(
   ctx: Context,
   take: (list: { readonly format: WatchListFormat; readonly lines: AsyncIterable<string> }) => Promise<Result>,

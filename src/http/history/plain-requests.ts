@@ -10,7 +10,7 @@ import { headersOf } from './status.routes.ts'
 /** Nearly every request to the pull API has this form. */
 const PLAIN = /^\/v1\/status\/([A-Za-z0-9]{4,40})\/(all|latest)(?:\?language=([A-Za-z]{2,8}))?$/
 const BEARER = 'Bearer '
-/** Nearly every answer is smaller. Larger answers are sent without a copy, so that slow readers share the cached bytes. */
+/** Nearly every answer is smaller than this. Larger answers are sent without a copy, so that slow readers share the cached bytes. */
 const COPIED_BYTES_MAX = 16 * 1024
 
 export interface PlainRequestOptions {
@@ -20,7 +20,7 @@ export interface PlainRequestOptions {
 
 /**
  * A fast path for nearly all requests: those in plain form, from an app whose token was verified before. It avoids routing, promises and
- * setting headers one by one, which cost twice as much as a cached answer. Other requests go to the status routes, which answer the same.
+ * setting headers one by one, which cost twice as much as a cached answer. Other requests go to the status routes, which give equal answers.
  */
 export function plainRequests({ serve, authenticate }: PlainRequestOptions): Middleware {
   const read = (req: IncomingMessage): Question | null => {

@@ -58,7 +58,7 @@ export function receivePushes({ path, receive, bodies, countFailure, meter, refu
       admitSignature(signatures)
     } catch (error) {
       const body = await bodies.refuse(ctx.req, ctx.res, refusals.isDue())
-      // `failure` counts the sender. Count the push in the same turn of the event loop, so that one log line has both.
+      // `failure` counts the sender. Count the push in the same turn of the event loop, so that one log line has both counts.
       meter.pushReceived('signature_invalid', null)
       if (refusals.isDue()) refusals.take({ ...originOf(ctx.req), body, signatures })
       throw await failure(ctx, error)
