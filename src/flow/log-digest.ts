@@ -1,6 +1,6 @@
 import type { Clock, Log } from './ports.ts'
 
-/** Limits how often events are logged. The first event of a kind is logged at once, the following ones are counted and logged once a minute. */
+/** Limits how often events are logged. Logs the first event of a kind at once. Counts later events, and logs the count once a minute. */
 export interface LogDigest {
   /**
    * Logs or counts events. Events with the same `message` are of the same kind. `causes`: who or what caused the events, by the name of the

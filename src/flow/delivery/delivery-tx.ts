@@ -98,7 +98,7 @@ export interface DeliveryTx {
   cancelRemoved(limit: number): Promise<{ readonly isDone: boolean }>
   /**
    * Saves attempts and the new states of their deliveries. Ends the deliveries in `skipped` that are still marked as skipped. When a
-   * delivery ends, the next one of its parcel may be sent. A marked delivery in both lists becomes dead as skipped, unless it was accepted.
+   * delivery ends, the next one of its parcel may be sent. A marked delivery in both lists ends as skipped, unless it was accepted.
    */
   saveSettlements(settled: readonly Settled[], skipped: readonly ClaimRef[], nowMs: number): void
   /** Adds failures to the groups of their endpoints. */

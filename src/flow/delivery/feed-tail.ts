@@ -71,8 +71,8 @@ function createReads(ports: FeedPagePorts): Pick<FeedTail, 'read'> {
   }
 
   /**
-   * Extends the tail by later commits. If a read is running, starts another read after it and waits for that one, because the running read
-   * may miss a commit that the caller knows of.
+   * Extends the tail by later commits. If a read is running, starts a second read after it and waits for the second one, because the running
+   * read may miss a commit that the caller knows of.
    */
   function moveOn(): Promise<void> {
     if (moving !== null) {

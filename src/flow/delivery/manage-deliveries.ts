@@ -47,7 +47,7 @@ export interface ManageDeliveriesPorts {
   readonly clock: Clock
   /** Called when deliveries may have become due, or their order may have changed. */
   readonly review: () => void
-  /** Does the same as `review`. Resolves when a dispatch round that began after this call has ended. */
+  /** Does the same as `review`. Resolves at the end of a dispatch round that began after this call. */
   readonly reviewed: () => Promise<void>
   /** Called when a job was queued. */
   readonly work: () => void

@@ -10,7 +10,7 @@ export interface Comebacks {
 
 /** Enough for hours of refused pushes. A signature takes some hundred bytes. */
 const KEPT_MAX = 20_000
-/** A push that comes again later than this is no longer noticed. */
+/** If a refused push comes again after more than this time, this is no longer noticed. */
 const KEPT_MS = 24 * 3_600_000
 
 export interface ComebackPorts {

@@ -25,7 +25,7 @@ export interface ReceivePorts {
    * Records a push, and resolves only when the push is durable (DOMAIN 5.2). While there is trouble with the disk, it refuses pushes.
    */
   readonly recorder: { submit(incoming: IncomingPush): Promise<RecordOutcome> }
-  /** Throws `storage_unavailable` while the recorder would refuse every push. Called only for a check push, because that is not recorded. */
+  /** Throws `storage_unavailable` while the recorder would refuse every push. Called for the relay's test pushes, which are not recorded. */
   readonly admit: () => void
   readonly meter: Pick<Meter, 'pushReceived'>
   readonly clock: Clock

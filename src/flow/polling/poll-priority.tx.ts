@@ -29,8 +29,8 @@ const RANKED_MAX = WEIGHED_AT_ONCE * LOOKS_MAX
 
 /**
  * Ranks due polls by value, for times when there are too few calls. A million parcels may be due. So each look ranks some of them, keeps the
- * best, and continues where the last look stopped, at the end again from the start. Up to two thousand due polls are all ranked every
- * minute, which is enough because values change over hours.
+ * best, and continues where the last look stopped. After the last parcel, the next look begins again. Up to two thousand due polls are all
+ * ranked every minute, which is enough because values change over hours.
  */
 export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options: Pick<RecordRules, 'cadence'>): PollPriority {
   let ranked: readonly Ranked[] = []

@@ -20,7 +20,7 @@ import type {
 export interface PollingWrites {
   /**
    * Leases due parcels: the most overdue, or if calls are scarce, the most valuable. Leaves out those in `underWay`, which are still being
-   * polled. `probe`: leases one due parcel at random, preferably one whose last poll was answered, because it is likely to be answered again.
+   * polled. `probe`: leases one due parcel at random, if possible one whose last poll was answered, because an answer is then likely.
    */
   claimDuePolls(request: {
     readonly nowMs: number

@@ -13,7 +13,7 @@ export interface WatchListRequest {
   readonly format: WatchListFormat
   /** The column of a CSV list to read, by its name or its number from 1; null: the column with a known name. */
   readonly column: string | null
-  /** Whether one invalid line refuses the whole list. Then all or none of up to `ATOMIC_MAX` identifiers are watched, even if the store fails. */
+  /** Whether an invalid line refuses the whole list. If so, up to `ATOMIC_MAX` identifiers are watched in one transaction: all or none. */
   readonly atomic: boolean
   readonly lines: AsyncIterable<string>
   readonly by: Actor

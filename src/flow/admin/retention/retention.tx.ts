@@ -54,7 +54,7 @@ const ENTRIES_AT_ONCE = 200
 /** One batch looks up waiting deliveries for up to this many pairs of endpoint and parcel. */
 const LOOKS_AT_ONCE = 2000
 const FEED_AT_ONCE = 300
-/** On PostgreSQL each batch of texts makes other replicas decide again what they are about to record, so a batch takes many texts. */
+/** On PostgreSQL each batch of texts makes other replicas decide again what they are about to record, so few large batches are better. */
 const TEXTS_AT_ONCE = 500
 
 /** The subject of the trouble that data could not be removed for a long time. */

@@ -43,7 +43,7 @@ export interface DispatchRounds {
   review(what: 'order' | 'endpoints'): void
   /** Whether a round that began after the last call of `review` has reported. */
   isReviewed(): boolean
-  /** Resolves when a round that began after the last call of `review` has ended, even if it has failed. */
+  /** Resolves at the end of a round that began after the last call of `review`, even if the round fails. */
   whenReviewed(): Promise<void>
   /** Whether a promise that `whenReviewed` has returned is still pending. */
   isAwaited(): boolean

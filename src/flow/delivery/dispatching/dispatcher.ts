@@ -41,14 +41,14 @@ export interface Dispatcher {
   look(): void
   /** Call it when the order of waiting deliveries may have changed. Then nothing is sent until a round has reported the new order. */
   review(): void
-  /** Does the same as `review`. Resolves when a round that began after this call has ended. */
+  /** Does the same as `review`. Resolves at the end of a round that began after this call. */
   reviewed(): Promise<void>
   /**
    * Call it when the endpoints have changed. Does the same as `review`. Also, attempts that are still connecting send nothing until the round
    * has reported (DOMAIN 7.4).
    */
   reviewEndpoints(): void
-  /** Settles ended attempts, claims due deliveries and starts attempts. Does not wait for the attempts. When they end, they ask for a pass. */
+  /** Settles ended attempts, claims due deliveries and starts attempts. Does not wait for their ends: each end asks for another pass. */
   pass(): Promise<'idle'>
   /** Resolves when nothing is under way at an endpoint that this replica no longer holds, and all its results are stored. */
   drained(endpointId: string): Promise<void>
@@ -66,7 +66,7 @@ const SENT_AT_ONCE = 4
  * claims its unsettled deliveries once more, and sends them under the same ids (DOMAIN 7.2).
  *
  * The relay claims more than it may attempt at once, so that an endpoint need not wait for the store between two attempts. A claim lasts
- * until the result of its attempt is stored. So after a crash, up to `claimsPerAttempt` times an endpoint's concurrency may arrive twice.
+ * until the result of its attempt is stored. So after a crash, up to `claimsPerAttempt` deliveries for each concurrent attempt may come twice.
  */
 export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, ...limits }: DispatcherOptions): Dispatcher {
   /** A round that was started in advance, before the claims of the last round were sent; null: no round was. */
