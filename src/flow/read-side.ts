@@ -3,7 +3,7 @@ import type { DeliveryReads } from './delivery/ports.ts'
 import type { HistoryReads } from './history/ports.ts'
 import type { IngestReads } from './ingest/ports.ts'
 
-/** All reads of the store. They use connections other than those that write. */
+/** All reads of the store. Reads do not use the connections that write. */
 export interface ReadSide extends HistoryReads, AdminReads, DeliveryReads, IngestReads {
   /** Throws when the store cannot answer. */
   ping(): Promise<void>

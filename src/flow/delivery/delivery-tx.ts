@@ -51,8 +51,8 @@ export interface DeliveryTx {
   /** Reads events that the feed calls backfill. Locks their parcels until the transaction ends. */
   readBackfill(query: BackfillQuery): Promise<BackfillEvents>
   /**
-   * Queues events from `readBackfill` for the endpoint. Each event goes before those deliveries of its parcel that are later and have not
-   * ended. Returns how many were queued.
+   * Queues events from `readBackfill` for the endpoint. Each event goes before the later deliveries of its parcel that have not ended.
+   * Returns how many events were queued.
    */
   queueMissing(request: QueuedMissing): Promise<number>
   /**

@@ -26,7 +26,7 @@ export interface MissingRequest {
 export interface MissingPart {
   /** The events that were found, in the order of their sequences. */
   readonly events: readonly MissingEvent[]
-  /** The sequence after which the search continues; null: it has ended. */
+  /** The sequence after which the search continues; null: the search has ended. */
   readonly next: number | null
 }
 

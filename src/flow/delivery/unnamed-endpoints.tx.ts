@@ -19,8 +19,8 @@ export async function disabledBefore(
 }
 
 /**
- * Pauses endpoints that a config file has defined and that no replica's config names any more. Removes those that no config has named for
- * long enough, and returns their names. If a config names a paused endpoint again, its replica resumes the endpoint.
+ * Pauses endpoints that a config file has defined and that no replica's config names any more. Removes endpoints that no config has named
+ * for long enough, and returns their names. If a replica's config names a paused endpoint again, that replica resumes the endpoint.
  */
 export async function pauseUnnamed(tx: UnnamedTx, request: UnnamedRequest): Promise<readonly string[]> {
   const states = await tx.listEndpoints()

@@ -109,7 +109,7 @@ export interface HistoryReads {
   readonly parcelVersion?: (parcelId: number) => Promise<number | null>
 }
 
-/** The flights of all replicas. A flight is a call to the carrier that one replica makes for all that ask the same question at that time. */
+/** The flights of all replicas. A flight is a call to the carrier by one replica, for all replicas that ask the same question at that time. */
 export interface SharedFlights {
   /**
    * Takes the flight for `leaseMs`. `taken`: the caller holds it and asks the carrier. `held`: another caller holds it; call again later,

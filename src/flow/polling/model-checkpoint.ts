@@ -59,7 +59,7 @@ export interface ModelCheckpoint {
   /** `graceMs`: how late a push may be before it counts as missed. */
   view(learnt: CarrierModel, graceMs: number): PushChannelView
   /**
-   * Saves ordinary changes now and then, and at once any change that operators are notified of. `all`: saves everything now. Never throws
+   * Saves ordinary changes now and then. A change that operators are notified of is saved at once. `all`: saves everything now. Never throws
    * for a failure of the store.
    */
   keep(learnt: CarrierModel, how?: { readonly all: boolean }): Promise<PushHealthUpdate>

@@ -24,7 +24,7 @@ export function createWatchParcels(
 ): WatchVerbs {
   const { store } = ports
 
-  /** Returns which identifiers belong to erased parcels, except those that a new parcel has since got. */
+  /** Returns which identifiers belong to erased parcels. Leaves out identifiers that a new parcel has got since. */
   async function findErased(tx: AddTx, identifiers: readonly string[], nowMs: number): Promise<ReadonlySet<string>> {
     const key = ports.tombstoneKey()
     if (key === null) return new Set()

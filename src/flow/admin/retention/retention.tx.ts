@@ -65,7 +65,7 @@ export interface PassBatch {
   readonly hasReordered: boolean
   /** How many rows the pass has removed since its start. */
   readonly removedByPass: number
-  /** The pass that continues; null: it has ended. */
+  /** The pass that continues; null: the pass has ended. */
   readonly pass: RetentionPass | null
 }
 

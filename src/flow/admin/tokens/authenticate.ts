@@ -126,7 +126,7 @@ interface Holding {
 /** Clocks of replicas may differ by this much. */
 const AHEAD_MAX_MS = 30_000
 
-/** A session is renewed once this part of its token's lifetime has passed. */
+/** A session is renewed when this part of its token's lifetime has passed. */
 const RENEWED_AFTER = 0.1
 
 /**

@@ -89,7 +89,7 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts) {
   return {
     beginNext,
     beginAll,
-    /** Resolves when no attempt is running. Call it once, when no more are started. */
+    /** Resolves when no attempt is running. Call it only once, after the last attempt was started. */
     ended: () =>
       new Promise<void>((resolve) => {
         whenIdle = resolve
