@@ -72,7 +72,7 @@ const TEXT_MAX = 4_000
 const SECRET_NAME = /(?:password|passwordhash|passwd|token|authorization|sharedkey|atrestkey|secret|xservicehmacsha256|cookie)s?$/
 const RESERVED = new Set(['level', 'time', 'msg'])
 
-/** Copies the fields without secrets. A field with the name of a field of pino gets a `_`. A bare error becomes the field `error`. */
+/** Copies the fields without secrets. If pino uses the name of a field, `_` is appended to the name. A bare error becomes the field `error`. */
 function safeFields(fields: object): object {
   const safe = fields instanceof Error ? { error: safeError(fields, 0, new Set()) } : safeValue(fields, 0, new Set())
   if (typeof safe !== 'object' || safe === null || Array.isArray(safe)) return { fields: safe }

@@ -11,7 +11,7 @@ export type Network = readonly [Address, number]
 
 const network = (cidr: string): Network => ipaddr.parseCIDR(cidr)
 
-/** Metadata services of clouds, which give out credentials, outside of the link-local range. Link-local addresses are refused anyway. */
+/** Metadata services of clouds, which give out credentials. The link-local ones are not listed, because all link-local addresses are refused. */
 const METADATA = ['100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32', 'fd00:ec2::/32', 'fd20:ce::/32'].map(network)
 
 /** IPv6 addresses that embed an IPv4 address. They must be refused too, but the library does not name this range. */

@@ -102,7 +102,7 @@ function resetWhenAborted(socket: Socket, beneath: Socket): Socket {
   const destroy = socket.destroy.bind(socket)
   socket.destroy = (error) => {
     if (socket.destroyed || !isAbort(error)) return destroy(error)
-    // The reset destroys the socket without an error. Pass `error` on instead, because the client waits for it.
+    // The reset calls `destroy` without an error. Add `error` to that call, because the client waits for it.
     socket.destroy = () => destroy(error)
     beneath.resetAndDestroy()
     return destroy(error)

@@ -51,7 +51,7 @@ export interface DiskWatchPorts {
 export interface DiskWatchOptions {
   /** With less free space than this, pushes are refused, because a disk that is entirely full fails in worse ways. */
   readonly freeBytesMin: number
-  /** A write-ahead log above this size is reported: another program, such as a forgotten query, holds a long read transaction. */
+  /** A write-ahead log above this size is reported. It means that another program holds a long read transaction on the store. */
   readonly logBytesWarn: number
 }
 

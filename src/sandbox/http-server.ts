@@ -10,7 +10,7 @@ export interface HttpServer {
   stop(): Promise<void>
 }
 
-/** The same as in the relay. With Node's default of 5 s, clients on a busy machine sometimes send on a connection that is just being closed. */
+/** As in the relay. With Node's default of 5 s, a client on a busy machine may send on a connection that the server is closing. */
 const KEEP_ALIVE_MS = 72_000
 
 /** Serves `answer` and counts calls of the carrier's own paths. */

@@ -26,9 +26,9 @@ interface Connection {
   readonly socket: Socket
   readonly name: string
   readonly openedAtMs: number
-  /** The first request. Null: its header has not arrived, or the request is known to be complete. */
+  /** The first request, while its body arrives. Null before its header has arrived, and again after `hasAsked` has found it complete. */
   first: { readonly req: IncomingMessage; readonly res: ServerResponse } | null
-  /** The socket of the first request. Null: that request is not known to be complete yet. */
+  /** The socket of the first request. Null until `hasAsked` has found that request complete. */
   asker: Socket | null
 }
 
@@ -46,14 +46,14 @@ export function proveConnection({ socket }: Pick<IncomingMessage, 'socket'>): vo
  * Anybody may connect and then stay silent. So a new connection has one deadline for everything until the end of its first request: the
  * TLS handshake, the header and the body.
  *
- * If no slot is free, the oldest connection without a complete request is closed. If all others have sent a complete request, the oldest one
- * without an authentic request is closed. If all others have sent an authentic request, the new connection is closed.
+ * If no slot is free for a new connection, another one is closed: the oldest without a complete request or, if all others have sent one, the
+ * oldest without an authentic request. If all others have sent an authentic request, the new connection itself is closed.
  */
 export function createConnectionSlots({ slotsMax, firstRequestMs, now }: ConnectionSlotsOptions): ConnectionSlots {
   const open = new Map<string, Connection>()
-  /** Connections without a complete request, the oldest first. A request may have become complete since: `hasAsked` finds out. */
+  /** Connections without a complete request when `hasAsked` last looked, the oldest first. */
   const silent = new Set<Connection>()
-  /** Connections with a complete request. Some may have become `proven` since: `oldestStranger` removes these. */
+  /** Connections with a complete request. `oldestStranger` removes connections that have become `proven`. */
   const strangers = new Set<Connection>()
 
   const leave = (connection: Connection): void => {

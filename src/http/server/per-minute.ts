@@ -10,7 +10,7 @@ export interface Tries {
   forgive(key: string): Promise<void>
 }
 
-/** Creates a limit of failures for each key and minute. Call the result only after a failure, so that no success is counted or refused. */
+/** Creates a limit of failures for each key and minute. Call the returned function only after a failure, so that no success is counted. */
 export function createPerMinute(limit: number): PerMinute {
   return createTries(limit).begin
 }

@@ -126,7 +126,7 @@ async function drained(req: IncomingMessage, bytesMax: number, copies: Buffer[] 
   return req.complete
 }
 
-/** Closes the connection after the answer. Until then discards at most two more reads of the body, and frees their memory at once. */
+/** Closes the connection after the answer. Until then discards what arrives of the body, and stops reading after 64 KiB. */
 function closeAfterAnswer(req: IncomingMessage, res: ServerResponse): void {
   let left = DRAIN_UNSIGNED_BYTES_MAX
   req.on('data', (chunk: Buffer) => {

@@ -27,7 +27,7 @@ export interface ServerTls {
 export interface ServerTimeouts {
   /** From the start of a connection to the end of its first request, including the TLS handshake. */
   readonly firstRequestMs: number
-  /** From the first byte of a request, or the start of the connection, to the end of its headers. */
+  /** From the first byte of a request, or from the start of the connection for its first request, to the end of the headers. */
   readonly headersMs: number
   /** From the same start as `headersMs` to the end of the body. */
   readonly requestMs: number
@@ -61,8 +61,8 @@ const CHECK_MS = 500
 const HEADER_BYTES_MAX = 16 * 1024
 const SWEEP_MS = 100
 /**
- * When the server stops, it still accepts the connections that wait in the backlog, one in each turn of the event loop. These are the most
- * turns (the length of the backlog) and the longest time for this work.
+ * When the server stops, it still accepts the connections that wait in the backlog, one in each turn of the event loop. This goes on for at
+ * most `turnsMax` turns (the length of the backlog) and at most `msMax` milliseconds.
  */
 const TAKING = { turnsMax: 512, msMax: 2000 } as const
 

@@ -17,7 +17,7 @@ export interface EncodedPush {
    */
   readonly text: string
   /**
-   * 0 or more: the number of a content that was sent before. `NOT_KEPT`: the content gets no number. Lower: a new number, see `numberOf`.
+   * 0 or more: the number of a content that was sent before. -1 (`NOT_KEPT`): the content gets no number. -2 or less: it gets a new number.
    */
   readonly content: number
 }

@@ -12,11 +12,11 @@ export interface RingBuffer {
   readonly state: Int32Array
 }
 
-/** Instead of the length of a body: the observation of this entry comes by message. */
+/** A special value for the length of a body. It means that the observation of this entry comes by message. */
 const BY_MESSAGE = -1
-/** Instead of the length of a body: the next entry is at the start of the memory. */
+/** A special value for the length of a body. It means that the next entry is at the start of the memory. */
 const TURN = -2
-/** Instead of the length of a content encoding: there is no content encoding. */
+/** A special value for the length of a content encoding. It means that the push has none. */
 const NONE = -1
 
 const TAKEN_TO = 0

@@ -36,7 +36,7 @@ export interface Hosted<V> {
   readonly end: () => Promise<unknown>
 }
 
-/** The channel for replies. `answered`: a shared count of the replies, which tells whether a reply has arrived before it is received. */
+/** The channel for replies. `answered` counts the sent replies in shared memory, so that the caller sees whether a reply is in the channel. */
 interface Line {
   readonly port: MessagePort
   readonly answered: Int32Array

@@ -134,7 +134,7 @@ function matches(state: ParcelState, { status, stopped, prefix, isUnknown = fals
   return prefix === null || stopped === null || (state.stopped === stopped && state.nextPollAtMs === null)
 }
 
-/** Stands in a row for a parcel that is listed at another of its identifiers. `matches` leaves the row out. */
+/** The state in a row whose parcel is listed in the row of another identifier. `matches` leaves such rows out. */
 const NOBODY: ParcelState = {
   parcelId: 0,
   watchedAtMs: null,

@@ -5,7 +5,7 @@ import { decodeDetail } from './operator-events.ts'
 
 type Added = { readonly span: string; readonly kind: string; readonly fromMs: number; readonly counts: string }
 
-/** Stores counts. `how`: whether an hour or day that has a count already gets the sum of both counts, or the smaller one. */
+/** Stores counts. `how`: what to store if the hour or day already has a count: the sum of both counts, or the smaller one. */
 const save = (how: 'sum' | 'min') =>
   statement<Added>()((db, p, { summed }) =>
     db

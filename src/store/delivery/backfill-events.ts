@@ -40,7 +40,7 @@ const all = statement<Range & { limit: number }>()((db, p) =>
         .as('queued_as'),
     ),
 )
-/** Finds the events of one parcel without a search of the feed: its sightings contain their sequences (`encodeAudience`). */
+/** Finds the events of one parcel without a search of the feed, because the parcel's sightings contain their sequences (`encodeAudience`). */
 const ofParcel = statement<Range & { parcelId: number }>()((db, p, { integer }) =>
   db
     .selectFrom('feed')

@@ -121,7 +121,7 @@ export async function countReplayable(
   return { count: rows.length, parcels: new Set(rows.map((row) => row.parcel_id)).size, oldestAtMs }
 }
 
-/** Returns the selected deliveries of a removed endpoint whose rows still say "waiting". If there are `limit` such rows, returns them all. */
+/** Returns waiting deliveries of a removed endpoint: the selected ones or, if it has at least `limit` waiting deliveries, any `limit` of them. */
 async function waitingOf(session: Session, selection: DeliverySelection, limit: number) {
   const rows = await session.all(waitingOfRemoved, { endpointId: Number(selection.endpointId), limit })
   if (rows.length === limit) return rows

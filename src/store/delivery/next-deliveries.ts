@@ -17,8 +17,8 @@ type Look = { endpointId: number; limit: number; nowMs: number }
 export type NextLook = Look & { underWay: readonly number[]; round: number }
 
 /**
- * Selects waiting deliveries of an endpoint. Leaves out skipped deliveries, which have a reason. `isDue`: with `is due`, the body of each row
- * is read. With `by its time`, only the bodies of rows that are due now are read, because most rows are not due.
+ * Selects waiting deliveries of an endpoint. Leaves out skipped deliveries, which have a reason. `is due`: every row is due now, so every body
+ * is read. `by its time`: most rows are not due yet, so only the bodies of rows that are due now are read.
  */
 function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
   const body = (of: ExpressionBuilder<Tables, 'delivery'>) =>
@@ -178,7 +178,7 @@ const parcelsWaiting = statement<{ endpointId: number; limit: number }>()((db, p
     .limit(p.limit),
 )
 
-/** Whether a parcel that is not in `parcelIds` has a due delivery. It reads one row more than `parcelIds`, as no parcel has two due deliveries. */
+/** Whether a parcel that is not in `parcelIds` has a due delivery. A parcel has at most one, so one row more than `parcelIds` is enough. */
 export async function waitsForOthers(session: Session, endpointId: string, parcelIds: readonly number[]): Promise<boolean> {
   const known = new Set(parcelIds)
   const rows = await session.all(parcelsWaiting, { endpointId: Number(endpointId), limit: known.size + 1 })

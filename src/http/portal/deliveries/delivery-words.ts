@@ -51,7 +51,7 @@ export function isBehind({ state, nextAttemptAtMs }: ShownDelivery): boolean {
   return (state === 'queued' || state === 'retrying') && nextAttemptAtMs === null
 }
 
-/** Returns the answer to the last attempt or, if there was no attempt, the reason. */
+/** Returns the answer to the last attempt. If there was no attempt, says why. */
 export function lastAnswer(delivery: ShownDelivery): Part {
   if (delivery.lastAttempt !== null) return answerInRow(delivery.lastAttempt)
   if (delivery.state === 'held') return html`none <small>the webhook is disabled</small>`

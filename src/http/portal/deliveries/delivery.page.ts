@@ -76,7 +76,7 @@ function isWaiting({ state }: ShownDelivery): boolean {
   return state === 'queued' || state === 'retrying' || state === 'held'
 }
 
-/** Makes the buttons. Each form sends the time when the delivery was queued, so that an old page cannot replay one that was queued again. */
+/** Makes the buttons. Each form sends the time when the delivery was queued. If it was queued again since then, a replay is refused. */
 function actionsOf({ to }: Visit, delivery: ShownDelivery, isRemoved: boolean): Markup | null {
   const { deliveryId, state } = delivery
   const seen = { queued: String(delivery.queuedAtMs) }

@@ -96,7 +96,7 @@ function answerOf(
   if (said.count === 0)
     return html`<div class="note" role="status"><strong>There are none.</strong> ${said.because ?? 'Choose another state or an earlier time.'}</div>`
   const [one, many] = said.isMissing ? (['event', 'events'] as const) : (['delivery', 'deliveries'] as const)
-  // With `more`, the count of deliveries is one above the limit, but the count of events is the limit.
+  // If `more` is true, a count of deliveries includes one beyond the limit. A count of events stops at the limit.
   const atLeast = said.isMissing ? said.count : said.count - 1
   const amount = said.more ? `more than ${countText(atLeast)} ${many}` : counted(said.count, one, many)
   const parcels = said.more ? 'many parcels' : counted(said.parcels, 'parcel', 'parcels')

@@ -10,7 +10,7 @@ export interface Markdown {
   readonly line: (text: string) => string
 }
 
-/** Loads the library when somebody first reads the manual. A relay whose manual nobody reads need not keep it in memory. */
+/** Loads the library when somebody first reads the manual. Until then the relay saves the memory that the library takes. */
 export async function loadMarkdown(): Promise<Markdown> {
   const { default: MarkdownIt } = await import('markdown-it')
   const md = new MarkdownIt({ html: false })

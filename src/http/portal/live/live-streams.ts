@@ -109,7 +109,7 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
       })
       streams.add(stream)
       beating ??= repeat(beat, BEAT_MS)
-      // Look before the answer begins: the next look can then detect every change after it.
+      // Look before the answer begins, so that the next look detects every change since then.
       await lookForAll()
       if (!res.headersSent && !res.destroyed) {
         res.writeHead(200, HEADERS)

@@ -21,7 +21,7 @@ ${webhookForm({ to: to`/webhooks/new`, cancel: to`/webhooks`, button: 'Add webho
   return renderPage(visit, { title: titleOf(errors, 'Add webhook'), section: 'webhooks', person, main })
 }
 
-/** Makes the page to change a webhook. `warnings`: about filters that were just saved, but may be mistyped. */
+/** Makes the page to change a webhook. `warnings`: the values in the saved filters that may be mistyped. */
 export function editPage(
   visit: Visit,
   { endpoint: { id, name } }: Pick<EndpointState, 'endpoint'>,

@@ -39,7 +39,7 @@ const composedOf = statement<OfParcels>()((db, p, { oneOf }) =>
     .where('feed.payload_ref', '<=', sql.lit(0)),
 )
 const removeComposed = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('composed_event').where('sequence', 'in', oneOf(p.ids)))
-/** Removes the failures of these deliveries. A group of failures stores only its last delivery, so groups whose answer names a parcel go too. */
+/** Removes the failures of these deliveries. A group stores only its last delivery, so groups whose answer names a parcel are removed too. */
 const removeFailures = statement<{ endpointIds: readonly number[]; deliveryIds: readonly number[]; names: readonly string[] }>()(
   (db, p, { oneOf, containsAny }) =>
     db
