@@ -54,6 +54,6 @@ export interface TombstoneKeeping {
   settle(): void
   /** Replaces the stored sealed key. */
   replaceKey(sealed: string): void
-  /** The tombstones that the database lacks, as after a restore of an older backup, with their sealed key. */
+  /** The tombstones that the database lacks, for example after a restore of an older backup, and the sealed key of the tombstones. */
   readonly missed: KeptTombstones
 }

@@ -161,7 +161,7 @@ interface AnswerTable {
 
 interface InboxTable {
   readonly id: Generated<number>
-  /** Digest of the body. With the parcel it identifies a duplicate, even after the body was deleted. */
+  /** Digest of the body. Together with the parcel id it identifies a duplicate, even after the body was deleted. */
   readonly digest: Uint8Array
   readonly received_at_ms: number
   readonly key_index: number
@@ -175,8 +175,8 @@ interface InboxTable {
 }
 
 /**
- * Pushes that were refused because their signature did not match, with explanations. Only a sample is stored, of which the last few hundred
- * stay.
+ * Pushes that were refused because their signature did not match, with explanations. Only a sample is stored, and only its last few hundred
+ * pushes stay.
  */
 interface RefusalTable {
   readonly id: Generated<number>

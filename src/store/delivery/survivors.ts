@@ -1,6 +1,6 @@
 import { type Expression, sql } from 'kysely'
 
-/** Makes an expression that finds the next join of a parcel into another. Kind 4 is a join. It is a literal, so that a partial index applies. */
+/** Makes an expression that finds the next join of a parcel into another. Kind 4 is a join. The 4 is a literal, so that a partial index applies. */
 function nextJoin(parcelId: Expression<number>, after: Expression<number>) {
   return sql<number | null>`(
     select following.sequence from feed as following

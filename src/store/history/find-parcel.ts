@@ -55,7 +55,7 @@ export async function findParcel(session: Session, contents: Contents, identifie
   }
 }
 
-/** Lists the languages that were fetched. Leaves out a language in which an entry that came after the fetch has no text. */
+/** Lists the languages that were fetched. Leaves out a language if an entry came after the fetch and has no text in that language. */
 async function languagesAsked(session: Session, parcelId: number, entries: ParcelView['entries']): Promise<readonly string[]> {
   const asked = await loadLanguagesAsked(session, parcelId)
   const stillAsked = asked.filter(({ language, sequence }) => {

@@ -163,8 +163,8 @@ const orderAnswers = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) 
 )
 
 /**
- * Loads, for each parcel, the sighting ids of the answer that decides the order of equal instants, in the order of that answer. It parses
- * the stored bytes of the answer. This is rare, because few parcels have entries at the same instant.
+ * Loads the order of entries at equal instants. One stored answer of each parcel decides it. Returns the sighting ids of that answer, in its
+ * order, by parcel id. It parses the stored bytes of the answers. This is rare, because few parcels have entries at the same instant.
  */
 export async function loadOrders(session: Session, parcelIds: readonly number[]): Promise<ReadonlyMap<number, readonly string[]>> {
   const orders = new Map<number, readonly string[]>()

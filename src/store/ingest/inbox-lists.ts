@@ -10,7 +10,7 @@ import { INBOX_STATES } from './inbox.ts'
 
 /** The most pushes that a page scans. A condition that has no index would otherwise scan the whole inbox. */
 const LOOKED_AT_MAX = 10_000
-/** How much earlier a push with a higher id may have been received, in milliseconds. Several replicas receive pushes at the same time. */
+/** A push may have been received up to this many milliseconds before a push with a lower id, because replicas work at the same time. */
 const DISORDER_MS = 60_000
 /** The largest body that a list reads, in bytes. Reading a hundred such bodies takes milliseconds. */
 const READ_BYTES_MAX = 16 * 1024

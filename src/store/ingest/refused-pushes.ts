@@ -44,7 +44,7 @@ export async function listRefused(session: Session): Promise<readonly StoredRefu
   })
 }
 
-/** Saves a spell in place of an earlier state of the same spell. */
+/** Saves a spell, and replaces its earlier state if one is stored. */
 export function saveRefused(session: Session, { process, cause, fromMs, untilMs, count, comeback }: StoredRefused): void {
   const { pushes = null, again = null } = comeback ?? {}
   session.enqueueWrite(upsert, { process, cause, fromMs, untilMs, count, pushes, again })

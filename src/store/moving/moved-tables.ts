@@ -37,7 +37,7 @@ export const SETTING_OF_CARRIER = 'carrier-memory'
 export type ColumnKind = 'number' | 'text' | 'bytes'
 
 export interface MovedTable extends CopiedTable {
-  /** The columns; the ones of the primary key come first. */
+  /** The columns. Those of the primary key come first. */
   readonly columns: readonly { readonly name: string; readonly kind: ColumnKind }[]
   /** A second unique key, by the positions of its columns; null: the primary key is the only one. */
   readonly unique: { readonly columns: readonly number[]; readonly whenNull: number | null } | null
@@ -285,7 +285,7 @@ export function keyOf({ columns, keyLength }: MovedTable): MovedTable['columns']
   return columns.slice(0, keyLength)
 }
 
-/** Returns those of the rows to which the table's unique key applies. */
+/** Returns only the rows to which the table's unique key applies. */
 export function uniqueAmong({ unique }: MovedTable, rows: readonly StoredRow[]): readonly StoredRow[] {
   if (unique === null) return []
   const { whenNull } = unique

@@ -17,7 +17,7 @@ export function metAnother(message: string): Error {
   return Object.assign(new Error(message), { code: '40001' })
 }
 
-/** The one conflict that a wrong request may cause too. */
+/** A wrong request too may cause this conflict, but no other. */
 const DUPLICATE_KEY = '23505'
 
 /**

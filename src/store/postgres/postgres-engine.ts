@@ -25,8 +25,8 @@ const READERS = 6
 export interface PostgresEngine extends Engine {
   openWriteStore(address: string, options?: PostgresWriteOptions, watch?: ServerWatch): Promise<OpenWriteStore>
   /**
-   * `isLive`: whether this relay holds a lease. While it does, nobody else can move the store. While it does not, each read first checks
-   * that the store was not moved. Absent: no read checks that.
+   * `isLive`: whether this relay holds a lease. With a lease, nobody else can move the store. Without one, each read first checks that the
+   * store was not moved. `isLive` absent: no read checks that.
    */
   openReadStore(address: string, watch?: ServerWatch, isLive?: () => boolean): ReadSide
 }

@@ -4,7 +4,7 @@ import { unescapeNul } from './nul-escape.ts'
 
 export interface PoolOptions {
   readonly connectionsMax: number
-  /** Whether a statement may be sent before the ones before it are answered; absent: no. */
+  /** Whether a statement may be sent before the server has answered the earlier statements; absent: no. */
   readonly pipeline?: boolean
   /** How long a connection may take to answer before it is given up, in milliseconds; absent: no limit. */
   readonly answerTimeoutMs?: number

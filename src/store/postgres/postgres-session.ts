@@ -16,7 +16,7 @@ export interface PostgresSession extends Session {
 
 const compiled: PostgresStatement[] = []
 
-/** Compiles a statement, once for all connections. Each connection prepares it under its name. */
+/** Compiles a statement, once for all connections. Each connection prepares the statement under the statement's name. */
 function compile(statement: Statement<never, unknown>): PostgresStatement {
   const known = compiled[statement.id]
   if (known !== undefined) return known

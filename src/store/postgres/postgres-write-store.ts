@@ -224,7 +224,7 @@ function deliveryVerbs({ session, looked, kept: { fronts } }: Parts) {
     replayDeliveries: (request) => replayDeliveries(session, request, (parcelIds) => lockQueues(session, request.to, parcelIds)),
     saveSettlements(settled, skipped, nowMs) {
       saveSettlementsInSets(session, settled, skipped, nowMs)
-      // A retried delivery that ends makes the next one of its parcel due. That one may have been queued before the front (see `due-fronts`).
+      // When a retried delivery ends, the next delivery of its parcel becomes due. The next one may lie before the front (see `due-fronts`).
       for (const { endpointId, attempts } of settled) if (attempts > 1) fronts.forget(endpointId)
       for (const { endpointId } of skipped) fronts.forget(endpointId)
     },
@@ -251,7 +251,7 @@ function retiringVerbs({ session, end }: Parts) {
       const events = parcelIds.map((parcelId) => retiredEvent(end.give(), parcelId))
       end.whenNumbered(() => {
         enqueueFeed(session, events)
-        // Mark the contents only now, because another transaction may just have removed the last other sighting that used one.
+        // Mark the contents only now. Another transaction may just have removed the last other sighting that used one of them.
         markContents(session, retired.contents)
       })
       return { isDone: true }

@@ -38,7 +38,7 @@ export const PLAN_SETTINGS = {
   jit: 'off',
 }
 
-/** How long a transaction may be idle, in milliseconds. Then the server ends it and frees its locks, even if the client's machine is gone. */
+/** How long a transaction may be idle, in milliseconds. After that the server ends it and frees its locks, even if the client's machine is gone. */
 export const IDLE_MS_MAX = 2000
 
 /**

@@ -1,10 +1,10 @@
 import { StorageFailure } from '../../domain/errors.ts'
 
-/** Milliseconds of one turn of a timer. Time is counted in turns, so that it does not count as waiting while this process stands still. */
+/** Milliseconds of one turn of a timer. Waits are counted in turns, so that a standstill of this process does not count. */
 export const TURN_MS = 100
 /** After this many whole turns without any answer, a new connection is tried. */
 const LOOK_AFTER_TURNS = 3
-/** After this many whole turns the server counts as silent. So every request to the relay gets an answer within a second, even if it is 503. */
+/** After this many whole turns the server counts as silent. So every request to the relay gets an answer within a second, which may be a 503. */
 const SILENT_AFTER_TURNS = 7
 /** How many turns a new connection may take. A busy server needs some time to accept it. */
 const LOOK_TURNS_MAX = 17

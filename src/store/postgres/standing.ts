@@ -10,7 +10,7 @@ export interface Standing {
 
 /**
  * An expression that identifies a server, in a statement that reads `counter`: the time of the server's start, in microseconds, plus the id
- * of the table. A promoted standby and restored files have another start. Tables that are restored while the server runs have other ids.
+ * of the table. A promoted standby and restored files have another start time. Tables that are restored while the server runs have other ids.
  */
 export const SERVER = '(extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint + counter.tableoid::bigint'
 

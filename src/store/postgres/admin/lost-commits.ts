@@ -63,8 +63,8 @@ interface Known extends ReplicaStanding {
 
 /**
  * Makes the watch for lost commits. A restart alone loses nothing. Commits are lost if the counter has gone back, or if the replica's row is
- * of another registration. After a restart, they are also lost if the timeline has changed or is unknown, or if the replica's row is older.
- * The row's time is needed because restored files may keep the timeline, and other replicas may have raised the counter again.
+ * of another registration. After a restart, they are also lost if the timeline has changed or is unknown, or if the row's time
+ * has gone back. The time is needed because restored files may keep the timeline, and other replicas may have raised the counter again.
  */
 export function createLostCommits(): LostCommits {
   let known: Known | null = null

@@ -58,7 +58,7 @@ const lockParcelsOf = rawStatement<{ ids: readonly number[] }>()(
     select id from parcel where id in (select parcel_id from delivery where id = any(${p.ids}::bigint[])) order by id for no key update`,
 )
 /**
- * Looks up again the parcels of the deliveries and locks them, because a join may have moved a delivery to another parcel. If a parcel is
+ * Looks up the parcels of the deliveries again and locks them, because a join may have moved a delivery to another parcel. If a parcel is
  * joined even while this statement waits for its lock, the transaction fails (by a division by zero) and begins again.
  */
 const lockStanding = rawStatement<{ ids: readonly number[] }>()(

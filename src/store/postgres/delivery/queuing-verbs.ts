@@ -9,7 +9,7 @@ import { readBackfillInSets, readFeedInSets } from './feed-in-sets.ts'
 import { enqueueComposed, enqueueDeliveries, lockQueues } from './queue-deliveries.ts'
 import type { TransactionEndpoints } from './transaction-endpoints.ts'
 
-/** Fails as a conflict (by a division by zero) if another transaction has queued events for the endpoint since it was read. */
+/** Fails as a conflict (by a division by zero) if another transaction has queued events for the endpoint since this one read the endpoint. */
 const advanceQueue = rawStatement<{ id: number; before: number; next: number }>()(
   (p) => sql`
     update endpoint set queued_to = ${p.next}::bigint / (case when queued_to = ${p.before}::bigint then 1 else 0 end) where id = ${p.id}::bigint`,

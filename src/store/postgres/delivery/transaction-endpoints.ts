@@ -11,7 +11,7 @@ import type { TransactionEnd } from '../transaction-end.ts'
 import { endpointStays, saveHealthAfter } from './endpoint-health.ts'
 
 export interface TransactionEndpoints extends Endpoints {
-  /** Returns the endpoint as it was read, to compare at its first save; null: this transaction has not read it, or has saved it already. */
+  /** Returns the endpoint as this transaction read it, for the check at the first save; null: it was not read, or was saved already. */
   takeBefore(endpointId: string): EndpointState | null
   /** Whether the endpoint is still as it was read, so that it need not be saved. */
   isSame(state: EndpointState): boolean

@@ -4,8 +4,8 @@ import type { Migration } from 'kysely/migration'
 /*
  * The schema has the tables and columns of SQLite's schema, so that one row codec serves both engines, and the tables that replicas share.
  *
- * Three things differ from SQLite. Columns are ordered by size, widest first, because PostgreSQL pads them. An index that lists page through
- * ends in `id`, which SQLite adds by itself. And `counter` holds the numbers that SQLite stores in `sqlite_sequence` and in `setting`.
+ * Three things differ from SQLite. Columns are ordered by size, widest first, because PostgreSQL pads them. An index for paged lists ends
+ * in `id`, which SQLite adds by itself. And `counter` holds the numbers that SQLite stores in `sqlite_sequence` and in `setting`.
  *
  * TEXT stands for `text collate "C"`: texts are compared by their bytes, as in SQLite, whatever the locale of the database.
  */

@@ -17,8 +17,8 @@ interface SharedRow {
 }
 
 /**
- * Reads the facts about the carrier that replicas share, in the form in which a single relay stores them; null: neither calls nor pauses nor
- * refusals are stored.
+ * Reads the facts about the carrier that replicas share, in the form in which a single relay stores them; null: no calls, pauses or refusals
+ * are stored.
  */
 export async function readSharedCarrier({ query }: MoveClient): Promise<CarrierMemory | null> {
   const { rows } = await query<SharedRow>(`select ${NOW_MS} as now_ms, days, budget.paused_until_ms - ${BUDGET_MS} as paused_ms,

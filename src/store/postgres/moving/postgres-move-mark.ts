@@ -43,7 +43,7 @@ export async function dropMark({ query }: MoveClient): Promise<void> {
 /** All replicas stop writing while this counter is above 0. */
 const MOVING = 'moving'
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
-/** A switch that takes longer than this has failed, in milliseconds. (A lost connection shows that too, unless a pooler keeps it open.) */
+/** The longest time that a switch may take, in milliseconds. The loss of its connection ends it too, but a pooler may keep that open. */
 const PAUSE_MS_MAX = 10_000
 const PAUSE_GOES_ON = `paused_at_ms > ${NOW_MS} - ${PAUSE_MS_MAX} and exists (select 1 from pg_stat_activity where pid = mark.backend_pid)`
 
@@ -62,7 +62,7 @@ export async function countReplicas({ query }: MoveClient): Promise<number> {
   return rows[0]?.n ?? 0
 }
 
-/** Whether the move has not ended. Another replica ends the move if the replica that runs it seems to be gone. */
+/** Whether the move is still under way. Another replica ends the move if the replica that runs it seems to be gone. */
 export async function isMine({ query }: MoveClient, { moveId }: MoveSide, lock = ''): Promise<boolean> {
   const { rowCount } = await query(`select 1 from ${MARK_TABLE} where move_id = $1 and state in ('copying', 'pausing') ${lock}`, [moveId])
   return rowCount === 1
@@ -154,8 +154,8 @@ export async function refuseWrites({ query }: MoveClient): Promise<void> {
 }
 
 /**
- * The tables that refuse writes after the switch. The counter is one, because every transaction that takes a number writes it. The table of
- * replicas is one, so that a replica that stood still during the switch cannot renew its lease.
+ * The tables that refuse writes after the switch. They include the counter, because every transaction that takes a number writes it. They
+ * include the table of replicas, so that a replica that stood still during the switch cannot renew its lease.
  */
 export const REFUSING: readonly string[] = ['counter', 'replica', ...MOVED_TABLES.map(({ name }) => name)]
 

@@ -58,7 +58,7 @@ export function removeParts(directory: string): void {
   for (const name of readdirSync(directory)) if (/\.(?:db|key)\.part$/.test(name)) rmSync(join(directory, name), { force: true })
 }
 
-/** Removes all scheduled backups of a store but the newest `keep`, with their keys. Backups of other stores in the folder stay. */
+/** Keeps the newest `keep` scheduled backups of a store, and removes the older ones with their keys. Backups of other stores in the folder stay. */
 export function removeOutlived(directory: string, { relayId, keep }: { readonly relayId: string; readonly keep: number }): void {
   const scheduled = readdirSync(directory).flatMap((file) => (file.endsWith(ENDING) ? [file.slice(0, -ENDING.length)] : []))
   const own = scheduled.filter((name) => isScheduled(name) && madeBy(fileOf(directory, name)) === relayId)

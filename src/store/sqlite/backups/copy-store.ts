@@ -7,7 +7,7 @@ const STEP_MS = 0.5
 /** A rest lasts this many times as long as the step before it. Shorter rests doubled the latency of pushes (decision 0029). */
 const REST = 4
 const PAGES = { min: 16, max: 512 }
-/** How often the copy is synced to disk. The writer waits for the last sync, and earlier syncs leave little for it to do. */
+/** How often the copy is synced to disk. The writer waits for the last sync, and the earlier syncs shorten the last one. */
 const SYNC_EVERY_MS = 100
 /** During a rest the driver keeps asking how many pages to copy. The answer 0 is delayed by this long. A longer delay would hold up pushes. */
 const NAP_MS = 0.2

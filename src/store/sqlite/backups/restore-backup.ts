@@ -26,9 +26,9 @@ export interface RestoreOrder {
   readonly file: string
   /** The path of the store, which may be missing. */
   readonly store: string
-  /** The highest sequence that any reader or endpoint has seen; null: the store that is replaced tells it. */
+  /** The highest sequence that any reader or endpoint has seen; null: it is read from the store that is replaced. */
   readonly last: number | null
-  /** The file with the tombstones that the operator names, because none is beside the store; null: the operator names no file. */
+  /** A file of tombstones, which the operator names if none is beside the store; null: the operator names no file. */
   readonly tombstones: string | null
   /** Whether the operator accepts that erased data may come back, if there is any. Needed only if the tombstones are lost. */
   readonly forgetsErasures: boolean

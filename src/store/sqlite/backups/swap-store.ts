@@ -74,7 +74,7 @@ export function removePrepared(path: string): void {
   for (const left of [preparedOf(path), `${preparedOf(path)}-journal`, preparedKeyOf(path)]) rmSync(left, { force: true })
 }
 
-/** Makes the ending of the name for a replaced store. It is unused so far, even if there are two restores within one second. */
+/** Makes an ending for the name of a replaced store. The ending is unused, even if there are two restores within one second. */
 export function asideEnding(path: string, nowMs: number): string {
   const ending = `before-restore-${new Date(nowMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`
   return existsSync(`${path}.${ending}`) ? asideEnding(path, nowMs + 1000) : ending
