@@ -9,7 +9,7 @@ export type SqlList = readonly (string | number | Uint8Array | null)[]
 /** Parameters by name. A list parameter holds any number of values: see `Dialect.oneOf`. */
 export type Params = Readonly<Record<string, SqlValue>>
 
-/** Those parts of shared statements whose SQL differs between engines. */
+/** The parts of shared statements for which the engines need different SQL. */
 export interface Dialect {
   /** Builds and compiles queries; never runs them. */
   readonly builder: Kysely<Tables>

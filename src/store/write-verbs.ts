@@ -43,12 +43,12 @@ import type { Leases } from './polling/leases.ts'
 import { shiftSchedule } from './polling/schedule-shift.ts'
 import { loadSetting, makeSetting, markLanguageAsked, saveSetting, TOMBSTONE_KEY } from './settings.ts'
 
-/** Parcels and identifiers within a transaction. What the transaction has read, nobody else changes before the transaction ends. */
+/** Parcels and identifiers within a transaction. Until the transaction ends, nobody else changes what it has read. */
 export interface Parcels {
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
   saveIdentifiers(identifiers: readonly IdentifierState[]): void
   create(count: number, nowMs: number): Promise<readonly ParcelState[]>
-  /** Finds those of the parcels that exist. SQLite returns them in the order given, PostgreSQL in any order. */
+  /** Finds parcels, and leaves out ids that do not exist. SQLite returns them in the order given, PostgreSQL in any order. */
   findMany(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
   saveMany(states: readonly ParcelState[]): void
   /** Finds a parcel; null: it no longer exists, for example because it was joined to another. */

@@ -22,7 +22,7 @@ export interface Certificates {
    */
   renew(config: Config, listeners: Readonly<Record<ListenerName, RenewTls>>): Promise<readonly string[]>
   shown(): readonly ShownCertificate[]
-  /** Sets the function that reads the client certificates. It comes late, because the endpoints are opened after this object is created. */
+  /** Sets the function that reads the client certificates. It is set later, because the endpoints are opened after this object is created. */
   takeClients(read: () => readonly ClientCertificate[]): void
   /** The client certificates that the relay shows to endpoints. */
   clients(): readonly ClientCertificate[]

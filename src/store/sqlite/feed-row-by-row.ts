@@ -14,8 +14,8 @@ const keptBody = statement<{ id: number }>()((db, p) =>
 /**
  * See `DeliveryTx.readFeedEntries`. Entries have their current content, but the payload of the original event.
  *
- * It reads row by row, which is right only because nobody else commits in between. A parcel that is joined to another between two reads
- * would look erased.
+ * It reads row by row, which is safe only because nobody else commits between two reads. Otherwise a parcel that is joined to another between
+ * two reads would look erased.
  */
 export async function readFeedEntries(
   session: Session,

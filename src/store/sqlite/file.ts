@@ -93,7 +93,7 @@ export function leaveMarker(path: string): void {
 }
 
 /**
- * Rewrites the WAL with the same bytes and syncs it. Call it with the write lock. After a failed sync the kernel counts the pages as written,
+ * Rewrites the WAL with the same bytes and syncs it. The caller must hold the write lock. After a failed sync the kernel counts the pages as written,
  * though they are only in memory and never reach the disk. After a restart of the process, SQLite would trust these pages. The rewriting makes
  * them durable.
  */

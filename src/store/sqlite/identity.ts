@@ -53,7 +53,7 @@ export interface LostFile {
   readonly fate: 'gone' | 'replaced'
 }
 
-/** Makes a function that finds an open file which is no longer the one on disk. It notes each file when it first sees it. */
+/** Makes a function that finds an open file that was deleted or replaced. It compares each file with what it found when it first saw that file. */
 export function createIdentityCheck(path: string): () => Promise<LostFile | null> {
   const known = new Map<string, string>()
   return async () => {

@@ -4,7 +4,7 @@ export interface Part {
   readonly to: number
 }
 
-/** A page in a buffer. `head`: the length of the file's header if it begins the page, as in the first page of a file; otherwise 0. */
+/** A page in a buffer. `head`: the length of the file's header, with which the first page of a file begins; 0 for any other page. */
 export interface Page extends Part {
   readonly head: number
 }

@@ -248,7 +248,7 @@ export function openSqliteReader(path: string): ReadEngine {
   }
 }
 
-/** Makes a session that compiles and prepares each statement once. Each of the two takes five times as long as running the statement. */
+/** Makes a session that compiles and prepares each statement once. Each of these steps takes five times as long as running the statement. */
 function createSession(db: Database.Database): Session {
   const prepared: { readonly run: Database.Statement<unknown[], unknown>; readonly compiled: SqliteStatement }[] = []
   function prepare(statement: Statement<never, unknown>) {

@@ -22,7 +22,7 @@ export interface BackupsPorts {
 
 export interface Backups {
   readonly manage: ManageBackups
-  /** Begins to make backups by the schedule. */
+  /** Begins to make backups at the times of the schedule. */
   begin(): void
   /** Applies the settings of a reloaded config. */
   reload(next: Config): Promise<void>

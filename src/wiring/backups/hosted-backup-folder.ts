@@ -11,7 +11,7 @@ export interface BackupData {
 /** The functions of the backup thread that other threads can call. */
 export interface BackupVerbs {
   advance: BackupMaker['advance']
-  /** Ends the backup, and removes it if it is not complete. */
+  /** Stops making the backup, and removes it if it is not complete. */
   giveUp(): Promise<void>
 }
 

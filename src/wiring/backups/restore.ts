@@ -41,7 +41,7 @@ export async function restoreStore(
 }
 
 /**
- * Marks a database as restored, after the server's own tools have restored it. `tombstones`: the file of what was erased since its backup;
+ * Marks a database as restored, after the server's own tools have restored it. `tombstones`: the file that lists what was erased since its backup;
  * null: nothing was erased, or erased data may come back.
  */
 export async function markStore(
