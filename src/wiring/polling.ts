@@ -105,7 +105,7 @@ function openPass(config: Config, ports: PollingPorts, underWay: PollsUnderWay) 
   )
   const onShifted = () => {
     wakeDispatcher()
-    // Save the waits again, because the saved ones are times of the old clock.
+    // Save the waits again. The saved waits end at times of the old clock.
     void carrier.keep()
   }
   const passPorts = { write, clock, poll, isPoller, storeTrouble: disk.trouble, model, lookAtPushes: pushes.update, onShifted, log }

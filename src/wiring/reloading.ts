@@ -80,7 +80,7 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
       current = next
       applied(next)
       await ports.backups.reload(next)
-      // Log in in the background. The carrier's state shows whether it accepts the password.
+      // Start a login in the background. The carrier's state shows whether it accepts the password.
       if (hasNewPassword) ports.carrier.logIn().catch((err: unknown) => ports.log.debug({ err }, 'the login after a reload failed'))
       await receiver.replaceKeys(signingKeysOf(next))
       const problems = [

@@ -9,14 +9,14 @@ import { startSchedule } from '../runtime/schedule.ts'
 import type { Closing } from './closing.ts'
 import type { openPolling } from './polling.ts'
 
-/** How often the free disk space is measured. The relay refuses pushes before the disk is full, and accepts them soon after it has room. */
+/** How often the free disk space is measured. The relay refuses pushes before the disk is full, and accepts them again soon after the disk has room. */
 const DISK_LOOK_MS = 500
 const DIGEST_LOOK_MS = 5000
 /** How often expired tokens and sessions are looked for, so that access ends within a second after they expire. */
 const ACCESS_LOOK_MS = 250
-/** How often the relay checks whether the clock was set back, so that it must shift the schedule. It also does so when the poller wakes. */
+/** How often the relay checks whether the clock was set back, so that it must shift the schedule. It also checks when the poller wakes. */
 const CLOCK_LOOK_MS = 5000
-/** How often the relay checks whether it may ask a failing carrier again. It also does so when the poller wakes. */
+/** How often the relay checks whether it may ask a failing carrier again. It also checks when the poller wakes. */
 const REST_LOOK_MS = 1000
 
 export interface TimersPorts {

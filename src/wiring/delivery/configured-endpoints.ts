@@ -53,7 +53,7 @@ export interface ConfiguredEndpointsPorts {
   readonly log: Pick<Log, 'warn'>
 }
 
-/** At most this much time between two calls of `removeUnnamed` counts, in milliseconds. After a longer time the machine may have slept. */
+/** The most time between two calls of `removeUnnamed` that counts, in milliseconds. If more has passed, the machine may have slept. */
 const SEEN_MAX_MS = 120_000
 
 const DIRECT: Route = {}

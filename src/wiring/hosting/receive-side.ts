@@ -68,7 +68,7 @@ export interface ReceiveSide {
   news(): Promise<ReceiverNews>
   /** Counts the pushes that wait for their commit. Resolves only after `news` has reported everything that happened before the call. */
   waiting(): Promise<number>
-  /** Lists senders of pushes whose signature did not match, the latest first. They are a sample since the start of the relay. */
+  /** Lists senders of pushes whose signature did not match, the latest first. The list is a sample since the start of the relay. */
   refusedSenders(): Promise<readonly RefusedSender[]>
   /** Lists the wrong paths to which something was posted since the start of the relay. */
   misdirected(): Promise<readonly MisdirectedPath[]>
@@ -137,7 +137,7 @@ function collectNews(clock: Pick<Clock, 'monotonic'>) {
   }
   const addCommit = (commit: CommitStats | Error) => {
     commits.push(commit)
-    // The dispatcher must learn at once of queued deliveries and joined parcels, and `/readyz` of a failed commit.
+    // The dispatcher must know of queued deliveries and joined parcels at once. `/readyz` must know of a failed commit at once.
     report.changed(commit instanceof Error || commit.queued || commit.joined)
   }
   const addRefusal = (refusal: Refusal) => {

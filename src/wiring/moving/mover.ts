@@ -28,7 +28,7 @@ const YOUNG_MB = 32
 export interface MoverPorts {
   /** Throws if the store may not be moved. */
   readonly check: () => Promise<void>
-  /** Aborted when nobody waits for the stores to open any more. */
+  /** Aborted when nobody waits any longer for the stores to open. */
   readonly signal: AbortSignal
 }
 

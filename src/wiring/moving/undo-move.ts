@@ -18,8 +18,8 @@ type Successor = { readonly name: string } & ({ readonly hold: StoreHold } | { r
 
 /**
  * Goes back to the store that the config names, with its data at the time of the move. Changes nothing if a relay uses the new store, because
- * the events that it has acknowledged would be lost. A new store that is gone or out of reach is no obstacle, because then the old store is
- * needed.
+ * the events that it has acknowledged would be lost. If the new store is gone or out of reach, the move is undone all the same, because
+ * then the old store is needed.
  */
 export async function undoMove(config: Config): Promise<UndoneMove> {
   const { engine, address } = addressOf(config)
