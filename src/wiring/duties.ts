@@ -31,7 +31,7 @@ export interface DutiesPorts {
   readonly polling: Pick<ReturnType<typeof openPolling>, 'taken' | 'giveUp'>
   readonly pushes: Pick<PushHealthMonitor, 'look'>
   readonly closing: Closing
-  /** How long an endpoint stays after the last config that named it is gone, in milliseconds. */
+  /** How long an endpoint stays when no config names it any more, in milliseconds. */
   readonly removeAfterMs: number
   /** Called when another replica moves the store. */
   readonly awaitMove: () => void

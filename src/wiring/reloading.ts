@@ -101,7 +101,7 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
   }
 }
 
-/** Throws if the at-rest keys of a new config could not decrypt something that the current ones can: keys of endpoints or of tombstones. */
+/** Throws if a key of an endpoint or of the tombstones can be decrypted with the current at-rest keys, but not with those of a new config. */
 async function refuseLosingKeys(next: Config, { atRest, reads, write }: ReloadPorts): Promise<void> {
   const [before, after] = [createVault(atRest.keys), createVault(atRest.keysOf(next))]
   const { sealed: tombstoneKey } = await write.tombstoneKey()

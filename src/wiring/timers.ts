@@ -9,7 +9,7 @@ import { startSchedule } from '../runtime/schedule.ts'
 import type { Closing } from './closing.ts'
 import type { openPolling } from './polling.ts'
 
-/** How often the free disk space is measured. The relay refuses pushes before the disk is full, and accepts them again soon after the disk has room. */
+/** How often the free disk space is measured. The relay refuses pushes before the disk is full, and accepts pushes soon after there is room. */
 const DISK_LOOK_MS = 500
 const DIGEST_LOOK_MS = 5000
 /** How often expired tokens and sessions are looked for, so that access ends within a second after they expire. */

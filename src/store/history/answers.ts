@@ -117,7 +117,7 @@ export async function moveAnswers(session: Session, answers: AnswersByParcel, in
   if (ids.every((parcelId) => parcelId === into)) return
   const held = [...answers].flatMap(([parcelId, own]) => own.map((answer) => ({ parcelId, answer })))
   const { kept, order } = keepAnswers(held.map(({ answer }) => answer))
-  // Reversed, because a later entry of a map overwrites an earlier one, and the first of several equal answers must stay.
+  // Reverse the list, because a later entry of a map overwrites an earlier one, and the first of several equal answers must stay.
   const rows = new Map(held.toReversed().map((one) => [answerId(one.answer), one]))
   if (kept.length < held.length) {
     const keys = kept.map((answer) => `${rows.get(answerId(answer))?.parcelId}/${answerId(answer)}`)

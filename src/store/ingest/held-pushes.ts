@@ -66,7 +66,7 @@ const dismiss = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
 
 /** Counts pushes that were not recorded, by reason. The reason with the newest push comes first. */
 export async function countHeld(session: Session, state: HeldSelection['state']): Promise<readonly HeldGroup[]> {
-  // There are few reasons, so there is one query for each. It reads only that reason's part of the index.
+  // There are few reasons, so send one query for each reason. Each query reads only its reason's part of the index.
   const found =
     state === 'expired'
       ? [session.all(held.expired.all, {})]

@@ -17,7 +17,7 @@ export function metAnother(message: string): Error {
   return Object.assign(new Error(message), { code: '40001' })
 }
 
-/** A wrong request too may cause this conflict, but no other. */
+/** Only this conflict can also be caused by a wrong request. */
 const DUPLICATE_KEY = '23505'
 
 /**

@@ -11,8 +11,8 @@ import { IDLE_MS_MAX } from './postgres.ts'
 export interface SchemaStep {
   /**
    * The schema number of the oldest version of the relay that still works after this step. A step that only adds something (expand) repeats
-   * the number of the step before, because older versions ignore additions. A step that removes something (contract) gives its own number,
-   * and ships only in a release after the last one that uses what the step removes.
+   * the number of the step before, because older versions ignore additions. A step that removes something (contract) gives its own number.
+   * Its release must come after the last release that uses what the step removes.
    */
   readonly servesFrom: number
   readonly up: Migration['up']

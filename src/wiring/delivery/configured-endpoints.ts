@@ -53,7 +53,7 @@ export interface ConfiguredEndpointsPorts {
   readonly log: Pick<Log, 'warn'>
 }
 
-/** The most time between two calls of `removeUnnamed` that counts, in milliseconds. If more has passed, the machine may have slept. */
+/** The most milliseconds that count as passed between two calls of `removeUnnamed`. After a longer gap the machine may have slept. */
 const SEEN_MAX_MS = 120_000
 
 const DIRECT: Route = {}

@@ -128,7 +128,7 @@ export interface Delivery {
   removeUnnamed(): Promise<void>
   /** Resolves when all work of a role that this replica is giving up has ended. */
   drained(role: Role): Promise<void>
-  /** Ends all running work at once, of every role. Call it when the lease has run out. */
+  /** Ends all running work of every role at once. Call it when the lease has run out. */
   lapsed(): void
   /** Call when endpoints, jobs or roles may have changed. */
   reviewAll(): void

@@ -53,8 +53,8 @@ export async function markRestored(order: MarkOrder): Promise<RestoreRecord> {
 }
 
 /**
- * Raises the counters above the numbers that the lost part of the database may have used. Its highest ids are unknown. Nearly every row
- * was recorded with a sequence of its own, so ids are assumed to be at most `last`, and ids of deliveries at most `last` times the number
+ * Raises the counters above the numbers that the lost part of the database may have used. The highest ids of that part are unknown. Nearly every
+ * row was recorded with a sequence of its own, so ids are assumed to be at most `last`, and ids of deliveries at most `last` times the number
  * of endpoints.
  */
 async function setNumbers(client: MoveClient, { last, nowMs }: MarkOrder): Promise<RestoreRecord> {

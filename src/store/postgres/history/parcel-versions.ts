@@ -23,8 +23,8 @@ interface Batch {
 }
 
 /**
- * Makes a function that reads the version of a parcel. One query serves all calls of a turn of the event loop, and those that waited for
- * earlier queries. A query is sent only after the calls that it serves, so an answer is never older than its call.
+ * Makes a function that reads the version of a parcel. One query serves all calls of one turn of the event loop, and the calls that
+ * waited for earlier queries. A query is sent only after the calls that it serves, so an answer is never older than its call.
  */
 export function createParcelVersions(session: Pick<Session, 'all'>): (parcelId: number) => Promise<number | null> {
   const batches: Batch[] = []

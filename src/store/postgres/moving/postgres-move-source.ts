@@ -73,7 +73,7 @@ export async function openPostgresMoveSource(address: string, side: MoveSide): P
     numbers: async () => ({ ...(await lastNumbers(numberIn)), carrier: await readSharedCarrier(client) }),
     async seal(work, nowMs) {
       await untilAlone(client)
-      // Until the commit a lock keeps replicas from writing. After the commit, triggers do so.
+      // Until the commit a lock keeps replicas from writing. After the commit, triggers keep them from writing.
       const seal = () => lockAndSeal(client, work, { ...side, state: 'moved', atMs: nowMs })
       await locking(client, ALONE, seal, { idle_in_transaction_session_timeout: SWITCH_IDLE_MS_MAX })
     },

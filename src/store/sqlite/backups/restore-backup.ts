@@ -40,7 +40,7 @@ export interface RestoreOrder {
 
 export interface RestorePorts {
   /**
-   * Checks that the secrets in the backup can be decrypted. Throws if not, unless the operator restores without keys. `keyFile`: the key beside
+   * Checks that the secrets in the backup can be decrypted. Throws otherwise, except in a restore without keys. `keyFile`: the key beside
    * the backup or, without one, beside the store. `tombstoneKey`: the encrypted key of the tombstones; null: nothing was erased.
    */
   readonly proveKeys: (keys: {

@@ -31,7 +31,7 @@ export function numbersUnknown(store: string): string {
   )
 }
 
-/** @param place the file in which the lost store would have listed what was erased, if anything was */
+/** @param place the file beside the lost store that listed what was erased; it existed only if something was erased */
 export function erasuresUnknown(place: string): string {
   return (
     'Nobody knows what was erased since the backup, and it would come back. If anything ever was erased, ' +
