@@ -13,7 +13,7 @@ export function storesLeftBeside(path: string): readonly string[] {
     .map((name) => join(dirname(path), name))
 }
 
-/** Whether a store that a move has left behind may still exist. It looks for a file. It cannot look for a database, so it assumes that one exists. */
+/** Whether a store that a move has left behind may still exist. It looks for a file. It cannot look for a database, so it assumes that it exists. */
 export function mayHoldData(name: string): boolean {
   return name.startsWith('postgres://') || existsSync(name)
 }

@@ -7,7 +7,7 @@ import type { WriteSide } from '../../flow/write-side.ts'
 import { startRepeating } from '../../runtime/repeating.ts'
 import { startRetryingWorker } from '../retrying-worker.ts'
 
-/** How many events of the feed one transaction queues. With so few, pushes wait no longer for it than for a batch of pushes. */
+/** How many events of the feed one transaction queues. It is so low that pushes wait for the transaction no longer than for a batch of pushes. */
 const CATCH_UP_EVENTS = 100
 
 export interface JanitorPorts {

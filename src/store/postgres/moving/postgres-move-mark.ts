@@ -43,7 +43,7 @@ export async function dropMark({ query }: MoveClient): Promise<void> {
 /** All replicas stop writing while this counter is above 0. */
 const MOVING = 'moving'
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
-/** A switch counts as failed after this time, in milliseconds. It also fails with its connection, but a pooler may keep that open. */
+/** A switch counts as failed after this time, in milliseconds. (It also fails if its connection is lost, but a pooler may keep that open.) */
 const PAUSE_MS_MAX = 10_000
 const PAUSE_GOES_ON = `paused_at_ms > ${NOW_MS} - ${PAUSE_MS_MAX} and exists (select 1 from pg_stat_activity where pid = mark.backend_pid)`
 

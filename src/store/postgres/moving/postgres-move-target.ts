@@ -120,7 +120,7 @@ async function remove(
   await query(`delete from ${name} as stored using ${text} where ${condition}`, values)
 }
 
-/** Deletes stored rows that have the unique key of a new row. They are outdated: the source has changed them, and the move copies that later. */
+/** Deletes stored rows that have the unique key of a new row. Such stored rows are outdated. The move copies their new state later. */
 async function clear(client: MoveClient, table: MovedTable, rows: MoveTargetRows): Promise<void> {
   const { unique } = table
   if (unique === null || rows.length === 0) return

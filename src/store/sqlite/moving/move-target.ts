@@ -104,8 +104,8 @@ function refuseOther(db: Database.Database, path: string): void {
 }
 
 /**
- * Makes a function that replaces rows. It also deletes stored rows that have the unique key of a new row. They are outdated: the source has
- * changed them, and the move copies that later.
+ * Makes a function that replaces rows. It also deletes stored rows that have the unique key of a new row. Such stored rows are
+ * outdated. The move copies their new state later.
  */
 function createReplace(prepare: ReturnType<typeof createPreparer>, table: MovedTable) {
   const remove = prepare(`delete from ${table.name} where ${matchesKey(table)}`)
