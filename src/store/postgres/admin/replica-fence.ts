@@ -24,7 +24,7 @@ export interface Proof {
 }
 
 /**
- * Fails if this replica was declared dead, does not hold the role, or held it by commits that the server has lost. Otherwise it locks the
+ * Fails if this replica was declared dead, if it does not hold the role, or if the server has lost its commits. Otherwise it locks the
  * replica's row. To declare the replica dead, another replica has to delete that row, and so waits until the transaction ends. Renewing the
  * lease does not wait.
  */
