@@ -51,7 +51,7 @@ export const replicaStanding = sql<ReplicaStanding>`replica.started_at_ms, repli
 export interface LostCommits {
   /**
    * Call it when a statement that reads the replica's row is sent, and call the returned function with that row. The function resolves with
-   * true if the server has lost commits of this replica, now or earlier. It calls `timeline` only at first, and after a change or restart of the server.
+   * true if the server has lost commits of this replica, now or earlier. It calls `timeline` only at first and after the server changed or restarted.
    */
   asking(replicaId: number): (found: ReplicaStanding, timeline: () => Promise<Timeline>) => Promise<boolean>
 }
