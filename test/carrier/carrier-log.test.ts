@@ -93,7 +93,7 @@ test('a carrier that fails on and off causes at most ten lines a minute, and the
   expect(told().at(-1)?.message).toContain('is down')
 })
 
-test('a successful login ends the failure of a login, but not that of a status request', () => {
+test('a successful login ends a failure of the login, but not a failure of status requests', () => {
   const { fail, loginFailed, loggedIn, latest, told } = openNews()
   loginFailed()
   loggedIn()

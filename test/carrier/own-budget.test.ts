@@ -5,7 +5,7 @@ import { DAY_MS } from '../support/runner/constants.ts'
 
 const noon = Date.parse('2026-03-01T12:00:00Z')
 
-/** Makes a budget that saves calls by itself whenever `takeSlot` needs saved calls. */
+/** Makes a budget. Whenever `takeSlot` needs saved calls, they are saved at once. */
 function aBudget(options: Partial<OwnBudgetOptions> = {}) {
   const budget = createOwnBudget({ ratePerSecond: 5, callsPerDay: 1_000_000, concurrency: 1_000_000, ...options })
   let writes = 0
@@ -92,7 +92,7 @@ describe('the budget of a single process', () => {
     expect(budget.takeSlot(5_000, noon).kind).toBe('taken')
   })
 
-  test('allows no call until UTC midnight once the day’s calls, an earlier run’s too, are used up', () => {
+  test('allows no call until UTC midnight if this run and an earlier one used up the day’s calls', () => {
     const late = Date.parse('2026-03-01T23:30:00Z')
     const midnight = Date.parse('2026-03-02T00:00:00Z')
     const budget = aBudget({ ratePerSecond: 100, callsPerDay: 5, earlier: earlier({ days: [onDay(noon, 3)] }) })
@@ -147,7 +147,7 @@ describe('the budget of a single process', () => {
     expect(takeMost(noon + 2 * DAY_MS)).toBe(100)
   })
 
-  test('P13: calls dated ten years ahead count on the day of the correction, and no later', () => {
+  test('P13: calls dated ten years ahead count on the day the clock is corrected, and not later', () => {
     const ahead = noon + 3650 * DAY_MS
     const budget = aBudget({ ratePerSecond: 1000, callsPerDay: 100, earlier: earlier({ days: [onDay(ahead, 100)], atMs: ahead }) })
     expect(budget.takeSlot(0, noon).kind).toBe('spent')

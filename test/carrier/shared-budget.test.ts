@@ -33,7 +33,7 @@ function open() {
   return { ...calls, requests, answer, fail, take, reserve, pass }
 }
 
-test('a call uses a granted slot, and its end is reported even if no other statement follows', async () => {
+test('the end of a call is reported to the database, even if no other call needs a slot', async () => {
   const { take, reserve, release, requests, pass, inFlight } = open()
   expect(take()).toEqual({ kind: 'unwritten' })
   await reserve(0, 1)
@@ -77,7 +77,7 @@ test('a replica told to wait asks again when the time is over, or when an app be
   expect(take('app')).toEqual({ kind: 'spent', retryAfterMs: 60_000 })
 })
 
-test('if all slots were taken, the replica asks again when one of its calls ends', async () => {
+test('if all slots are in use, the replica asks again when one of its calls ends', async () => {
   const { take, reserve, release, answer } = open()
   answer({ granted: 1, hold: 'busy', retryMs: 150 })
   await reserve(0, 2)

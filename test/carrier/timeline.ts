@@ -4,7 +4,7 @@ import type { StartTimer } from '../../src/outbound/deadline.ts'
 export interface Timeline {
   readonly clock: Clock
   readonly startTimer: StartTimer
-  /** Moves the clock on by `ms`. Runs the timers due by then in order, and lets promises settle before each. */
+  /** Moves the clock on by `ms`, and runs each timer at its time. Before each timer, promises settle. */
   readonly pass: (ms: number) => Promise<void>
   readonly timers: () => number
 }

@@ -19,7 +19,7 @@ const env = {
   RELAY_AT_REST_KEY: Buffer.alloc(32, 7).toString('base64'),
 }
 
-/** The example config, with the settings that it leaves commented out or empty switched on. */
+/** The example config with every setting in use, including those that it leaves empty or comments out. */
 const everything = readFileSync(EXAMPLE, 'utf8')
   .replaceAll('trustProxy: []', 'trustProxy: [10.0.0.0/8]')
   .replace('  atRestKeys: []\n', '')
@@ -55,7 +55,7 @@ describe('the shipped files', () => {
   })
 
   test.each(['config/example.yaml', ...globSync('config/{container*,systemd/relay}.yaml')])(
-    '%s has a single address to change: the carrier’s in upstream.baseUrl',
+    'in %s, upstream.baseUrl is the only address to change',
     (file) => {
       const settings = readFileSync(file, 'utf8').replaceAll(/^ *#.*| # .*/gm, '')
       expect(settings.match(/^.*https?:\/\/.*$/gm)).toEqual(['  baseUrl: https://carrier.example'])
@@ -69,7 +69,7 @@ describe('the shipped files', () => {
     expect([...keys].filter((key) => !written.includes(`"${key}":`))).toEqual([])
   })
 
-  test('both files name the schema for editors in their first line', () => {
+  test('the example and the demo config name the schema for editors in their first line', () => {
     for (const file of [EXAMPLE, 'config/demo.yaml']) {
       expect(readFileSync(file, 'utf8').split('\n', 1)).toEqual(['# yaml-language-server: $schema=./relay.schema.json'])
     }

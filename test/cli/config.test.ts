@@ -319,7 +319,7 @@ describe('settings', () => {
     },
   )
 
-  test('a baseUrl whose path does not end in a whole segment v1, auth or status is accepted', () => {
+  test('a baseUrl is accepted if v1, auth or status is not the whole last segment of its path', () => {
     for (const place of ['carrier.example/v1/carrier', 'carrier.example/statuses', 'carrier.example/auth.v1', 'status', 'v1.example'])
       expect(load(minimal.replace('carrier.example', place)).upstream.baseUrl).toBe(`https://${place}`)
   })

@@ -119,7 +119,7 @@ test('for an unknown delivery or parcel, the error names a similar one or the ne
   }
 })
 
-test('tail deliveries begins with at most 200, and says how to see more', async () => {
+test('`tail deliveries` refuses to begin with more than 200, and says how to list more', async () => {
   const asked = await runCommand(['tail', 'deliveries', '-n', '201'], {})
   expect([asked.code, asked.stderr]).toEqual([2, expect.stringContaining('"parcel-relay deliveries --limit 201" lists more')])
 })

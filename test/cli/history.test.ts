@@ -58,7 +58,7 @@ test('inbox lists pushes whose signature did not match, and why', async () => {
   })
 })
 
-test('inbox shows what is wrong in a push, and reprocess exits with 1 if it stays wrong', async () => {
+test('inbox shows what is wrong in a push, and reprocess exits with 1 if the push stays wrong', async () => {
   const { run, ...world } = await start()
   expect((await run('inbox')).stdout).toBe('The inbox is empty.\n')
   await world.push(pushBody({ trackingIds: ['75000004'] }))

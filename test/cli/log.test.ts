@@ -118,7 +118,7 @@ describe('redaction', () => {
     ['a full disk of SQLite', Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })],
     ['a full disk', Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })],
     ['a store that is gone', new StorageFailure('The database does not answer.')],
-  ])('%s is logged without a stack, and a bug that caused it with one', (_name, error) => {
+  ])('%s is logged without a stack, but a bug that caused it is logged with its stack', (_name, error) => {
     for (const level of ['err', 'error']) expect(JSON.stringify(logged({ [level]: error }))).not.toContain('stack')
     expect(logged({ err: error }).err).toMatchObject({ message: error.message })
     const caused = Object.assign(error, { cause: new TypeError('a bug') })

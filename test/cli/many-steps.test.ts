@@ -27,13 +27,13 @@ test('a terminal shows one bar for many steps, then the counts, and a line for e
   expect(failures).toEqual(['7: no'])
 })
 
-test('for many summed steps, a file gets only the counts, and a program a line for each', async () => {
+test('for many summed steps, a file gets only the counts, but a program gets one line a step', async () => {
   const { out, progress, failures } = await run({ isTTY: false, isSummed: true })
   expect([out, progress, failures]).toEqual(['9 unknown, 30 recorded, 1 failed\n', 'refreshing: 40 parcels\n', ['7: no']])
   expect((await run({ isTTY: false, isSummed: true, isForProgram: true })).out.split('\n')).toHaveLength(40)
 })
 
-test('a file and a program get a line for each step, and so does a terminal for a few steps', async () => {
+test('a file and a program get one line a step, and so does a terminal if there are few steps', async () => {
   for (const how of [{ isTTY: false }, { isTTY: true, isForProgram: true }, { isTTY: true, items: ITEMS.slice(0, 9) }]) {
     const { out, progress, failures } = await run(how)
     expect(out.split('\n').filter((line) => line.endsWith(': done'))).toHaveLength((how.items ?? ITEMS).length - 1)

@@ -49,7 +49,7 @@ test('status shows the verdict first, then each problem with what to do, and exi
   })
 })
 
-test('status says if the carrier was not asked yet, and parcels lists what it does not know', async () => {
+test('status says if the carrier was not asked yet; parcels lists what the carrier does not know', async () => {
   const world = await startWorld()
   onTestFinished(() => world.stop())
   const run = commandsOf(world)

@@ -60,7 +60,7 @@ test('tail deliveries shows each new state of deliveries to the named endpoint',
   expect(await tail.ended).toBe(0)
 })
 
-test('tail refuses the options of tail deliveries, and the other way round', async () => {
+test('`tail` and `tail deliveries` refuse each other’s options, and wrong arguments', async () => {
   const run = commandsOf({ internalUrl: 'http://127.0.0.1:9' })
   for (const args of [['--endpoint', 'shop'], ['deliveries', '--after', '1'], ['parcels']])
     expect(await run('tail', ...args)).toMatchObject({ code: 2, stdout: '' })

@@ -12,7 +12,7 @@ test.each([
   ['2026-11-25T10:15:40.0009Z', Date.UTC(2026, 10, 25, 10, 15, 40), true],
   ['2026-11-25T10:15:40.670999999Z', Date.UTC(2026, 10, 25, 10, 15, 40, 670), false],
   ['2026-11-25T10:15Z', Date.UTC(2026, 10, 25, 10, 15), true],
-])('2.2: the instant %s is read, and whether it has milliseconds', (text, atMs, whole) => {
+])('2.2: an instant is read, and recognised as a whole second or not: %s', (text, atMs, whole) => {
   const instant = parseInstant(text)
   expect(instant).toEqual({ text, atMs })
   expect(instant !== null && isWhole(instant)).toBe(whole)

@@ -44,7 +44,7 @@ test('a history that differs from the carrier’s by one byte is not complete', 
   expect(totalsOf(await finishedPicture(0, (answer) => `${answer} `)).complete).toBe(0)
 })
 
-test('a lost entry that the relay lacks counts as missing, and a pushed entry does not', async () => {
+test('if the relay has no entries, an entry counts as missing only if its push was lost', async () => {
   const picture = await finishedPicture(0.3, () => null)
   expect(totalsOf(picture)).toMatchObject({ complete: 0, filled: 0 })
   for (const { lost, mark } of picture.parcels.flatMap(({ events }) => events)) expect(mark).toBe(lost ? 'missing' : 'pushed')

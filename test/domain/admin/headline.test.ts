@@ -19,7 +19,7 @@ test('a relay without a problem or a caveat works', () => {
   expect(headline({})).toEqual({ verdict: 'works', text: 'Everything works', caveats: [] })
 })
 
-test('a failed call to the carrier is in the headline, and the caveat says when it is a problem', () => {
+test('a failed call to the carrier is in the headline; a caveat says when it becomes a problem', () => {
   expect(headline({ carrier: TIMED_OUT })).toEqual({
     verdict: 'works',
     text: 'Everything works, but the last call to the carrier failed',

@@ -131,7 +131,7 @@ describe('data that may not be removed', () => {
     expect(decideUnrecorded(rows, NOON, retention)).toMatchObject({ removed: [51, 70, 71], closed: [70], held: { count: 1 } })
   })
 
-  test('the feed keeps what a slow endpoint still needs until it is older than `held`', () => {
+  test('events that a slow endpoint still needs stay in the feed until they are older than `held`', () => {
     const marks = [80, 70, 61, 59, 20, 10, 9, 1].map((age, at): AgeMark => ({ atMs: ago(age), sequence: 100 * (at + 1), parcelId: 0 }))
     const behind = (queuedTo: number) => [{ endpointId: '7', queuedTo }]
     expect(decideFeed(marks, [], NOON, retention)).toMatchObject({ upTo: 600, passed: [], held: { count: 0 } })

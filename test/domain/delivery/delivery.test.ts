@@ -97,7 +97,7 @@ describe('settling a delivery', () => {
     expect(dead(failed('forbidden'))).toEqual({ state: 'dead', reason: 'forbidden' })
   })
 
-  test('O6: a delivery stays alive if its endpoint has had no success since the first failure', () => {
+  test('O6: a delivery stays alive if its endpoint had no success since the delivery first failed', () => {
     const firstFailedAtMs = queuedAtMs + 30_000
     const lastSuccesses = fc.oneof(fc.constantFrom(null, queuedAtMs, queuedAtMs + 1, firstFailedAtMs), fc.nat({ max: firstFailedAtMs }))
     fc.assert(
@@ -129,7 +129,7 @@ describe('settling a delivery', () => {
     expect(settle(delivery, accepted, atMs, policy, health, 0.5)).toEqual({ state: 'delivered' })
   })
 
-  test('an attempt is counted, with the time of the first failure, unless it was interrupted', () => {
+  test('an attempt counts unless it was interrupted, and the time of the first failure is kept', () => {
     const fresh: Delivery = { attempts: 0, spared: 0, firstFailedAtMs: null }
     const once = countAttempt(fresh, rejected(500), 1_000)
     expect(once).toEqual({ attempts: 1, spared: 0, firstFailedAtMs: 1_000 })

@@ -43,7 +43,7 @@ describe('an endpoint starts to fail', () => {
     expect(shouldProbe(startProbing(failedAt(1, 2, 3, 4, 5), refused, NOW))).toBe('no')
   })
 
-  test('7.4: when its last five failed over fewer parcels, if no other parcel waits', () => {
+  test('7.4: when its last five attempts failed over fewer parcels, if no other parcel waits', () => {
     expect(shouldProbe(failedAt(1, 1, 1, 1, 1))).toBe('ask')
     expect(shouldProbe(failedAt(2, 1, 1, 1, 1, 1))).toBe('ask')
     expect(shouldProbe(failedAt(1, 2, 3, 4, 4))).toBe('ask')

@@ -36,7 +36,7 @@ describe('the events that an endpoint wants', () => {
     [{ distributionType: ['Box'] }, false],
     [{ displayToConsumer: true }, true],
     [{ displayToConsumer: false }, false],
-  ] as const)('the filter %j lets it through: %j', (filters, expected) => {
+  ] as const)('the filter %j lets the event through: %j', (filters, expected) => {
     expect(wants(filters)).toBe(expected)
   })
 

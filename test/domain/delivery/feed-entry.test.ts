@@ -26,7 +26,7 @@ test('a push without a distribution type is filtered by the type of its parcel',
   })
 })
 
-test('an event whose body is gone is composed, with the parcel’s identifiers if it names none', () => {
+test('an event without a body is composed; if it names no identifier, it gets the parcel’s', () => {
   const named = aPush({ trackingIds: ['1001'], distributionType: 'Mailbox' })
   expect(payloadAfter([named], false)).toEqual({ kind: 'composed', trackingIds: ['1001'], distributionType: 'Mailbox' })
   expect(payloadAfter([{ ...named, trackingIds: [] }], false)).toMatchObject({ trackingIds: ['9001'] })

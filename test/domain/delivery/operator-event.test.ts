@@ -14,7 +14,7 @@ test('operators are told the first line of an answer, without the words that may
   expect(rejected(500, 'x'.repeat(10_000))?.answer).toHaveLength(121)
 })
 
-test('operators are told why there was no answer, and nothing about what the relay itself caused', () => {
+test('operators are told why there was no answer, unless the relay itself was the cause', () => {
   const failed = { kind: 'failed', detail: '', durationMs: 1, answerStart: new Uint8Array() } as const
   expect(tellFailure({ ...failed, reason: 'timeout' })).toEqual({ status: null, reason: 'timeout', answer: '' })
   expect(tellFailure({ ...failed, reason: 'interrupted' })).toBe(null)

@@ -20,7 +20,7 @@ test.each([
   ['plain text after whsec_', 'whsec_a-shared-key-of-some-length', false],
   ['the prefix alone', 'whsec_', false],
   ['nothing', '', false],
-] as const)('%s is a Standard Webhooks key as its library says', (_name, key, isOne) => {
+] as const)('the relay and the library agree whether this is a Standard Webhooks key: %s', (_name, key, isOne) => {
   expect([isStandardKey(key), libraryTakes(key)]).toEqual([isOne, isOne])
 })
 

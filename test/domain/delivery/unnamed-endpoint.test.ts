@@ -8,7 +8,7 @@ const state = endpointState({ id: '7' }, { origin: 'config' })
 const look = { nowMs: 1000, passedMs: 0, isStarting: false, latestAtMs: 900 as number | null }
 
 describe('7.4: an endpoint that no config names', () => {
-  test('the time in which no config names it counts only between checks, and begins at zero', () => {
+  test('its unnamed time is zero at the first check, and then grows by the time between checks', () => {
     const first = lookAtUnnamed(state, null, { ...look, passedMs: MINUTE_MS })
     expect(first).toEqual({ id: '7', sinceMs: 1000, forMs: 0, disabled: null })
     expect(lookAtUnnamed(state, first, { ...look, nowMs: 1e9, passedMs: MINUTE_MS })).toMatchObject({ sinceMs: 1000, forMs: MINUTE_MS })
@@ -30,7 +30,7 @@ describe('7.4: an endpoint that no config names', () => {
     expect(isToBeRemoved(begun, 4900, 0)).toBe(true)
   })
 
-  test('the earlier reason why it was disabled is kept until it is named again', () => {
+  test('if it was disabled before, the reason is kept until a config names it again', () => {
     const first = lookAtUnnamed({ ...state, disabled: 'gone' }, null, look)
     expect(lookAtUnnamed({ ...state, disabled: 'unnamed' }, first, look).disabled).toBe('gone')
   })

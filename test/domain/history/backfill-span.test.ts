@@ -16,7 +16,7 @@ test('6.6: turning backfill off and on with nothing recorded in between adds no 
   expect(turned(10, 10, 10)).toEqual({ from: 10, to: null, earlier: [] })
 })
 
-test('6.6: the stretches without backfill are all sequences that lie outside the spans', () => {
+test('6.6: the stretches without backfill contain exactly the sequences outside the spans', () => {
   const LAST = Number.MAX_SAFE_INTEGER
   const cases: readonly (readonly [span: BackfillSpan | null, first: number, stretches: readonly (readonly [number, number])[]])[] = [
     [null, 5, [[5, LAST]]],

@@ -28,7 +28,7 @@ test('2.8: entries that turn out to be one are reported as united', () => {
     aPush({ eventTime: '2026-03-01T10:00:00.000Z', location: 'Umeå' }),
   ]
   expect(deriveEntries(sightingsOf(apart))).toHaveLength(2)
-  // The first push names no place. This push in Umeå has the same exact time, so the first one moves from Lund to Umeå.
+  // The first push names no place. This push in Umeå has exactly its time, so the first push moves from Lund to Umeå.
   expect(kindsOf(apart, aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Umeå' }))).toContain('united')
 })
 
@@ -40,7 +40,7 @@ test('an entry whose first sighting turns out to belong to another entry is repo
   ]
   const before = deriveEntries(sightingsOf(seen))
   expect(before.map((entry) => entry.sequence)).toEqual([0, 2])
-  // This push is matched before the push in Lund, so it gets the sighting without a place and milliseconds.
+  // This push is matched before the earlier push in Lund, so it gets the sighting that has neither a place nor milliseconds.
   const after = deriveEntries(sightingsOf([...seen, aPush({ eventTime: '2026-03-01T10:00:00.050Z', location: 'Lund' })]))
   const audience = diffEntries(before, after).map(({ kind, entry }) => [kind, entry.sequence])
   expect(audience).toEqual([

@@ -57,7 +57,7 @@ test('P8: the merge gives the same bytes for any order, repetition, and mix of p
   expect(joined / report.numRuns).toBeGreaterThan(0.1)
 })
 
-test('this test catches a matcher that decides by the order of arrival', () => {
+test('the check of P8 fails for a matcher that decides by the order of arrival', () => {
   const byArrival: Matcher = (sightings) => {
     const clusters: KeptSighting[][] = []
     for (const kept of sightings) {
@@ -77,7 +77,7 @@ test('this test catches a matcher that decides by the order of arrival', () => {
   expect(lawHolds(byArrival).failed).toBe(true)
 })
 
-test('this test catches a poll whose request time is taken from its arrival', () => {
+test('the check of P8 fails if the order of arrival replaces the request times of polls', () => {
   let arrivals = 0
   const arrivalIsAsking: Matcher = (sightings) => deriveEntries(sightings.map((kept) => ({ ...kept, askedAtMs: ++arrivals })))
   expect(lawHolds(arrivalIsAsking).failed).toBe(true)

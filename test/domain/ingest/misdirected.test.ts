@@ -16,7 +16,7 @@ test('requests to a wrong path are counted with their first and last time, the l
   ])
 })
 
-test('ten paths are kept, and a flood of other paths does not push out one with signed requests', () => {
+test('ten paths are kept, and a flood of other paths does not push out a path of signed requests', () => {
   let seen = addMisdirected(NONE, signed('/webhook/status'), 0)
   for (let at = 1; at < 1000; at++) seen = addMisdirected(seen, unsigned(`/scan/${at}`), at)
   expect(seen).toHaveLength(10)

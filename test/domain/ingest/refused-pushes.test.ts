@@ -75,7 +75,7 @@ test('outcomes that leave no push missing are not refusals', () => {
   ])
 })
 
-test('pushes that come again count for the spells that miss some, until no spell misses any', () => {
+test('pushes that come again count for one spell after another, until no spell misses any push', () => {
   const two = added([
     [NOON, 3],
     [NOON + 2 * HOUR_MS, 5],

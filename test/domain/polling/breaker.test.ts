@@ -94,7 +94,7 @@ test('an app may probe long before the schedule may', () => {
   expect(admit(resting, 'schedule', 'PD1', soon).kind).toBe('rest')
 })
 
-test('calls begun before the breaker opened make no pause longer; a probe without result recurs', () => {
+test('calls begun before the breaker opened prolong no pause; a probe without result is repeated', () => {
   expect(failed(20).restUntilMs).toBe(opened.restUntilMs)
   const probing = startProbe(opened)
   expect(admit(afterNoVerdict(probing, true), 'schedule', 'PD1', opened.restUntilMs)).toEqual({ kind: 'probe' })

@@ -34,7 +34,7 @@ function openBudget(overrides: Partial<BudgetLimits> = {}) {
   }
 }
 
-test('a budget that is used up stays so until the UTC day ends, and says so', () => {
+test('a budget that is used up says that calls are possible again at the next UTC midnight', () => {
   expect(spentUntilMs({ callsToday: 999, callsPerDay: 1000 }, NOON)).toBeNull()
   for (const callsToday of [1000, 1001]) expect(spentUntilMs({ callsToday, callsPerDay: 1000 }, NOON)).toBe(NOON + DAY_MS / 2)
   expect(describeSpent(NOON + DAY_MS / 2)).toMatch(/are used up; the relay can ask again from 2026-\d\d-\d\dT00:00:00\.000Z\.$/)

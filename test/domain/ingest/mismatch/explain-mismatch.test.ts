@@ -300,7 +300,7 @@ test('no explanation contains a key or a part of the body', () => {
   }
 })
 
-test('a signature is judged even without a body, and its wrong form even if no key matches', () => {
+test('a wrong form of the signature is named even without a body or a matching key', () => {
   expect(explain(null, mac(BODY).toString('hex')).codes).toBe('signature_hex')
   expect(explain(BODY, mac(BODY, 'quite another key').toString('hex')).codes).toBe('signature_hex unknown')
 })
