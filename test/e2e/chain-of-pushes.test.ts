@@ -73,7 +73,7 @@ beforeAll(async () => {
 
 const counts = () => Promise.all([a, b, c].map((relay) => relay.count()))
 
-/** Returns a function that tells by how much each relay's counts have risen since now. */
+/** Returns a function that tells by how much each relay's counts have risen since this call. */
 async function countsFromNow() {
   const before = await counts()
   const since = (after: Counts | undefined, nth: number) =>

@@ -203,7 +203,7 @@ test('a replay to an endpoint can be counted first, and keeps the order of each 
   expect((await world.operate('POST', `/relay/endpoints/${endpoint}/replay`, {})).status).toBe(400)
 })
 
-test('O16: deliveries of a removed endpoint are cancelled, and those of a disabled one held', async () => {
+test('O16: removing an endpoint cancels its deliveries, and disabling an endpoint holds them', async () => {
   const world = await start()
   const [removed, disabled] = [await world.add('removed'), await world.add('disabled')]
   for (const id of [removed, disabled]) await world.operate('PATCH', `/relay/endpoints/${id}`, { enabled: false })
@@ -293,7 +293,7 @@ test('a relay that stops interrupts its running attempts and begins no new ones'
   expect(interrupted).toHaveLength(2)
 })
 
-test('7.4: deliveries of a removed endpoint are shown as cancelled at once, and stored so later', async () => {
+test('7.4: deliveries of a removed endpoint show as cancelled before the store says so', async () => {
   const world = await start(await relayOfTest(SECTIONS))
   const id = await world.add('shop')
   await world.operate('PATCH', `/relay/endpoints/${id}`, { enabled: false })

@@ -181,7 +181,7 @@ describe.each(RECEIVERS)('the receiver for $heading in docs/integrating.md', (re
     expect(await receiver.stored(folder)).toEqual([unsigned])
   })
 
-  testWith('bash', ...receiver.tools)('prints nothing about a connection that is reset unused', async () => {
+  testWith('bash', ...receiver.tools)('prints nothing about a connection that is reset before it is used', async () => {
     const { url, startWith, listens, resetUnused, complaints } = await startReceiver(receiver)
     const stop = startWith(KEY)
     await listens()

@@ -6,7 +6,7 @@ import { relayOfTest } from '../support/relay/relay-of-test.ts'
 
 const PARCELS = ['1001', '1002', '1003', '1004']
 
-test('once a push is answered, no cached answer from before it is served', async () => {
+test('after a push is answered, no answer that was cached before the push is served', async () => {
   const relay = await relayOfTest({ serve: { fetchUnknown: false, fetchMissingLanguage: false } })
   const token = await logIn(relay.internalUrl)
   const entriesOf = async (parcel: string): Promise<number> => {

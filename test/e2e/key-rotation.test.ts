@@ -94,7 +94,7 @@ test('O9: if a receiver refuses both keys, one attempt sends the event once with
   expect(await view()).toMatchObject({ nextKeyFrom })
 })
 
-test('O9: rotate shows a new key once, and "at": "now" ends the overlap, or is a 409', async () => {
+test('O9: rotate shows a new key once; "at": "now" ends the overlap, and is a 409 without one', async () => {
   const { operate, receiver, path, rotate, deliver, haveKey } = await start()
   expect(await rotate({ at: 'now' })).toMatchObject({ status: 409, body: { type: 'urn:parcel-relay:error:not_rotating' } })
   expect(await rotate({ at: 'tomorrow' })).toMatchObject({ status: 400, body: { detail: expect.stringContaining('"now"') } })

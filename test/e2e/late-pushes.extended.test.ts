@@ -34,7 +34,7 @@ test.each(Object.entries(ORDERS))('6.6: late pushes %s, of a parcel that an app 
   expect((await world.all(tracked)).statuses).toHaveLength(MINUTES.length)
   const late = order.map((minute) => pushBody({ eventTime: `${timeOf(minute)}.000Z`, trackingIds }))
   for (const body of [...late, ...late]) expect((await world.push(body)).status).toBe(200)
-  // This push comes last. Once it arrives, all deliveries that were due before it have been made.
+  // This push comes last. When the receiver gets it, all deliveries that were due before it have been made.
   const last = pushBody({ eventTime: '2026-03-01T10:30:00.000Z', trackingIds })
   await world.push(last)
   await expect.poll(received).toContain(last.toString())

@@ -32,7 +32,7 @@ async function addWebhook(page: Page, name: string, url: string): Promise<string
 const goTo = (page: Page, name: string) => page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name, exact: true }).click()
 const heading = (page: Page) => page.getByRole('heading', { level: 1 }).textContent()
 
-/** Test with script, as most browsers have it; `npm run faults` tests without. */
+/** The tests run with script, as in most browsers. `npm run faults` runs them without. */
 const javaScriptEnabled = !LONG
 
 describe(`with the script ${javaScriptEnabled ? 'on' : 'off'}`, () => {

@@ -41,7 +41,7 @@ async function showDeliveries(page: Page, webhook: string, text: string): Promis
     .toContain(text)
 }
 
-/** Test with script, as most browsers have it; `npm run faults` tests without. */
+/** The tests run with script, as in most browsers. `npm run faults` runs them without. */
 const javaScriptEnabled = !LONG
 
 describe(`with the script ${javaScriptEnabled ? 'on' : 'off'}`, () => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 
-test('refused and quarantined pushes are logged: the first at once, the rest counted', async () => {
+test('refused pushes are logged in at most two lines with counts, and so are quarantined pushes', async () => {
   const relay = await relayOfTest()
   const forged = { 'x-service-hmac-sha256': Buffer.alloc(32, 1).toString('base64') }
   for (let nth = 0; nth < 5; nth++) expect((await push(relay.publicUrl, `{"n":${nth}}`, forged)).status).toBe(401)

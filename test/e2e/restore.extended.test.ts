@@ -235,7 +235,7 @@ test.each(TOMBSTONES)('the start after a restore repeats the erasures made since
   expect((await third.operator('GET', '/relay/parcels/KEPT0001')).status).toBe(200)
 })
 
-test('a restore that was interrupted between its renames is finished by the next', async () => {
+test('a restore that was interrupted between its renames is finished by the next restore', async () => {
   const { folder, backup } = await backedUp()
   expect(await restore(folder, backup, '--yes')).toMatchObject({ code: 0 })
   const [aside = ''] = asidesIn(folder)

@@ -33,7 +33,7 @@ async function start() {
   return { receiver, operate, add, listed, states, send, skip }
 }
 
-test('7.4: skipping a waiting delivery is a 202, an ended one a 409, and an unknown one a 404', async () => {
+test('7.4: a skip is a 202 if the delivery waits, a 409 if it has ended, a 404 if it is unknown', async () => {
   const { receiver, add, listed, states, send, skip } = await start()
   await add()
   receiver.answer((nth) => (nth === 0 ? 500 : 200))
@@ -61,7 +61,7 @@ test('7.4: skipping a waiting delivery is a 202, an ended one a 409, and an unkn
 test.each([
   [200, ['delivered', null]],
   [500, ['dead', 'skipped']],
-] as const)('7.4: a delivery that is skipped during an attempt keeps its state until the answer, a %i', async (status, end) => {
+] as const)('7.4: a delivery skipped during an attempt keeps its state until the attempt gets a %i', async (status, end) => {
   const { add, listed, states, send, skip } = await start()
   const slow = await startHangingReceiver()
   await add({ url: slow.url })

@@ -48,7 +48,7 @@ async function startCarrier() {
   return { state, url: `http://127.0.0.1:${await listenInTest(carrier)}` }
 }
 
-test('an endpoint that fails for longer than failingAfter is reported once, as is its recovery', async () => {
+test('a failure that lasts longer than failingAfter is reported once, and its recovery once', async () => {
   const [shop, operator] = [await receiverOfTest(), await receiverOfTest()]
   shop.answer(() => 503)
   const relay = await start({ operator: { url: operator.url, sharedKey: 'the-key-of-the-operators-hook', failingAfter: '1s' } })

@@ -210,7 +210,7 @@ test('CSV without a known header is a 400 that names the columns, and a column c
   expect(await listed('query=HDR')).toEqual(['HDR00001', 'HDR00002'])
 })
 
-test('with atomic=true, one bad line prevents all watches, and a list without one is watched', async () => {
+test('with atomic=true, one bad line prevents all watches, and a list of good lines is watched', async () => {
   const { call, json, listed } = shared
   const bad = await call('POST', '/watch?atomic=true', 'ATOM0001\n??\n', 'text/csv')
   expect([bad.status, await bad.json()]).toEqual([
