@@ -301,7 +301,7 @@ describe('odd events', () => {
     expect(onlyEntry(await world.all(id)).eventTimestamp).toBe(short)
   })
 
-  test('4.1, B15: a text tagged sv_SE is served for both spellings, and one without a tag counted', async () => {
+  test('4.1, B15: a text tagged sv_SE is served for both spellings; a text without tag is counted', async () => {
     const id = freshId()
     const before = await world.metric('relay_merged_total{result="text_dropped"}')
     const texts = (...tags: string[]) => JSON.stringify(tags.map((languageCode) => ({ value: `in ${languageCode}`, languageCode })))

@@ -46,7 +46,7 @@ test('every writing route answers 503, not 500, if the store is full, locked or 
     const problem: unknown = await answer.json()
     return { status: answer.status, retryAfter: Number(answer.headers.get('retry-after')), problem }
   }
-  // The relay saves several calls to the carrier in advance, so this call leaves enough of them for the requests below.
+  // Before this call, the relay saves several calls as used. Enough of them are left for the requests below, so these need no further save.
   expect((await fetch(`${relay.internalUrl}/v1/status/AB000000003SE/all`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(
     200,
   )

@@ -59,7 +59,7 @@ test('S18: an attempt whose delivery the database lost does not settle another d
   await server.keep()
   await pushed('880002', 'Lost')
   await vi.waitFor(() => expect(shop.received('Lost')).toBe(1), LATE)
-  // Wait until the lease is renewed. Only the missing renewal shows the loss to the relay, because the next push hides the lost push.
+  // Wait for a renewal of the lease. Only the loss of this renewal tells the relay of the loss, because the next push gets its number.
   await vi.waitFor(async () => expect(await seenAtMs()).toBeGreaterThan(keptAtMs), LATE)
   expect(await lastInFeed()).toContain('Lost')
 

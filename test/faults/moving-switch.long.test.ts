@@ -50,7 +50,7 @@ test.each(LONG ? ['stopped'] : [])('a replica that is %s during the switch of it
   await load.untilAnswered(100)
   const stateAt = async (place: string) => (await storedRows<{ state: string }>(place, 'select state from moving'))[0]?.state
   const job = await startMove(mover.asker, to)
-  // A switch updates the table `counter` of the new store last. The lock stops it there while it holds the locks of the old store.
+  // A switch updates the table `counter` of the new store last. This lock stops the switch there, while it has the locks of the old store.
   await vi.waitFor(async () => expect(await stateAt(to)).toBe('receiving'), { timeout: 60_000, interval: 5 })
   const blocking = await openTestPool(to).connect()
   await blocking.query('begin; lock table counter in share mode')

@@ -49,13 +49,13 @@ test.each(STORES)(`F11: kill -9 while relaying, ${CYCLES} times, leaves each eve
   // Only events that were always refused are dead. The endpoint that was down for a while lost nothing.
   expect(failing).toBeGreaterThanOrEqual(acknowledged.filter(isPoison).length)
   expect(others).toEqual({ quick: 0, slow: 0, down: 0 })
-  // After a kill, the relay repeats deliveries that were sent but not saved. It had claimed at most this many.
+  // After a kill, the relay repeats deliveries that were sent but not saved. They cannot be more than it had claimed.
   if (LONG) expect(repeated).toBeGreaterThan(0)
   expect(repeated).toBeLessThanOrEqual(CYCLES * PER_ENDPOINT * CLAIMS_PER_ATTEMPT * ledger.length)
 })
 
 const always = () => true
-/** Selects the last waiting delivery of a parcel. Its push was answered before the kill, so it must arrive. No later delivery reveals its loss. */
+/** Selects the last waiting delivery of a parcel. Its push was answered before the kill, so it must arrive. No later delivery would show its loss. */
 const OWED = 'SELECT min(last) FROM (SELECT max(id) AS last FROM delivery WHERE state < 2 GROUP BY endpoint_id, parcel_id)'
 const PLANTS = [
   [

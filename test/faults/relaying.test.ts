@@ -22,7 +22,7 @@ test('O5: deliveries sent but not saved before a kill are sent again under their
   let count = 0
   const mood = (): Mood => {
     onArrival(++count)
-    // Answers take so long that the endpoint's limit of attempts is reached first.
+    // The answers are so slow that the limit of simultaneous attempts is reached before the first answer.
     return { status: 200, afterMs: 500 }
   }
   await using receiver = await startMoodyReceiver(KEY, mood)

@@ -139,7 +139,7 @@ test('7.4: a rolling restart pauses, and later removes, only endpoints that no r
   const paused = async () => (await next.operate('GET', `/relay/endpoints/${ids.old}`)).body
   await vi.waitFor(async () => expect(await paused()).toMatchObject({ state: 'disabled', disabledBecause: 'unnamed' }), LATE)
   const last = await start(url, after)
-  // Only a replica that starts after the last one that named `old` shows that `old` was removed on purpose. `next` started earlier.
+  // `old` is removed only after a replica loads a config without `old` while `old` is paused. `next` loaded its config earlier.
   await vi.waitFor(async () => expect(await namesOf(next)).toEqual(['both', 'new']), LATE)
   await untilShared(last, 2, 2)
   expect([await idOf(last, 'both'), await idOf(last, 'new')]).toEqual([ids.both, newId])

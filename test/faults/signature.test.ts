@@ -66,7 +66,7 @@ test('I3: an empty or blank signature header is a 401 and no row', async () => {
   expect(await world.inbox.rowsOf(body)).toEqual([])
 })
 
-test('I4: two signature headers are a 401 and no row, in any order, and even joined to one', async () => {
+test('I4: two signature headers are a 401 and no row, in any order, and even if joined into one', async () => {
   const { body, length, signature } = freshEvent()
   const bad = signed('something else')
   for (const [first, second] of [

@@ -26,7 +26,7 @@ async function start(folder: string, sections: Record<string, unknown>) {
   return { makeBackup, takesPushes }
 }
 
-testWith('a small file system')('a full folder of backups gets no partial backup, and a whole one once it has room', async () => {
+testWith('a small file system')('a full backup folder gets no partial backup, and gets a complete one when it has room', async () => {
   const folder = temporaryFolder()
   const directory = smallDisk(8)
   const { makeBackup, takesPushes } = await start(folder, { backup: { directory } })

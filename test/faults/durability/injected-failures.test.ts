@@ -12,7 +12,7 @@ import { testWith } from '../../support/runner/test-with.ts'
 import { readStore } from '../../support/store/simulated-disk.ts'
 import { NotReady, spawnTraced, type TracedRelay } from '../../support/store/strace.ts'
 
-/** `npm run faults` fails every call number, this many in each test, to show its progress. Other runs fail the numbers in `some`. */
+/** How many call numbers each test of `npm run faults` lets fail, to show its progress. Other runs use only the numbers in `some`. */
 const PIECE = 20
 const PIECES = Array.from({ length: 320 / PIECE }, (_, piece) => Array.from({ length: PIECE }, (_, at) => piece * PIECE + at + 1))
 const RECOVERY_MS = withinOwed(5000)

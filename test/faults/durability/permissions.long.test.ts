@@ -34,7 +34,7 @@ test.each(UMASKS)('other users have no access to the files and folders of a stor
   expect(relay.output()).not.toContain('chmod')
 })
 
-test('a store that others can read is named at the start with the command that closes it', async () => {
+test('if others can read the store, the start prints the command that removes their access', async () => {
   const folder = temporaryFolder()
   const store = join(folder, 'relay.db')
   await (await tracedRelayOfTest(folder)).kill()

@@ -99,7 +99,7 @@ onlyLong(testWith('a small file system'))('S4, F4: a full disk causes 503s and n
   expect({ damage, lost: owed.filter((body) => !bodies.has(body.toString())).length }).toEqual({ damage: null, lost: 0 })
 })
 
-test('S10, S12: another program’s lock makes pushes a 503; its open reads only grow the WAL', async () => {
+test('S10, S12: another program’s lock makes pushes a 503; its open reads just grow the WAL', async () => {
   const folder = temporaryFolder()
   const relay = await tracedRelayOfTest(folder, { pragmas: { journal_size_limit: 4 * MB, wal_autocheckpoint: 100 } })
   const token = await logIn(relay.internalUrl)

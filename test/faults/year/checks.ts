@@ -94,7 +94,7 @@ const SINGLE = [
   '/metrics',
 ]
 
-/** Expects nothing of an erased parcel in any answer, any row, or any file that was written after the erasure. */
+/** Expects that no answer, no row, and no file from after the erasure contains anything of an erased parcel. */
 export async function checkErased({ relay, store, parcels, violations }: Looked): Promise<void> {
   const erased = new Map(parcels.flatMap(({ number, erasedAtMs }) => (erasedAtMs === null ? [] : [[number, erasedAtMs]])))
   const search = (text: string, place: string, madeAtMs = Number.POSITIVE_INFINITY) => {

@@ -131,7 +131,7 @@ export async function erase(parcel: YearParcel, world: World): Promise<void> {
   if (asked.status !== 404) violations.add(`the erased parcel ${parcel.number} is served: ${asked.status} ${asked.text}`)
 }
 
-/** Does what the answer to an erasure says about the files, until it calls them clean. Does nothing on PostgreSQL. */
+/** Does what the answer to an erasure says about the files, until an answer says that they are clean. Does nothing on PostgreSQL. */
 async function cleanFiles(parcel: YearParcel, first: Answered, world: World): Promise<void> {
   const { relay, store, violations, day } = world
   if (!store.isCleanAtOnce) return

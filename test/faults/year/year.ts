@@ -20,7 +20,7 @@ export interface YearReport {
   readonly deliveries: number
   /** The size of the store at each check, in bytes. */
   readonly sizes: readonly (readonly [day: number, bytes: number])[]
-  /** The largest size in the last third of the days with full retention and new parcels, divided by that in the first third. */
+  /** The largest size in the last third of the days with full retention and new parcels, divided by the largest size in the first third. */
   readonly growth: number
   /** Real milliseconds by kind of work. */
   readonly spent: Readonly<Record<string, number>>
