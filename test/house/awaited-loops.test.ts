@@ -6,8 +6,8 @@ import { expect, test } from 'vitest'
 const SOURCES = fileURLToPath(new URL('../../src/', import.meta.url))
 
 /**
- * The loops that may await something in every turn: the key is `file: what is awaited`, the value what the loop goes over. On PostgreSQL each await is a
- * round trip, often while rows are locked. So rows are read and written in sets, and only loops over something else may await.
+ * The loops that may await something in every turn. A key is `file: what is awaited`, and its value says what the loop goes over. On PostgreSQL each
+ * await is a round trip, often while rows are locked. So rows are read and written in sets, and only loops over something else may await.
  */
 const EXCEPTED: Readonly<Record<string, string>> = {
   'flow/history/record.tx.ts: orQuarantined': 'observations of a batch that could not be recorded, each in a transaction of its own',
@@ -60,7 +60,7 @@ const NOT_READ: Readonly<Record<string, string>> = {
  */
 function awaitedInLoops(path: string, source: string): readonly { readonly what: string; readonly line: number }[] {
   const found: { what: string; line: number }[] = []
-  /** For each function around the current node, the loops around it. Of each loop, this keeps the part that is evaluated only once. */
+  /** One list for each function around the current node. It has one item for each loop: the part that is evaluated only once. */
   const loops: Span[][] = [[]]
   const enter = (once: Span) => void loops.at(-1)?.push(once)
   const leave = () => void loops.at(-1)?.pop()

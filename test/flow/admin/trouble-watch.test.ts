@@ -142,7 +142,7 @@ test('a relay that restarts reports nothing twice', async () => {
   expect(told).toEqual(['carrier_failing', 'credentials_refused', 'disk_low'])
 })
 
-test('low disk space is reported below twice the limit, and its end a little above that', async () => {
+test('a disk is reported as low below twice the limit, and as no longer low a little above that', async () => {
   const { seen, told, look } = openWatch()
   for (const [free, count] of [
     [520, 0],
@@ -159,7 +159,7 @@ test('low disk space is reported below twice the limit, and its end a little abo
   expect(told).toEqual(['disk_low', 'disk_recovered'])
 })
 
-test('a full disk is reported below the limit, and its end a little above that', async () => {
+test('a disk is reported as full below the limit, and as no longer full a little above that', async () => {
   const { seen, told, look } = openWatch()
   for (const [free, events] of [
     [300, ['disk_low']],

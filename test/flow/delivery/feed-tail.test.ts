@@ -142,7 +142,7 @@ test('a page ends with the event that exceeds its size', async () => {
   expect(await world.page(0, 3)).toMatchObject({ events: [{ sequence: 2 }, { sequence: 4 }, { sequence: 6 }], next: 6 })
 })
 
-test('events that retention removes leave the cache, and a position after the end is refused', async () => {
+test('the cache drops events that retention removes, and a position after the end is refused', async () => {
   const world = createWorld()
   world.commit(10)
   await world.page(0)

@@ -19,7 +19,7 @@ test('the first answer comes from the store, and the next from the cache', async
   expect([world.reads, world.calls, world.served]).toEqual([1, [], ['hit', 'hit']])
 })
 
-test('if other replicas write too, a cached answer is served once the store confirms it', async () => {
+test('if other replicas write too, a cached answer is served only after the store confirms it', async () => {
   const world = createWorld({ isShared: true })
   world.parcels.set(NUMBER, aView({ version: 5 }))
   const question = { app: 'shop', identifier: NUMBER, language: undefined, kind: 'all' } as const
@@ -133,7 +133,7 @@ test.each([
   expect(world.calls.map((call) => call.language)).toEqual([language])
 })
 
-test('an unknown parcel is one call across languages and apps, in a configured language', async () => {
+test('requests for an unknown parcel share one call in a configured language, whoever asks', async () => {
   const world = createWorld({ fetchMissingLanguage: false })
   const gate = Promise.withResolvers<CarrierAnswer>()
   world.carrier = () => gate.promise
@@ -294,7 +294,7 @@ test('4.2: with fetchMissingLanguage off another language is served without a ca
   expect(world.calls).toEqual([])
 })
 
-test('refreshOlderThan: an old answer is fetched once for all requests, or else served stale', async () => {
+test('refreshOlderThan: one call renews an old answer; if the call fails, the answer is stale', async () => {
   const world = createWorld({ refreshOlderThanMs: 60_000 })
   world.parcels.set(NUMBER, aView({ lastSeenAtMs: world.nowMs - 60_000 }))
   expect((await world.ask()).cacheStatus).toBe('parcel-relay; hit')

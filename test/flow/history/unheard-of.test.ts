@@ -89,7 +89,7 @@ test('1.5: a usable answer ends the waits of a number, and the next wait is a mi
   await expect(world.ask()).rejects.toEqual(failure('upstream_unavailable', MINUTE_MS))
 })
 
-test('1.5: a wait is at least Retry-After long, and a carrier that is down causes none', async () => {
+test('1.5: a wait is at least Retry-After long, and a carrier that is down causes no wait', async () => {
   const world = createWorld()
   world.carrier = async () => ({ kind: 'unavailable', reason: 'rejected', retryAfterMs: 10 * MINUTE_MS })
   await expect(world.ask()).rejects.toEqual(failure('upstream_unavailable', 10 * MINUTE_MS))

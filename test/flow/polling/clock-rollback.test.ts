@@ -28,7 +28,7 @@ function start() {
   return { world, shifts, follow, pass }
 }
 
-test('P13: a shift of the schedule gives its times in the new time of the clock', async () => {
+test('P13: a shift of the schedule states its times by the clock that was put back', async () => {
   const { world, shifts, follow, pass } = start()
   pass(4000)
   world.wallMs -= HOUR_MS

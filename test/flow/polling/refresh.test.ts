@@ -80,7 +80,7 @@ test('6.3: identifiers are tried in order, and unknown ones are remembered', asy
   expect(told[0]).toBe('not pollable: AB123456789SE')
 })
 
-test('a parcel is unknown to the carrier if it knows none of the identifiers', async () => {
+test('a parcel counts as unknown if the carrier knows none of its identifiers', async () => {
   const { refresh, told } = world({})
   expect(await refresh.poll(DUE)).toBe('unknown')
   expect(told.at(-1)).toEqual({ parcelId: 7, kind: 'unknown', atMs: 5 })

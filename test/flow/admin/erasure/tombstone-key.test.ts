@@ -100,7 +100,7 @@ test('erasures that a restored store lacks are repeated in an order that survive
   expect(repeated.join(', ')).toBe(order)
 })
 
-test('tombstones of another store, or whose key is lost, are refused', async () => {
+test('tombstones are refused if they belong to another store, or if their key is lost', async () => {
   const others = open({ sealed: sealedBy('one', 'mine'), isUsed: true, missed: sealedBy('one', 'theirs') })
   await expect(others.keeper.open()).rejects.toThrow('belong to another store')
   await expect(open({ missed: sealedBy('gone') }).keeper.open()).rejects.toThrow('no at-rest key decrypts')

@@ -128,7 +128,7 @@ test('roles that ended with an expired lease begin again with the next renewal',
   expect(events).toHaveLength(1)
 })
 
-test('a replica that was declared dead returns without roles, and takes free ones', async () => {
+test('a replica that was declared dead returns without roles, and takes free roles', async () => {
   const { store, replica, turn, events } = await join(['1'])
   await turn()
   store.pass(TTL_MS + 1)

@@ -72,7 +72,7 @@ test('a renewal counts from the time it was sent, however late its answer comes'
   expect(samples.at(-1)).toMatchObject({ askedMs: 1000, heardMs: 4000 })
 })
 
-test('a renewal whose answer comes after the renewed lease would have expired gives no lease', async () => {
+test('a renewal gives no lease if its answer comes after the end of the renewed lease', async () => {
   const { store, lease, events } = await open()
   const { signal } = lease
   const before = signal()
@@ -137,7 +137,7 @@ test('a replica that was declared dead loses its roles before it rejoins under a
   ])
 })
 
-test('a replica that was declared dead and cannot rejoin holds nothing until it can', async () => {
+test('a replica that was declared dead has no valid lease until it has rejoined', async () => {
   const { store, lease, events, lines } = await open()
   const { register } = store.table
   store.declareDead(lease.id())
@@ -153,7 +153,7 @@ test('a replica that was declared dead and cannot rejoin holds nothing until it 
   expect(lines.filter(({ level }) => level === 'warn').length).toBeGreaterThan(0)
 })
 
-test('the log says once that the lease cannot be renewed, and once that it can again', async () => {
+test('the log says once that renewals of the lease fail, and once that they succeed again', async () => {
   const { store, lease, lines } = await open()
   store.setAway(true)
   for (let time = 0; time < 3; time++) await lease.renew()

@@ -60,7 +60,7 @@ test('W3: an unknown user takes as much work and gets the same answer as a wrong
   expect(world.hashes).toEqual(['hash of secret', 'hash of nobody', 'hash of nobody'])
 })
 
-test('I17: a password that was right from a network is not verified or counted there again', async () => {
+test('I17: a right password is not verified or counted again when the same network repeats it', async () => {
   const world = createWorld()
   const refused: Visitor = { ...somebody, admit: () => Promise.reject(new AppError('too_many_requests', 'Too many.')) }
   const shopHere = (password: string, visitor: Visitor) => world.authenticate.issueToken({ username: 'shop', password }, visitor)
