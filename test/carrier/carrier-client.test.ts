@@ -337,7 +337,7 @@ const aMemory = (fields: Partial<CarrierMemory> = {}): CarrierMemory => ({
 })
 
 describe('the budget of calls', () => {
-  test('allows no call once the day’s calls, including token requests, are used up', async () => {
+  test('allows no call when the day’s calls, including token requests, are used up', async () => {
     const { url, asked } = await openCarrier()
     const { fetchAll, carrier } = connect(url, {
       callsPerDay: 10,

@@ -107,7 +107,7 @@ describe('the budget of a single process', () => {
     expect([budget.callsToday(noon), budget.takeSlot(0, noon).kind]).toEqual([0, 'taken'])
   })
 
-  test('allows only calls that were saved, and asks to save several at once', () => {
+  test('allows only calls that were saved, and asks to save several together', () => {
     const budget = createOwnBudget({ ratePerSecond: 1000, callsPerDay: 50_000, concurrency: 100 })
     expect(budget.takeSlot(0, noon)).toEqual({ kind: 'unwritten' })
     budget.writtenDown(budget.toWriteDown(noon, true))

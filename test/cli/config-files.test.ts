@@ -167,7 +167,7 @@ describe('config print', () => {
     expect(redactedConfig(load(withLines('poll: { missedPushGrace: 0s }')))).toMatchObject({ poll: { missedPushGrace: '0ms' } })
   })
 
-  test('prints a config that loads to the same settings once the secrets are inserted', () => {
+  test('prints a config that loads to the same settings when the secrets are inserted', () => {
     const printed = JSON.stringify(redactedConfig(full()), (key, value: unknown) => {
       if (key === 'passwordHash') return HASH
       if (key === 'atRestKeys') return [env.RELAY_AT_REST_KEY]

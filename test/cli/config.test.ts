@@ -3,7 +3,7 @@ import { loadConfig } from '../../src/config/config.ts'
 import { fileOf, HASH, headlinesOf, load, minimal, problemsOf, withLines } from './config-cases.ts'
 
 describe('problems', () => {
-  test('C2: lists every problem of a config at once, with file, line and column', () => {
+  test('C2: lists all problems of a config together, with file, line and column', () => {
     const text = [
       'listen:',
       '  public: { prot: 80, port: "8080" }',

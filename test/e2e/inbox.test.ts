@@ -47,7 +47,7 @@ test('pushes are listed and shown raw, and a recorded push cannot be reprocessed
   for (const id of ['99', 'x', '-1']) expect(await reprocess(id)).toEqual([404, 'urn:parcel-relay:error:not_found'])
 })
 
-test('5.4: one command records and relays expired pushes once the clock is right', async () => {
+test('5.4: one command records and relays expired pushes when the clock is right', async () => {
   await using receiver = await startWebhookReceiver()
   const { operator, ...world } = await start()
   expect((await operator('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })).status).toBe(201)

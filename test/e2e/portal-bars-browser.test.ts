@@ -144,7 +144,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     }
   })
 
-  onlyLong(test)('events for a disabled webhook wait, and are sent with a signature once it is enabled', async () => {
+  onlyLong(test)('events for a disabled webhook wait, and are sent with a signature when it is enabled', async () => {
     await using receiver = await startWebhookReceiver()
     const name = own('shop')
     const key = await addWebhook(name, receiver.url)
@@ -181,7 +181,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     expect(receiver.pushes.length).toBe(failed + 5)
   })
 
-  test('a quarantined push shows where its body is wrong, and is recorded once it can be read', async () => {
+  test('a quarantined push shows where its body is wrong, and is recorded when it can be read', async () => {
     const [id, wrong] = [own('1001'), '"2026-03-01 10:00"']
     const body = pushBody({ trackingIds: [id], eventTime: '2026-03-01 10:00' }).toString()
     await world.push(body)

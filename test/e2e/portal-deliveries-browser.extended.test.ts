@@ -45,7 +45,7 @@ async function showDeliveries(page: Page, webhook: string, text: string): Promis
 const javaScriptEnabled = !LONG
 
 describe(`with the script ${javaScriptEnabled ? 'on' : 'off'}`, () => {
-  test('a refused event is found with its answer, and sent again once the webhook accepts it', async () => {
+  test('a refused event is found with its answer, and sent again when the webhook accepts it', async () => {
     await using receiver = await startWebhookReceiver()
     receiver.answer(() => ({ status: 422, body: 'unknown <i>kind</i>' }))
     const name = own('warehouse')

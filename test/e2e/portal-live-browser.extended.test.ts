@@ -75,7 +75,7 @@ test('a problem appears by itself in the title, the lead and the links, and the 
   await page.getByRole('navigation', { name: 'Main' }).getByText('1 quarantined').waitFor()
 })
 
-test('a hidden tab closes its stream, and shows what changed once it is shown again', async () => {
+test('a hidden tab closes its stream, and shows what changed when it is shown again', async () => {
   const id = await addWebhook()
   const operator = await operatorOf(ofFile())
   const { page, asked, left } = await logIn()

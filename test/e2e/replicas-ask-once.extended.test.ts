@@ -74,7 +74,7 @@ test('P10: requests for an unknown parcel at two relays cause one call and get a
   expect(callsAbout(UNKNOWN)).toHaveLength(1)
 })
 
-test('refreshes of a parcel that operators request at two relays at once cause one poll', async () => {
+test('simultaneous refreshes of a parcel by operators at two relays cause one poll', async () => {
   const number = 'AB200000000SE'
   await askBoth(1, `/v1/status/${number}/all?language=en`)
   const before = callsAbout(number).length

@@ -313,7 +313,7 @@ test('a restore first checks the keys, and names endpoints that now have another
   expect([named.code, named.stdout]).toEqual([0, expect.stringContaining('have another key in the backup than the one that signs now')])
 })
 
-test('a backup without its at-rest key is restored without keys, once an operator confirms it', async () => {
+test('a backup without its at-rest key is restored without keys if an operator confirms it', async () => {
   const folder = temporaryFolder()
   const relay = await start(folder)
   const shop = await relay.operator('POST', '/relay/endpoints', { name: 'shop', url: 'http://10.0.0.1/', enabled: false })

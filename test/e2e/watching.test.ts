@@ -268,7 +268,7 @@ test('an unknown status is a 400 that names the existing statuses', async () => 
   expect(await listed('status=Teleported')).toEqual(['84000001'])
 })
 
-test('all mistakes in a list’s prefix, cursor, limit and reason are reported at once', async () => {
+test('all mistakes in a list’s prefix, cursor, limit and reason are reported together', async () => {
   const { json } = shared
   const { errors } = z
     .object({ errors: z.array(z.object({ parameter: z.string(), detail: z.string() })) })

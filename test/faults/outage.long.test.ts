@@ -83,7 +83,7 @@ function mostInASecond(times: readonly { readonly atMs: number }[]): number {
 /** The number of overdue parcels. They are polled ten a second. */
 const OVERDUE = byForm(100, 300)
 
-test('P12: after a day without polls all parcels are polled at the rate, and each once', async () => {
+test('P12: after a day without polls all parcels are polled at the rate, each only once', async () => {
   const poller = await openPoller(OVERDUE, 10)
   poller.pass(60_000)
   await poller.wake()

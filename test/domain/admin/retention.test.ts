@@ -34,7 +34,7 @@ const ago = (days: number) => NOON - days * DAY_MS
 const days = fc.integer({ min: 0, max: 100 })
 
 describe('data that may not be removed', () => {
-  test('an undelivered event is cancelled once it is older than `held`, and not before', () => {
+  test('an undelivered event is cancelled when it is older than `held`, and not before', () => {
     fc.assert(
       fc.property(fc.array(fc.record({ age: days, isWaiting: fc.boolean() })), (deliveries) => {
         const rows = deliveries.map(({ age, isWaiting }, at) => ({

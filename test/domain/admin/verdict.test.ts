@@ -80,7 +80,7 @@ test('past losses are warnings, and refused pushes that anybody may have sent ar
   ])
 })
 
-test('pushes that could not be stored stop being a problem once all have come again', () => {
+test('pushes that could not be stored stop being a problem when all have come again', () => {
   const spell = (again: number) => ({ cause: 'not_stored' as const, count: 9, fromMs: 1, untilMs: 2, comeback: { pushes: 3, again } })
   expect([kinds({ ...fine, refused: [spell(3), spell(2)] }), kinds({ ...fine, refused: [spell(3), spell(3)] })]).toEqual([
     ['pushes_refused'],

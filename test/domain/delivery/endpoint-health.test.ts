@@ -105,7 +105,7 @@ describe('the next probe of a failing endpoint', () => {
   const refusal: AttemptOutcome = { kind: 'rejected', status: 401, retryAfterMs: null }
   const timesOf = (health: EndpointHealth, nowMs = NOW) => probeLooks(health, nowMs).map(({ atMs }) => (atMs - NOW) / 1000)
 
-  test('may use any waiting delivery once the pause is over', () => {
+  test('may use any waiting delivery when the pause is over', () => {
     expect(probeLooks(newHealth, NOW)).toEqual([])
     const { health } = probedInVain(3)
     const atMs = health.probing?.atMs ?? 0

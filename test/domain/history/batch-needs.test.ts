@@ -176,7 +176,7 @@ describe('parcels that are to be joined', () => {
     expect(snapshot.overfull.size).toBe(0)
   })
 
-  test('are not loaded further once their entries exceed the limit', () => {
+  test('are not loaded further when their entries exceed the limit', () => {
     const half = ENTRIES_MAX / 2 + 1
     const { turns, snapshot } = load(sightings(half), sightings(half, half), sightings(half, 2 * half), sightings(half, 3 * half))
     expect(turns).toEqual([[1, 2]])

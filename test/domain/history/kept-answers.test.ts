@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { ANSWERS_MAX, betterOrderAnswer, type KeptAnswer, keepAnswers, presentParcel } from '../../../src/domain/history/kept-answers.ts'
 import { casesOf } from '../../support/runner/long-form.ts'
 
-/** Answers with few different bodies at many times. `nth` stands for the body, and decides all that is read from it. */
+/** Answers with few different bodies at many times. `nth` stands for the body: all that is read from the body depends only on `nth`. */
 const answer: fc.Arbitrary<KeptAnswer> = fc
   .record({ nth: fc.nat(40), language: fc.constantFrom('en', 'sv'), askedAtMs: fc.nat(60) })
   .map(({ nth, language, askedAtMs }) => ({

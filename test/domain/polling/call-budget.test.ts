@@ -91,7 +91,7 @@ test('6.4: scheduled calls of all replicas wait while an app waits at one of the
   expect(settle({ schedule: 1 })).toMatchObject({ granted: 1 })
 })
 
-test('once the calls of the day are used up, none is granted until the next UTC midnight', () => {
+test('when the calls of the day are used up, none is granted until the next UTC midnight', () => {
   const { settle, setClock } = openBudget({ callsPerDay: 3, headStartUs: 2_000_000 })
   expect(settle({ schedule: 5 })).toMatchObject({ granted: 3, hold: 'spent', retryMs: DAY_MS / 2, callsToday: 3 })
   setClock(NOON + DAY_MS / 2)

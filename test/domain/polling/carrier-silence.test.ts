@@ -70,7 +70,7 @@ test('a silence lasts from the first unanswered poll to the next answer, and at 
   expect(afterAnswer(over, START + 3 * HOUR_MS)).toBe(over)
 })
 
-test('a silence is saved once it is an hour old, and a damaged one is ignored', () => {
+test('a silence is saved when it is an hour old, and a damaged record of silences is ignored', () => {
   const silent = afterNoAnswer(noSilence, START)
   expect(parseSilence(encodeSilence(silent, START + HOUR_MS - 1))).toEqual(noSilence)
   expect(parseSilence(encodeSilence(silent, START + HOUR_MS))).toEqual(silent)

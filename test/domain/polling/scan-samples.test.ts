@@ -39,7 +39,7 @@ test('6.1, B11: an entry dated ahead adds its sample of the kind "place" once, n
   expect([places(null, 6), places(NOON - HOUR_MS, 7)]).toEqual([1, 0])
 })
 
-test('6.1, B11: once a scan rate is learnt, an entry dated ten years ahead does not end polling', () => {
+test('6.1, B11: after a scan rate is learnt, an entry dated ten years ahead does not end polling', () => {
   const waits = Array.from({ length: 400 }, (_, at): ScanSample => {
     const fromMs = NOON - (at % 14) * 12 * HOUR_MS
     return { kind: 'wait', status: 'Created', entryCount: 1, fromMs, toMs: fromMs + 9 * HOUR_MS, scanned: true }

@@ -66,7 +66,7 @@ test('all callers during a check and for five seconds after it get the same resu
   expect(looks).toBe(2)
 })
 
-test('at most sixteen checks run at once', async () => {
+test('at most sixteen checks run at the same time', async () => {
   let [underWay, most] = [0, 0]
   const look = async () => {
     most = Math.max(most, ++underWay)

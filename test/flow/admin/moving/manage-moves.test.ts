@@ -128,7 +128,7 @@ test('a move that fails while it copies stores the reason with its job', async (
   expect(world.calls).toEqual(['note 1', 'abandon: the disk is full', 'close'])
 })
 
-test('a move whose store cannot be reached is abandoned once the store is back', async () => {
+test('a move whose store cannot be reached is abandoned when the store is back', async () => {
   let attempts = 0
   const abandon = async () => {
     if (++attempts < 2) throw new Error('the connection was refused')

@@ -62,7 +62,7 @@ test('a replica knows the number of live replicas each time roles are shared', a
   expect(replica.count()).toBe(1)
 })
 
-test('a role that must be given up is no longer held, and is free once its work has ended', async () => {
+test('a role that must be given up is no longer held, and is free when its work has ended', async () => {
   const { store, replica, excess, underWay, turn, other } = await joinAndShrink()
   expect(excess.filter((role) => role.startsWith('dispatcher/'))).toHaveLength(1)
   expect(excess.filter((role) => !role.startsWith('dispatcher/'))).toHaveLength(1)
@@ -101,7 +101,7 @@ test('if the other replica leaves, a role that is being given up is freed and th
   expect(events).toEqual([`taken ${excess.toSorted().join(' ')}`])
 })
 
-test('a replica holds no role once its lease has expired, even before it notices that', async () => {
+test('a replica holds no role after its lease has expired, even before it notices that', async () => {
   const { store, replica, turn, events } = await join(['1'])
   await turn()
   store.pass(TTL_MS)
