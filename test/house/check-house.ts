@@ -3,7 +3,7 @@ import { posix } from 'node:path'
 import { EMPTY_NAMES, READS_ENVIRONMENT, ROOMS, type Room, TOLD_THE_TIME } from './house-rules.ts'
 import type { Finding, SourceModule } from './source-module.ts'
 
-/** How many modules and imports were read, and one line for each violation, which begins with its file. */
+/** How many modules and imports were read, and one line for each violation. Each line begins with a file. */
 export interface HouseReport {
   readonly modules: number
   readonly imports: number

@@ -2,11 +2,11 @@
 export interface Room {
   /** A folder or a file. If a module is in several rooms, the one with the longest path counts. */
   readonly place: string
-  /** The folders and files of the sources that it may import, besides its own. */
+  /** The folders and files of the sources that the room may import, besides its own. */
   readonly imports: readonly string[]
-  /** The npm packages that it may import. */
+  /** The npm packages that the room may import. */
   readonly libraries: readonly string[]
-  /** The modules of Node that it may import. */
+  /** The modules of Node that the room may import. */
   readonly platform: readonly string[]
 }
 

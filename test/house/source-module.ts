@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseSync, Visitor } from 'oxc-parser'
 
-/** A reference of a module to another: `import`, `export ... from`, `import()` or the type `import('x')`. */
+/** A reference from one module to another: `import`, `export ... from`, `import()` or the type `import('x')`. */
 export interface ImportSite {
   /** The text of the specifier, or null if it is computed and so unknown. */
   readonly specifier: string | null

@@ -13,7 +13,7 @@ afterEach(closeOpened)
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'
 type OnRequest = (socket: Socket, ofConnection: number, connection: number) => void
 
-/** Records the requests. Calls `onRequest` for each with its number on its connection and the number of the connection. */
+/** Records the requests. Calls `onRequest` for each request, with its number on its connection and the connection's number. */
 function counting(onRequest: OnRequest) {
   const requests: string[] = []
   let connections = 0
@@ -53,7 +53,7 @@ describe('a post on a reused connection', () => {
   test.each([
     ['reset', reset],
     ['closed', close],
-  ])('is repeated once on a new connection if it is %s before a byte of an answer', async (_, lose) => {
+  ])('is repeated once on a new connection if the reused one is %s before any byte of an answer', async (_, lose) => {
     const { requests, onSocket } = counting((socket, ofConnection) => (ofConnection === 1 ? answer(socket) : lose(socket)))
     const url = await openRaw(onSocket)
     await using world = openSender()

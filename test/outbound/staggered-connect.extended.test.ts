@@ -118,7 +118,7 @@ describe('O4: a host whose first address drops packets', () => {
     expect(await world.post(`http://shop.internal:${server.port}/hook`)).toMatchObject({ kind: 'failed', reason: 'forbidden' })
   })
 
-  test('P1: is reached as the carrier at its second address', async () => {
+  test('P1: is reached at its second address if it is the carrier', async () => {
     await using server = await openBeside((request, response) =>
       json(response, 200, request.method === 'POST' ? '{"token":"t"}' : goodBody),
     )
@@ -128,7 +128,7 @@ describe('O4: a host whose first address drops packets', () => {
     await closeOpened()
   })
 
-  test('S18: is reached as the database at its second address', async () => {
+  test('S18: is reached at its second address if it is the database', async () => {
     await using server = await openBeside(() => undefined)
     const socket = openServerSocket((_host, _options, callback) =>
       callback(

@@ -29,7 +29,7 @@ test('work that several callers request is done in turn, with pauses as long as 
   expect(did).toEqual(['one', 'rest 5', 'other', 'rest 20', 'third', 'rest 1000', 'last', 'rest 1'])
 })
 
-test('a failure is reported to its caller, and the next piece runs', async () => {
+test('failed work is reported to its caller, and the next work runs', async () => {
   const { inTurn, take } = openInTurn()
   const failed = inTurn(() => Promise.reject(new Error('the disk is full')))
   const next = take('next', 1)

@@ -49,7 +49,7 @@ function open(limits = { recorderMax: 6, waitingMax: 7, patienceMs: 1000 }, atOn
   return { ...recorder, commit, told, pass, second, timers }
 }
 
-/** Waits until all promises have resolved that do not wait for a commit. */
+/** Waits until all promises that do not wait for a commit have resolved. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 test('observations that arrive during a commit form the next batch, up to a limit', async () => {
@@ -90,7 +90,7 @@ test('as many batches run at once as the current limit allows', async () => {
   await Promise.all(submitted)
 })
 
-test('no sender is answered before the commit and its report', async () => {
+test('no sender is answered before the commit has ended and was reported', async () => {
   const { commit, batches, told } = open()
   const submitted = commit.submit(push('a')).then(() => void told.push('sender'))
   await settled()

@@ -5,7 +5,7 @@ import { HOUR_MS, MINUTE_MS, NOON } from '../support/runner/constants.ts'
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
 afterEach(() => void vi.useRealTimers())
 
-/** Opens a schedule on a clock that the test moves. `pass` also runs the timers. `jump` only moves the clock, as when it is set. */
+/** Opens a schedule on a clock that the test moves. `pass` also runs the timers. `jump` only moves the clock, as if somebody set it. */
 function openSchedule(expression: string) {
   let nowMs = NOON
   const wokenAt: string[] = []

@@ -111,7 +111,7 @@ test('a reorder window that does not fill up still releases its events', async (
   await expect.poll(() => receiver.pushes.length).toBe(1)
 })
 
-test('delay delays a push by that time', async () => {
+test('the fault "delay" delays each push by the given time', async () => {
   await using receiver = await startWebhookReceiver()
   await using sandbox = await stillSandbox({ parcels: 1, webhookUrls: [receiver.url], faults: { delayMs: 120 } })
   const before = performance.now()
@@ -192,7 +192,7 @@ test.each([
   [{ unauthorized: 0.3 }, [401]],
   [{ rateLimited: 0.3 }, [429]],
   [{ serverErrors: 0.3 }, [500, 502, 503]],
-])('faults %o answer that fraction of the status calls with one of %o', async (faults, statuses) => {
+])('faults %o answer the given fraction of the status calls with one of %o', async (faults, statuses) => {
   const { answers, sandbox } = await asked(faults)
   const bad = answers.filter(({ status }) => status !== 200)
   expect(bad.length).toBeGreaterThan(30)

@@ -46,7 +46,7 @@ test('I8: after a wrong signature, a valid push on the same connection is accept
   expect(recorded).toHaveLength(1)
 })
 
-test('I15: failures over an address’s limit become 429, while its valid push is accepted', async () => {
+test('I15: an address over its limit of failures gets a 429, but its valid push is accepted', async () => {
   const { url } = await startPublic({ failuresPerMinute: 3 })
   const statuses = []
   for (let attempt = 0; attempt < 5; attempt += 1) statuses.push((await push(url, BODY, { 'x-service-hmac-sha256': 'wrong' })).status)
@@ -126,7 +126,7 @@ test('H3: a client that stalls in its headers or body is cut off with a 408', as
   expect([body.status, body.closed, headers.status, headers.closed, silent.closed]).toEqual([408, true, 408, true, true])
 })
 
-test('H4: a client that leaves during its body leaves no trace', async () => {
+test('H4: a client that disconnects during its body is neither recorded nor counted', async () => {
   const { port, recorded, counted, lines } = await startPublic()
   const socket = connect(port, '127.0.0.1')
   socket.write(`POST ${PATH} HTTP/1.1\r\nHost: relay\r\n${signed(SIGNATURE)}\r\nContent-Length: 100\r\n\r\nx`, () =>
@@ -147,7 +147,7 @@ test('H7, H8: another transfer coding, or two Host headers, is a 400 and closes 
   expect(recorded).toEqual([])
 })
 
-test('H12: a client that waits for a 100 before its body gets it only if its headers are good', async () => {
+test('H12: a client that waits with its body for a 100 gets the 100 only if its headers are good', async () => {
   const { port, recorded } = await startPublic()
   const expecting = (headers: readonly string[]) => rawPush([...headers, 'Expect: 100-continue'])
   expect((await raw(port, expecting([length(BODY)]))).text).toMatch(/^HTTP\/1\.1 401 /)
@@ -185,7 +185,7 @@ test('H17: pipelined pushes are each answered, in order', async () => {
 test('X7: bodies over the shared limit get a 503, and small ones are accepted', async () => {
   const { url, port, recorded } = await startPublic({ bytesInFlightMax: 40_000, connectionsMax: 10 })
   const large = 'x'.repeat(15_000)
-  // Each of the 10 connections has 2,000 bytes of its own, and all share 20,000 more. This one keeps 13,000 of the shared bytes.
+  // Each of the 10 connections has 2,000 bytes of its own, and all share 20,000 more. `holder` uses 13,000 of the shared bytes.
   const holder = connect(port, '127.0.0.1')
   for (const part of rawPush([signed(SIGNATURE), 'Content-Length: 15001'], large)) holder.write(part)
   const refused = async () => {

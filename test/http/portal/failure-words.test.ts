@@ -20,7 +20,7 @@ test.each([
   expect(told(status, null, answer)).toBe(sentence)
 })
 
-test('if an endpoint has accepted something since, it refuses some events, not all', () => {
+test('the text says "some events" if the endpoint has accepted an event since the failure', () => {
   expect(told(422, null, '', false)).toBe('It answers 422: it refuses some events.')
 })
 

@@ -5,7 +5,7 @@ const KB = 1024
 /** Makes a piece of a body in separate memory, as the platform does. */
 const piece = (bytes: number, fill: number) => Buffer.from(new ArrayBuffer(bytes)).fill(fill)
 
-test('a body in one piece is that piece, and in several pieces is their bytes in order', () => {
+test('a body of one piece is returned without a copy, and several pieces are joined in order', () => {
   const one = createBody(256 * KB)
   const only = piece(2000, 1)
   one.add(only)
@@ -31,7 +31,7 @@ test('F8: copied pieces and discarded bodies release their memory at once', asyn
   expect(kept).toHaveLength(0)
 })
 
-test('bytes that are part of a larger buffer do not release it', () => {
+test('giving back a part of a buffer does not release the buffer', () => {
   const whole = piece(128 * KB, 7)
   giveBack(whole.subarray(0, 64 * KB))
   expect(whole).toHaveLength(128 * KB)

@@ -364,15 +364,15 @@ test('R9: an error in a handler gets a 500 with only an id, and is logged once',
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736'
 
 test.each([
-  ['a valid traceparent', `00-${TRACE_ID}-00f067aa0ba902b7-01`, TRACE_ID],
-  ['one of a later version', `cc-${TRACE_ID}-00f067aa0ba902b7-01-what-comes`, TRACE_ID],
-  ['none', undefined, undefined],
-  ['a long one of version 00', `00-${TRACE_ID}-00f067aa0ba902b7-01-more`, undefined],
-  ['an id of zeros', `00-${'0'.repeat(32)}-00f067aa0ba902b7-01`, undefined],
-  ['version ff', `ff-${TRACE_ID}-00f067aa0ba902b7-01`, undefined],
-  ['capitals', `00-${TRACE_ID.toUpperCase()}-00f067aa0ba902b7-01`, undefined],
-  ['another text', 'x[31m', undefined],
-])('the log line of a failed request has the trace id of %s', async (_name, traceparent, traceId) => {
+  ['has a trace id if the traceparent is valid', `00-${TRACE_ID}-00f067aa0ba902b7-01`, TRACE_ID],
+  ['has a trace id if the traceparent is of a later version', `cc-${TRACE_ID}-00f067aa0ba902b7-01-what-comes`, TRACE_ID],
+  ['has no trace id if there is no traceparent', undefined, undefined],
+  ['has no trace id if a traceparent of version 00 is too long', `00-${TRACE_ID}-00f067aa0ba902b7-01-more`, undefined],
+  ['has no trace id if the id is all zeros', `00-${'0'.repeat(32)}-00f067aa0ba902b7-01`, undefined],
+  ['has no trace id if the version is ff', `ff-${TRACE_ID}-00f067aa0ba902b7-01`, undefined],
+  ['has no trace id if the id is in capitals', `00-${TRACE_ID.toUpperCase()}-00f067aa0ba902b7-01`, undefined],
+  ['has no trace id if the traceparent is another text', 'x[31m', undefined],
+])('the log line of a failed request %s', async (_name, traceparent, traceId) => {
   const { get, lines } = await startInternal({
     serve: () => {
       throw new Error('a bug')

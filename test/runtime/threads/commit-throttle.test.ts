@@ -19,7 +19,7 @@ function openThrottle(everyMs: number) {
   return { ...throttle, waitsMs, pass }
 }
 
-test('a single observation is committed at once', () => {
+test('a single observation is committed without a wait', () => {
   const { keep, begins, waitsMs } = openThrottle(60_000)
   keep(0)
   begins(20)
@@ -28,7 +28,7 @@ test('a single observation is committed at once', () => {
   expect(waitsMs).toEqual([])
 })
 
-test('many waiting observations are committed at once', () => {
+test('many waiting observations are committed without a further wait', () => {
   const { keep, begins, waitsMs } = openThrottle(60_000)
   begins(9)
   keep(9)

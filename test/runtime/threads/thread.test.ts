@@ -43,7 +43,7 @@ test('a reply that has arrived is handled without a turn of the event loop', asy
   await verbs.close()
 })
 
-test('the last reply of a thread is handled, whether the reply or the end comes first', async () => {
+test('the last reply of a thread is handled, whether it or the thread’s end arrives first', async () => {
   for (let time = 0; time < 20; time++) {
     const { verbs, died } = await host()
     expect(await verbs.close()).toBe('closed')

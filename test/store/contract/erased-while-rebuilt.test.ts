@@ -10,7 +10,7 @@ import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const eventTime = (nth: number) => new Date(NOON + nth * 60_000).toISOString()
 
-/** Stores a parcel with 25 pushes, which a rebuild reads in pieces, between two parcels with one push. */
+/** Stores a parcel with 25 pushes, which a rebuild reads in pieces, between two parcels with one push each. */
 async function open(engine: Engine) {
   const store = await openStore(NOON, engine)
   const { writes } = store

@@ -50,7 +50,7 @@ describe.each(engines)('histories on $name', (engine) => {
     await again.close()
   })
 
-  test('a reader of the feed never finds a lower sequence later, however many writers record', async () => {
+  test('a reader that follows the feed misses no sequence, however many writers record', async () => {
     const { record, reads } = await openStore(NOON, engine)
     const recording = Promise.all(
       Array.from({ length: 6 }, async (_, writer) => {

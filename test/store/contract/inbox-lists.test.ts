@@ -101,7 +101,7 @@ describe.each(engines)('the inbox on $name', (engine) => {
     }
   })
 
-  test('filtered by a tracking number, lists the pushes that name other ids of the parcel', async () => {
+  test('filtered by a tracking number, also lists pushes that name other ids of the parcel', async () => {
     const { listed, poll } = await openInbox(engine)
     await poll({ asked: 'AB123456789SE', trackingIds: ['10010001'] })
     expect(await listed({ parcel: 'AB123456789SE' })).toEqual([4, 2, 0])

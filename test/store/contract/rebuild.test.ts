@@ -150,7 +150,7 @@ describe.each(engines)('a rebuild on $name', (engine) => {
     expect((await store.reads.findParcel('1001'))?.entries).toHaveLength(4)
   })
 
-  test('reads what an older rule ignored, keeps the ids of entries; the feed has each change', async () => {
+  test('reads what an older rule ignored, keeps entry ids, and adds each change to the feed', async () => {
     const store = await fewParcels(engine)
     const last = (await store.reads.readFeed({ after: 0, limit: 500 })).last
     const facts = 'select sequence, learnt_at_ms, audience, asked_at_ms from sighting order by sequence'

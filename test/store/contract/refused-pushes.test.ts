@@ -5,7 +5,7 @@ import { engines } from '../../support/store/engines.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
 describe.each(engines)('refused pushes on $name', (engine) => {
-  test('two processes know each other’s refused pushes when saved, even after a restart', async () => {
+  test('each process knows the refused pushes that another has saved, even after a restart', async () => {
     const { writes, reads, now, pass } = await openStore(NOON, engine)
     const open = (process: string) => createRefusedPushes({ write: writes, reads, process, clock: { now } })
     const [one, two] = [open('one'), open('two')]

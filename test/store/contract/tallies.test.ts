@@ -81,7 +81,7 @@ describe.each(engines)('tallies on $name', (engine) => {
     return { count: (fromMs: number) => writes.addTallies(flush([pushes(fromMs, { recorded: 1 })])), prune, firstOf, operated }
   }
 
-  test('hours are deleted after 8 days, and days after 400 days with operator actions, in batches', async () => {
+  test('batches delete hours after 8 days; days and operator actions after 400 days', async () => {
     const { count, prune, firstOf, operated } = await openLongUsed(399)
     expect([await prune(NOON), await firstOf('hour'), await firstOf('day'), await operated()]).toEqual([5, 8, 400, [1, 1]])
     for (const days of [1, 2]) {
@@ -91,7 +91,7 @@ describe.each(engines)('tallies on $name', (engine) => {
     expect([await firstOf('day'), await operated()]).toEqual([398, [0, 0]])
   })
 
-  test.each([8, 400])('a clock that runs %i days ahead for a while deletes nothing that is needed', async (days) => {
+  test.each([8, 400])('a clock that is %i days ahead for a while causes no deletion of needed counts', async (days) => {
     const { count, prune, firstOf, operated } = await openLongUsed(395)
     await prune(NOON)
     for (const hour of [0, 1]) {

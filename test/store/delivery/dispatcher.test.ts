@@ -116,7 +116,7 @@ async function openRelay(engine: Engine, settings: Partial<EndpointSettings> = {
   }
 }
 
-/** Waits until all promises have resolved that do not wait for the test. */
+/** Waits until all promises that do not wait for the test have resolved. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 /** Opens only the write side, so that the test asks for rounds itself. */
@@ -366,7 +366,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(did).toEqual(['turn', 'post', 'post', 'post', 'post', 'breath', 'post', 'post'])
   })
 
-  test('the end of an attempt is saved soon even if no more could be claimed', async () => {
+  test('the end of an attempt is saved soon even if no further delivery can be claimed', async () => {
     const { wakes, now, answer, look, pushParcels } = await openRelay(engine)
     await pushParcels(8)
     await look()

@@ -28,7 +28,7 @@ async function live(
   let sequence = 0
   const poison = seed % 2 === 0 ? 422 : 500
   let probes = 0
-  /** When the endpoint last recovered, and the sequences that waited for it then. Null: it is failing, or has never failed. */
+  /** When the endpoint recovered, and the sequences that waited then. Null if no recovery is to be checked, as while it fails. */
   let woken: { readonly atMs: number; readonly waiting: Set<number> } | null = null
   let wasFailing = false
 

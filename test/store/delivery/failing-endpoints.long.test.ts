@@ -150,7 +150,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect(timesOf(POISON)).toHaveLength(3)
     })
 
-    test('makes its endpoint failing if it is the only one, but delays no later event', async () => {
+    test('makes its endpoint failing if no others are accepted, but delays no later event', async () => {
       const { now, run, pushParcels, endpoint, timesOf, countOf } = await openPoisoned()
       await pushParcels(1)
       await run(now() + HOUR_MS)

@@ -105,7 +105,7 @@ describe.each(engines)('events that an endpoint never received on $name', (engin
     expect(timesIn(await take()).toSorted()).toEqual([first, second, third, LATE, LATE, LATE])
   })
 
-  test('6.6: a push of an entry that was sent as missing is not sent again, also over a join', async () => {
+  test('6.6: a push of an entry that was sent as missing is not sent again, even after a join', async () => {
     const { add, learnLate, replay, push, poll } = await openMissing(engine)
     const [shop, other] = [await add('shop'), await add('other')]
     await learnLate()

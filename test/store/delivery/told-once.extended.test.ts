@@ -62,7 +62,7 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 interface Telling {
   readonly event: Event
   readonly kind: 'backfill' | 'all' | 'revealed'
-  /** For `revealed`: the index of the backfill message. */
+  /** For `revealed`: the index of the earlier backfill message about the event. Otherwise -1. */
   readonly of: number
 }
 

@@ -57,13 +57,13 @@ describe.each(engines)('members that change at every poll on $name', (engine) =>
     expect(await served()).toMatchObject({ statuses: ages, ageSeconds: 100 * POLLS })
   })
 
-  test('2.4: of two equal listings, the one asked for last is kept whole, in either order', async () => {
+  test('2.4: if two listings are equal, the one asked for last is kept whole, in any order', async () => {
     const { poll, served } = await start(engine)
     const listed = (...weights: readonly number[]) => weights.map((weight) => ({ eventTimestamp: times[0] ?? '', weight }))
     await poll({ askedAtMs: NOON + 2, statuses: listed(3, 4) })
     await poll({ askedAtMs: NOON + 1, statuses: listed(9, 9) })
     expect(await served()).toMatchObject({ statuses: [{ weight: 3 }, { weight: 4 }] })
-    // If both were asked for at the same time, the greater listing is kept as a whole, rather than the greater of each two sightings.
+    // If both were asked for at the same time, the greater listing is kept whole. Their sightings are not mixed.
     await poll({ askedAtMs: NOON + 2, statuses: listed(2, 5) })
     await poll({ askedAtMs: NOON + 2, statuses: listed(4, 1) })
     expect(await served()).toMatchObject({ statuses: [{ weight: 2 }, { weight: 5 }] })

@@ -19,7 +19,7 @@ export async function expectEveryRowMoved(from: Engine, to: Engine): Promise<voi
     expect(after.numbers[name]).toBeGreaterThanOrEqual(before.numbers[name])
 }
 
-/** Removes the setting that only a new store has, because it names the stores that were replaced. */
+/** Removes the setting that names the stores that a move replaced. Only a new store has this setting. */
 export function dropLeftStores(contents: Map<string, readonly StoredRow[]>): void {
   const settings = contents.get('setting') ?? []
   expect(settings.map(([name]) => name)).toContain(LEFT_STORES)

@@ -89,7 +89,7 @@ test('a store remembers the stores that moves left behind, until one is used aga
   expect(await leftBy(second)).toEqual([first.place])
   await moveStore(second, third)
   expect(await leftBy(third)).toEqual([first.place, database])
-  // When the second store is used again, the third is left behind, and it contains data too.
+  // When the second store is used again, the third is left behind with its data.
   await postgresMoves.undo(second.place, NOON)
   expect(await leftBy(second)).toEqual([first.place, third.place])
   await sqliteMoves.undo(first.place, NOON)

@@ -8,8 +8,8 @@ const restoredAt = (atMs: number) => JSON.stringify([{ atMs, backup: 'a', madeAt
 
 describe.each(engines)('after a restore on $name', (engine) => {
   test.each([
-    ['no push is missed for an entry from before it', 1, 0],
-    ['a push is missed for an entry from after it', -1, 1],
+    ['an entry from before the restore is not a missed push', 1, 0],
+    ['an entry from after the restore is a missed push', -1, 1],
   ])('%s', async (_, sinceMs, expected) => {
     const place = await newPlace(engine)
     const eventAtMs = NOON - 60_000

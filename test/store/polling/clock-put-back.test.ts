@@ -119,7 +119,7 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     )
   })
 
-  test('P13, 6.3: a poll that waits for the end of a refusal still waits, and is made then', async () => {
+  test('P13, 6.3: a poll that waits for the end of a refusal is still made at that end', async () => {
     const { push, stateOf, writes, pass, putBack, now, parcelIdOf } = await world()
     await push({ trackingIds: ['1001'] })
     pass(2 * HOUR_MS)

@@ -113,7 +113,7 @@ describe.each(engines)('the model of the carrier on $name', (engine) => {
     expect(await (await runs.start()).pushChannel()).toMatchObject({ lastPushAtMs: lastMs })
   })
 
-  test('after a restore the last push is the last of the backup, until another comes', async () => {
+  test('after a restore the last push in the backup counts as the last, until another comes', async () => {
     const runs = await openRuns(engine)
     const first = await runs.start()
     await runs.pushed(first)

@@ -27,7 +27,7 @@ async function refused(engine: Engine) {
 }
 
 describe.each(engines)('a parcel whose poll got a Retry-After, on $name', (engine) => {
-  test('6.4: waits just as long when pushes fall silent', async () => {
+  test('6.4: still waits its whole Retry-After when pushes fall silent', async () => {
     const { writes, become, now, nextPollAtMs } = await refused(engine)
     await writes.settleMissedPushes(now())
     become('silent')
@@ -35,7 +35,7 @@ describe.each(engines)('a parcel whose poll got a Retry-After, on $name', (engin
     expect(await nextPollAtMs()).toBe(NOON + WAIT_MS)
   })
 
-  test('6.4: waits just as long when it is pushed', async () => {
+  test('6.4: still waits its whole Retry-After when it is pushed', async () => {
     const { writes, pass, nextPollAtMs } = await refused(engine)
     const nowMs = pass(MINUTE_MS)
     const body = pushBody({ trackingIds: ['1001'], status: 'DeliveryStarted', eventTime: new Date(nowMs).toISOString() })
@@ -43,7 +43,7 @@ describe.each(engines)('a parcel whose poll got a Retry-After, on $name', (engin
     expect(await nextPollAtMs()).toBe(NOON + WAIT_MS)
   })
 
-  test('6.4: waits just as long when it is watched again', async () => {
+  test('6.4: still waits its whole Retry-After when it is watched again', async () => {
     const { writes, pass, nextPollAtMs } = await refused(engine)
     await writes.watch({ identifier: '1001', nowMs: pass(MINUTE_MS) })
     expect(await nextPollAtMs()).toBe(NOON + WAIT_MS)

@@ -65,10 +65,10 @@ async function openTwo({ answer, isKnown, notFoundForMs = 300_000 }: Options) {
 }
 
 const CASES = [
-  ['an unknown parcel that the carrier knows', { answer: found, isKnown: false }, 'answered'],
-  ['an unknown parcel that it does not know', { answer: () => notFound, isKnown: false }, 'not_found'],
-  ['a known parcel in a language that it has', { answer: found, isKnown: true }, 'answered'],
-  ['a known parcel that it does not know', { answer: () => notFound, isKnown: true }, 'answered'],
+  ['a parcel that only the carrier knows', { answer: found, isKnown: false }, 'answered'],
+  ['a parcel that neither side knows', { answer: () => notFound, isKnown: false }, 'not_found'],
+  ['a known parcel in a language that the carrier has', { answer: found, isKnown: true }, 'answered'],
+  ['a known parcel that the carrier does not know', { answer: () => notFound, isKnown: true }, 'answered'],
 ] as const
 
 test.each(CASES)('P10: a request for %s causes one call if the other replica asks during that call', async (_, options, outcome) => {
@@ -98,7 +98,7 @@ test.each(CASES)('P10: a request for %s causes one call if the other replica ask
 test.each([
   ['the same replica', 'one'],
   ['the other replica', 'other'],
-] as const)('4.2: a new parcel answered in another language is one call when %s asks before it is noted', async (_, asker) => {
+] as const)('4.2: an answer in another language causes no second call if %s asks before it is noted', async (_, asker) => {
   const replicas = await openTwo({ answer: () => found('en'), isKnown: false })
   const { one, calls, gates } = replicas
   const note = Promise.withResolvers<void>()

@@ -118,7 +118,7 @@ test('no transaction waits for an answer of the server after it has locked the c
     takes[name] = seen.takes - before.takes
   }
   expect(namesOf(trips, (count) => count > 0)).toEqual([])
-  // Most work must lock the counter, or this test would show nothing. The work listed here needs no number, so it must not.
+  // Most work must lock the counter, or this test would show nothing. The work listed here needs no number, so it must not lock the counter.
   expect(namesOf(takes, (count) => count === 0)).toEqual([
     'a push that is not understood',
     'the same config again',

@@ -10,7 +10,7 @@ import { createBeside } from '../../support/store/gated-writer.ts'
 import { changeStoredRows } from '../../support/store/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
-/** Events happen before noon, when they are recorded, because a time in the future would not count. */
+/** Events happen in the morning and are recorded at noon, because an event in the future would not count. */
 const MORNING = NOON - 3 * HOUR_MS
 
 async function openWorld() {

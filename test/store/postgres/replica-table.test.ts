@@ -309,7 +309,7 @@ test('a renewal needs no lock on roles, so it works while they are changed', asy
   await client.query('rollback')
 })
 
-onlyLong(test)('renewals that meet a lock leave no waiting connection, and go on afterwards', async () => {
+onlyLong(test)('renewals that meet a lock do not pile up waiting connections, and go on afterwards', async () => {
   const { url, openTable, join, query } = await open()
   const table = openReplicaTable(url, { answerTimeoutMs: 1500 })
   onTestFinished(() => table.close())

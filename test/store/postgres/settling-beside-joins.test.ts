@@ -37,7 +37,7 @@ async function openWorld() {
   return { ...store, endpoint, parcels, connect }
 }
 
-test('7.3: settling a delivery locks the parcel that its own was joined into, even in two joins', {
+test('7.3: settling a delivery locks the parcel into which one or two joins moved the delivery', {
   timeout: 120_000,
 }, async () => {
   const { writes, path, endpoint, parcels, connect } = await openWorld()

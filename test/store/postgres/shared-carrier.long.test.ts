@@ -80,7 +80,7 @@ test('P12: the day’s calls include those of all replicas, even killed ones', a
     await replicas[0]?.carrier.keep()
     return replicas[0]?.carrier.state().budget.callsToday
   }
-  // On a busy machine the store may answer too late. Its calls then count although they were not made, and the callers ask again.
+  // On a busy machine the store may answer too late. The calls then count although they were not made, and the callers ask again.
   await vi.waitFor(async () => {
     const answers = await Promise.all(replicas.flatMap(({ fetchAll }) => Array.from({ length: 15 }, () => fetchAll())))
     expect(answers.filter(({ kind }) => kind !== 'not_found')).toSatisfy(areOfBudget)
@@ -169,7 +169,7 @@ test('P13: refused credentials wait as long as planned when the server’s clock
     await change('update carrier_token set refused_until_ms = refused_until_ms - $1', byMs)
   }
   await first?.fetchAll()
-  // Lengthen the wait as after many refusals, because the first one is only a second.
+  // Lengthen the wait as after many refusals, because the first wait is only a second.
   await change('update carrier_token set refused_until_ms = refused_until_ms + $1', HOUR_MS / 4)
   const wholeMs = await restMs()
   await moveClock(-HOUR_MS)

@@ -158,7 +158,7 @@ test('7.3: settling and claiming keep the order while another replica records an
   }
 })
 
-test('a reader of the feed never finds a lower sequence later, even with two replicas', async () => {
+test('a reader that follows the feed misses no sequence, even with two replicas', async () => {
   const { one, other, both } = await openTwo()
   const rounds = casesOf(20, 8)
   const recording = Promise.all(

@@ -96,7 +96,7 @@ test(`after ${KILLS} kills of replicas and a restart, answers are as on SQLite, 
     }
     await loads[0]?.untilAnswered(3 * SOME)
     for (const load of loads) await carrier.end(load)
-    // After every third kill, wait until the other replicas have taken over. After other kills, restart the replica before that.
+    // After every third kill, restart the replica only when the others have taken over its work.
     if (kill % 3 === 0) await untilShared(steady, REPLICAS - 1, receivers.size)
     replicas[at] = stack.use(await startReplica(config))
   }

@@ -23,7 +23,7 @@ test(`S18: ending ${KILLS} backends at random under load causes 503s and loses n
   const load = startLoad(relay.publicUrl, 16, pushes.next)
   await load.untilAnswered(50)
   await withClient(url, async (client) => {
-    // Backends are chosen at random, and only one that is at work refuses a push. So end more until a push was refused.
+    // Backends are chosen at random, and a push is refused only if its own backend ends. So end more until a push was refused.
     const hasRefused = () => load.answers().some(({ status }) => status !== 200)
     for (let kill = 1; kill <= KILLS || !hasRefused(); kill++) {
       await client.query(endBackend, [name])

@@ -122,7 +122,7 @@ function printEntry(entry: KeptEntry, languages: readonly string[]): string {
   return `${known.slice(0, -1)}${printExtra(entry.extra)}}`
 }
 
-/** Returns the text in the first preferred language that has it, null included; otherwise in the first other language by name. */
+/** Returns the text, or its null, in the first preferred language that has this field, or else in the first other language by name. */
 function textOf({ texts }: KeptEntry, field: string, languages: readonly string[]): unknown {
   const said = [...languages, ...Object.keys(texts).sort()].find((language) => texts[language]?.[field] !== undefined)
   return said === undefined ? undefined : texts[said]?.[field]

@@ -56,7 +56,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
     countCalls(verbs, (change) => {
       asked += change
     })
-  /** Waits until all work is done that needs no time to pass. */
+  /** Waits until the only work left is what must wait for a later time. */
   const settled = async () => {
     do await new Promise(setImmediate)
     while (asked > 0)
