@@ -147,7 +147,7 @@ test('H7, H8: another transfer coding, or two Host headers, is a 400 and closes 
   expect(recorded).toEqual([])
 })
 
-test('H12: a client that waits with its body for a 100 gets the 100 only if its headers are good', async () => {
+test('H12: a client that sends its body after a 100 gets the 100 only if its headers are good', async () => {
   const { port, recorded } = await startPublic()
   const expecting = (headers: readonly string[]) => rawPush([...headers, 'Expect: 100-continue'])
   expect((await raw(port, expecting([length(BODY)]))).text).toMatch(/^HTTP\/1\.1 401 /)

@@ -81,7 +81,7 @@ describe.each(engines)('tallies on $name', (engine) => {
     return { count: (fromMs: number) => writes.addTallies(flush([pushes(fromMs, { recorded: 1 })])), prune, firstOf, operated }
   }
 
-  test('batches delete hours after 8 days; days and operator actions after 400 days', async () => {
+  test('hourly counts are deleted after 8 days, daily counts and operator actions after 400', async () => {
     const { count, prune, firstOf, operated } = await openLongUsed(399)
     expect([await prune(NOON), await firstOf('hour'), await firstOf('day'), await operated()]).toEqual([5, 8, 400, [1, 1]])
     for (const days of [1, 2]) {

@@ -41,7 +41,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     expect(await writes.claimDuePolls({ nowMs: pass(2 * MINUTE_MS), limit: 4, leaseMs: MINUTE_MS })).toHaveLength(1)
   })
 
-  test('P13: a push received while the clock was ahead does not put the check off to that time', async () => {
+  test('P13: a push received while the clock was ahead does not put the check off to a wrong time', async () => {
     const { writes, push, path, pass } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'], eventTime: iso(NOON) })
     await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ?', NOON - 23 * HOUR_MS)

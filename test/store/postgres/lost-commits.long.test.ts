@@ -102,7 +102,7 @@ async function joinOn(place: string) {
   }
 }
 
-test('S18: a server that lost its last commits ends a lease, and a restarted one does not', { timeout: 240_000 }, async () => {
+test('S18: a lease ends if the server has lost its last commits, but not if it only restarted', { timeout: 240_000 }, async () => {
   const replica = await joinOn(await server.newDatabase())
   expect(await replica.write()).toBe('written')
   await server.keep()

@@ -11,7 +11,7 @@ import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 /** The delay of the network in milliseconds. Sending a set takes less time than this. */
 const AWAY_MS = 20
-/** The most round trips for a set: for identifiers, parcels and the commit, and for the numbers and rows of new parcels. */
+/** The most round trips for a set. Some are for identifiers, parcels and the commit, others for the numbers and rows of new parcels. */
 const TRIPS_MAX = 10
 
 async function openBehindProxy() {

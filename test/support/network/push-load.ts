@@ -49,8 +49,8 @@ export interface LoadOptions {
 }
 
 /**
- * Pushes in a closed loop, `atOnce` at a time, until stopped or until the relay is gone. `restMs`: a rest after each push, by default a
- * short one in `npm test`, which has no tests of load. `isPatient`: the loop continues while the relay is gone.
+ * Pushes in a closed loop, `atOnce` at a time, until stopped or until the relay is gone. `restMs`: a rest after each push. By default it is
+ * short in `npm test`, which does not test load, and 0 elsewhere. `isPatient`: the loop continues while the relay is gone.
  */
 export function startLoad(
   publicUrl: string,

@@ -30,7 +30,7 @@ export interface SpecHistory {
   readonly distributionType: unknown
 }
 
-/** Counts the checks, so that a caller can see that there were any. */
+/** The numbers of what was checked, so that a caller can see that the check did something. */
 export interface ContractReport {
   readonly parcels: number
   readonly entries: number

@@ -18,7 +18,7 @@ export interface TcpProxy {
 }
 
 /**
- * Starts a proxy between a client and a port of this machine. `awayMs`: the delay of everything that the server sends. Within it, a
+ * Starts a proxy between a client and a port of this machine. `awayMs`: the delay of everything that the server sends. Meanwhile a
  * client can send everything that needs no earlier answer.
  */
 export async function startTcpProxy(target: number, options: { readonly awayMs?: number } = {}): Promise<TcpProxy> {

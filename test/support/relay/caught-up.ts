@@ -24,8 +24,8 @@ export async function textOf(
 }
 
 /**
- * Returns an identifier that an accepted push named, by which the relay knows the parcel without a poll. Null: only a poll by tracking number
- * can find the parcel, because no push came through or because the carrier's pull API knows no other identifier.
+ * Returns an identifier from an accepted push, by which an app can ask for the parcel. Null if no push was accepted, or if the carrier's pull API
+ * finds the parcel only by its tracking number.
  */
 export function knownByPush(parcel: SandboxParcel): string | null {
   const push = parcel.pushes.find(({ attempts }) => attempts.some(({ status }) => status === 200))

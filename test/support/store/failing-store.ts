@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import Database from 'better-sqlite3'
 
 /**
- * Loaded into a relay before its own code (`node --import`). While the file `RELAY_TEST_FAILURE` contains a SQLite error code, every write
+ * Loaded into a relay before its own code (`node --import`). While the file named by `RELAY_TEST_FAILURE` contains a SQLite error code, every write
  * transaction fails with it, as on a disk that is full, read-only or damaged.
  */
 const file = process.env.RELAY_TEST_FAILURE ?? ''

@@ -10,7 +10,7 @@ const WAITING = "select count(*) from pg_stat_activity where datname = current_d
 
 /**
  * Returns a function that runs `work` on the store, and starts `other` before statement number `at` of the work. The work waits there until
- * `other` has ended, or until it waits for a lock of the work.
+ * `other` has ended, or until `other` waits for a lock of the work.
  */
 export function createBeside(path: string) {
   const pool = openTestPool(path, 4)

@@ -35,8 +35,8 @@ interface HeldParcel {
 }
 
 /**
- * How much is loaded before `decide` asks for more. `whole`: everything about the parcels of a batch; `first`: its first needs; `certain`: the
- * needs that are certain once the parcels are known; `asked`: only the states of the parcels.
+ * How much is loaded before `decide` asks for more. `whole`: everything about the parcels of a batch. `first`: what `firstNeeds` returns.
+ * `certain`: what `certainNeeds` leaves of that. `asked`: only the states of the parcels.
  */
 export type Loads = 'whole' | 'first' | 'certain' | 'asked'
 

@@ -30,7 +30,7 @@ function answered(delivery: ClaimedDelivery, atMs: number, random: () => number,
 }
 
 /**
- * Writes a store through the write side: seeded observations in batches, on a simulated clock, and between the batches dispatch rounds, failed
+ * Writes a store through the write side, on a simulated clock: seeded observations in batches, and between them rounds of deliveries, failed
  * polls, requests for languages, watches and jobs. Everything is deterministic: no token key and no relay id are created, because both are random.
  */
 export async function writeSeededStore(sqlitePath: string, engine?: Engine): Promise<void> {

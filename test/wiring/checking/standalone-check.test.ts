@@ -131,7 +131,7 @@ test('a store in use is not opened, and ports are not tried while a relay runs',
   expect((await fetch(`${relay.internalUrl}/readyz`)).status).toBe(200)
 })
 
-test('endpoint keys that no at-rest key opens are red, and files readable by others a warning', async () => {
+test('endpoint keys that no at-rest key opens are red; files that others can read are a warning', async () => {
   const folder = temporaryFolder()
   const keyed = (byte: number) => ({ secrets: { atRestKeys: [Buffer.alloc(32, byte).toString('base64')] } })
   const relay = await startTestRelay(folder, 'http://127.0.0.1:9', keyed(1))
