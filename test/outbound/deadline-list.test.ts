@@ -58,7 +58,7 @@ test('an exchange that was removed is not ended, and removing the last one stops
   expect([deadlines.all().length, timers.length]).toEqual([0, 0])
 })
 
-test('onEmpty reports that no exchange is left, at once if there is none', () => {
+test('onEmpty reports when no exchange is left, and immediately if there is none', () => {
   const { deadlines, begin } = open()
   let told = 0
   deadlines.onEmpty(() => void told++)

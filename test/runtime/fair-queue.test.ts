@@ -35,7 +35,7 @@ function openQueue(bounds: { readonly waitingMax: number; readonly waitingPerKey
 
 const WIDE = { waitingMax: 100, waitingPerKeyMax: 100 }
 
-test('I17: jobs run one at a time, and a single job waits for at most one of another caller', async () => {
+test('I17: jobs run one at a time, and a single job waits for at most one job of another caller', async () => {
   const { bring, end, started } = openQueue(WIDE)
   for (let nth = 0; nth < 50; nth++) bring('flood', `flood ${nth}`)
   bring('honest', 'honest')

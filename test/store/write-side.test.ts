@@ -152,7 +152,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     return { ...store, parcelId, refuse, state, claim }
   }
 
-  test('6.3: a parcel without an identifier that the carrier knows stops; a new one revives it', async () => {
+  test('6.3: a parcel is not polled if the carrier knows none of its ids, until it gets a new id', async () => {
     const { push, state } = await openUnknown()
     expect(await state()).toMatchObject({ stopped: 'unknown', nextPollAtMs: null })
     await push({ trackingIds: ['1001', '1002'], eventTime: '2026-03-01T11:30:00.000Z' })

@@ -83,7 +83,7 @@ describe.each(['plain', 'tls'] as const)('on a %s listener', (transport) => {
     expect(await answerOf(control)).toContain('200 OK')
   })
 
-  test('I16: if silent connections take all slots, the oldest is closed for one with a request', async () => {
+  test('I16: if silent connections take all slots, the oldest is closed to let a request in', async () => {
     const { dial, meet } = await open(transport, { connectionsMax: 8 })
     const proven = await meet()
     expect(await answerOf(proven, '/proven')).toContain('200 OK')

@@ -53,7 +53,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
   })
 
   describe('an endpoint that is failing', () => {
-    test('is probed one at a time, every 5 s to 5 min, deliveries without attempts first', async () => {
+    test('is probed with one delivery at a time, every 5 s to 5 min, first with untried ones', async () => {
       const { now, run, attempts, pushParcels, endpoint } = await openDown(engine)
       await pushParcels(40)
       await run(now() + 1000)

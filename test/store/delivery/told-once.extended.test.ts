@@ -118,7 +118,7 @@ function createModel() {
         tellings.push({ event: polled, kind: backfill ? 'backfill' : 'all', of: -1 })
       }
     },
-    /** The messages that an endpoint misses, among those from an index on. */
+    /** The indexes, from `from` on, of the messages that an endpoint misses. */
     missingAt(endpoint: Owed, from: number): readonly number[] {
       return tellings.flatMap(({ event: of, kind }, place) => {
         if (kind !== 'backfill' || last(of) !== place || place < from || !wants(endpoint, place)) return []

@@ -125,7 +125,7 @@ describe.each(engines)('a join of many on $name', (engine) => {
     expect(shared).toBeGreaterThan(runs / 2)
   })
 
-  test('1.4: the audit trail has what each parcel contained before they were joined at once', async () => {
+  test('1.4: the audit trail has what each of the parcels joined at once contained before', async () => {
     await fc.assert(
       fc.asyncProperty(parcels, (all) =>
         withPlace(engine, async (path) => {

@@ -38,7 +38,7 @@ test('P13: after a kill and a clock put back, a request is dated later than the 
   expect(await next.askedAtMs()).toBe(first + 1)
 })
 
-test('P13: an answer from a run whose clock was ahead counts as older than those of the next run', async () => {
+test('P13: answers from a run whose clock was ahead count as older than the next run’s answers', async () => {
   const { start, setClock } = await openRuns()
   const run = await start()
   await run.askedAtMs()

@@ -151,7 +151,7 @@ async function lookForForgotten(world: World, oracle: Oracle): Promise<void> {
 }
 
 describe.each(engines)('the poller on $name', (engine) => {
-  test('6.1, 6.2, P12, P13: no parcel is polled twice at once, too soon, or never again', async () => {
+  test('6.1, 6.2, P12, P13: each parcel is polled again, not too soon, and not twice at a time', async () => {
     for (let seed = 1; seed <= runsOn(engine, SEEDS, 1); seed++) {
       const oracle = createOracle()
       const world = await openPollingWorld(engine, seed * 7919, PARCELS, oracle)

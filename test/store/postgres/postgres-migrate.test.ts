@@ -111,7 +111,7 @@ const planted = (servesFrom: number): SchemaStep => ({
 /** A later version's steps, which add something that this version ignores. */
 const EXPANDED = [...STEPS, planted(CURRENT.serves_from)]
 const AFTER_EXPANDED = { ...CURRENT, version: CURRENT.version + 1 }
-/** A still later version's steps, which remove something that this version uses and the next one does not. */
+/** The steps of the version after that. They remove something that this version uses, but the later version does not. */
 const CONTRACTED = [...EXPANDED, planted(AFTER_EXPANDED.version)]
 const AFTER_CONTRACTED = { version: CURRENT.version + 2, serves_from: AFTER_EXPANDED.version }
 

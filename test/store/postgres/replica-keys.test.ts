@@ -40,7 +40,7 @@ test('a key is replaced without a stop: added everywhere, moved to the front, th
   expect(await table.list()).toHaveLength(1)
 })
 
-test('replicas that reload change keys one after the other, so that none gets ahead', async () => {
+test('reloads change keys at one replica after the other, and no replica may skip a step', async () => {
   const table = await openTable()
   const [one, two] = [(await table.register(replica('one', ['old']))).id, (await table.register(replica('two', ['old']))).id]
   const configure = (id: number, atRestKeys: readonly string[]) => table.configure(id, { ...replica('', atRestKeys) })

@@ -30,7 +30,7 @@ function open(path: string) {
   return db
 }
 
-test('a copy includes what its own connection writes meanwhile, and does not start over', async () => {
+test('a copy includes what the copying connection writes meanwhile, and does not start over', async () => {
   const { path, db, add } = largeFile()
   const copier = createStoreCopier(db)
   const seen: number[] = []

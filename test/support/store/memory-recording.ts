@@ -111,7 +111,7 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
     }
   }
 
-  /** Loads the needs and, at once, the parcels that will be joined. */
+  /** Loads the needs together with the parcels that will be joined. */
   function loadMore(snapshot: Snapshot, { joins, ...needs }: BatchNeeds): Snapshot {
     const whole = [...new Set([...needs.whole, ...joins.flat()])]
     const loaded = look({ ...needs, whole, answers: [...new Set([...needs.answers, ...joins.flat()])] })
