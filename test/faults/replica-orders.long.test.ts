@@ -39,7 +39,7 @@ async function endpointsOf({ operate }: { operate: (method: string, path: string
 const deliversTo = async (replica: ReplicaProcess, endpointId: string) =>
   (await replica.itself())?.roles.includes(`dispatcher/${endpointId}`) ?? false
 
-test('an order to any replica reaches the replica that delivers within a second', async () => {
+test('within a second, an order to any replica reaches the replica that delivers', async () => {
   const { url } = await createDatabase('nothing')
   const receivers = { first: await receiverOfTest(), second: await receiverOfTest() }
   const sections = { endpoints: [] }
@@ -139,13 +139,13 @@ test('7.4: a rolling restart pauses, and later removes, only endpoints that no r
   const paused = async () => (await next.operate('GET', `/relay/endpoints/${ids.old}`)).body
   await vi.waitFor(async () => expect(await paused()).toMatchObject({ state: 'disabled', disabledBecause: 'unnamed' }), LATE)
   const last = await start(url, after)
-  // `old` is removed only after a replica loads a config without `old` while `old` is paused. `next` loaded its config earlier.
+  // `old` is removed only if a replica loads a config without it after `old` was paused. `next` loaded its config before.
   await vi.waitFor(async () => expect(await namesOf(next)).toEqual(['both', 'new']), LATE)
   await untilShared(last, 2, 2)
   expect([await idOf(last, 'both'), await idOf(last, 'new')]).toEqual([ids.both, newId])
 })
 
-test('7.4: an endpoint of a dead or stopped replica keeps its id until a replica names it again', async () => {
+test('7.4: an endpoint keeps its id while the only replica that names it is dead or stopped', async () => {
   const { url } = await createDatabase('nothing')
   const [atKept, atManaged] = [await receiverOfTest(), await receiverOfTest()]
   const folder = temporaryFolder()
@@ -198,7 +198,7 @@ test('7.4: an endpoint of a dead or stopped replica keeps its id until a replica
   expect(await endpointsOf(again)).toEqual(before)
 })
 
-/** Selects the columns with times, except times from events, and the hours and days of counts. */
+/** Selects the columns with times, but no times of events, and no hours or days of counts. */
 const TIMES = `select table_name::text as of, column_name::text as name from information_schema.columns
   where table_schema = 'public' and column_name ~ '_ms$' and column_name !~ '^(duration|failed_for|accepted_duration|has|base|latest_at|event_at|first_pushed_at)_ms$'
     and (table_name, column_name) not in (('sighting', 'at_ms'), ('tally', 'from_ms'))`

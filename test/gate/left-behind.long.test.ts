@@ -8,7 +8,7 @@ import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
 const HANG = { timeout: 60_000, interval: 50 }
 
-/** Runs the test that ends in this way. Resolves with the processes that the test started, and its worker. */
+/** Runs the planted test that ends as `ends` says. Resolves with the processes that the test started, and its worker. */
 async function run(ends: string): Promise<readonly string[]> {
   const folder = temporaryFolder()
   const args = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/gate/left-behind/vitest.config.ts']

@@ -34,7 +34,7 @@ export interface EarlierCalls {
   readonly atMs: number
   /** The end of a pause that the carrier asked for, monotonic milliseconds. */
   readonly pausedUntilMs: number
-  /** The latest time at which the earlier run may have made a call, monotonic milliseconds. It is the start of this run. */
+  /** The start of this run, monotonic milliseconds. The earlier run may have made calls until then. */
   readonly endedMs: number
 }
 
@@ -138,7 +138,7 @@ export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
       const today = dayOf(wallMs)
       const more = Math.max(0, Math.min(aheadMost, callsPerDay - callsToday(row, wallMs)))
       const counts = { ...written, ...row.days, [today]: (row.days[today] ?? 0) + more }
-      // While the new record is being saved, the calls of the old record may still be made. So the new record counts at least as many calls.
+      // While the new record is being saved, calls are made that only the old record counts. So the new record counts at least as many.
       return listDays(counts).map(({ day, calls }) => ({ day, calls: Math.max(calls, written[day] ?? 0) }))
     },
     writtenDown(saved) {

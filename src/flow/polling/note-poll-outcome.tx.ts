@@ -44,7 +44,7 @@ export function createNotePollOutcome(
 
     noteLanguageAsked: (asked) =>
       store.transaction(async (tx) => {
-        // Lock the parcel, because an entry that is added meanwhile would count as asked for. Null: the parcel was joined or deleted.
+        // This also locks the parcel. Otherwise an entry that is added meanwhile would count as asked for in this language.
         if ((await tx.findParcel(asked.parcelId)) === null) return
         const entries = deriveEntries((await tx.loadSightings([asked.parcelId])).get(asked.parcelId) ?? [])
         const missed = entries.filter((entry) => wasMissedBy(asked, entry)).map(({ sequence }) => sequence)

@@ -19,7 +19,7 @@ export const NOT_MOVED_BY_ENGINE: Readonly<Record<string, string>> = {
   carrier_budget: 'the calls of the day and a pause are moved as the carrier memory; the rest is outdated a moment later',
   carrier_token: 'refusals are moved as the carrier memory; a new token is asked for',
   flight: 'who asks the carrier about what at this moment',
-  fenced_replica: 'keeps the endpoints of replicas of this database that were declared dead a short while ago',
+  fenced_replica: 'the endpoints of replicas that were declared dead lately; those replicas use this database',
   lesson: 'what replicas learnt in the last seconds, for the poller of this database; they learn it again',
 }
 

@@ -42,7 +42,7 @@ export async function findDuePolls(
   leases: Leases,
   { nowMs, limit, after }: Parameters<WriteTx['duePolls']>[0],
 ): Promise<readonly DueCursor[]> {
-  // Copy the leases before the read. If a poll ends during the read, the read may still return its parcel as due. The copy excludes that parcel.
+  // Copy the leases before the read. If a poll ends during the read, the read may still return its parcel as due. Its lease in the copy keeps it out.
   const held = new Set(leases.held(nowMs).keys())
   const from = { fromMs: after?.dueAtMs ?? BEFORE_ALL, afterId: after?.parcelId ?? 0 }
   const rows = await session.all(due, { nowMs, ...from, limit: limit + held.size })

@@ -41,8 +41,8 @@ export async function restoreStore(
 }
 
 /**
- * Marks a database as restored, after the server's own tools have restored it. `tombstones`: the file that lists what was erased since its backup;
- * null: nothing was erased, or erased data may come back.
+ * Marks a database as restored, after the server's own tools have restored it. `tombstones`: the file that lists what was erased after the backup;
+ * null: there is no such file, so what was erased after the backup comes back.
  */
 export async function markStore(
   { store, secrets }: Config,

@@ -85,7 +85,7 @@ test('S8: a folder that cannot be written to is named, with exit code 1', async 
   await expect(started).rejects.toMatchObject({ code: 1, message: expect.stringContaining(`${join(store, 'relay.db')} cannot be opened`) })
 })
 
-testWith('strace')('S7: a disk that cannot be read at the start ends the relay with the path', async () => {
+testWith('strace')('S7: if the disk cannot be read at the start, the relay names the path and ends', async () => {
   const folder = temporaryFolder()
   const path = join(folder, 'relay.db')
   const relay = await spawnTraced(folder)

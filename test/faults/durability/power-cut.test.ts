@@ -10,7 +10,7 @@ import { testWith } from '../../support/runner/test-with.ts'
 import { createDisk, LOSSES, readStore } from '../../support/store/simulated-disk.ts'
 import { readTrace, STORE_AND_SOCKET_CALLS, type SystemCall, spawnTraced } from '../../support/store/strace.ts'
 
-/** The number of disk images. `npm run faults` makes many; the normal number is enough to find an error in every run. */
+/** The number of disk images. The normal number is enough to find a relay that does not sync. `npm run faults` makes many more. */
 const IMAGES = byForm(100, 240, 8000)
 const PUSHES = LONG ? 400 : 80
 /** A small value, so that power is also cut during checkpoints. */
@@ -26,7 +26,7 @@ test('S2: a power cut loses nothing acknowledged and damages nothing', async () 
   expect({ lost, damaged }).toEqual({ lost: [], damaged: [] })
 })
 
-onlyLong(test)('S2: the same images show the loss of a store that does not sync each commit', async () => {
+onlyLong(test)('S2: images of a store that does not sync each commit show lost pushes', async () => {
   const { folder, calls, bodies } = await record({ ...CHECKPOINT, synchronous: 'NORMAL' })
   const { images, lost } = cutPower(folder, calls, bodies)
   expect(lost.length).toBeGreaterThan(images / 10)
@@ -46,7 +46,7 @@ onlyLong(test)('S3: a restart does not rely on data that a failed sync left only
   const before = readTrace(failing.trace)
   const after = readTrace(again.trace)
   expect(lossAfter(folder, [...before, ...after], bodies)).toEqual({ damage: null, lost: 0 })
-  // The next start writes the WAL again, so nothing is lost. Leave out these large writes to show the loss.
+  // The next start writes the pages of the WAL again, so nothing is lost. Without these writes, which are large, pushes are lost.
   const { lost } = lossAfter(folder, [...before, ...after.filter((call) => call.name !== 'pwrite64' || call.result < 8192)], bodies)
   expect(lost).toBeGreaterThan(0)
 })

@@ -40,7 +40,7 @@ async function open(place: string | null = null) {
 
 type Opened = Awaited<ReturnType<typeof open>>
 
-/** Records parcels with identifiers in random order, then erases them until the raw file still holds an erased identifier. */
+/** Records parcels with identifiers in random order, and erases them one by one. Stops when the raw file still contains an erased identifier. */
 async function plant({ record, erase, settled, path, now }: Opened): Promise<string> {
   const { below } = drawWith(seeded(7))
   const names = Array.from({ length: PARCELS }, (_, nth) => `${below(1e9)}N${nth}Q`)
@@ -84,7 +84,7 @@ test('storage is pending while unused parts of pages hold an erased word, until 
   expect(await last.settled()).toEqual({ state: 'clean' })
 })
 
-test('an erased identifier in the bytes of a push about a living parcel keeps storage clean', async () => {
+test('an erased identifier in a push about a living parcel does not count as a leftover', async () => {
   const { path, push, erase, settled } = await open()
   await push({ trackingIds: ['LIVING01'] })
   await push({ trackingIds: ['GONE0001'] })

@@ -63,7 +63,7 @@ function createCarrier(pushes: ReturnType<typeof distinctPushes>) {
 const histories = (asker: Asker, parcels: readonly string[]) =>
   Promise.all(parcels.flatMap((id) => (['all', 'latest'] as const).map((kind) => textOf(asker, id, kind, 'sv'))))
 
-test(`after ${KILLS} kills of replicas and a restart, answers are as on SQLite, events in order`, async () => {
+test(`after ${KILLS} kills and a restart of the server, answers equal SQLite’s, and events are in order`, async () => {
   await using stack = new AsyncDisposableStack()
   const server = stack.use(await startOwnServer())
   const receivers = await startEndpoints(stack)

@@ -35,7 +35,7 @@ export interface ReplicaLeasePorts {
   readonly onOthersLapsed: () => void
   /** Called when the lease has run out. */
   readonly onLapsed: (why: LapseReason) => void
-  /** Called when this replica was declared dead, before it joins again under a new id. It may then write, but holds no roles yet. */
+  /** Called when this replica was declared dead. It then joins again under a new id, without roles. */
   readonly onLost: () => void
 }
 

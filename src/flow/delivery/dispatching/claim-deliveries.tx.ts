@@ -131,7 +131,7 @@ function roomOf({ endpoint, health }: EndpointState, request: DispatchRound, { p
   )
 }
 
-/** In the first round the dispatcher does not know the endpoints and sends no allowances. One attempt is within any rate. */
+/** Without an allowance, as in the first round, an endpoint with a rate gets one attempt, because any rate allows one. */
 function allowanceOf(endpoint: Endpoint, { allowance, claimsMax }: DispatchRound): number {
   const allowed = allowance[endpoint.id] ?? (endpoint.ratePerSecond === null ? claimsMax : 1)
   return Math.min(allowed, claimsMax)

@@ -158,7 +158,7 @@ function refusedSection({ to, nowMs }: Visit, { refused }: InboxListing): Markup
     return html`<h2 id="refused">Refused signatures</h2>
 <p class="dim">None since the relay was started. ${link(to`/inbox/refusals`, 'Earlier ones')}</p>`
   return html`<h2 id="refused">Refused signatures</h2>
-<p>Anybody can send these. They are not kept; the relay notes who sent the last ones since it was started, and examines some of them: ${link(to`/inbox/refusals`, 'Why they do not match')}.</p>
+<p>Anybody can send these. The relay does not keep them. It notes who sent the last of them, and examines some: ${link(to`/inbox/refusals`, 'Why they do not match')}.</p>
 ${table({
   label: 'Refused signatures',
   columns: [{ title: 'From' }, { title: 'Last', isTime: true }, { title: 'First', isTime: true }, { title: 'Times', isNumber: true }],

@@ -28,7 +28,7 @@ const deliveriesOf = statement<OfParcels>()((db, p, { rowsOf }) =>
 )
 const removeDeliveries = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('delivery').where('id', 'in', oneOf(p.ids)))
 const removeAttempts = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('attempt').where('delivery_id', 'in', oneOf(p.ids)))
-/** Finds events that the relay has composed from polls. Their bodies stay as long as the events are in the feed. */
+/** Finds events that the relay has composed from polls, so that the erasure removes their bodies. */
 const composedOf = statement<OfParcels>()((db, p, { oneOf }) =>
   db
     .selectFrom('sighting')
@@ -39,7 +39,7 @@ const composedOf = statement<OfParcels>()((db, p, { oneOf }) =>
     .where('feed.payload_ref', '<=', sql.lit(0)),
 )
 const removeComposed = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('composed_event').where('sequence', 'in', oneOf(p.ids)))
-/** Removes the failures of these deliveries. A group stores only its last delivery, so groups whose answer names a parcel are removed too. */
+/** Removes the failures of these deliveries. A row names only its last delivery, so rows whose answer names an erased parcel go too. */
 const removeFailures = statement<{ endpointIds: readonly number[]; deliveryIds: readonly number[]; names: readonly string[] }>()(
   (db, p, { oneOf, containsAny }) =>
     db
