@@ -172,7 +172,7 @@ export function startProbing(health: EndpointHealth, outcome: AttemptOutcome, no
   return { ...health, probing: probingAfter(probing, outcome, health.round, nowMs) }
 }
 
-/** Returns the ids of the parcels whose attempts failed. Empty if there are so many that the endpoint probably refuses other parcels too. */
+/** Returns the ids of the parcels whose attempts failed. If many failed, the endpoint probably refuses every parcel, and the list is empty. */
 function fewFailedParcels(failedParcels: readonly number[]): readonly number[] {
   const distinct = [...new Set(failedParcels)]
   return distinct.length < FAILURES_LOOKED_AT ? distinct : []

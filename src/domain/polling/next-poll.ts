@@ -59,8 +59,8 @@ function heldUntilMs({ failures, checkedAtMs, nextPollAtMs }: ParcelState, nowMs
 }
 
 /**
- * Keeps the planned time of a poll that a push would postpone. At that time, the poller plans the poll again instead of making it. So the
- * poll is planned anew only once, however many pushes come.
+ * Keeps the planned time of a poll that a push would postpone. At that time, the poller moves the poll to its later time. So the poll
+ * is moved once, however many pushes come.
  */
 export function keepEarlierPoll(scheduled: ParcelState, plannedMs: number | null): ParcelState {
   if (plannedMs === null || scheduled.nextPollAtMs === null || scheduled.nextPollAtMs <= plannedMs) return scheduled

@@ -149,7 +149,7 @@ export function newestPushes({ newest }: Pick<PushChannel, 'newest'>): { readonl
   return { count: newest.length, misread: newest.split(MISREAD).length - 1 }
 }
 
-/** Whether so many of the newest pushes went into quarantine that the relay does not rely on pushes. */
+/** Whether too many of the newest pushes went into quarantine to rely on pushes. */
 export function areMisread({ newest, health }: Pick<PushChannel, 'newest' | 'health'>): boolean {
   return newestPushes({ newest }).misread > (health === 'lossy' ? NEWEST.few : NEWEST.tooMany - 1)
 }

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads'
 
 /** A checkpoint starts when this many pages of the WAL wait for it. With a higher number, fewer pages are written twice, but commits wait longer. */
 const CARRIED_PAGES = 4000
-/** At this many pages the WAL is checkpointed completely, so that it starts anew. All writes have to wait for the last part of that. */
+/** At this many pages, the whole WAL is checkpointed, and the next commit writes to its start again. Writes wait while the checkpoint ends. */
 const LOG_PAGES = 20_000
 /** The WAL is checked only after this many commits, because a check costs as much as recording a push. */
 const COMMITS_A_LOOK = 8
