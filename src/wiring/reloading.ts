@@ -108,7 +108,7 @@ async function refuseLosingKeys(next: Config, { atRest, reads, write }: ReloadPo
   const opensTombstones = async (vault: Vault) => tombstoneKey === null || (await vault.open(tombstoneKey, TOMBSTONE_SEAL)) !== null
   if ((await opensTombstones(before)) && !(await opensTombstones(after)))
     throw new Error(
-      'secrets.atRestKeys: no key of the new config decrypts the key by which the relay knows erased parcels. Keep the key that encrypts it until "parcel-relay secrets reseal" has run',
+      'secrets.atRestKeys: no key of the new config decrypts the key with which the relay recognizes erased parcels. Keep the key that encrypts it until "parcel-relay secrets reseal" has run',
     )
   const lost: string[] = []
   for (const { endpoint, keys } of await reads.listEndpoints()) {

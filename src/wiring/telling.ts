@@ -53,7 +53,7 @@ export function startTelling({ limits }: Pick<Config, 'limits'>, ports: TellingP
   }
   const often = (work: () => Promise<void>, everyMs: number) =>
     startRepeating(
-      () => work().catch((err: unknown) => log.debug({ err }, 'cannot notify operators or delete old events now; the relay tries again')),
+      () => work().catch((err: unknown) => log.debug({ err }, 'notifying operators or deleting old events failed; the relay tries again')),
       everyMs,
     )
   for (const repeated of [often(watch, LOOK_MS), often(tell, TELL_MS)]) closing.add(() => repeated.stop())

@@ -66,7 +66,7 @@ describe('a post on a reused connection', () => {
   })
 
   test.each(['directly', 'through a proxy'])(
-    'is repeated once under TLS %s, because a TLS close does not count as an answer',
+    'is repeated once under TLS %s, because the close of a TLS session is no answer',
     async (way) => {
       const { requests, onSocket } = counting((socket, ofConnection) => (ofConnection === 1 ? answer(socket) : close(socket)))
       const url = await openTlsRaw(onSocket)

@@ -28,8 +28,8 @@ const RELOAD = 'then reload: parcel-relay reload.'
 
 const SETTLE_QUARANTINE = [
   'Ask the carrier whether it has changed its format, and whether it meant to.',
-  'If the carrier returns to its old format: first set backfill: true on the endpoints that are to get earlier events. Then fetch the parcels that the pushes name, with parcel-relay inbox --refresh, and dismiss them: parcel-relay inbox --dismiss --state quarantined.',
-  'If the format stays: install a version of the relay that reads it, then reprocess: parcel-relay inbox --reprocess --state quarantined.',
+  'If the carrier returns to its old format, first set backfill: true on the endpoints that are to get earlier events. Then fetch the parcels that the pushes name, with parcel-relay inbox --refresh, and dismiss them: parcel-relay inbox --dismiss --state quarantined.',
+  'If the new format stays, install a version of the relay that reads it, then reprocess: parcel-relay inbox --reprocess --state quarantined.',
 ]
 
 /** Returns why the relay is not ready, in words for people: without the code before the colon, which is for programs. */

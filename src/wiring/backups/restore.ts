@@ -111,7 +111,7 @@ function isOther(key: string, others: readonly (string | null | undefined)[]): b
 }
 
 const TOMBSTONES_LOST =
-  'no at-rest key decrypts the key by which the relay knows erased parcels, so the relay would not start. Nothing was changed. List the right at-rest key in secrets.atRestKeys, or put ' +
+  'no at-rest key decrypts the key with which the relay recognizes erased parcels, so the relay would not start. Nothing was changed. List the right at-rest key in secrets.atRestKeys, or put ' +
   'the key file (NAME.key) beside the backup. If that key is lost for good: --without-keys --forget-erasures. Then what was erased since the backup comes back, and ' +
   'pushes may bring back what was erased before the backup. Erase both again.'
 

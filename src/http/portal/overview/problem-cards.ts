@@ -156,8 +156,8 @@ function silence(pushes: Situation['pushes'], nowMs: number): Part {
 }
 
 const SETTLE_QUARANTINE = html`<li>Ask the carrier whether it has changed its format, and whether it meant to.</li>
-<li>If the carrier will change it back: first set <code>backfill: true</code> on the endpoints that should get earlier events. Then fetch the parcels that the pushes name, with <code>parcel-relay inbox --refresh</code>, and dismiss the pushes.</li>
-<li>If the format stays: install a version of the relay that reads it, then reprocess them.</li>`
+<li>If the carrier returns to its old format, first set <code>backfill: true</code> on the endpoints that should get earlier events. Then fetch the parcels that the pushes name, with <code>parcel-relay inbox --refresh</code>, and dismiss the pushes.</li>
+<li>If the new format stays, install a version of the relay that reads it, then reprocess them.</li>`
 
 /** Makes the card for pushes that come, but are all in quarantine. The remedy differs from the one for pushes that do not come. */
 function tellMisunderstood({ nowMs, to, person }: Visit, { pushes, carrier, held }: Situation): Told {

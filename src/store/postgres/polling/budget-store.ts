@@ -6,7 +6,7 @@ import { rawStatement } from '../raw-statement.ts'
 
 /** The server's time when the expression is evaluated, in epoch milliseconds. */
 const SERVER_MS = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`
-/** The budget's time, for a statement that does not lock the budget's row. */
+/** The current time by the budget's clock, for a statement that does not lock the budget's row. */
 export const BUDGET_MS = sql<number>`(select greatest(seen_ms, ${SERVER_MS} + offset_ms) from carrier_budget where id = 1)`
 
 interface StoredRow extends Pick<BudgetRow, 'days' | 'slots'> {
