@@ -1,4 +1,4 @@
-/** How deep JSON may nest (DOMAIN 5.3). It is limited because recursive functions read the value later. */
+/** How deep JSON may nest (DOMAIN 5.3), because recursive functions read the value later. */
 const DEPTH_MAX = 64
 
 /** Parsed JSON with its text, or the reason why it could not be parsed. */
@@ -6,7 +6,7 @@ export type ParsedJson =
   | { readonly ok: true; readonly value: unknown; readonly text: string }
   | { readonly ok: false; readonly reason: 'utf8' | 'json_syntax' | 'too_deep' }
 
-/** JSON members in the order received: the name and the JSON text of each, with numbers as they were written. */
+/** The members of a JSON object in the order received, with numbers as they were written. */
 export type RawMembers = readonly (readonly [name: string, json: string])[]
 
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -34,7 +34,7 @@ export function readJson(body: Uint8Array): ParsedJson {
 
 /** Returns the offset of the first bracket in a valid JSON text that nests deeper than `max`; null: no bracket nests so deep. */
 export function nestsDeeperAt(text: string, max = DEPTH_MAX): number | null {
-  // A text with at most `max` opening brackets cannot nest too deep. Nearly all bodies are such texts, so their characters need no closer look.
+  // A text with at most `max` opening brackets cannot nest too deep. This quick check is enough for nearly all bodies.
   if (occurrences(text, '{', max) + occurrences(text, '[', max) <= max) return null
   let depth = 0
   let inString = false
@@ -49,7 +49,7 @@ export function nestsDeeperAt(text: string, max = DEPTH_MAX): number | null {
   return null
 }
 
-/** Counts how often a character occurs. Stops counting at `enough` + 1. */
+/** Stops counting at `enough` + 1. */
 function occurrences(text: string, character: string, enough: number): number {
   let count = 0
   for (let at = text.indexOf(character); at !== -1 && count <= enough; at = text.indexOf(character, at + 1)) count++

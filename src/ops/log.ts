@@ -50,7 +50,7 @@ export function createForwardedLog(least: keyof Log, send: (line: LogLine) => vo
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
 }
 
-/** Appends the messages of an error's causes to its own message. pino does this only for an instance of `Error`, and `copy` is a plain object. */
+/** Appends the messages of an error's causes to its message. pino does this only for an instance of `Error`, and `copy` is a plain object. */
 function joinCauses(copy: unknown): unknown {
   if (typeof copy !== 'object' || copy === null || !('type' in copy && 'message' in copy)) return copy
   // Start with an empty stack. Otherwise a copy without a stack would show the stack of the error that is created here.
@@ -142,14 +142,11 @@ function reasonBeside(code: string | number): { readonly reason?: string } {
   return reason === null ? {} : { reason }
 }
 
-/**
- * Whether an error is logged without its stack: it was expected, or comes from the store, the disk or the network. Only a bug needs a stack.
- */
+/** Whether an error is logged without its stack, because it is no bug: it was expected, or comes from the store, the disk or the network. */
 function isExpected(error: Error): boolean {
   return error instanceof AppError || isStorageFailure(error) || SYSTEM_TROUBLE.has(systemCode(error) ?? '')
 }
 
-/** Error codes of the operating system for trouble with the disk or the network. */
 const SYSTEM_TROUBLE: ReadonlySet<string> = new Set([
   'ENOSPC',
   'EDQUOT',

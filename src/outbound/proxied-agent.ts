@@ -15,7 +15,7 @@ export interface ProxiedOptions extends TlsIdentity {
 
 /** Creates a dispatcher that sends through an HTTP proxy: https through a tunnel that the proxy cannot read, http as requests to the proxy. */
 export function createProxiedAgent({ proxy, ca, client, timeoutMs, connections, createPool }: ProxiedOptions): Dispatcher {
-  // Set it explicitly, because the environment variable `NODE_TLS_REJECT_UNAUTHORIZED` could turn the check off.
+  // Without `rejectUnauthorized`, the environment variable `NODE_TLS_REJECT_UNAUTHORIZED` could turn the check of certificates off.
   const checked = { rejectUnauthorized: true, timeout: timeoutMs }
   const proxyTls = { ...checked, secureContext: createTlsContext({ ca }) }
   return new ProxyAgent({
@@ -27,7 +27,7 @@ export function createProxiedAgent({ proxy, ca, client, timeoutMs, connections, 
     proxyTls,
     ...(connections === undefined ? {} : { connections }),
     ...(createPool === undefined ? {} : { factory: createPool }),
-    // Limit the wait for the proxy's answer. Without this limit undici would wait for a silent proxy long after the callers gave up.
+    // Without this limit undici would wait for a silent proxy long after the callers gave up.
     clientFactory: (origin, options) => new Pool(origin, { ...options, headersTimeout: timeoutMs }),
   })
 }

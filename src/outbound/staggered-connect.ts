@@ -1,8 +1,7 @@
 import type { StartTimer } from './deadline.ts'
 
-/** After this time without an answer, the next address is tried too, in milliseconds (RFC 8305, "Connection Attempt Delay"). */
+/** How long one address has to answer before the next is tried too (RFC 8305, "Connection Attempt Delay"). */
 export const STAGGER_MS = 250
-/** The most addresses that are tried for a host. */
 const ADDRESSES_MAX = 10
 
 /** Starts one attempt to connect. `giveUp` ends the attempt, and no callback is called afterwards. */
@@ -12,9 +11,9 @@ export type StartAttempt<Connection> = (
 ) => { giveUp(): void }
 
 /**
- * Tries the addresses of a host, and uses the first that answers (RFC 8305). Each attempt starts `STAGGER_MS` after the one before, or as soon
- * as an earlier attempt fails. So an address that drops packets costs a quarter of a second, and not the whole time limit. When an attempt
- * succeeds, the others are given up. If all fail, the callback gets the error of the last address.
+ * Tries the addresses of a host, and uses the first that answers (RFC 8305). Each attempt starts `STAGGER_MS` after the previous one, or as
+ * soon as any attempt fails. So an address that drops packets costs a quarter of a second, and not the whole time limit. If all attempts fail,
+ * the callback gets the last error.
  */
 export function connectStaggered<Connection>(
   addresses: readonly string[],

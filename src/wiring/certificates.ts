@@ -12,19 +12,16 @@ type ListenerName = 'public' | 'internal'
  */
 export type RenewTls = (files: TlsFiles) => Promise<number>
 
-/** The certificates that the relay shows: those of its listeners, and those for endpoints. */
+/** The relay's own TLS certificates: those of its listeners, and the client certificates that it presents to endpoints. */
 export interface Certificates {
   /** Notes when the certificate of a listener expires, in epoch milliseconds; null: the listener has no certificate. */
   inUse(listener: ListenerName, untilMs: number | null): void
-  /**
-   * Reads the files again. If they cannot be used, the relay keeps the previous certificate, and the log says why. Resolves with the
-   * problems.
-   */
+  /** Reads the files of the listeners again. If they cannot be used, the listener keeps its certificate. Resolves with the problems, and logs them. */
   renew(config: Config, listeners: Readonly<Record<ListenerName, RenewTls>>): Promise<readonly string[]>
+  /** The certificates of the listeners. */
   shown(): readonly ShownCertificate[]
   /** Sets the function that reads the client certificates. It is set later, because the endpoints are opened after this object is created. */
   takeClients(read: () => readonly ClientCertificate[]): void
-  /** The client certificates that the relay shows to endpoints. */
   clients(): readonly ClientCertificate[]
 }
 

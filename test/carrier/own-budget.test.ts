@@ -5,7 +5,7 @@ import { DAY_MS } from '../support/runner/constants.ts'
 
 const noon = Date.parse('2026-03-01T12:00:00Z')
 
-/** Makes a budget. Whenever `takeSlot` needs saved calls, they are saved at once. */
+/** Makes a budget whose calls are saved as soon as `takeSlot` answers `unwritten`. */
 function aBudget(options: Partial<OwnBudgetOptions> = {}) {
   const budget = createOwnBudget({ ratePerSecond: 5, callsPerDay: 1_000_000, concurrency: 1_000_000, ...options })
   let writes = 0
@@ -107,7 +107,7 @@ describe('the budget of a single process', () => {
     expect([budget.callsToday(noon), budget.takeSlot(0, noon).kind]).toEqual([0, 'taken'])
   })
 
-  test('allows only calls that were saved, and asks to save several together', () => {
+  test('allows a call only after it was saved, and saves several calls at a time', () => {
     const budget = createOwnBudget({ ratePerSecond: 1000, callsPerDay: 50_000, concurrency: 100 })
     expect(budget.takeSlot(0, noon)).toEqual({ kind: 'unwritten' })
     budget.writtenDown(budget.toWriteDown(noon, true))
@@ -120,7 +120,7 @@ describe('the budget of a single process', () => {
     expect(small.writes()).toBe(10)
   })
 
-  test('keeps the saved calls of a day after midnight, because calls may still use them', () => {
+  test('after midnight, still saves the old day’s calls, because calls may use them meanwhile', () => {
     const budget = createOwnBudget({ ratePerSecond: 1000, callsPerDay: 50_000, concurrency: 100 })
     budget.writtenDown(budget.toWriteDown(noon, true))
     for (let call = 0; call < 10; call++) budget.takeSlot(0, noon)

@@ -23,7 +23,6 @@ const hidden = () => authority.sign(HIDDEN)
 
 const test = testWith('openssl')
 
-/** Starts an endpoint that records the URL and the headers of its requests. */
 async function startEndpoint(tls: { readonly cert: string; readonly key: string } | null) {
   const seen: (readonly [url: string, headers: object])[] = []
   const listener: RequestListener = (request, response) => {
@@ -51,7 +50,7 @@ test('an endpoint behind a proxy gets its events, and only the proxy looks up it
   ])
 })
 
-test('a certificate of another authority or name is refused through a proxy too', async () => {
+test('through a proxy, a certificate of an unknown authority or for another name is refused', async () => {
   const proxy = await startForwardProxy()
   const [known, other] = [await startEndpoint(hidden()), await startEndpoint(authority.sign('other.internal'))]
   expect(await post(known.url, { proxy: proxy.url })).toMatchObject({ kind: 'failed', reason: 'tls' })

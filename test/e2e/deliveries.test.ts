@@ -34,7 +34,6 @@ async function start(relay = ofFile()) {
 const at = (minute: number, trackingIds: readonly string[] = ['1001']) =>
   pushBody({ eventTime: `2026-03-01T10:${String(minute).padStart(2, '0')}:00.000Z`, trackingIds: trackingIds.map(own) })
 
-/** Makes the receiver refuse the events of this parcel, and accept all others. */
 function refuse(receiver: WebhookReceiver, parcel: string): void {
   receiver.answer((nth) => (receiver.pushes[nth]?.body.includes(`"${parcel}"`) === true ? 422 : 200))
 }
@@ -293,7 +292,7 @@ test('a relay that stops interrupts its running attempts and begins no new ones'
   expect(interrupted).toHaveLength(2)
 })
 
-test('7.4: deliveries of a removed endpoint show as cancelled before the store says so', async () => {
+test('7.4: deliveries of a removed endpoint show as cancelled before their rows change', async () => {
   const world = await start(await relayOfTest(SECTIONS))
   const id = await world.add('shop')
   await world.operate('PATCH', `/relay/endpoints/${id}`, { enabled: false })

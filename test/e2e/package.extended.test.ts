@@ -18,7 +18,7 @@ const openPage = browserOfFile()
 const own = idsOfTest()
 let relay: RelayProcess
 
-/** Packs the build that all tests share with `npm pack`, and unpacks it into an empty folder. Returns the main file. */
+/** Makes a package with `npm pack` from the build that all tests share, and unpacks it. Returns the main file. */
 function installPackage(): string {
   const source = join(folder, 'source')
   mkdirSync(source)
@@ -56,7 +56,7 @@ const PATHS = [
   '/docs/operating',
 ]
 
-/** Opens a page and logs in. Also returns the errors that the browser reported, and the answers that it got. */
+/** Opens a page and logs in. `complaints`: the errors and warnings of the browser. `answers`: by path. */
 async function logIn() {
   const page = await openPage({ baseURL: relay.internalUrl })
   onTestFinished(() => page.context().close())
@@ -72,7 +72,7 @@ async function logIn() {
     if (reason !== 'net::ERR_ABORTED') complaints.push(`${request.url()}: ${reason}`)
   })
   page.on('response', (response) => {
-    // A 304 has no content type. The first answer for the file gave the type.
+    // A 304 has no content type. The earlier answer for this path had it.
     if (response.status() !== 304)
       answers.set(new URL(response.url()).pathname, [response.status(), response.headers()['content-type'] ?? ''])
   })
@@ -95,7 +95,7 @@ test('the style sheet, the script and the icon of the package arrive, each with 
   expect(complaints).toEqual([])
 })
 
-test('a page of each kind opens without an error or a violation of the policy', async () => {
+test('a page of each kind opens without an error or a violation of the content security policy', async () => {
   await using receiver = await startWebhookReceiver()
   const operator = await operatorOf(relay)
   const { id } = (await operator('POST', '/relay/endpoints', { name: own('shop'), url: receiver.url })).body

@@ -9,7 +9,6 @@ const ofFile = relayOfFile('http://127.0.0.1:9')
 
 const loggedIn = () => loggedInAt(ofFile().internalUrl)
 
-/** Returns the id of the first push of a list. */
 function idIn(list: object): string {
   return /"id":"(\d+)"/.exec(JSON.stringify(list))?.[1] ?? expect.fail('no push')
 }
@@ -39,7 +38,7 @@ test('a push in quarantine is found by parcel and reason, with the wrong bytes s
   expect(page).toMatch(/The fault is in <code>eventTime<\/code>, bytes \d+ to \d+\./)
 })
 
-test('pushes can be listed by the time they came, on the page and in the API', async () => {
+test('pushes can be listed by the time of their arrival, on the page and in the API', async () => {
   const operator = await operatorOf(ofFile())
   const id = await pushWrong('70000011')
   const { body } = await operator('GET', `/relay/inbox/${id}`)
@@ -59,7 +58,7 @@ test('pushes can be listed by the time they came, on the page and in the API', a
   expect([wrong.status, wrong.text]).toEqual([400, expect.stringContaining('To must be a time such as')])
 })
 
-test('a dismissed push is not reprocessed with the others, and can be opened again', async () => {
+test('a dismissed push is reprocessed only by its id, and not with the others', async () => {
   const operator = await operatorOf(ofFile())
   const [dismissed, other] = [await pushWrong('70000002'), await pushWrong('70000003')]
   const visitor = await loggedIn()

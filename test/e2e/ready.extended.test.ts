@@ -11,10 +11,10 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
 const TRIES = 20
-/** This limit only detects a start that does far too much. The measured times are printed. */
+/** Generous, because it must only detect a start that does far too much. */
 const RATIO_MAX = 6
 
-/** Does the least that every relay must do: load these libraries, open a store and listen. */
+/** A program that does the least that any relay must do: load these libraries, open a store and listen. */
 const LIBRARIES_ALONE = `
   import Database from 'better-sqlite3'
   import Koa from 'koa'
@@ -25,7 +25,7 @@ const LIBRARIES_ALONE = `
   new Koa().listen(0, '127.0.0.1', () => console.log('listening'))
 `
 
-/** Starts a program, and resolves with the first line that contains these words, and how long it took. */
+/** Starts a program, and waits for its first line that contains these words. */
 async function started(args: readonly string[], words: string) {
   const startedAtMs = performance.now()
   const child = tieToTest(spawn(process.execPath, args, { ...ownGroup, stdio: ['ignore', 'pipe', 'inherit'], env: shipped().env }))
@@ -57,7 +57,7 @@ async function librariesMs(program: string, folder: string): Promise<number> {
   return tookMs
 }
 
-test('the start of the compiled relay takes less than six times that of its libraries alone', async () => {
+test('the compiled relay starts in less than six times the time that its libraries alone take', async () => {
   const { folder: installed, program: relay } = shipped()
   const program = join(installed, 'alone.mjs')
   writeFileSync(program, LIBRARIES_ALONE)

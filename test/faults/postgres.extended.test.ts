@@ -15,13 +15,13 @@ import { expectNothingLost, RECOVERY_MS, recovery, startOn, startThroughProxy } 
 
 const SWALLOWED_MS = LONG ? 30_000 : 5000
 const PARCELS = 10
-/** The number of senders. In an outage, each sender gets an answer within a second, and then pushes again. */
+/** Senders that push again as soon as they get an answer, also during an outage. */
 const SENDERS = byForm(4, 16)
 const HIT = 'parcel-relay; hit'
 
 type Server = Awaited<ReturnType<typeof startOwnServer>>
 
-test(`S18: requests are 503 while all packets are lost for ${SWALLOWED_MS / 1000} s, and all recovers in 5 s`, async () => {
+test(`S18: requests get a 503 while all packets are lost for ${SWALLOWED_MS / 1000} s, and all recovers in 5 s`, async () => {
   const { proxy, relay, asker } = await startThroughProxy()
   const pushes = distinctPushes(PARCELS)
   const load = startLoad(relay.publicUrl, SENDERS, pushes.next)
@@ -66,7 +66,7 @@ test(`S18: requests are 503 while all packets are lost for ${SWALLOWED_MS / 1000
   await expectStopped(relay, proxy)
 })
 
-/** Expects that a relay that waits for an answer of the server ends within seconds, although the answer never comes. */
+/** Expects that a relay can be stopped within seconds while it waits for an answer of the server that never comes. */
 async function expectStopped(relay: RunningProcess, proxy: TcpProxy): Promise<void> {
   const load = startLoad(relay.publicUrl, 16, distinctPushes(PARCELS).next)
   await load.untilAnswered(50)
@@ -81,7 +81,7 @@ async function expectStopped(relay: RunningProcess, proxy: TcpProxy): Promise<vo
 
 const fewConnections = { settings: { max_connections: '20' } }
 
-test('S18: every route that needs the store is a 503, not a 500, while the server is down', async () => {
+test('S18: every route that needs the store answers 503, not 500, while the server is down', async () => {
   await using server = await startOwnServer(fewConnections)
   const { relay, asker } = await startOn(server.url(), { delivery: { allowNetworks: ['127.0.0.0/8'] } })
   await expectNoConnections(server, relay, asker)

@@ -25,7 +25,7 @@ export interface TokenClient {
   current(): string | null
   /** Replaces a token that the status API has refused. If the current token is already another one, returns it. Otherwise requests a new token. */
   renew(rejected: string, signal: AbortSignal): Promise<TokenResult>
-  /** Notes that the status API has refused this token, and that no new token will be tried. The credentials now count as refused. */
+  /** Notes that the status API has refused this token, even though it is new. The credentials count as refused from now on. */
   refuse(rejected: string): NoToken
   /** Notes that the status API has accepted this token. */
   prove(token: string): void
@@ -41,7 +41,7 @@ export interface TokenClient {
 }
 
 export interface TokenClientOptions extends TokenRequestOptions, CredentialOptions {
-  /** Saves the state for the next run. It is called when a refusal begins or ends, and when the token endpoint asks for a pause. */
+  /** Saves the state for the next run. Called when a refusal begins or ends, and when the token endpoint asks for a pause. */
   readonly keep: () => Promise<unknown>
   /** The token that replicas share; null: this process requests tokens alone. */
   readonly share: TokenShare | null
@@ -59,9 +59,9 @@ interface Held {
 }
 
 /**
- * Creates the token client. Without a token, the first caller requests one, if attempts are allowed now. A token is used until the status API refuses
- * it. Shortly before it expires, it is renewed in the background; if that fails, it stays in use. The credentials count as refused after the token
- * endpoint refuses the password or the status API refuses even a new token, until the status API accepts a newer token.
+ * Creates the token client. A token is used until the status API refuses it. Shortly before a token expires, it is renewed in the background;
+ * if that fails, it stays in use. The credentials count as refused if the token endpoint refuses the password, or if the status API refuses
+ * even a new token. They count as accepted again as soon as the status API accepts a newer token.
  */
 export function createTokenClient(options: TokenClientOptions): TokenClient {
   const { clock, log, share } = options

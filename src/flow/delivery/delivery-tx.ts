@@ -23,11 +23,11 @@ export interface DeliveryTx {
    * sequence; 0: none was deleted.
    */
   feedSpan(): Promise<{ readonly last: number; readonly prunedTo: number }>
-  /** Makes the transaction start over if a sequence above this one is in use when the transaction ends. */
+  /** Makes the transaction start over if another one has used a sequence above this one before the end. */
   nothingSince(sequence: number): void
-  /** The first sequence after this transaction. The value may be a placeholder: save it only as a part of an endpoint. */
+  /** The first sequence after this transaction. It may be a placeholder, which only the saving of an endpoint replaces by the real sequence. */
   sequenceToCome(): Promise<number>
-  /** Reads up to `limit` events of the feed after a sequence, with the payloads that endpoints get. */
+  /** Reads events of the feed, with the payloads that endpoints get. */
   readFeedEntries(request: { readonly after: number; readonly limit: number }): Promise<FeedEntries>
   /** All endpoints that are not removed. */
   listEndpoints(): Promise<readonly EndpointState[]>
@@ -35,11 +35,11 @@ export interface DeliveryTx {
   reserveEndpoint(nowMs: number): Promise<string>
   /** Saves an endpoint, or adds it if its id is '' or reserved. Returns the id. */
   saveEndpoint(state: EndpointState): Promise<string>
-  /** Saves the health of an endpoint if nothing else about the endpoint has changed. */
+  /** Saves only the health of an endpoint. Call it instead of `saveEndpoint` if the transaction changes nothing else about the endpoint. */
   saveHealth(endpointId: string, health: EndpointHealth): void
   /** The endpoints that the configs of all replicas name. They cannot change until the transaction ends. */
   endpointsConfigured(): Promise<ConfiguredNames>
-  /** Removes an endpoint. Its deliveries are no longer claimed, and `cancelRemoved` cancels the ones that wait. */
+  /** Removes an endpoint. Its deliveries are no longer claimed, and `cancelRemoved` cancels them later. */
   removeEndpoint(endpointId: string, nowMs: number): Promise<void>
   /** Queues an event that the relay has composed. It gets the next sequence and is due at once. */
   queueComposed(event: ComposedDelivery): Promise<void>
@@ -48,17 +48,14 @@ export interface DeliveryTx {
    * endpoint.
    */
   queueFeed(events: QueuedFeed): Promise<void>
-  /** Reads events that the feed calls backfill. Locks their parcels until the transaction ends. */
+  /** Reads backfill events of the feed. Locks their parcels until the transaction ends. */
   readBackfill(query: BackfillQuery): Promise<BackfillEvents>
   /**
    * Queues events from `readBackfill` for the endpoint. Each event goes before the later deliveries of its parcel that have not ended.
    * Returns how many events were queued.
    */
   queueMissing(request: QueuedMissing): Promise<number>
-  /**
-   * Saves how far the feed is queued for an endpoint. Returns true if it is certain that the endpoint has caught up. False may mean that this
-   * is known only when the transaction ends.
-   */
+  /** Saves how far the feed is queued for an endpoint. Returns true if the endpoint has caught up, and false if it has not or this is not known yet. */
   saveQueuedTo(state: CatchingUp, to: { readonly next: number; readonly ended: boolean }): Promise<boolean>
   /** Returns which of these deliveries no longer exist, because their parcels were erased. */
   findGone(deliveryIds: readonly number[]): Promise<readonly number[]>
@@ -70,25 +67,21 @@ export interface DeliveryTx {
   /** The next deliveries of an endpoint, the most overdue first, at most one for each parcel. */
   findNextDeliveries(request: NextRequest): Promise<NextDeliveries>
   /**
-   * The next probe of a failing endpoint: a delivery that was never attempted. If there is none, the delivery whose last attempt was longest
-   * ago. Null: nothing waits.
+   * The next probe of a failing endpoint: a delivery that was never attempted or, if there is none, the delivery whose last attempt was
+   * longest ago. Null: nothing waits.
    */
   findProbe(request: ProbeRequest): Promise<NextDelivery | null>
   /** Puts a waiting delivery before all others of its endpoint, and returns its state; null: there is no such delivery. */
   hastenDelivery(deliveryId: number): Promise<{ readonly endpointId: string; readonly state: 'due' | 'behind' | 'ended' } | null>
-  /**
-   * Marks a waiting delivery as skipped, so that it is no longer claimed; see `findSkipped`. Returns `done` if it is marked now, and `ended`
-   * if it had ended before. Null: there is no such delivery.
-   */
+  /** Marks a waiting delivery as skipped, so that it is no longer claimed. Returns `ended` if it has ended already; null: there is no such delivery. */
   skipDelivery(deliveryId: number): Promise<'done' | 'ended' | null>
-  /** Removes the mark that `skipDelivery` has set. */
   unskipDelivery(deliveryId: number): void
   /**
-   * The deliveries that are marked as skipped and wait for these endpoints, or for an endpoint to which no replica delivers; null: for any
-   * endpoint. The caller passes the ones that are not under way to `saveSettlements`, which ends them.
+   * The waiting deliveries of these endpoints that are marked as skipped, and those of endpoints to which no replica delivers; null: those of
+   * all endpoints. The caller ends them by `saveSettlements`, except those that are being sent.
    */
   findSkipped(endpointIds: readonly string[] | null): Promise<readonly ClaimRef[]>
-  /** Whether a delivery of any other parcel waits for an endpoint. */
+  /** Whether a delivery of a parcel that is not in `parcelIds` waits for an endpoint. */
   waitsForOthers(endpointId: string, parcelIds: readonly number[]): Promise<boolean>
   /** Counts the deliveries that wait for an endpoint, and stops at `limit`. */
   countWaiting(endpointId: string, limit: number): Promise<number>

@@ -12,10 +12,10 @@ export function query<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
 
 export const NO_QUERY = query({})
 
-/** For the carrier's API, and for routes without a token. It accepts and ignores every parameter. */
+/** Accepts and ignores every parameter. It serves the carrier's API and the routes without a token. */
 export const ANY_QUERY = z.object({})
 
-/** Makes the OpenAPI document show a parameter as a number or a boolean, although it arrives as text. */
+/** Lets the OpenAPI document show a parameter as a number or a boolean, although it arrives as text. */
 function shownAs(shown: { readonly type: 'integer' | 'boolean'; readonly minimum?: number; readonly maximum?: number }) {
   const override = ({ jsonSchema }: { readonly jsonSchema: { pattern?: unknown; enum?: unknown } }) => {
     delete jsonSchema.pattern
@@ -72,7 +72,6 @@ export const flag = z
   .default(false)
   .meta(shownAs({ type: 'boolean' }))
 
-/** A duration such as 30s. */
 export function durationMs(mostSeconds: number) {
   const error = `must be a duration such as 30s, and at most ${mostSeconds}s`
   return z
@@ -82,7 +81,7 @@ export function durationMs(mostSeconds: number) {
     .pipe(z.number({ error }).max(mostSeconds * 1000, { error }))
 }
 
-/** The parameters of every list: the size of a page, and where it starts. */
+/** The parameters of every list. */
 export const page = {
   limit: whole(1, 500).default(100).describe('The most to show; 100 if it is left out.'),
   cursor: text.describe('The `next` of the previous page.'),

@@ -5,10 +5,10 @@ import { openPool, type PoolOptions } from './postgres-pool.ts'
 import { createSilence, type Look, type Silence, TURN_MS } from './server-silence.ts'
 import { openServerSocket } from './server-socket.ts'
 
-/** How long the server may take to close connections, in milliseconds. After that they are destroyed. */
+/** How long the server may take to close connections before they are destroyed. */
 const GOODBYE_MS = 1000
 
-/** Watches all connections of a relay to its server. The server answers as long as any of them receives something. */
+/** Watches all connections of a relay to its server. The server counts as answering as long as any connection receives something. */
 export interface ServerWatch {
   openPool(options: Omit<PoolOptions, 'newSocket' | 'onConnectionLost'>): WatchedPool
 }
@@ -63,7 +63,7 @@ export function watchServer(address: string): ServerWatch {
   }
 }
 
-/** The TCP sockets of a pool; with TLS, the sockets below it. They include sockets that are still connecting. */
+/** The TCP sockets of a pool, also under TLS, and also those that are still connecting. */
 interface PoolSockets {
   open(): Socket
   /** Whether any socket has received something since the last call. */

@@ -123,7 +123,7 @@ test('the checks of parcels that came together are spread over a tenth of the in
   expect(Math.min(...due)).toBeGreaterThanOrEqual(1)
 })
 
-test('the next check is due after the last check', () => {
+test('the next check is due later than the last check was made', () => {
   const time = fc.integer({ min: NOON - 90 * DAY_MS, max: NOON })
   const latest = fc.option(fc.record({ status: fc.constantFrom('Created', 'DeliverySucceeded', 'Other'), atMs: time }))
   fc.assert(
@@ -141,7 +141,7 @@ test('6.4: a poll is worth more the older the news is, and least for a delivered
   expect(worth({ latest: { status: 'DeliverySucceeded', atMs: NOON - HOUR_MS } })).toBe(Number.NEGATIVE_INFINITY)
 })
 
-test('an interval of a year is kept', () => {
+test('an interval of a year is not shortened', () => {
   const never = 365 * DAY_MS
   const rare = { ...cadence, byStatusMs: {}, defaultMs: never, staleAfterMs: 10 * never }
   const next = nextPoll(facts(), nothingLearnt(), rare)

@@ -29,7 +29,7 @@ const STATUSES = ['Created', 'TerminalArrived', 'DeliveryStarted'] as const
 /** The result of a scheduled poll or of an operator's order. */
 export type Ended = 'found' | 'not kept' | Exclude<PollEnd, 'recorded'>
 
-/** Observes the poller: called before each poll and after its end. */
+/** Observes polls. `ordered`: an operator has ordered the poll. */
 export interface Watcher {
   begins(due: DuePoll): void
   ordered(due: DuePoll): void
@@ -56,7 +56,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
     countCalls(verbs, (change) => {
       asked += change
     })
-  /** Waits until the only work left is what must wait for a later time. */
+  /** Waits until only timers are left. */
   const settled = async () => {
     do await new Promise(setImmediate)
     while (asked > 0)
@@ -123,7 +123,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
     const watched = async <End extends PollEnd>(due: DuePoll, work: () => Promise<End>): Promise<End> => {
       try {
         const how = await work()
-        // If only a later language failed, the answer in the first language was still recorded, and counts.
+        // The second language is asked for only after the answer in the first was recorded, so that answer counts.
         const isKept = how === 'recorded' || lastAskedIn.get(parcelOf(due.identifiers[0] ?? '')) === 'sv'
         watcher.ended(due, isKept ? 'found' : how, isKept ? 0 : retryAfterMs)
         return how
@@ -205,7 +205,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
       const body = pushBody({ trackingIds: [trackingId(parcel)], status, eventTime, texts: { en: `pushed ${at}` } })
       await relay.write.record([incomingPush(body, clock.now())])
     },
-    /** Restarts the relay as after a kill: polls in flight are lost, and the clock was last saved shortly before. */
+    /** Restarts the relay as after a kill: running polls are lost, and the last saved time is up to 30 s old. */
     async kill() {
       runs += 1
       const seenMs = clock.now() - pick(0, 30) * 1000
@@ -238,7 +238,7 @@ export function parcelOf(identifier: string): number {
   return identifier.startsWith('PM') ? Number(identifier.slice(2, 6)) : Number(identifier) - 90_000
 }
 
-/** Wraps functions so that `count` gets +1 when one of them is called, and -1 when it has returned. */
+/** Wraps functions. `count` gets +1 for each call, and -1 when the call's promise has settled. */
 function countCalls<Verbs extends object>(verbs: Verbs, count: (change: 1 | -1) => void): Verbs {
   return new Proxy(verbs, {
     get(target, name) {

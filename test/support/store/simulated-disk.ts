@@ -11,15 +11,15 @@ interface SimulatedFile {
   pending: readonly Change[]
 }
 
-/** Which unsynced changes survive a power cut. */
+/** Which unsynced changes survive a power cut. Torn: only the first sectors of a write survive. */
 export type Loss = 'none kept' | 'all kept' | 'some kept' | 'some torn'
 export const LOSSES: readonly Loss[] = ['none kept', 'all kept', 'some kept', 'some torn']
 
 const SECTOR_BYTES = 512
 
 /**
- * Simulates the files of one folder on a disk. Synced changes survive a power cut, and others may survive. A file name survives after its folder was
- * synced. After a failed sync the kernel marks the pages clean, so those changes are lost and no later sync writes them.
+ * Simulates the files of one folder on a disk. Synced changes survive a power cut, and unsynced changes may. A new or deleted file name is durable
+ * once its folder is synced. After a failed sync the kernel marks the pages clean, so no later sync writes their changes.
  */
 export function createDisk(folder: string) {
   let names = new Map<string, SimulatedFile>()
@@ -54,7 +54,7 @@ export function createDisk(folder: string) {
         names.delete(path)
       }
     },
-    /** Writes to a folder what a power cut at this moment would leave. */
+    /** Writes the files as a power cut at this moment would leave them to the folder `into`. */
     image(into: string, loss: Loss, random: () => number): void {
       rmSync(into, { recursive: true, force: true })
       mkdirSync(into)
@@ -88,7 +88,7 @@ function changed(content: Buffer, one: Change): Buffer {
   return grown
 }
 
-/** Returns the pushes in a store after a restart, or the reason why the store cannot be read. */
+/** Opens a store as after a restart, and returns its pushes. `damage`: why the store cannot be read, or what its integrity check found. */
 export function readStore(path: string): { readonly bodies: ReadonlySet<string>; readonly damage: string | null } {
   let db: Database.Database | null = null
   try {

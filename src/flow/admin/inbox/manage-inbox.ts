@@ -13,26 +13,22 @@ export const INBOX_STATES = ['recorded', 'quarantined', 'expired', 'dismissed'] 
 /** The states of pushes that `reprocessAll` can process again. */
 export const HELD_STATES = ['quarantined', 'expired'] as const satisfies readonly HeldSelection['state'][]
 
-/** Up to this many pushes are processed or dismissed while the operator waits. If there are more, a job does this. */
+/** Up to this many pushes are processed or dismissed while the operator waits. A job handles larger numbers. */
 const AT_ONCE_MAX = 100
 
 export interface ManageInboxPorts {
   readonly write: Pick<WriteSide, 'reprocess' | 'reprocessHeld' | 'dismissPush' | 'dismissHeld' | 'startJob'>
   readonly reads: Pick<ReadSide, 'listInbox' | 'inspectPush' | 'countHeld' | 'listRefusals'>
   readonly clock: Clock
-  /** Called with the report of each commit, as for received pushes. */
+  /** Called with the report of each transaction that has processed pushes again. */
   readonly onCommitted: (report: BatchReport) => void
   readonly refusedSenders: ManageInbox['refusedSenders']
-  /** Called when a job was queued. */
   readonly work: () => void
 }
 
-/**
- * Lets operators view received pushes, process them again and dismiss them (CONTRACT, `/relay/inbox`). Ids are raw text from the path. The
- * functions throw `not_found` if there is no push with this id.
- */
+/** What operators do with received pushes (CONTRACT, `/relay/inbox`). An id is raw text from the path; no push with it: throws `not_found`. */
 export interface ManageInbox {
-  /** Lists pushes, the newest first. Null: no restriction. `cursor` null: the first page. Throws `bad_tracking_number`. */
+  /** Lists pushes, the newest first. A null does not restrict the list. Throws `bad_tracking_number`. */
   list(query: {
     readonly state: InboxState | null
     readonly reason: string | null
@@ -48,11 +44,11 @@ export interface ManageInbox {
   find(id: string): Promise<InspectedPush>
   /** Counts the pushes in quarantine by reason. The reason with the newest push comes first. */
   quarantined(): Promise<readonly HeldGroup[]>
-  /** Lists some senders of pushes whose signature did not match, the latest first. Covers only this replica since its start. */
+  /** Lists the latest senders whose signatures this replica has refused since its start, the latest first. */
   refusedSenders(): Promise<
     readonly { readonly address: string; readonly count: number; readonly firstAtMs: number; readonly lastAtMs: number }[]
   >
-  /** Lists refused pushes whose signature was examined, the newest first. */
+  /** Lists refused pushes, the newest first. Only a sample of them is examined and stored. */
   refusals(query: {
     readonly cursor: number | null
     readonly limit: number
@@ -60,20 +56,19 @@ export interface ManageInbox {
   /** Processes an unrecorded push again. Throws `not_reprocessable`. */
   reprocess(id: string, by: Actor): Promise<RecordOutcome>
   /**
-   * Processes all present pushes with a state and a reason again, the oldest first. `reason` null: any. `dryRun`: only counts the pushes. If
-   * there are more than a hundred, queues a job. Throws `too_many_jobs`.
+   * Processes all pushes with this state and reason again, the oldest first. `reason` null: any. `dryRun`: only counts the pushes. If there
+   * are more than a hundred, queues a job. Throws `too_many_jobs`.
    */
   reprocessAll(order: HeldSelection & { readonly dryRun: boolean }, by: Actor): Promise<ReprocessAnswer>
   /** Decides that a quarantined push stays unrecorded, so that `reprocessAll` leaves it out. Throws `not_dismissable`. */
   dismiss(id: string, by: Actor): Promise<InspectedPush>
-  /** Dismisses all present quarantined pushes with a reason. `reason` and `dryRun`: as for `reprocessAll`. Throws `too_many_jobs`. */
+  /** Dismisses all quarantined pushes with this reason. `reason` and `dryRun`: as for `reprocessAll`. Throws `too_many_jobs`. */
   dismissAll(order: { readonly reason: string | null; readonly dryRun: boolean }, by: Actor): Promise<DismissAnswer>
 }
 
 type Counted = { readonly kind: 'counted'; readonly count: number; readonly groups: readonly HeldGroup[] }
 type Queued = { readonly kind: 'job'; readonly job: Job }
 
-/** The result of processing many pushes again: the pushes were only counted, a job was queued, or the pushes were processed. */
 export type ReprocessAnswer =
   | Counted
   | Queued
@@ -180,7 +175,7 @@ async function dismissAll(
   return { kind: 'dismissed', count: dismissed.count }
 }
 
-/** Counts the selected pushes. `upTo`: the id of the newest of them. */
+/** `upTo`: the id of the newest selected push. */
 async function countHeld({ reads }: ManageInboxPorts, { state, reason }: HeldSelection) {
   const groups = (await reads.countHeld(state)).filter((group) => reason === null || group.reason === reason)
   const count = groups.reduce((sum, group) => sum + group.count, 0)

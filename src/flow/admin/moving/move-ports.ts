@@ -7,9 +7,9 @@ export interface CopiedTable {
   readonly keyLength: number
 }
 
-/** Reads the rows of a store unchanged, for a move. */
+/** Reads the rows of a store as they are stored. */
 export interface StoredTables {
-  /** Reads rows in the order of their keys, from after key `after` (null: from the first row) to key `upTo`, inclusive (null: to the last row). */
+  /** Reads rows in the order of their keys. The range begins after the key `after` (null: with the first row) and includes the key `upTo` (null: no end). */
   page(
     table: CopiedTable,
     range: { readonly after: StoredRow | null; readonly upTo: StoredRow | null; readonly limit: number },
@@ -37,7 +37,7 @@ export interface MoveSource extends StoredTables {
   countChanges(): Promise<number>
   /** Runs `work` for at most a quarter of a second, while no other connection can change rows. Then lets them write for at least 0.1 seconds. */
   alone<T>(work: () => Promise<T>): Promise<T>
-  /** Does work before the switch, so that the switch takes less time. */
+  /** Does in advance what would make the switch take longer. */
   prepareSwitch(): Promise<void>
   /** Asks all replicas that use the store to stop writing. */
   pause(): Promise<void>
@@ -48,7 +48,7 @@ export interface MoveSource extends StoredTables {
    * rejects, nothing has changed. Rejects if others do not stop writing.
    */
   seal(work: () => Promise<void>, nowMs: number): Promise<void>
-  /** Removes all that the move has added to the store. The store stays in use. Marks the job as failed. */
+  /** Removes all that the move has added to the store, and marks the job as failed. The store stays in use. */
   abandon(failure: string, nowMs: number): Promise<void>
   close(): Promise<void>
 }
@@ -57,7 +57,7 @@ export interface MoveSource extends StoredTables {
 export interface MoveTarget extends StoredTables {
   /** Prepares the store: it must be empty, or contain only the copy of an unfinished move, which is deleted. Otherwise rejects. */
   claim(): Promise<void>
-  /** Replaces the rows with these keys by `rows`. If a key has no row in `rows`, its row was deleted in the old store. */
+  /** Replaces the rows with these keys by `rows`. Deletes the row of a key that has none in `rows`: the old store has deleted it. */
   replace(table: CopiedTable, keys: readonly StoredRow[], rows: readonly StoredRow[]): Promise<void>
   /** Marks the copy as complete and its job as done. */
   complete(numbers: StoreNumbers, job: { readonly jobId: number; readonly done: number; readonly nowMs: number }): Promise<void>

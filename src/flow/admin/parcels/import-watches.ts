@@ -40,11 +40,11 @@ export interface WatchListError {
   readonly reason: string
 }
 
-/** One transaction watches this many identifiers. It delays pushes by some seven milliseconds. */
+/** One transaction watches this many identifiers, and delays pushes by some seven milliseconds. */
 const BATCH = 500
 /**
- * A list of up to this many identifiers can be watched in one transaction, all or none. That delays pushes by thirty milliseconds. For a
- * hundred thousand identifiers, one transaction would delay them for seconds.
+ * Up to this many identifiers are watched in one transaction, all or none, which delays pushes by thirty milliseconds. A transaction for a hundred
+ * thousand identifiers would delay pushes for seconds.
  */
 export const ATOMIC_MAX = 2000
 const ERRORS_SHOWN = 1000
@@ -54,8 +54,7 @@ const RETRY_AFTER_MS = 5000
  * Creates the import of watch lists. Unless the request is `atomic`, valid lines are watched and invalid lines are reported by number.
  *
  * Throws `bad_request` (no column to read; or atomic, and a line is invalid), `erased` (if atomic), `body_too_large` (too many lines) and
- * `storage_unavailable`. The error's fact `watched` tells how many identifiers from the start of the list are watched. It is safe to send
- * the list again.
+ * `storage_unavailable`. The error's fact `watched` is the number of identifiers, from the start of the list, that are watched now.
  */
 export function createImportWatches(ports: ImportWatchesPorts): (request: WatchListRequest) => Promise<WatchListReport> {
   return async ({ format, column, atomic, lines, by }) => {
@@ -88,7 +87,6 @@ export function createImportWatches(ports: ImportWatchesPorts): (request: WatchL
   }
 }
 
-/** An identifier and its line in the list. */
 interface Named {
   readonly identifier: string
   readonly line: number

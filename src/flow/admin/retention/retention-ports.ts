@@ -2,14 +2,14 @@ import type { AgedDelivery, AgedPush, AgeMark, ParcelAge, RetentionState, Unreco
 import type { TimeCursor } from '../../../domain/delivery/operator-event.ts'
 import type { ParcelState } from '../../../domain/history/parcel-state.ts'
 
-/** Selects a page of rows from before a time, the oldest first. `after`: the last row of the page before. */
+/** Selects a page of the rows that are older than `beforeMs`, the oldest first. `after`: the last row of the previous page. */
 export interface AgePage {
   readonly beforeMs: number
   readonly after: TimeCursor | null
   readonly limit: number
 }
 
-/** Selects rows by their numbers: above `after` and up to `upTo`. */
+/** Selects the rows whose number is above `after` and at most `upTo`. */
 export interface NumberPage {
   readonly after: number
   readonly upTo: number
@@ -32,7 +32,7 @@ export interface AgedAnswer {
   readonly bodyBytes: number
 }
 
-/** A text that parcels shared and that nothing used for a time. `isUsed`: something uses it again. */
+/** A stored text, which several sightings can share. No sighting used it when it was marked. `isUsed`: a sighting uses it again. */
 export interface UnusedText {
   readonly id: number
   readonly json: string
@@ -41,7 +41,7 @@ export interface UnusedText {
 
 /** The reads of a retention pass, inside its transaction. A preview of a pass uses them without a transaction. */
 export interface AgedReads {
-  /** Deliveries by the time they were queued. */
+  /** Deliveries in the order in which they were queued. */
   agedDeliveries(page: AgePage): Promise<readonly AgedDelivery[]>
   /** Deliveries that have ended, in the order in which they ended, except the newest delivery. */
   endedDeliveries(page: AgePage): Promise<readonly EndedDelivery[]>
@@ -60,7 +60,6 @@ export interface AgedReads {
   awaitedParcels(endpointIds: readonly number[], parcelIds: readonly number[]): Promise<ReadonlySet<number>>
   /** Which of these parcels still have a delivery, whether or not it has ended. */
   deliveredParcels(parcelIds: readonly number[]): Promise<ReadonlySet<number>>
-  /** Sequences of the feed. */
   agedFeed(page: NumberPage): Promise<readonly number[]>
   /** Composed events by sequence. `isNamed`: a delivery still refers to it. */
   composedEvents(page: NumberPage): Promise<readonly { readonly sequence: number; readonly isNamed: boolean }[]>
@@ -75,9 +74,9 @@ export interface RetentionTx extends AgedReads {
   /** Reads the stored state of retention, and locks it until the transaction ends. */
   loadRetention(): Promise<RetentionState>
   saveRetention(state: RetentionState): Promise<void>
-  /** Saves a mark, and replaces a mark of the same time. */
+  /** Saves a mark. It replaces a mark with the same time. */
   keepMark(mark: AgeMark): void
-  /** Deletes marks that are older than one time or newer than another. */
+  /** Deletes the marks from before `beforeMs` and those from after `afterMs`. */
   dropMarks(outside: { readonly beforeMs: number; readonly afterMs: number }): void
   /** Cancels deliveries that have not ended. Then the next deliveries of their parcels may be sent. */
   cancelDeliveries(deliveries: readonly AgedDelivery[], nowMs: number): void
@@ -94,13 +93,13 @@ export interface RetentionTx extends AgedReads {
    * to the feed for each parcel. If the parcels have more than `limit` pushes, deletes only `limit` pushes, and `isDone` is false.
    */
   retireParcels(parcelIds: readonly number[], limit: number): Promise<{ readonly isDone: boolean }>
-  /** Texts, by id, that were in use until a parcel was retired or corrected. */
+  /** Texts that are marked as unused, in the order of their ids. Retiring or correcting a parcel marks the texts that nothing uses any more. */
   unusedTexts(page: Omit<NumberPage, 'upTo'>): Promise<readonly UnusedText[]>
-  /** Deletes the texts in `unused`. Makes `unusedTexts` no longer list the texts in `used`. */
+  /** Deletes the texts in `unused`, and removes the mark of the texts in `used`. */
   removeTexts(texts: { readonly unused: readonly UnusedText[]; readonly used: readonly UnusedText[] }): void
   /** Deletes pushes without a parcel. */
   removePushes(inboxIds: readonly number[]): void
-  /** Deletes the feed up to a sequence. */
+  /** Deletes the events of the feed up to and including a sequence. */
   pruneFeed(upTo: number): Promise<void>
   removeComposed(sequences: readonly number[]): void
 }

@@ -11,7 +11,7 @@ export type RoundTimes = ReturnType<typeof createRoundTimes>
 
 /** How long to wait after a failure of the store. */
 const RETRY_MS = 1000
-/** How long an ended attempt waits for other attempts to end, so that one round settles them all. */
+/** How long an ended attempt waits for others to end, so that one round settles them all. */
 const WAIT_MS = 5
 /** The least time between the starts of two rounds while many pushes arrive. Fewer and larger rounds delay the senders of pushes less. */
 const BUSY_ROUND_MS = 10
@@ -34,17 +34,17 @@ export function createRoundTimes({ clock, wake }: RoundTimesPorts) {
     },
     /** Notes a time at which something is due. Only the earliest of these times counts. */
     lookAt,
-    /** Forgets when something is due. Call it when a round starts, because the round reports this again. */
+    /** Forgets the times that `lookAt` noted. Call it when a round starts, because the round reports what is due next. */
     clear(): void {
       lookAtMs = Number.POSITIVE_INFINITY
     },
-    /** Makes the next round wait a moment, so that it settles several attempts. Call it when the first attempt since a round has ended. */
+    /** Makes the next round wait for more attempts to end. Call it for the first attempt that ends after a round. */
     beginWait(): void {
       waitUntilMs = clock.monotonic() + WAIT_MS
     },
-    /** Asks for a pass when the wait that `beginWait` has begun is over. */
+    /** Asks for a pass at the end of the wait. */
     wakeAfterWait: () => wake(clock.now() + Math.max(0, waitUntilMs - clock.monotonic())),
-    /** Delays the next round by a second. Call it when the store has failed. */
+    /** Call it when the store has failed. */
     retryLater(): void {
       waitUntilMs = clock.monotonic() + RETRY_MS
       lookAt(clock.now() + RETRY_MS)
@@ -53,12 +53,11 @@ export function createRoundTimes({ clock, wake }: RoundTimesPorts) {
     spaceOut(beganMs: number): void {
       restUntilMs = beganMs + BUSY_ROUND_MS
     },
-    /** How long until the next round may start, in milliseconds; 0 or less: now. */
+    /** How long until `spaceOut` allows the next round; 0 or less: it may start now. */
     restMs: () => restUntilMs - clock.monotonic(),
     isLookDue: () => clock.now() >= lookAtMs,
-    /** Whether the first ended attempt has waited long enough. */
     isWaitOver: () => clock.monotonic() >= waitUntilMs,
-    /** Asks for a pass when something is due, if that time is known. */
+    /** Asks for a pass at the next time at which something is due, if there is one. */
     wakeWhenDue(): void {
       if (lookAtMs < Number.POSITIVE_INFINITY) wake(lookAtMs)
     },

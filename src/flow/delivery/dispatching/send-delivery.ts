@@ -13,17 +13,15 @@ import type { DeliverySender } from '../ports.ts'
  */
 export type SignerOf = (state: EndpointState, nowMs: number) => DeliverySigner | null | Promise<DeliverySigner | null>
 
-/** Finds how to reach an endpoint. */
 export type RouteOf = (state: EndpointState) => Route
 
-/** Writes an operator event as a message for people; null: the event itself is sent, with a signature. */
+/** Writes an operator event as a message for people; null: the relay sends the signed event instead. */
 export type OperatorMessageOf = (event: Uint8Array) => OperatorMessage | null
 
 export interface SendDeliveryPorts {
   readonly sender: Pick<DeliverySender, 'post'>
   readonly signerOf: SignerOf
   readonly routeOf: RouteOf
-  /** Absent: operator events are not turned into messages for people. */
   readonly operatorMessage?: OperatorMessageOf | undefined
   readonly clock: Pick<Clock, 'now'>
 }
@@ -33,11 +31,10 @@ export interface SendDeliveryOptions {
   readonly relayId: string
 }
 
-/** The callbacks of an attempt. */
 export interface SendCallbacks {
   /** Returns the present state of the endpoint; null: nothing may be sent to it, or its state is not known. */
   readonly stateNow: () => EndpointState | null
-  /** Called when the attempt is sent a second time. */
+  /** Called when the endpoint has refused the signature, and the attempt is sent again with the next key. */
   readonly onResend: () => void
   /** Called once. The result is `withdrawn` if nothing was sent because the endpoint has changed. */
   readonly onEnd: (result: AttemptResult) => void

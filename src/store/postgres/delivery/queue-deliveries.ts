@@ -34,8 +34,8 @@ const insertAll = rawStatement<Columns<ReturnType<typeof queuedRow>>>()(
 
 /**
  * Queues deliveries of new events, after all earlier events of their parcels. A delivery is due at once, or waits behind an earlier one of
- * its parcel (DOMAIN 7.3). The caller must have locked the parcels. The SQL finds a waiting delivery by a subquery with `limit 1`, because
- * for an `exists` the planner may read all waiting deliveries.
+ * its parcel (DOMAIN 7.3). The caller must have locked the parcels. The SQL uses subqueries with `limit 1`, because for an `exists` the
+ * planner may read all waiting deliveries.
  */
 export function enqueueDeliveries(session: Session, deliveries: readonly QueuedDelivery[]): void {
   enqueueRows(session, insertAll, deliveries.map(queuedRow))
@@ -136,7 +136,7 @@ export function cancelInSets(session: Session, ids: readonly number[], nowMs: nu
   session.enqueueWrite(releaseFirsts, { ids, nowMs })
 }
 
-/** Locks the parcels of these deliveries, or the endpoints of operator events. A parcel may be joined during the wait, so it is looked up twice. */
+/** Locks the parcels of these deliveries, and the endpoints of operator events. */
 function lockQueuesOf(session: Session, ids: readonly number[]): void {
   session.enqueueWrite(lockParcelsOf, { ids })
   session.enqueueWrite(lockStanding, { ids })

@@ -28,9 +28,9 @@ export interface RestoreOrder {
   readonly store: string
   /** The highest sequence that any reader or endpoint has seen; null: it is read from the store that is replaced. */
   readonly last: number | null
-  /** A file of tombstones, which the operator names if none is beside the store; null: the operator names no file. */
+  /** A file of tombstones that the operator has named; null: the tombstones beside or in the replaced store are used. */
   readonly tombstones: string | null
-  /** Whether the operator accepts that erased data may come back, if there is any. Needed only if the tombstones are lost. */
+  /** Whether the operator accepts that erased data may come back. Needed only if the tombstones are lost. */
   readonly forgetsErasures: boolean
   /** Whether a store that is newer than the backup may be replaced. */
   readonly isConfirmed: boolean
@@ -51,7 +51,6 @@ export interface RestorePorts {
     readonly tombstoneKey: string | null
     readonly manifest: BackupManifest
   }) => Promise<ProvedKeys>
-  /** Tells the person who waits which step begins. */
   readonly onStep: (step: string) => void
 }
 
@@ -81,9 +80,9 @@ export type Restored =
     >)
 
 /**
- * Replaces a store by a backup, while no relay uses the store. First it checks the backup, copies it beside the store, and raises the copy's
- * counters. Then it renames the files, and keeps the old store under another name. If an earlier restore was interrupted while it renamed
- * files, this finishes the earlier one instead.
+ * Replaces a store by a backup, while no relay uses the store. Checks the backup, copies it beside the store, and raises the copy's counters.
+ * Then renames the files, and keeps the old store under another name. If an earlier restore was interrupted while it renamed files, only
+ * finishes that restore.
  */
 export async function restoreBackup(order: RestoreOrder, ports: RestorePorts): Promise<Restored> {
   const path = followLinks(order.store)
@@ -140,7 +139,7 @@ interface InspectedBackup {
   readonly tombstones: KeptTombstones
 }
 
-/** Checks that a file is a whole backup. Checks each table with its indexes, and compares the number of rows with the manifest. */
+/** Checks each table of a backup with its indexes, and compares the number of rows with the manifest. */
 function inspectBackup(file: string): InspectedBackup {
   const found = statSync(file, { throwIfNoEntry: false })
   if (found === undefined) throw new Error(`${file} does not exist`)
@@ -276,9 +275,9 @@ async function prepare(file: string, { order, before, manifest, isTombstoneKeyLo
 }
 
 /**
- * Returns the numbers from which the counters continue. `endpoints`: null if the highest ids of the replaced store are known, otherwise the
- * number of endpoints. Unknown ids are assumed to be at most the last sequence, because nearly every row with an id is written together with
- * an event of the feed. An event has a delivery for each endpoint, so for deliveries the sequence is multiplied by `endpoints`.
+ * Returns the numbers from which the counters continue. `endpoints` null: the highest ids of the replaced store are known. Otherwise it is the
+ * number of endpoints, and the ids are assumed to be at most the last sequence, because nearly every row with an id is written together
+ * with an event of the feed. An event has a delivery for each endpoint, so for deliveries the sequence is multiplied by `endpoints`.
  */
 function after(given: GivenNumbers, endpoints: number | null): GivenNumbers {
   const sequence = nextMultiple(given.sequence)
@@ -288,7 +287,7 @@ function after(given: GivenNumbers, endpoints: number | null): GivenNumbers {
   return { sequence, parcel: next(parcel), inbox: next(inbox), endpoint: next(endpoint), delivery: queued, job: next(job) }
 }
 
-/** Removes what a move had added to the store if one was under way when the backup was made. */
+/** If a move was under way when the backup was made, removes what the move had added to the store. */
 function endMove(db: Database.Database): void {
   if (readMark(db) === null) return
   dropMoveParts(db)

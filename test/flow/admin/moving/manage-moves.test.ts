@@ -19,7 +19,7 @@ const COPYING: MoveProgress = { step: 'copying', done: 1, total: 2 }
 const WAITING: MoveProgress = { step: 'waiting', done: 0, total: 3 }
 
 interface World {
-  /** The results of the mover's steps, in order. The last result repeats. */
+  /** What the calls of the mover's `advance` return or throw, in order. The last one repeats. */
   readonly turns: readonly (MoveProgress | Error)[]
   readonly isWanted?: () => boolean
   readonly switchOver?: () => Promise<void>
@@ -29,7 +29,7 @@ interface World {
   readonly abandon?: () => Promise<void>
 }
 
-/** Manages moves with a mover that the test controls. `calls` lists its steps in order. */
+/** `calls` lists in order what the moves did. */
 function movesOf({
   turns,
   isWanted = () => true,
@@ -121,7 +121,7 @@ test('a move is abandoned when the relay stops', async () => {
   expect(world.calls.slice(-2)).toEqual([expect.stringContaining('The relay was stopped before the switch'), 'close'])
 })
 
-test('a move that fails while it copies stores the reason with its job', async () => {
+test('a move that fails while it copies is abandoned with the reason', async () => {
   const world = movesOf({ turns: [COPYING, new Error('the disk is full')] })
   await world.moves.start({ to: 'there' }, OPERATOR)
   await ended(world)
@@ -139,7 +139,7 @@ test('a move whose store cannot be reached is abandoned when the store is back',
   expect(world.calls).toEqual(['abandon: the connection was lost', 'abandon: the connection was lost', 'close'])
 })
 
-test('a stop does not wait for the end of a move whose store cannot be reached', async () => {
+test('stopping the relay does not wait for a move whose store cannot be reached', async () => {
   const world = movesOf({
     turns: [new Error('the connection was lost')],
     abandon: () => Promise.reject(new Error('the connection was refused')),
@@ -154,7 +154,7 @@ test('a store that refuses writes is not moved', async () => {
   await expect(world.moves.start({ to: 'there' }, OPERATOR)).rejects.toMatchObject({ code: 'storage_unavailable', retryAfterMs: 5000 })
 })
 
-test('a move ends before it fills the disk', async () => {
+test('a move is abandoned when the disk is nearly full', async () => {
   let looks = 0
   const world = movesOf({ turns: [COPYING], trouble: () => (looks++ > 0 ? 'short' : null) })
   await world.moves.start({ to: 'there' }, OPERATOR)

@@ -17,7 +17,7 @@ const STEPS = LONG ? 400 : 100
 
 type Store = Awaited<ReturnType<typeof openStore>>
 
-/** Answers from a store as a relay does a month later, without asking the carrier. */
+/** Answers from the cache and the store alone, as of a month after noon. The carrier is never asked. */
 async function openAnswers(store: Store, cacheBytes: number) {
   const sources: string[] = []
   const answers = await openAnswersAt({
@@ -32,8 +32,8 @@ async function openAnswers(store: Store, cacheBytes: number) {
 }
 
 /**
- * SQL of triggers that fail a commit if the transaction changed what is served about a parcel but did not raise its version. A version is the
- * time of its write in microseconds, so a raised version is later than the start of the transaction.
+ * Triggers that refuse a transaction if it has changed what is served about a parcel, but has not raised the parcel's version. A version is
+ * the time in microseconds at which it was written, so a raised version is later than the start of the transaction.
  */
 const GUARD = `
   create function guard() returns trigger language plpgsql as $$
@@ -53,7 +53,7 @@ const GUARD = `
     (new.last_seen_at_ms is distinct from old.last_seen_at_ms or (new.next_poll_at_ms is null) <> (old.next_poll_at_ms is null)))
     execute function guard_parcel();`
 
-/** Opens two replicas on one database, each with a cache. `afresh` answers without one. */
+/** Opens two replicas on one database, each with a cache. `afresh` answers without a cache. */
 async function openReplicas() {
   const place = await newPlace(postgres)
   const one = await openStore(NOON, postgres, place)
@@ -71,7 +71,6 @@ async function openReplicas() {
 const PARCELS = 6
 const identifiers = Array.from({ length: PARCELS }, (_, nth) => [trackingNumberOf(nth), trackingIdOf(nth), trackingIdOf(nth, 1)]).flat()
 
-/** Makes random writes about parcels. */
 function createVerbs(random: () => number) {
   const observations = seededObservations(4711, PARCELS)
   const { below } = drawWith(random)
@@ -108,7 +107,7 @@ function createVerbs(random: () => number) {
   return { next: () => verbs[below(verbs.length)] ?? record, path }
 }
 
-test('after writes by either replica, both answer from their caches as from the store', async () => {
+test('after a write by either replica, the caches of both answer as the store does', async () => {
   const { one, other, here, there, afresh } = await openReplicas()
   const random = seeded(20_260_301)
   const { next, path } = createVerbs(random)
@@ -130,7 +129,7 @@ test('after writes by either replica, both answer from their caches as from the 
 const timeOf = (nth: number) => new Date(NOON - 86_400_000 + nth * 1000).toISOString()
 const pushOf = (trackingIds: readonly string[], nth: number) => incomingPush(pushBody({ trackingIds, eventTime: timeOf(nth) }), NOON)
 
-/** Reads repeatedly while something else happens. */
+/** Calls `read` repeatedly until `work` has ended. */
 async function beside(read: () => Promise<unknown>, work: () => Promise<unknown>): Promise<void> {
   let isOver = false
   const reading = [0, 1].map(async () => {
