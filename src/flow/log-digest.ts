@@ -1,13 +1,13 @@
 import type { Clock, Log } from './ports.ts'
 
-/** Limits how often events are logged. Logs the first event of a kind at once. Counts later events, and logs the count once a minute. */
+/** Logs the first event of a kind at once, counts later events, and logs their count once a minute. */
 export interface LogDigest {
   /**
    * Logs or counts events. Events with the same `message` are of the same kind. `causes`: who or what caused the events, by the name of the
-   * field that shows it. A line shows the last few causes.
+   * field in the log. A line lists the last few causes.
    */
   add(message: string, count: number, causes?: Causes): void
-  /** Logs what was counted under a message since its last line. Call it when the trouble is over, so that the last count comes at once. */
+  /** Logs the count of a message now. Call it when the trouble is over. */
   report(message: string): void
   /** Logs every count that is a minute old. Call it every few seconds. */
   flush(): void

@@ -4,13 +4,9 @@ export interface Faults {
   readonly loss: number
   /** Fraction of events that are pushed twice. */
   readonly duplicates: number
-  /**
-   * How many events are collected before they are shuffled and sent. Below 2, events are sent in the order in which they happen.
-   */
+  /** How many events are collected before they are shuffled and sent. Below 2, events are sent in the order in which they happen. */
   readonly reorder: number
-  /** The delay of each push. */
   readonly delayMs: number
-  /** Whether no pushes are sent. */
   readonly silence: boolean
   /** Fraction of status calls that are answered with 401, even if their token is good. */
   readonly unauthorized: number

@@ -52,7 +52,7 @@ export interface ParcelPlan {
 
 export const hourMs = 3_600_000
 
-/** The longest time that a parcel may take. The clock starts this long before the latest planned scan. */
+/** The longest time from a parcel's first scan to its last. The simulated clock starts this long before the latest planned scan. */
 export const spanMs = 56 * hourMs
 
 type Stage = readonly [word: Word, afterHours: readonly [from: number, to: number], odds: number]
@@ -112,7 +112,6 @@ export function trackingIdOf(seed: number, index: number, nth: number): string {
   return `37${String(Math.abs(seed) % 1000).padStart(3, '0')}${String(index * 10 + nth).padStart(13, '0')}`
 }
 
-/** What the plans of all parcels without hard cases have in common. */
 export const uneventful = {
   laterTrackingId: null,
   distributionType: distributionTypes[0],

@@ -3,7 +3,7 @@ import { drawFor } from './random.ts'
 import { type Language, languages, type Texts } from './vocabulary.ts'
 import { allAnswer, type Labels, latestAnswer, type PublishedEntry, pushBody } from './wire.ts'
 
-/** Something that happens at a given time of the simulated clock. */
+/** `atMs`: in the time of the simulated clock. */
 export type Step =
   | { readonly kind: 'publish'; readonly atMs: number; readonly trackingNumber: string; readonly scan: Scan }
   | { readonly kind: 'amend'; readonly atMs: number; readonly trackingNumber: string; readonly amendment: Amendment }
@@ -29,7 +29,7 @@ export interface ParcelNow {
 }
 
 export interface World {
-  /** Takes a step. Returns the event to push. Null: the step causes no push. */
+  /** Takes a step, and returns the event to push. Null: the step causes no push. */
   apply(step: Step): PushEvent | null
   /** Adds a parcel while the sandbox runs. Throws a RangeError if another parcel has one of its identifiers. */
   add(plan: ParcelPlan): void

@@ -3,7 +3,6 @@ import type { KeptTombstones, MarkedTombstone } from '../domain/history/erased.t
 import type { Params, Statement } from './statement.ts'
 
 export interface Done {
-  /** Number of rows inserted, updated or deleted. */
   readonly rows: number
 }
 
@@ -21,19 +20,16 @@ export interface Session {
 /** The connection that writes to the database. */
 export interface WriteEngine {
   readonly session: Session
-  /**
-   * Resolves when the work is durable; rejects when it was rolled back. Transactions run one at a time, and callers wait for their turn.
-   */
+  /** Resolves when the work is durable; rejects when it was rolled back. Transactions run one at a time. */
   transaction<T>(work: () => Promise<T>): Promise<T>
   /** Whether another connection has written since the last call, so that cached rows may be stale. Call it inside a transaction. */
   changedElsewhere(): boolean
-  /** Whether the database itself failed. False: the request was at fault. */
+  /** Whether the database failed. False: the request was at fault. */
   isStorageFailure(error: unknown): boolean
   /** Remembers the words that the transaction erases, so that `clean` can search the files for them. Call it inside the transaction. */
   noteErased(words: ErasedWords): void
   /** Overwrites erased data in the files of the database, as far as possible. Returns whether anything is left of the data. */
   clean(): Promise<StorageState>
-  /** Keeps tombstones in a file beside the database. */
   readonly tombstones: TombstoneKeeping
   close(): Promise<void>
 }
@@ -46,7 +42,7 @@ export interface ErasedWords {
   readonly texts: Iterable<string>
 }
 
-/** Keeps tombstones outside of the database, so that they outlive it. When a method returns, its change is on disk. */
+/** Keeps tombstones in a file beside the database, so that they outlive it. When a method returns, its change is on disk. */
 export interface TombstoneKeeping {
   append(tombstones: readonly MarkedTombstone[]): void
   /** Removes everything that was appended since the last `settle`. Call it after a rollback. */

@@ -2,12 +2,12 @@ import type { Config } from '../config/config.ts'
 import type { AtRestKeys } from '../ops/vault.ts'
 import { keyFileBeside } from '../store/sqlite/key-file.ts'
 
-/** The keys that encrypt secrets in the store, as the current config says. */
+/** The keys that encrypt secrets in the store. */
 export interface AtRest {
   readonly keys: AtRestKeys
-  /** The file for the key that the relay makes. It may not exist. */
+  /** The path of the key file, which may not exist. */
   readonly keyFilePath: string
-  /** Returns the name of the file with the key; null: the config names the keys, so no file is needed. */
+  /** Returns the name of the key file; null: the config names the keys, so no file is needed. */
   readonly keyFile: () => string | null
   /** Returns the keys that another config would use. */
   readonly keysOf: (config: Config) => AtRestKeys
@@ -16,8 +16,8 @@ export interface AtRest {
 }
 
 /**
- * Takes the keys from the config or, if it names none, from a key file beside the store. After a config begins to name keys, the key file is
- * still used to decrypt, until everything is encrypted with the new keys.
+ * Takes the keys from the config or, if it names none, from a key file beside the store, which the relay makes. If a config begins to name
+ * keys, the key file beside a SQLite store still decrypts what was encrypted earlier.
  */
 export function openAtRestKeys(config: Config, storePath: string): AtRest {
   const isFile = config.store.engine === 'sqlite'

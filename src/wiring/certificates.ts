@@ -16,7 +16,7 @@ export type RenewTls = (files: TlsFiles) => Promise<number>
 export interface Certificates {
   /** Notes when the certificate of a listener expires, in epoch milliseconds; null: the listener has no certificate. */
   inUse(listener: ListenerName, untilMs: number | null): void
-  /** Reads the files of the listeners again. If they cannot be used, the listener keeps its certificate. Resolves with the problems, and logs them. */
+  /** Reads the files again, and returns and logs the problems. A listener whose files cannot be used keeps its certificate. */
   renew(config: Config, listeners: Readonly<Record<ListenerName, RenewTls>>): Promise<readonly string[]>
   /** The certificates of the listeners. */
   shown(): readonly ShownCertificate[]

@@ -17,7 +17,7 @@ import { testWith } from '../support/runner/test-with.ts'
 import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 import { createDatabase } from '../support/store/postgres-database.ts'
 
-// Without Docker, these tests check only the contents of compose.scaled.yaml.
+// No test here runs Docker: they read compose.scaled.yaml, and run the relays and the proxy by themselves.
 
 const replica = z.object({
   image: z.string(),
@@ -75,7 +75,7 @@ const GIVEN: Readonly<Record<string, string>> = {
   admin_password_hash: HASH,
 }
 
-/** Writes the shipped config to a folder, with the secrets as files beside it. Returns the path of the config. */
+/** Writes the shipped config to a folder, with the secrets as files beside it. */
 function followToTheLetter(databaseUrl: string): string {
   const folder = temporaryFolder()
   for (const [name, secret] of Object.entries({ ...GIVEN, database_url: databaseUrl }))
@@ -141,7 +141,7 @@ test('the proxy sends to both replicas while their /readyz says that they are re
   expect(proxy.depends_on).toEqual(['relay-1', 'relay-2'])
 })
 
-test('each replica has its own local port for metrics, which the proxy’s file names', () => {
+test('each replica has its own local port for metrics, which the Caddyfile names', () => {
   const own = [services['relay-1'], services['relay-2']].map(({ ports: [port] }) => /^127\.0\.0\.1:(\d+):8081$/.exec(port)?.[1])
   expect([new Set(own).size, own.includes(undefined)]).toEqual([2, false])
   const [refusal = ''] = /^\trespond \/metrics .*$/m.exec(caddyfile) ?? []
@@ -149,7 +149,7 @@ test('each replica has its own local port for metrics, which the proxy’s file 
   for (const text of [refusal, readFileSync('docs/scaling.md', 'utf8')]) expect(text).toContain(`127.0.0.1:${own[0]} and :${own[1]}`)
 })
 
-/** Returns the Caddyfile of the scaled compose file, with addresses of this machine for the replicas. */
+/** Returns the shipped Caddyfile with the addresses of these replicas. */
 function caddyfileFor(replicas: readonly RelayProcess[], [open, internal]: readonly [number, number]): string {
   const ports = new Map(replicas.map(({ publicUrl, internalUrl }, at) => [`relay-${at + 1}`, { 8080: publicUrl, 8081: internalUrl }]))
   const urlOf = (name: string, port: string) => new URL(ports.get(name)?.[port === '8080' ? 8080 : 8081] ?? '')

@@ -44,7 +44,7 @@ describe('H5: a client that leaves after it has sent its body, without reading t
     noTrouble()
   })
 
-  test('leaves one row or none, and one row after its second try', async () => {
+  test('has its push recorded once or not at all, and once after it sends the push again', async () => {
     const bodies = Array.from({ length: 40 }, (_, at) => bodyOf(at, '90100003'))
     await Promise.all(bodies.map(async (body) => (await sendOnly(world.publicPort, requestOf(body))).resetAndDestroy()))
     for (const body of bodies) expect((await world.push(body)).status).toBe(200)
@@ -70,7 +70,7 @@ const MALFORMED: Readonly<Record<string, readonly [headers: readonly string[], b
   'a negative length': [['Content-Length: -1'], ''],
   'a length beyond all numbers': [['Content-Length: 99999999999999999999'], text],
   'an unknown transfer coding': [['Transfer-Encoding: xchunked'], whole],
-  'no transfer coding by name': [['Transfer-Encoding: identity'], text],
+  'the transfer coding identity': [['Transfer-Encoding: identity'], text],
   'chunks twice over': [['Transfer-Encoding: chunked, chunked'], whole],
   'chunks within gzip': [['Transfer-Encoding: chunked, gzip'], whole],
   'a folded header': [['X-Folded: one', ' two', length], text],
@@ -156,14 +156,14 @@ test('H16: an idle keep-alive connection outlasts the timeout of a silent connec
   const answers = () => said.split('HTTP/1.1 200').length - 1
   socket.write(request)
   await eventually(async () => answers() === 1)
-  // Meanwhile a connection that says nothing is closed, although it was opened later.
+  // A silent connection that is opened later is closed first.
   await once(connect(server.port, '127.0.0.1').resume(), 'close')
   socket.write(request)
   await eventually(async () => answers() === 2)
   socket.destroy()
 })
 
-test('H16: a connection is kept for more than a proxy’s 60 s, and the answer says so', async () => {
+test('H16: an answer promises to keep an idle connection for longer than a proxy does (60 s)', async () => {
   for (const [port, target] of [
     [world.publicPort, '/healthz'],
     [world.internalPort, `/v1/status/${KNOWN}/latest`],

@@ -11,11 +11,10 @@ export interface ManyStepsOptions {
   readonly unit: string
   /** Whether a program reads the output. If so, every step gets a line. */
   readonly isForProgram: boolean
-  /** Whether many steps together get only counts, even if the output is not a terminal. If false, each step gets a line there. */
+  /** Whether many steps get a progress bar and counts even if the output is not a terminal. */
   readonly isSummed?: boolean
 }
 
-/** Where lines, progress and failures go. */
 export interface Screens {
   readonly out: Screen
   readonly progress: Screen
@@ -28,8 +27,8 @@ const TERMINAL: Screens = { out: process.stdout, progress: process.stderr, fail 
 const STEPS_UNDER_BAR = 20
 
 /**
- * Takes a step for each item, one after the other. Many steps on a terminal, or with `isSummed`, get one progress bar, and at the end a line that
- * counts each outcome. Otherwise each step gets its own line. Each failure always gets a line.
+ * Takes a step for each item, one after the other. Many steps on a terminal, or with `isSummed`, get a progress bar, and a last line that counts
+ * each outcome. Otherwise each step gets a line. Each failure gets a line in any case.
  */
 export async function takeSteps<Item>(
   items: readonly Item[],

@@ -6,7 +6,6 @@ export interface DiskRoom {
   /** If less than this is free, pushes are refused. */
   readonly freeBytesMin: number
   readonly totalBytes: number
-  /** The size of the store. */
   readonly storeBytes: number
   readonly path: string
 }
@@ -19,7 +18,7 @@ export function isDiskFull({ freeBytes, freeBytesMin }: Pick<DiskRoom, 'freeByte
   return freeBytes < freeBytesMin
 }
 
-/** Long work needs at least this part of `freeBytesMin` to be free. */
+/** Long work needs this part of `freeBytesMin`. */
 const WORK_NEEDS = 1 / 4
 
 /** Whether enough is free for long work. It needs less than pushes do, because it may free the space that pushes need. */
@@ -27,10 +26,9 @@ export function hasRoomForWork({ freeBytes, freeBytesMin }: Pick<DiskRoom, 'free
   return freeBytes >= WORK_NEEDS * freeBytesMin
 }
 
-/** Operators are warned when less than this many times `freeBytesMin` is free. */
+/** Operators are warned below this multiple of `freeBytesMin`, so that they can make room before pushes are refused. */
 const LOW_AT = 2
 
-/** Whether so little is free that somebody should make room before pushes are refused. */
 export function isDiskLow({ freeBytes, freeBytesMin }: Pick<DiskRoom, 'freeBytes' | 'freeBytesMin'>): boolean {
   return freeBytes < LOW_AT * freeBytesMin
 }

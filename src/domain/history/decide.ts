@@ -67,8 +67,8 @@ function decideOne(batch: BatchState, incoming: Incoming, digest: string, rules:
 const ERASED: Recorded = { outcome: { kind: 'erased' }, touched: [] }
 
 /**
- * Removes erased identifiers from an observation. Null: the observation is about an erased parcel. Then its other identifiers are erased
- * too, and so is the push if the inbox already holds it.
+ * Removes erased identifiers from an observation. Null: the observation is about an erased parcel. Then the other identifiers in it are erased
+ * too, and the push is deleted if the inbox already holds it.
  */
 function withoutErased(batch: BatchState, incoming: Incoming, rules: RecordRules): Incoming | null {
   const look = { tombstones: batch.tombstones, rules, isLiving: (value: string) => findIdentifier(batch, value) !== undefined }

@@ -14,7 +14,7 @@ export const QUARANTINE_REASONS = [
   'failed',
 ] as const
 
-/** Whether a push in quarantine is a valid event. These two reasons say only that it could not be recorded. */
+/** Whether a push with this reason for its quarantine is a valid event, which only could not be recorded. */
 export function isUnderstood(reason: string): boolean {
   return reason === 'parcel_full' || reason === 'failed'
 }

@@ -16,7 +16,7 @@ export type PushHealth = 'unknown' | 'healthy' | 'lossy' | 'silent'
  */
 export interface PushChannel {
   readonly health: PushHealth
-  /** How many entries were reported by pushes, among the last few hundred entries or the entries of the last day, whichever are more. */
+  /** How many entries were reported by pushes, among the last 500 entries or the entries of the last day, whichever are more. */
   readonly pushed: number
   /** How many of these entries were missed: only polls reported them, and their grace period is over (DOMAIN 6.6). */
   readonly missed: number
@@ -70,7 +70,6 @@ export interface SilenceEvidence {
   readonly loss: number
 }
 
-/** The push channel before the first push. */
 export const newPushChannel: PushChannel = {
   health: 'unknown',
   pushed: 0,
@@ -91,27 +90,27 @@ export const newPushChannel: PushChannel = {
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 /**
- * The counts cover at least this many entries: enough to distinguish a loss of one in fifty from no loss. They also cover at least a day. A
- * push counts at once, but a lost push counts only when a poll finds its entry, perhaps hours later. So in a shorter time, pushes and losses
- * would belong to different scans.
+ * The counts cover at least this many entries: enough to distinguish a loss of one in fifty from no loss. They also cover at least a day,
+ * because a push counts at once, but a lost push counts only when a poll finds its entry, perhaps hours later.
  */
 const REMEMBERED_MIN = 500
-/** Pushes become lossy only after at least this many entries. Counts fade a little, so slightly less than 20 is enough. */
+/** Pushes become lossy only after at least this many entries. */
 const ENTRIES_MIN = 20
+/** After 20 entries the counts add up to a little less, because they fade. */
 const FADED_ENTRIES_MIN = ENTRIES_MIN * 0.9
 /** Pushes count as healthy only if at least this many of them came during their trial. */
 export const TRIAL_PUSHES = ENTRIES_MIN
 /**
- * `kept`: how many of the newest pushes are examined. If at least `tooMany` of them were not understood, pushes become lossy. If at most
- * `few` of them were not understood, pushes may become healthy again.
+ * Of the `kept` newest pushes, if at least `tooMany` were not understood, pushes become lossy. If at most `few` were not understood, pushes may
+ * become healthy again.
  */
 const NEWEST = { kept: 20, tooMany: 3, few: 1 }
 const UNDERSTOOD = '.'
 const MISREAD = 'x'
-/** Above the first limit pushes become lossy, and below the second they become healthy again. The gap keeps the state from flickering. */
+/** Above this estimated loss pushes become lossy. They become healthy only below the next limit, so that the state does not flicker. */
 export const LOSSY_ABOVE = 0.12
 const HEALTHY_BELOW = 0.08
-/** The estimated loss starts as if one of 20 entries had lost its push. */
+/** The estimated loss starts as if one of 20 pushes had been lost. */
 const PRIOR = { missed: 1, entries: 20 }
 /**
  * Pushes count as silent if the evidence arises by chance only with a probability below this. Each pause that is longer than the grace
@@ -120,7 +119,7 @@ const PRIOR = { missed: 1, entries: 20 }
 const CHANCE_MAX = 1e-4
 /** `isSilence` assumes at least this loss, because pushes are not always lost independently: the carrier may never push some parcels. */
 const LOSS_MIN = 0.02
-/** Pushes count as silent only if at least this many entries lack a push. A single one is never enough. */
+/** Pushes count as silent only if at least this many entries lack a push. */
 const FOUND_MIN = 2
 /** The probability that an hour is unusual, such as on a holiday. In an unusual hour no push is expected. */
 const UNUSUAL = 0.01
@@ -131,7 +130,7 @@ const PROBATION_MS = HOUR_MS / 2
 /** Each day, older counts are multiplied by this. */
 const DAY_FADE = 0.8
 
-/** Estimates the share of entries whose push is lost. It is near one in twenty as long as there are few entries. */
+/** Estimates the share of entries whose push is lost. */
 export function estimatePushLoss({ pushed, missed }: PushChannel): number {
   return (missed + PRIOR.missed) / (pushed + missed + PRIOR.entries)
 }
@@ -261,8 +260,8 @@ export interface UnpushedEntries {
 }
 
 /**
- * Makes the channel silent if the entries without a push prove a silence. This can be noticed before these entries count as missed, which
- * they do only at the end of their grace periods.
+ * Makes the channel silent if the entries without a push prove a silence. They can prove it before their grace periods end and they count as
+ * missed.
  */
 export function afterUnpushedEntries(channel: PushChannel, unpushed: UnpushedEntries): PushChannel {
   return channel.health !== 'silent' && channel.lastPushAtMs !== null && isSilence(channel, unpushed)
@@ -271,9 +270,9 @@ export function afterUnpushedEntries(channel: PushChannel, unpushed: UnpushedEnt
 }
 
 /**
- * Whether pushes are silent. Otherwise two things must have happened by coincidence: the push of each overdue entry was lost by itself, and
- * the usual pushes of this hour did not come, by chance or because the hour is unusual. This computes the probability of both. Every further
- * entry that polls find makes an unusual hour less probable.
+ * Whether pushes are silent. If they are not, two things have happened by chance: the push of each overdue entry was lost, and the usual
+ * pushes of this hour did not come, or the hour is unusual. Pushes are silent if both together are too improbable. Each further entry that
+ * polls find makes an unusual hour less probable.
  *
  * So the silence of a busy carrier is noticed within minutes after the grace period. With a small carrier it takes longer, because several
  * entries in a row must lack a push. A quiet day, on which polls find nothing, is not a silence.
@@ -332,7 +331,7 @@ function countArrivals(channel: PushChannel, atMs: number, arrived: number): Pus
   }
 }
 
-/** Makes the channel lossy if too many pushes are lost or not understood. Otherwise begins a trial if pushes must still prove themselves. */
+/** Makes the channel lossy if too many pushes are lost or not understood. Otherwise begins a trial if pushes are not healthy yet. */
 function assess(channel: PushChannel, nowMs: number): PushChannel {
   const { health, pushed, missed, lastPushAtMs, trial } = channel
   if (health === 'silent' || lastPushAtMs === null) return channel

@@ -55,7 +55,7 @@ export interface DeliveryTx {
    * Returns how many events were queued.
    */
   queueMissing(request: QueuedMissing): Promise<number>
-  /** Saves how far the feed is queued for an endpoint. Returns true if the endpoint has caught up, and false if it has not or this is not known yet. */
+  /** Saves how far the feed is queued for an endpoint. Returns true if the endpoint has caught up; false: it has not, or this is not known yet. */
   saveQueuedTo(state: CatchingUp, to: { readonly next: number; readonly ended: boolean }): Promise<boolean>
   /** Returns which of these deliveries no longer exist, because their parcels were erased. */
   findGone(deliveryIds: readonly number[]): Promise<readonly number[]>
@@ -73,7 +73,7 @@ export interface DeliveryTx {
   findProbe(request: ProbeRequest): Promise<NextDelivery | null>
   /** Puts a waiting delivery before all others of its endpoint, and returns its state; null: there is no such delivery. */
   hastenDelivery(deliveryId: number): Promise<{ readonly endpointId: string; readonly state: 'due' | 'behind' | 'ended' } | null>
-  /** Marks a waiting delivery as skipped, so that it is no longer claimed. Returns `ended` if it has ended already; null: there is no such delivery. */
+  /** Marks a waiting delivery as skipped, so that it is no longer claimed. `ended`: it has ended already. Null: there is no such delivery. */
   skipDelivery(deliveryId: number): Promise<'done' | 'ended' | null>
   unskipDelivery(deliveryId: number): void
   /**

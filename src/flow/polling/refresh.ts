@@ -45,7 +45,6 @@ export type Refreshed = 'recorded' | 'unknown' | 'unusable' | 'unavailable'
 /** The outcome of a scheduled poll. `lapsed`: the lease of this replica has run out, and no result was saved. */
 export type PollEnd = Refreshed | 'lapsed'
 
-/** Polls known parcels. */
 export interface Refresh {
   /** Makes a scheduled poll: in the first language, and in other languages only if texts are missing (DOMAIN 6.2). */
   poll(due: DuePoll): Promise<PollEnd>
@@ -53,7 +52,7 @@ export interface Refresh {
   refreshNow(due: DuePoll): Promise<Refreshed>
 }
 
-/** Creates the verbs that poll a known parcel and record the answer. */
+/** Polls known parcels and records the answers. */
 export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions): Refresh {
   const [first, ...others] = languages
   const { together = alone, lapse } = ports
@@ -66,7 +65,7 @@ export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions
       try {
         return await pollOne(ports, due, { language: first, priority: 'schedule', spender: 'schedule', further, signal })
       } catch (error) {
-        // If the lease has run out, the error is not a failure, because the replica that becomes the poller asks again.
+        // If the lease has run out, this is no failure, because the replica that becomes the poller asks again.
         if (hasLapsed({ signal })) return 'lapsed'
         throw error
       }
@@ -175,10 +174,7 @@ function failureKindOf(answer: Failure): PollFailure['kind'] {
   return answer !== NOT_RECORDED && isUnusable(answer) ? 'unusable' : 'unavailable'
 }
 
-/**
- * Returns how a failed poll ends. If the carrier may still answer about other parcels, the schedule continues with them. For a poll that an
- * operator has ordered, it only matters that there was no answer.
- */
+/** `unusable` lets the schedule continue with other parcels, because the carrier may still answer about them. */
 function endOfFailure(reason: UnavailableReason, { priority }: Asking): Refreshed {
   if (reason === 'bad_response') return 'unusable'
   return priority === 'schedule' && !isOfAll(reason) ? 'unusable' : 'unavailable'

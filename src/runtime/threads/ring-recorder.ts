@@ -24,8 +24,8 @@ export interface WriterQueueOptions {
 /** Creates a queue whose observations the writer's thread records. */
 export function queueOnWriter(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax, drainReplies }: WriterQueueOptions): CommitQueue {
   const producer = openProducer(ring)
-  // The number of commits requested so far. Each commit begins with one read of the ring. So when the number of reads equals this number, all
-  // requested commits have begun. Both numbers wrap at 32 bits.
+  // The number of commits requested so far. Each commit begins with one read of the ring, so all requested commits have begun when the number of
+  // reads equals this number. Both numbers wrap at 32 bits.
   let readsAwaited = 0
   return {
     ...(drainReplies === undefined ? {} : { drainReplies }),
@@ -53,7 +53,6 @@ export function queueOnWriter(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax
 export interface RingServicePorts {
   readonly record: (batch: readonly Incoming[]) => Promise<CommitReport>
   readonly throttle: Pick<CommitThrottle, 'keep' | 'begins'>
-  /** The most observations in one transaction. */
   readonly batchMax: number
 }
 

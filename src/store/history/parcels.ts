@@ -25,7 +25,7 @@ const updateAllColumns = statement<ParcelRow>()((db, p) =>
 const insertAllColumns = statement<ParcelRow>()((db, p) =>
   db.insertInto('parcel').values({ id: p.id, ...factsOf(p), next_poll_at_ms: p.next_poll_at_ms, stopped: p.stopped }),
 )
-/** Ids are never reused. The row with the highest id may have been deleted, so `max(id)` could be too low. */
+/** The row with the highest id may have been deleted, so `max(id)` could be too low. Ids are never reused. */
 const lastGiven = statement()((db) => db.selectFrom('sqlite_sequence').select('seq').where('name', '=', 'parcel'))
 /** Leaves out the indexed columns, because SQLite rewrites the index entry of every column that is set, even to the same value. */
 const updateFacts = statement<ParcelRow>()((db, p) => db.updateTable('parcel').set(factsOf(p)).where('id', '=', p.id))
@@ -56,7 +56,7 @@ export function insertParcel(session: Session, state: ParcelState): void {
   session.enqueueWrite(insertAllColumns, encodeParcel(state))
 }
 
-/** Returns the highest parcel id ever assigned; 0: no id was assigned. */
+/** Returns the highest parcel id ever assigned; 0: none. */
 export async function lastParcelId(session: Session): Promise<number> {
   const [row] = await session.all(lastGiven, {})
   return row?.seq ?? 0

@@ -25,16 +25,14 @@ const hold = rawStatement<{ known: number }>()(
   (p) => sql`select 1 / (case when version = ${p.known}::bigint then 1 else 0 end) from counter where name = 'sequence'`,
 )
 
-/**
- * Takes numbers, and returns the number before them. Fails as a conflict (by a division by zero) if endpoints have changed since `version`.
- */
+/** Takes numbers, and returns the number before them. Fails as a conflict (by a division by zero) if endpoints have changed since `version`. */
 export async function advanceCounter(session: Session, count: number, version: number): Promise<number> {
   const [row] = await session.all(advance, { count, version })
   if (row === undefined) throw new Error('the counter of the store is gone')
   return row.base
 }
 
-/** Reads the version by which changes of endpoints are noticed. Read it before the endpoints. */
+/** Returns how often endpoints have changed. Read this before the endpoints, so that no change in between goes unnoticed. */
 export async function readEndpointsVersion(session: Session): Promise<number> {
   return await numberIn(session.all(readVersion, {}))
 }
@@ -58,7 +56,7 @@ export function endpointsStay(session: Session, known: number): void {
 
 const order = rawStatement()(() => sql`update counter set value = value + 1 where name = 'orders'`)
 
-/** Shows other replicas that the waiting deliveries have changed. It locks a row that others need, so call it last in a transaction. */
+/** Tells other replicas that waiting deliveries have changed. Call it last in a transaction, because it locks a row that others need. */
 export function announceOrder(session: Session): void {
   session.enqueueWrite(order, {})
 }

@@ -13,8 +13,8 @@ export interface TransactionEnd {
   /** Returns a provisional number for the first sequence after this transaction. */
   toCome(): number
   /**
-   * Notes that this transaction changes endpoints. `known`: the version of the endpoints when they were read. If another transaction has
-   * changed endpoints since, this one begins again. Null: they were not read.
+   * Notes that this transaction changes endpoints. `known`: the version of the endpoints when it read them; null: it has not read them. If
+   * another transaction has changed endpoints since, this one begins again.
    */
   changeEndpoints(known: number | null): void
   /** Makes the transaction begin again if another one has taken a number above `sequence`. */

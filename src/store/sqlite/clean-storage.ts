@@ -10,7 +10,7 @@ import type { FileSearch } from './search-file.ts'
  */
 const MARK = { old: 0, searched: 1, leftovers: 2, unsearched: 3 } as const
 
-/** How long to wait for readers of the WAL, in milliseconds. The wait blocks the writer. */
+/** How long to wait for readers of the WAL. The wait blocks the writer. */
 const PATIENCE_MS = 50
 const RETRY_MS = 1000
 /** The most erased words to remember. If there are more, none is remembered, and only a compaction makes sure that nothing is left. */
@@ -20,7 +20,7 @@ function markOf(db: Database.Database): number {
   return Number(db.pragma('user_version', { simple: true }))
 }
 
-/** Makes SQLite overwrite everything that it deletes. `isNew`: the file is empty so far. */
+/** Makes SQLite overwrite everything that it deletes. */
 export function overwriteDeleted(db: Database.Database, isNew: boolean): void {
   db.pragma('secure_delete = ON')
   if (isNew) db.pragma(`user_version = ${MARK.searched}`)
@@ -70,8 +70,8 @@ export interface Cleaner {
 }
 
 /**
- * Removes erased data from the store's files. First it checkpoints the WAL and truncates it. While a reader needs the WAL, it tries again
- * every second. Then it searches the database file for erased words. All callers that ask before a search begins get its result.
+ * Removes erased data from the store's files. First the WAL is checkpointed and truncated; while a reader needs the WAL, this is tried again
+ * every second. Then the database file is searched for erased words. All callers that ask before a search begins get its result.
  */
 export function createCleaner(db: Database.Database, { inTurn, searching, patience, busyTimeoutMs }: CleanerPorts): Cleaner {
   const words = rememberWords(markOf(db) === MARK.unsearched)
@@ -98,8 +98,7 @@ export function createCleaner(db: Database.Database, { inTurn, searching, patien
   }
 
   async function look(): Promise<StorageState> {
-    // The words are taken in the same turn as the checkpoint. Words that are erased later must not be among them, because their rows are
-    // still in the file.
+    // Take the words in the same turn as the checkpoint. Later words must not be among them: their rows stay in the file until the next checkpoint.
     const taken = await inTurn(async () => (truncate() ? words.take() : null))
     if (taken === null) {
       retry ??= setInterval(() => void round().catch(() => undefined), RETRY_MS)

@@ -6,7 +6,6 @@ interface StoreFiles {
   /** Free disk space for the relay's user. */
   readonly freeBytes: number
   readonly diskBytes: number
-  /** Size of the database. */
   readonly storeBytes: number
   /** Size of the WAL. */
   readonly logBytes: number
@@ -17,7 +16,7 @@ interface StoreFiles {
 }
 
 /**
- * Returns the free space for the relay's user on the disk of a store. If the store's folder does not exist yet, it measures the disk of the
+ * Returns the free space for the relay's user on the disk of a store. If the store's folder does not exist yet, measures the disk of the
  * nearest folder above that exists.
  */
 export async function freeBytesNear(path: string): Promise<number> {
@@ -28,7 +27,7 @@ export async function freeBytesNear(path: string): Promise<number> {
   }
 }
 
-/** Makes a function that checks the files of an open store. Each check compares the files with those that it found first. */
+/** Makes a function that checks the files of an open store. Each check compares the files with those of the first check. */
 export function createDiskLook(path: string): () => Promise<StoreFiles> {
   const findLost = createIdentityCheck(path)
   let last: StoreFiles = { freeBytes: Number.POSITIVE_INFINITY, diskBytes: 0, storeBytes: 0, logBytes: 0, lost: null, isRelocked: false }

@@ -5,7 +5,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { createWordSearch, type Page, type Part, type SoughtWord, unusedParts, usedParts } from './page-search.ts'
 import type { SearchData, SearchResult } from './search-file.ts'
 
-/** How much is read at a time, in bytes: a multiple of every page size. */
+/** How much is read at a time: a multiple of every page size. */
 const STRETCH_BYTES = 1024 * 1024
 const FILE_HEADER_BYTES = 100
 /** Offsets in the header of the file. */
@@ -55,7 +55,7 @@ function countLeftovers(): number {
   return leftovers
 }
 
-/** Counts the words in the unused parts of all pages. A word that is not found is absent. */
+/** Counts the words in the unused parts of all pages. */
 function searchUnused(words: readonly SoughtWord[]): ReadonlyMap<string, number> {
   const search = createWordSearch(words)
   const found = new Map<string, number>()
@@ -74,7 +74,7 @@ function searchUnused(words: readonly SoughtWord[]): ReadonlyMap<string, number>
   return found
 }
 
-/** Removes the words that are in used parts of pages. */
+/** Removes from `words` those that are in used parts of pages. */
 function dropLiving(words: Set<string>): void {
   const search = createWordSearch([...words].map((word) => ({ word, isWhole: true })))
   for (const { bytes, page } of pagesOfFile()) {

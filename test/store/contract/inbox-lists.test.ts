@@ -9,7 +9,7 @@ import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const ADMIN = { kind: 'app', name: 'admin', address: '127.0.0.1' } as const
 
-/** Stores six pushes: two of different parcels, one with a wrong time, one that is not JSON, one that has expired, and another with a wrong time. */
+/** Stores six pushes: two that are recorded, one with a wrong time, one that is not JSON, one that has expired, and another with a wrong time. */
 async function openInbox(engine: Engine) {
   const store = await openStore(NOON, engine)
   const bodies = [
@@ -22,7 +22,7 @@ async function openInbox(engine: Engine) {
   ]
   for (const body of bodies) await store.record(incomingPush(body, store.pass(1000)))
   const ids = await store.inboxIds()
-  /** Lists the ids of the pushes, newest first, over all pages. */
+  /** Lists from all pages, newest first, which of the six pushes are found, by their index. */
   const listed = async (query: Partial<InboxQuery>) => {
     const found: number[] = []
     let before: number | null = null
@@ -161,7 +161,7 @@ describe.each(engines)('a dismissed push on $name', (engine) => {
     expect((await reads.inspectPush(idOf(2)))?.state).toBe('quarantined')
   })
 
-  test('is dismissed in batches with older pushes of its reason, but not with later ones', async () => {
+  test('can be one of many that are dismissed in batches, up to an id, by their reason', async () => {
     const { reads, writes, idOf, upTo } = await openInbox(engine)
     const first = await writes.dismissHeld({ reason: 'event_time', after: 0, upTo, limit: 1 })
     expect(first).toEqual({ count: 1, next: idOf(2) })
@@ -191,7 +191,7 @@ describe.each(engines)('reprocessing by filter on $name', (engine) => {
       ids.map((id) => changeStoredRows(path, "update inbox set state = 1, reason = 'event_time', parcel_id = -id where id = ?", id)),
     )
 
-  test('takes the oldest pushes of a reason first, in batches, and none that came later', async () => {
+  test('takes the oldest pushes of a reason first, in batches, and none above the last id', async () => {
     const { reads, writes, record, now, path, inboxIds } = await openStore(NOON, engine)
     for (let nth = 0; nth < 5; nth++) await record(incomingPush(Buffer.from(`{"nth":${nth}`), now() + nth))
     const ids = await inboxIds()
@@ -217,7 +217,7 @@ describe.each(engines)('reprocessing by filter on $name', (engine) => {
     ])
   })
 
-  test('resumes as a job, records what is understood now, and ends', async () => {
+  test('as a job, goes on from pass to pass, records what is understood now, and ends', async () => {
     const { reads, writes, path, now, push, inboxIds } = await openStore(NOON, engine)
     for (let nth = 0; nth < 5; nth++) await push({ trackingIds: [`6000000${nth}`], eventTime: `2026-03-01T10:00:0${nth}Z` })
     const ids = await inboxIds()

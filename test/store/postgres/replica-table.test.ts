@@ -10,7 +10,7 @@ import { withClient } from '../../support/store/postgres-client.ts'
 import { createDatabase } from '../../support/store/postgres-database.ts'
 
 const LONG_MS = 600_000
-/** The longest time that a stuck transaction may delay others. */
+/** How long a stuck transaction may delay others. A slow machine gets three times as long. */
 const SECONDS_OWED_MS = 5000
 const JANITOR: readonly Role[] = ['janitor']
 
@@ -196,7 +196,7 @@ test('declaring a replica dead waits for its writes, and a renewal waits for not
   const [{ id }, { id: otherId }] = [await join(one), await join(other)]
   await one.changeRoles(id, take(JANITOR))
   const { done, letGo } = await holdTransaction(url, id)
-  // The transaction is still open. A renewal that waited for it would hang here.
+  // A renewal that waited for the open transaction would hang here.
   expect(await one.renew(id, LONG_MS)).not.toBeNull()
   await expire(id)
   let isTaken = false
@@ -233,7 +233,7 @@ test('a replica that stops in a transaction delays the others for a few seconds 
   expect(await query("select name from setting where name = 'fenced'")).toEqual([])
 })
 
-test('an endpoint that any replica names stays, and one that no replica names is removed', async () => {
+test('the configured endpoints are those that the configs of all present replicas name', async () => {
   const { url, openTable, join } = await open()
   const [one, other] = [openTable(), openTable()]
   const [{ id }, { id: otherId }] = [await join(one, { endpoints: ['a', 'b'] }), await join(other, { endpoints: ['b', 'c"\\'] })]
@@ -246,14 +246,14 @@ test('an endpoint that any replica names stays, and one that no replica names is
   expect((await one.list()).map(({ configFingerprint }) => configFingerprint)).toEqual(['def'])
 })
 
-test('only replicas that define a config’s endpoint may serve it, and all serve managed ones', async () => {
+test('any replica serves managed endpoints, but an endpoint of a config only if it defines it', async () => {
   const { openTable, join, query } = await open()
   await query(
     "insert into endpoint (name, origin, settings) values ('a', 'config', '{}'), ('b', 'config', '{}'), ('c', 'managed', '{}'), ('d', 'config', '{}')",
   )
   const [one, other] = [openTable(), openTable()]
   const [{ id }, { id: otherId }] = [await join(one, { endpoints: ['a', 'b'] }), await join(other, { endpoints: ['b'] })]
-  // Only the config of a replica that is gone defined this endpoint.
+  // No present replica defines this endpoint.
   await one.changeRoles(id, take([dispatcherOf('4')]))
   for (let turn = 0; turn < 3; turn++) {
     for (const [table, of] of [[other, otherId] as const, [one, id] as const]) {

@@ -19,7 +19,7 @@ export async function openSilentPort(): Promise<number> {
   onTestFinished(() => {
     for (const filler of fillers) filler.destroy()
   })
-  // The system handles connections in order, so once one is connected, all have been handled and the backlog is full.
+  // All attempts to connect are made before the first `connect` event, so the backlog is full by then.
   await Promise.race(fillers.map((filler) => once(filler, 'connect')))
   return port
 }

@@ -83,7 +83,6 @@ interface HeldBatch extends HeldRange {
   readonly nowMs: number
 }
 
-/** The result of processing a batch of pushes again. */
 export interface ReprocessedHeld extends Pick<ChangeSet, 'recorded' | 'scanSamples' | 'foundByPoll'> {
   /** The inbox id of the last push of the batch, to continue after it; null: this was the last batch. */
   readonly next: number | null
@@ -92,12 +91,11 @@ export interface ReprocessedHeld extends Pick<ChangeSet, 'recorded' | 'scanSampl
 /** Processes a batch of pushes again, in a transaction of the caller. */
 export type ReprocessIn = (tx: ReprocessBatchTx, batch: HeldBatch) => Promise<ReprocessedHeld>
 
-/** Runs transactions that process many pushes again. */
 export interface ReprocessBatches {
   /**
-   * Runs a transaction that may process a batch again. `done` null: it processed no batch. After the commit, the model of the carrier learns from the
-   * batch. If `work` fails although the store works, there is a bug. Then `work` runs again with only the first push of the batch. If that
-   * fails too, this push goes into quarantine.
+   * Runs a transaction that may process a batch again. `done` null: it processed no batch. After the commit, the model of the carrier learns
+   * from the batch. If `work` fails although the store works, there is a bug. Then `work` runs again with only the first push of the batch,
+   * and if that fails too, puts this push into quarantine.
    */
   run<Result extends { readonly done: ReprocessedHeld | null }>(
     work: (reprocess: ReprocessIn) => Promise<Result>,

@@ -9,7 +9,7 @@ export interface CopiedTable {
 
 /** Reads the rows of a store as they are stored. */
 export interface StoredTables {
-  /** Reads rows in the order of their keys. The range begins after the key `after` (null: with the first row) and includes the key `upTo` (null: no end). */
+  /** Reads rows in the order of their keys, from the first key above `after` (null: any) up to and including `upTo` (null: no limit). */
   page(
     table: CopiedTable,
     range: { readonly after: StoredRow | null; readonly upTo: StoredRow | null; readonly limit: number },

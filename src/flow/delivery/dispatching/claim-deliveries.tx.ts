@@ -20,8 +20,8 @@ export interface DeliveryClaims {
 }
 
 /**
- * Claims due deliveries for every enabled endpoint with room, and reports when to look again. An endpoint without room is looked at when
- * one of its attempts ends. While a delivery is claimed, no other delivery of its parcel is claimed for the same endpoint (DOMAIN 7.3).
+ * Claims due deliveries for every enabled endpoint with room, and reports when the next ones are due. (The end of an attempt makes room.) While a
+ * delivery is claimed, no other delivery of its parcel is claimed for the same endpoint (DOMAIN 7.3).
  */
 export async function claimDeliveries(
   tx: ClaimTx,
@@ -41,7 +41,7 @@ export async function claimDeliveries(
 
 interface FoundClaims {
   readonly found: readonly NextDelivery[]
-  /** Whether more deliveries are due than the endpoint has room for. */
+  /** Whether more deliveries may be due than the endpoint has room for. */
   readonly isMoreDue: boolean
   /** When to look again, epoch milliseconds; null: no time is known. */
   readonly nextAtMs: number | null
@@ -100,8 +100,7 @@ async function findProbe(tx: Pick<ClaimTx, 'findProbe'>, { endpoint, health }: E
 
 /**
  * Mixes deliveries: the first of each endpoint, then the second of each. So all endpoints answer at about the same time, and one round
- * settles their deliveries. The endpoint that is furthest behind comes first. If one endpoint always came first, it would get ahead of the
- * others.
+ * settles their deliveries. The endpoint that is furthest behind comes first, so that the endpoints stay level.
  */
 function interleave(lists: readonly (readonly NextDelivery[])[]): readonly ClaimedDelivery[] {
   const ordered = lists.toSorted(

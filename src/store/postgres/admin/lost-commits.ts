@@ -26,13 +26,12 @@ export async function timelineOf(pool: Pool): Promise<Timeline> {
   try {
     return (await pool.query<{ timeline: string }>(TIMELINE)).rows[0]?.timeline ?? null
   } catch (error) {
-    // This server cannot tell its timeline.
     if (error instanceof pg.DatabaseError && CANNOT_SAY.includes((error.code ?? '').slice(0, 2))) return null
     throw error
   }
 }
 
-/** Classes of errors: feature not supported, not in the required state, and syntax error. */
+/** Classes of errors from a server that cannot tell its timeline: feature not supported, not in the required state, syntax error. */
 const CANNOT_SAY = ['0A', '55', '42']
 
 /** Reads the timeline, in a transaction that fails if the server cannot tell. */
@@ -72,7 +71,7 @@ export function createLostCommits(): LostCommits {
 
   return {
     asking(replicaId) {
-      // Compare with the state when the statement was sent, because answers on several connections overtake one another.
+      // Compare with the state that was known when the statement was sent, because answers on several connections overtake one another.
       const before = known?.replicaId === replicaId ? known : null
       return async (found, readTimelineNow) => {
         if (replicaId === lostId) return true

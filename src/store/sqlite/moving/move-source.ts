@@ -19,7 +19,7 @@ import {
 } from './move-mark.ts'
 import { createPreparer, createStoredTables, movedRowsOf } from './stored-tables.ts'
 
-/** How long to wait for the write lock, in milliseconds. The writer's transactions are short, so the wait is normally short too. */
+/** How long to wait for the write lock. The wait is normally short, because the writer's transactions are. */
 const LOCK_TIMEOUT_MS = 5000
 
 /** Opens a file to copy from it, on a separate connection, while the writer keeps writing. */
@@ -92,7 +92,7 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
   }
 }
 
-/** How many recorded keys are deleted at a time. That takes some milliseconds. */
+/** How many recorded keys are deleted at a time, within some milliseconds. */
 const CHANGES_DROPPED = 10_000
 const REST_MS = 20
 
@@ -113,8 +113,8 @@ function lastNumbers(numberIn: NumberIn, textIn: TextIn): StoreNumbers {
 }
 
 /**
- * Parses what the relay knows about the carrier; null: nothing is stored, or its format is damaged or of an earlier version. Then the setting
- * is copied unchanged, like any other.
+ * Parses what the relay knows about the carrier. Null: nothing is stored, or it is damaged or in the format of an earlier version; then the
+ * setting is copied unchanged, like any other.
  */
 function readCarrier(text: string | null): CarrierMemory | null {
   try {
@@ -146,7 +146,7 @@ function transact(db: Database.Database, work: () => void): void {
   commitAfter(db, work)
 }
 
-/** Deletes recorded keys in parts. Deleting all of them at once may take long, and a writer should have to wait for one part only. */
+/** Deletes recorded keys in parts, so that a writer never waits long. */
 async function dropChanges(db: Database.Database): Promise<void> {
   transact(db, () => stopKeepingChanges(db))
   for (const changes of MOVED_TABLES.filter((table) => hasChanges(db, table)).map(changesOf)) {
