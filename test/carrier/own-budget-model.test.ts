@@ -11,7 +11,6 @@ const WRITE_MS = 5
 const START_MS = Date.parse('2026-03-01T23:55:00Z')
 const log = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** Returns a source of random numbers from 0 to 1. The same seed gives the same numbers. */
 function createRandom(seed: number): () => number {
   let state = seed
   return () => {

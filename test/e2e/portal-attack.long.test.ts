@@ -11,7 +11,7 @@ import { byForm } from '../support/runner/long-form.ts'
 
 /** The long form stores and shows every string, and the short form every 24th. */
 const STORED = NAUGHTY_STRINGS.filter((_text, at) => at % byForm(24, 24, 1) === 0)
-/** Each login costs a slow password check, so try fewer strings there. */
+/** How many strings the login form gets: few, because each login costs a slow password check. */
 const LOGINS = byForm(10, 10, NAUGHTY_STRINGS.length)
 
 async function start() {
@@ -24,7 +24,7 @@ async function start() {
 const foreignOf = (pages: ReadonlyMap<string, string>) =>
   [...pages].flatMap(([path, page]) => foreignIn(page).map((foreign) => `${path}: ${foreign}`))
 
-/** Makes a push with the text in every field that may hold text. */
+/** Has the text in every field that may hold text. */
 const eventOf = (text: string, nth: number) =>
   pushBody({
     status: text,
@@ -61,7 +61,7 @@ test('W1: every page shows markup from pushes, answers and names as text', async
   const pages = new Map(await crawl(visitor))
   for (const { id } of named.slice(0, 20)) pages.set(`test ${id}`, (await visitor.post(`/webhooks/${id}/test`)).text)
   expect(foreignOf(pages)).toEqual([])
-  // Check that the pages did show the strings.
+  // The pages did show the strings.
   const all = [...pages.values()].join('\n')
   const isPlain = (text: string) => /^[ -~]{4,80}$/.test(text) && text === text.trim()
   for (const { text } of named.filter((one) => isPlain(one.text))) expect([text, all.split(escaped(text)).length > 5]).toEqual([text, true])
@@ -108,7 +108,7 @@ test('W1, W5: every field of every form shows every naughty string as text or re
   expect(foreignOf(await crawl(visitor))).toEqual([])
 })
 
-test('the portal answers every path that contains a naughty string with a page', async () => {
+test('a path that contains a naughty string is always answered with a page', async () => {
   const { visitor } = await start()
   const faults: string[] = []
   for (const text of NAUGHTY_STRINGS.filter((one) => one.isWellFormed() && !/^\.{1,2}$/.test(one))) {
@@ -120,7 +120,7 @@ test('the portal answers every path that contains a naughty string with a page',
   expect(faults.slice(0, 10)).toEqual([])
 })
 
-/** Returns what is wrong with any answer. */
+/** Lists what is wrong with an answer, whatever was asked. */
 function faultsOf({ status, text, headers }: Awaited<ReturnType<ReturnType<typeof createVisitor>['get']>>): readonly string[] {
   const location = headers.get('location')
   // A path that is too long gets a plain 431, without a page.

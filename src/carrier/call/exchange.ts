@@ -9,7 +9,7 @@ import type { AskingClock } from './asking-clock.ts'
 import type { CallQueue } from './call-queue.ts'
 import type { CarrierTime } from './carrier-time.ts'
 
-/** At most this much of an unneeded body is read. When a body was read to its end, its connection can be used again. */
+/** At most this much of an unneeded body is read. Only after the end of a body can its connection be used again. */
 const UNWANTED_BYTES_MAX = 65_536
 
 /** Connection errors that usually come at once, before any answer. A quick retry may help, and repeating the request does no harm. */
@@ -41,7 +41,6 @@ export interface Answered {
   readonly askedAtMs: number
 }
 
-/** A request without a usable answer. */
 export interface Failed {
   readonly kind: 'failed'
   readonly reason: UnavailableReason
@@ -58,14 +57,13 @@ export interface Failed {
 export type Exchange = (request: CarrierRequest) => Promise<Answered | Failed>
 
 interface ExchangePorts {
-  /** Returns the connections to the carrier. It is called at each request, because they may be replaced. */
+  /** Returns the connections to the carrier. Called at each request, because they may be replaced. */
   readonly agent: () => Dispatcher
   readonly queue: CallQueue
   readonly clock: Clock
-  /** A request that is cut off counts against the carrier only if it ran this long, in milliseconds. */
+  /** A request that is cut off counts against the carrier only if it ran this long. */
   readonly fairShareMs: number
   readonly asking: Pick<AskingClock, 'stamp'>
-  /** Called for each call when it is sent. */
   readonly onCall?: ((spender: CallSpender) => void) | undefined
   readonly time: Pick<CarrierTime, 'answered'>
 }
@@ -145,7 +143,7 @@ async function ask(
   try {
     const bytes = await readBoundedBody(response.body, bodyBytesMax)
     if (bytes === null) return failed('bad_response', 'too_large')
-    // We asked for plain bytes. If we decompressed, a small answer could grow without limit.
+    // The relay never decompresses an answer, because a small one could grow without limit.
     const encoding = headerOf(response, 'content-encoding')
     return encoding === null || encoding.toLowerCase() === 'identity' ? answered(bytes) : failed('bad_response', 'content_encoding')
   } catch (error) {

@@ -4,7 +4,6 @@ import { parseTypedIdentifier } from '../../domain/identifiers.ts'
 import { type RequestToSend, sendRequest } from './send-request.ts'
 import { unreachable } from './unreachable.ts'
 
-/** The address of the running relay, and the login to use. */
 export interface ClientOptions {
   readonly url: string
   /** A PEM file with a private CA. */
@@ -118,7 +117,7 @@ export function typedIdentifier(text: string): string {
   return encodeURIComponent(typedIdentifierText(text))
 }
 
-/** Like `typedIdentifier`, for the body of a request. */
+/** Like `typedIdentifier`, but for the body of a request. */
 export function typedIdentifierText(text: string): string {
   return parseTypedIdentifier(text) ?? text
 }

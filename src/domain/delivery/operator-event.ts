@@ -9,7 +9,7 @@ interface Named {
   readonly name: string
 }
 
-/** The transaction that settles an attempt counts waiting events only up to this number, to stay short. So this count means "this many or more". */
+/** Waiting events are counted only up to this number, to keep a transaction short. So this count means "this many or more". */
 export const WAITED_COUNTED_MAX = 10_000
 
 /** A failed attempt as operator events report it. `status` null: there was no answer, because of `reason`. */
@@ -30,14 +30,14 @@ export function tellFailure(result: AttemptResult): ToldFailure | null {
   return result.kind === 'failed' ? { status: null, reason: result.reason, answer: '' } : { status: result.status, reason: null, answer }
 }
 
-/**
- * An event for operators, who are notified once of each change of state (DOMAIN 7.4). It never names a parcel. Times are ISO instants.
- */
+/** An event for operators, who are notified once of each change of state (DOMAIN 7.4). It never names a parcel. Times are ISO instants. */
 export type OperatorEvent =
   /** All attempts have failed for `operator.failingAfter`. `since`: the first failure. `failure`: the latest; null: not known. */
   | { readonly event: 'endpoint_failing'; readonly endpoint: Named; readonly since: string; readonly failure: ToldFailure | null }
-  /** The endpoint accepts deliveries again. Sent only if operators were notified that it was failing. */
-  /** `waited`: how many of its events waited when it recovered, counted up to `WAITED_COUNTED_MAX`. */
+  /**
+   * The endpoint accepts deliveries again. Sent only if operators were notified that it was failing. `waited`: how many events waited for the
+   * endpoint then, counted up to `WAITED_COUNTED_MAX`.
+   */
   | {
       readonly event: 'endpoint_recovered'
       readonly endpoint: Named
@@ -63,8 +63,8 @@ export type OperatorEvent =
    */
   | { readonly event: 'pushes_silent' | 'pushes_lossy' | 'pushes_trusted'; readonly lastPushAt: string | null }
   /**
-   * `count` pushes were quarantined for `reason` since `since`. The first push is reported at once. A later one is reported when
-   * `count` is ten times the last reported count, or when an hour has passed since the last report.
+   * `count` pushes were quarantined for `reason` since `since`. The first push is reported at once. The next report comes when `count` is ten
+   * times the last reported count, or after an hour if `count` has grown.
    */
   | { readonly event: 'pushes_quarantined'; readonly reason: string; readonly count: number; readonly since: string }
   /** All of the newest pushes are in quarantine. `reason`: why the newest one was not understood. `since`: when the oldest of these pushes came. */
@@ -102,7 +102,7 @@ export type OperatorEvent =
       readonly nextSequence: number
       readonly delivered: number | null
     }
-  /** A backup failed, and the backup before it had succeeded. Further failures in a row cause no event. */
+  /** A backup failed after one that had succeeded. Further failures in a row cause no event. */
   | { readonly event: 'backup_failed'; readonly backup: string; readonly reason: string }
   | { readonly event: 'backup_recovered'; readonly backup: string; readonly since: string }
   | {
@@ -163,7 +163,7 @@ export interface ToldEvent {
   readonly detail: Readonly<Record<string, unknown>>
 }
 
-/** The last row of a page of a list that is ordered newest first. The next page begins with the next older row. */
+/** The last row of a page of a list that is ordered by time and id. The next page begins after this row. */
 export interface TimeCursor {
   readonly atMs: number
   readonly id: number

@@ -11,7 +11,6 @@ export interface FirstReport {
   readonly atMs: number | null
 }
 
-/** The first reports of an entry. */
 export interface Learning {
   readonly first: FirstReport
   /** The first report by the other source; null: that source has not reported the entry. */
@@ -21,9 +20,8 @@ export interface Learning {
 /**
  * Finds out which source reported an entry first, and when the other source reported it.
  *
- * The result depends on the order in which observations arrive, unlike everything else about an entry. A repeated sighting does not change
- * it, because a sighting keeps the time at which the relay first learnt of it. If entries are united or split, the result follows
- * from their new members.
+ * Unlike everything else about an entry, the result depends on the order in which observations arrive. A repeated sighting does not change the
+ * result, because a sighting keeps the time at which the relay first learnt of it.
  */
 export function learningOf({ members }: Pick<Entry, 'members'>): Learning {
   const first = members.reduce(earlier)

@@ -7,8 +7,8 @@ import { groupOf, keyOf, type Sighting } from './status-entry.ts'
 
 /**
  * A sighting, as it is stored. A *listing* is all that one observation reports about a group. If listings are equal except for unknown
- * members, only the last-asked one is stored, or the bytewise greatest of several that were asked for at the same time. docs/merge-proof.md
- * proves that no other listing is needed.
+ * members, only the one that was asked for last is stored, or the bytewise greatest of several from the same time. docs/merge-proof.md proves
+ * that no other listing is needed.
  */
 export interface KeptSighting {
   readonly sighting: Sighting
@@ -16,7 +16,7 @@ export interface KeptSighting {
   readonly content: string
   /**
    * Identifies the sighting's listing. Sightings of one listing are different entries. 0: the listing has no other sighting. Otherwise: a
-   * 48-bit digest of the listing without unknown members. So equal listings of two observations have the same digest.
+   * 48-bit digest of the listing without unknown members, which is the same for equal listings of two observations.
    */
   readonly listing: number
   /** The sighting's position, from 0, among the sightings of its listing with the same key, the oldest first (DOMAIN 2.3). */
@@ -39,7 +39,7 @@ export function sightingId(kept: ListedSighting): string {
   return `${kept.listing}/${kept.ordinal}/${kept.sighting.instant.text}/${kept.content}`
 }
 
-/** Returns the sightings of an observation with their listings and ordinals, in the order of the observation. */
+/** Returns the sightings in the order of the observation. */
 export function sightingsOf(observation: PushObservation | PollObservation): readonly ListedSighting[] {
   if (observation.kind === 'push') return [{ ...ALONE, sighting: observation.sighting, content: observation.content }]
   // An answer with invalid items does not decide how often an entry occurs. So each sighting gets a listing of its own (DOMAIN 6.7).
@@ -127,7 +127,7 @@ export function mergeSightings(
 
 /**
  * Returns a function that decides whether a listed sighting replaces the stored one with the same id. A listing replaces another one
- * completely or not at all. So the function decides this when it compares the listing's first sighting.
+ * completely or not at all, so the verdict about its first sighting holds for all its sightings.
  */
 function rankListings(
   kept: ReadonlyMap<string, KeptSighting>,
@@ -165,7 +165,6 @@ function wholeListing(listing: readonly ListedSighting[]): string {
 }
 
 export interface United {
-  /** All sightings of the parcels. */
   readonly kept: readonly KeptSighting[]
   /** The sightings that more than one of the parcels has. */
   readonly shared: readonly KeptSighting[]

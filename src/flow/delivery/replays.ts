@@ -16,7 +16,7 @@ export interface ReplaysPorts {
   readonly clock: Pick<Clock, 'now'>
   /** Called when the order of waiting deliveries may have changed. */
   readonly review: () => void
-  /** Runs work that delays pushes. Only one such piece of work runs at a time, with rests in between. */
+  /** Runs work that delays pushes, one piece at a time, with rests in between. */
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
   /** Aborted when the relay stops. Running requests then stop early. */
   readonly stopping: AbortSignal
@@ -25,7 +25,7 @@ export interface ReplaysPorts {
 
 /** Replays deliveries while somebody waits, a batch at a time. */
 export function createReplays(ports: ReplaysPorts) {
-  /** Finds an endpoint; null: no endpoint has this id. Throws `not_replayable` while the endpoint is catching up. */
+  /** Null: no endpoint has this id. Throws `not_replayable` while the endpoint is catching up. */
   async function findTarget(endpointId: string): Promise<EndpointState | null> {
     const state = (await ports.reads.listEndpoints()).find(({ endpoint, origin }) => endpoint.id === endpointId && origin !== 'operator')
     if (state === undefined) return null
@@ -34,8 +34,8 @@ export function createReplays(ports: ReplaysPorts) {
   }
 
   /**
-   * Replays all batches of a task, until it is done or the asker has `left`. Returns how many deliveries were queued. The first batch
-   * records the order in the audit trail.
+   * Replays all batches of a task, until it is done or the asker has `left`. Returns how many deliveries were queued. The first batch adds
+   * `action` to the audit trail.
    */
   async function replayAll(task: ReplayTask, left: AbortSignal, action: OperatorAction): Promise<number> {
     if (!('missing' in task)) return await replayBatches(task, left, action, () => undefined)

@@ -32,7 +32,7 @@ type LoadTx = Pick<WriteTx, 'listNewestPushes' | 'loadSetting'>
 const SCAN_RATE = 'rhythm'
 const PUSHES = 'push-channel'
 const SILENCE = 'carrier-silence'
-/** The carrier's scan rate is learnt over weeks. It is saved this often, so that little of it is lost if the relay is killed. */
+/** The scan rate is learnt over weeks, so a kill may lose the last hour of it. */
 const SCAN_RATE_EVERY_MS = 3_600_000
 const PUSHES_EVERY_MS = 60_000
 /** How many of the newest pushes are searched for the last push with news. */
@@ -48,7 +48,7 @@ export interface ModelCheckpointPorts {
 
 /** Saves what was learnt about the carrier. Notifies operators when its pushes become unreliable or are reliable again. */
 export interface ModelCheckpoint {
-  /** The model to start from: the one that the last run saved. */
+  /** The model that the last run saved. */
   readonly from: CarrierModel
   /**
    * Reads the model that another replica has saved. `resume`: this replica becomes the poller and continues from the model, as after a
@@ -59,8 +59,8 @@ export interface ModelCheckpoint {
   /** `graceMs`: how late a push may be before it counts as missed. */
   view(learnt: CarrierModel, graceMs: number): PushChannelView
   /**
-   * Saves ordinary changes now and then. A change that operators are notified of is saved at once. `all`: saves everything now. Never throws
-   * for a failure of the store.
+   * Saves changes now and then, but at once if operators are notified of them. `all`: saves everything now. Never throws for a failure of the
+   * store.
    */
   keep(learnt: CarrierModel, how?: { readonly all: boolean }): Promise<PushHealthUpdate>
 }
@@ -76,7 +76,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
   let keptSilence = encodeSilence(from.silence, clock.now())
   let isFailing = false
 
-  /** Returns when the last push came. Until a push comes in this run, the channel has the time of the start instead (`resumeChannel`). */
+  /** Returns when the last push came. Until this run gets a push, the channel has the start of this run instead (see `resumeChannel`). */
   const lastPushOf = ({ lastPushAtMs }: PushChannel) => (lastPushAtMs === from.channel.lastPushAtMs ? saved.lastPushAtMs : lastPushAtMs)
 
   async function keepPushes(channel: PushChannel, nowMs: number): Promise<boolean> {
@@ -88,7 +88,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
     return news !== null
   }
 
-  /** Saves the carrier's silence only when its text changes, which is rare: when an outage has lasted an hour, and when it ends. */
+  /** The text changes rarely: when an outage has lasted an hour, and when it ends. */
   async function keepSilence(silence: CarrierSilence, nowMs: number): Promise<void> {
     const text = encodeSilence(silence, nowMs)
     if (text === keptSilence) return
@@ -99,7 +99,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
   async function keepAll({ scanRate: learnt, channel, silence }: CarrierModel, all: boolean): Promise<boolean> {
     const nowMs = clock.now()
     await keepSilence(silence, nowMs)
-    // The absolute value, so that the model is saved even if the clock was put back.
+    // The absolute value, in case the clock was put back.
     const isDue = (sinceMs: number, everyMs: number) => all || Math.abs(nowMs - sinceMs) >= everyMs
     if (learnt !== kept.scanRate && isDue(kept.scanRateAtMs, SCAN_RATE_EVERY_MS)) {
       await save(ports.store, SCAN_RATE, encodeScanRate(learnt))
@@ -162,7 +162,7 @@ function toldIn({ record }: Saved): Told {
 }
 
 /**
- * Returns what operators know after the state of this channel was reported to them. A trouble is reported once, and again only if pushes were
+ * Returns which troubles operators are notified of, given the state of this channel. A trouble is reported once, and again only if pushes were
  * reliable in between. Quarantined pushes are reported by other events.
  */
 function tellOf({ toldSilent, toldLossy }: Told, channel: PushChannel): Told {
@@ -171,10 +171,7 @@ function tellOf({ toldSilent, toldLossy }: Told, channel: PushChannel): Told {
   return { toldSilent: toldSilent || channel.health === 'silent', toldLossy: toldLossy || isLossy }
 }
 
-/**
- * Returns the event that reports a change to operators; null: there is nothing to report. After pushes were silent, nothing is reported
- * until they are reliable again.
- */
+/** Null: there is nothing to report. After pushes were silent, nothing is reported until they are reliable again. */
 function newsOf(before: Told, after: Told): PushNews | null {
   if (after.toldSilent !== before.toldSilent) return after.toldSilent ? 'pushes_silent' : 'pushes_trusted'
   if (after.toldSilent || after.toldLossy === before.toldLossy) return null

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { PathParameter, RouteAnswer } from './route.ts'
 
-// Functions that make schemas of answers. Only the OpenAPI document and tests need schemas, so they are made on demand to save memory.
+// Only the OpenAPI document and tests need schemas of answers, so functions make them on demand to save memory.
 
-/** Gives a schema the name `id`, under which the OpenAPI document lists it. The schema is made once, when it is first needed. */
+/** Gives a schema the name `id`, under which the OpenAPI document lists it. */
 export function named<Schema extends z.ZodType>(id: string, make: () => Schema): () => Schema {
   let made: Schema | undefined
   return () => (made ??= make().meta({ id }))
@@ -29,7 +29,7 @@ export function jsonAnswer(description: string, schema: z.ZodType, headers?: z.Z
   return { description, content: { 'application/json': schema }, ...(headers === undefined ? {} : { headers }) }
 }
 
-/** The answer with a page of a list: its items in the member `name`, and the cursor of the next page in `next`. */
+/** The answer with a page of a list, whose items are in the member `name`. */
 export function pageAnswer(name: string, item: z.ZodType): RouteAnswer {
   const next = z.string().nullable().describe('The `cursor` of the next page; null on the last.')
   return jsonAnswer('A page of the list', z.strictObject({ [name]: z.array(item), next }))

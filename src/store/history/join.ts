@@ -54,10 +54,7 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
   return [...identifiers.values()].flat().map(({ value }) => value)
 }
 
-/**
- * A sighting as the audit trail lists it: its key, the time of the last poll that brought it, its sequence, its audience, and when the
- * relay learnt of it.
- */
+/** A sighting as the audit trail lists it. */
 type Held = readonly [key: string, askedAtMs: number, sequence: number, audience: number, learntAtMs: number | null]
 
 /** Lists a parcel's sightings in the order of their keys, with the columns that may change after the join. */

@@ -3,7 +3,7 @@ import Database from 'better-sqlite3'
 import { holdersOf, identityOf } from './identity.ts'
 import { makeFile } from './permissions.ts'
 
-/** How long to wait for the lock, in milliseconds. A relay that is stopping needs a moment to release it. */
+/** How long to wait for the lock, because a relay that is stopping needs a moment to release it. */
 const PATIENCE_MS = 500
 
 export interface StoreLock {
@@ -12,7 +12,6 @@ export interface StoreLock {
   release(): void
 }
 
-/** The error if another process is the writer of the store. */
 export class StoreInUse extends Error {
   override readonly name = 'StoreInUse'
   /** The process id of the other writer; null: this system does not report it. */
@@ -25,9 +24,9 @@ export class StoreInUse extends Error {
 }
 
 /**
- * Makes this process the only writer of the store at `path` until the process ends. It locks a separate file, `{path}.lock`, which stays
- * empty and is never deleted. The kernel drops the lock when the process ends, so even `kill -9` leaves no stale lock. The database's own
- * locks are not enough: SQLite releases them between transactions, and a lock that stayed would keep readers out.
+ * Makes this process the only writer of the store at `path`. Locks a separate file, `{path}.lock`, which stays empty and is never deleted. The
+ * kernel drops the lock when the process ends, so even `kill -9` leaves no stale lock. The database's own locks are not enough: SQLite
+ * releases them between transactions, and a lock that stayed would keep readers out.
  */
 export function lockStore(path: string): StoreLock {
   let held = lockFile(path, PATIENCE_MS)

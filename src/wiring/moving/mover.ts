@@ -3,7 +3,6 @@ import type { Mover } from '../../flow/admin/moving/manage-moves.ts'
 import { hostOnThread } from '../../runtime/threads/thread.ts'
 import { movesOf, type StoreAddress } from '../storage/store-address.ts'
 
-/** The data with which the mover's thread is started. */
 export interface MoverData {
   readonly from: StoreAddress
   readonly to: StoreAddress
@@ -22,7 +21,7 @@ export interface MoverVerbs extends Omit<Mover, 'to'> {
 }
 
 const RETRY_AFTER_MS = 5000
-/** The size of the thread's young heap. It has room for a batch of rows, which may take some megabytes. */
+/** The thread's young heap has room for a batch of rows, which may take some megabytes. */
 const YOUNG_MB = 32
 
 export interface MoverPorts {
@@ -33,8 +32,8 @@ export interface MoverPorts {
 }
 
 /**
- * Hosts a move on a separate thread. It opens the old store first, because a store to which it cannot write cannot be moved. Throws
- * `not_movable` if the new store cannot be used, and `storage_unavailable` if the old store cannot be moved now.
+ * Hosts a move on a separate thread. Opens the old store first, because a store that takes no writes cannot be moved. Throws `not_movable` if
+ * the new store cannot be used, and `storage_unavailable` if the old store cannot be moved now.
  */
 export async function hostMover(data: MoverData, { check, signal }: MoverPorts): Promise<Mover> {
   // Use the extension of this file: sources run as `.ts` in development and as `.js` from `dist`.

@@ -17,7 +17,7 @@ import { createMemoryRecording } from '../../support/store/memory-recording.ts'
 const RUNS = casesOf(1000, 150)
 const model = createCarrierModelKeeper({ now: () => NOON }).current()
 
-/** Records observations one after another, a second apart. */
+/** Records observations a second apart. */
 function recordInTurn(all: readonly Seen[]) {
   const memory = createMemoryRecording({ rules: recordOptions, model, endpoints: [], loads: 'whole' })
   for (const [at, seen] of all.entries()) memory.record([incoming(seen)], NOON + at * 1000)
@@ -29,7 +29,7 @@ function incoming({ observation, body }: Seen): Incoming {
   return parsePush({ body: Uint8Array.from(body), contentEncoding: null, receivedAtMs: NOON, keyIndex: 0 })
 }
 
-/** Returns the first report of one of these sightings by a source, or null if there is none. */
+/** Returns when `source` first reported any of these sightings. */
 function firstReport(all: readonly Seen[], members: readonly KeptSighting[], source: FirstReport['source']): FirstReport | null {
   const wanted = new Set(members.filter(({ sighting }) => sighting.source === source).map(sightingId))
   const at = all.findIndex(({ observation }) => sightingsOf(observation).some((one) => wanted.has(sightingId(one))))

@@ -226,7 +226,7 @@ async function replayFeed(writes: WriteSide): Promise<void> {
   while (!(await writes.replayFeed({ limit: 100, nowMs: NOON })).isDone);
 }
 
-/** Sends what an endpoint misses, a batch at a time. Returns how much was queued. */
+/** Returns how many events were queued. */
 async function sendMissing(
   writes: WriteSide,
   { to, parcelId, limit }: { readonly to: string; readonly parcelId: number | null; readonly limit: number },
@@ -256,7 +256,7 @@ async function pruneFeed(path: string): Promise<boolean> {
 }
 
 describe.each(engines)('messages to endpoints on $name', (engine) => {
-  test('7.1, 6.6: every endpoint gets every event that it should get once, in any order', async () => {
+  test('7.1, 6.6: every endpoint gets exactly once each event that it should get, in any order', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 30 }), (steps) => withPlace(engine, (path) => run(engine, path, steps))),
       { numRuns: Number(process.env.RUNS ?? runsOn(engine, 60, 6)), seed: Number(process.env.SEED ?? 20261124) },

@@ -8,7 +8,7 @@ import { engines } from '../../support/store/engines.ts'
 import { changeStoredRows } from '../../support/store/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
-/** SQL for a number of milliseconds below ten seconds, different for each parcel, even if replicas reserve ranges of 10,000 ids. */
+/** SQL for an offset of less than ten seconds that differs from parcel to parcel. */
 const APART = 'id % 9973'
 
 const iso = (atMs: number) => new Date(atMs).toISOString()
@@ -19,7 +19,7 @@ async function nextCheckOf({ reads }: Awaited<ReturnType<typeof openStore>>, ide
 }
 
 describe.each(engines)('claims of due polls on $name', (engine) => {
-  test('a check that a push delays stays planned, is put off when due, and causes no call', async () => {
+  test('a due check is put off without a call if a push came after it was planned', async () => {
     const store = await openStore(NOON, engine)
     const { writes, push, pass } = store
     await push({ trackingIds: ['1001'] })
@@ -135,7 +135,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     const nowMs = pass(-12 * HOUR_MS)
     await writes.shiftSchedule({ byMs: 12 * HOUR_MS, sinceMs: nowMs, nowMs, afterParcelId: 0, limit: 10 })
     expect(await claim()).toBe(0)
-    // The last report about the parcel now counts as received at this time, so the parcel is due after one interval at most.
+    // The push now counts as received when the clock was put back, so the parcel is due after one interval at most.
     pass(2 * HOUR_MS)
     expect(await claim()).toBe(1)
   })

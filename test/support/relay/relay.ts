@@ -59,7 +59,7 @@ export function writeConfig(folder: string, carrierUrl: string, sections: Sectio
   return path
 }
 
-/** Overrides members of a section. Those of a listener are overridden one by one, so that a test which sets one of them keeps the free port. */
+/** Overrides members of a section, and members of their members: a test that sets one setting of a listener keeps its free port. */
 function override(section: Sections, by: Sections): Sections {
   const members = Object.entries(by).map(([name, value]) => {
     const inner = section[name]
@@ -74,7 +74,7 @@ function isSection(value: unknown): value is Sections {
 
 type InProcess = typeof import('../runner/relay-in-process.ts')
 
-/** Starts the real composition root in this process. The caller registers its stop at once (`onTestFinished`), or stops it within the test. */
+/** Starts the compiled relay in this process. The caller must stop it. */
 export async function startTestRelay(folder: string, carrierUrl: string, sections: Sections = {}) {
   const { startRelay, loadConfig }: InProcess = load(join(inject('shippedFolder'), 'in-process', 'relay.js'))
   const book = createLogBook()
@@ -91,13 +91,12 @@ export interface RelayProcess {
   readonly publicUrl: string
   readonly internalUrl: string
   readonly process: ChildProcess
-  /** Resolves with the exit code or signal. */
   readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
 }
 
 /**
- * Starts `parcel-relay serve` as shipped, in its own process with `more` added to its environment. Resolves when it is ready. `program`: the
- * main file of the relay if it is elsewhere. The relay then runs in the folder of this file.
+ * Starts `parcel-relay serve` as shipped, in its own process with `more` added to its environment, and waits until it is ready. `program`:
+ * another main file, in whose folder the relay then runs.
  */
 export async function spawnRelay(configPath: string, more: NodeJS.ProcessEnv = {}, program?: string): Promise<RelayProcess> {
   const { args, env } = shipped(program)
@@ -154,7 +153,7 @@ export async function logIn(internalUrl: string, login: { readonly username: str
   return String(answer.token)
 }
 
-/** Sends a GET with a bearer token to a path from the root. Checks the answer against the document of the API. */
+/** Checks the answer against the document of the API. */
 export async function ask(internalUrl: string, token: string, path: string): Promise<Response> {
   return await fetchDocumented(`${internalUrl}${path}`, { headers: { authorization: `Bearer ${token}` } })
 }

@@ -1,7 +1,7 @@
 import { registerHooks } from 'node:module'
 
-// Preloaded into each process and thread of a relay (`NODE_OPTIONS`). Changes sources as they are loaded, so that the relay needs no code for
-// these tests. Its clock and timers follow simulated time. The relay can also run as its next version, with one more migration and another carrier format.
+// Preloaded into each process and thread of a relay (`NODE_OPTIONS`). Changes sources as they are loaded, so that the relay itself needs no code
+// for simulated time, or for running as its own next version, which has one more migration and understands another carrier format.
 
 /** The environment variable that makes a relay the next version of itself. */
 const NEXT_VERSION = 'RELAY_SIMULATED_NEXT_VERSION'
@@ -25,10 +25,10 @@ const SIMULATED_TIME: readonly Edit[] = [
     from: 'clock: systemClock, log, onServerTime',
     to: 'clock: { now: () => Date.now(), monotonic: systemClock.monotonic }, log, onServerTime',
   },
-  // Replicas get the time from their server, and here it is simulated. The server's own time stays real, and so do leases.
+  // Replicas take the time of their database server. Here they take simulated time instead, except for leases.
   { of: '/src/runtime/server-clock.ts', from: 'Math.floor(monotonic() + aheadMs)', to: 'simulatedNow()' },
   { of: '/src/runtime/server-clock.ts', from: 'import', to: `import { simulatedNow } from '${clock}'; import` },
-  // Pauses after a request or failure of the carrier pass in simulated time.
+  // Pauses that the carrier asks for, or that follow its failures, pass in simulated time.
   {
     of: '/src/wiring/carrier.ts',
     from: '    clock,\n',

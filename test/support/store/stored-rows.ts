@@ -5,7 +5,7 @@ import { openPool } from '../../../src/store/postgres/postgres-pool.ts'
 
 type StoredValue = string | number | Uint8Array | null
 
-/** How long to wait for the lock of a writing relay, in milliseconds. */
+/** How long to wait for the lock of a writing relay. */
 const LOCK_TIMEOUT_MS = 10_000
 
 /**
@@ -23,7 +23,6 @@ export async function storedNumber(place: string, query: string, ...values: read
   return Number(Object.values(row ?? {})[0])
 }
 
-/** Returns the bodies of all stored pushes, as text. */
 export async function storedBodies(place: string): Promise<ReadonlySet<string>> {
   const rows = await storedRows<{ readonly body: Uint8Array }>(place, 'select body from inbox')
   return new Set(rows.map(({ body }) => Buffer.from(body).toString()))
@@ -37,13 +36,12 @@ export async function damageOf(place: string): Promise<string | null> {
   })
 }
 
-/** Changes rows behind the relay's back with one statement. Returns the number of rows changed. */
+/** Changes rows behind the relay's back. Returns the number of rows changed. */
 export async function changeStoredRows(place: string, statement: string, ...values: readonly StoredValue[]): Promise<number> {
   if (isAddress(place)) return (await queryDatabase(place, statement, values)).rowCount ?? 0
   return withFile(place, false, (db) => db.prepare<StoredValue[]>(statement).run(...values).changes)
 }
 
-/** Prunes the feed of a store up to a sequence. */
 export async function pruneStoredFeed(place: string, upTo: number): Promise<void> {
   await changeStoredRows(place, 'delete from feed where sequence <= ?', upTo)
   const remember = 'insert into setting (name, value) values (?, ?) on conflict (name) do update set value = excluded.value'
