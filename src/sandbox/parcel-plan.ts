@@ -52,7 +52,7 @@ export interface ParcelPlan {
 
 export const hourMs = 3_600_000
 
-/** The longest time from a parcel's first scan to its last. The simulated clock starts this long before the latest planned scan. */
+/** The longest time that the scans of a parcel may take. The simulated clock starts this long before the latest planned scan. */
 export const spanMs = 56 * hourMs
 
 type Stage = readonly [word: Word, afterHours: readonly [from: number, to: number], odds: number]

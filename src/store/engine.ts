@@ -36,7 +36,6 @@ export interface WriteEngine {
 
 /** Words that were erased. A word has at least four characters: upper-case ASCII letters and digits. */
 export interface ErasedWords {
-  /** The identifiers of parcels. */
   readonly identifiers: Iterable<string>
   /** The words of texts, which other parcels may use too. */
   readonly texts: Iterable<string>

@@ -11,7 +11,7 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
 const TRIES = 20
-/** Generous, because it must only detect a start that does far too much. */
+/** The limit is generous, because it must only detect a start that does far too much. */
 const RATIO_MAX = 6
 
 /** A program that does the least that any relay must do: load these libraries, open a store and listen. */

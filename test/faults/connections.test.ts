@@ -156,7 +156,7 @@ test('H16: an idle keep-alive connection outlasts the timeout of a silent connec
   const answers = () => said.split('HTTP/1.1 200').length - 1
   socket.write(request)
   await eventually(async () => answers() === 1)
-  // A silent connection that is opened later is closed first.
+  // A silent connection is closed meanwhile, although it is opened later.
   await once(connect(server.port, '127.0.0.1').resume(), 'close')
   socket.write(request)
   await eventually(async () => answers() === 2)

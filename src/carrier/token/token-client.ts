@@ -14,10 +14,7 @@ const RENEW_AHEAD_MAX_MS = 60_000
 
 export type TokenResult = { readonly kind: 'token'; readonly token: string } | NoToken
 
-/**
- * Provides the carrier's bearer token. One request serves all callers that need it, and the token is kept until it is refused or about to
- * expire (DOMAIN 6.5).
- */
+/** Provides the carrier's bearer token. One request serves all callers that need a token (DOMAIN 6.5). */
 export interface TokenClient {
   /** Returns the current token. If there is none, requests one. */
   get(signal: AbortSignal): Promise<TokenResult>
@@ -59,9 +56,9 @@ interface Held {
 }
 
 /**
- * Creates the token client. A token is used until the status API refuses it. Shortly before a token expires, it is renewed in the background;
- * if that fails, it stays in use. The credentials count as refused if the token endpoint refuses the password, or if the status API refuses
- * even a new token. They count as accepted again as soon as the status API accepts a newer token.
+ * Creates the token client. Shortly before a token expires, it is renewed in the background; if that fails, it stays in use. The credentials
+ * count as refused if the token endpoint refuses the password, or if the status API refuses even a new token. They count as accepted again as
+ * soon as the status API accepts a newer token.
  */
 export function createTokenClient(options: TokenClientOptions): TokenClient {
   const { clock, log, share } = options
@@ -139,7 +136,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
   }
 }
 
-/** Returns when to renew a token, monotonic milliseconds; null: not before the status API refuses it. */
+/** See `Held.renewAtMs`. */
 function renewalTime(token: string, clock: Clock): number | null {
   const expiresAtMs = readExpiryHint(token)
   const leftMs = expiresAtMs === null ? 0 : expiresAtMs - clock.now()

@@ -171,8 +171,8 @@ export interface United {
 }
 
 /**
- * Unites the sightings of several parcels. If more than one parcel has a sighting, the united sighting has the last-asked content, the
- * lowest sequence with its time, and all audiences.
+ * Unites the sightings of several parcels. If more than one parcel has a sighting, the united sighting has the content that was asked for
+ * last, the lowest sequence with its time, and all audiences.
  */
 export function uniteSightings(parts: readonly (readonly KeptSighting[])[]): United {
   const byId = new Map<string, KeptSighting>()

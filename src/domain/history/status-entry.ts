@@ -69,7 +69,7 @@ export function keysFit(a: SightingKey, b: SightingKey): boolean {
   return (a.whole || b.whole || a.atMs === b.atMs) && (a.location === '' || b.location === '' || a.location === b.location)
 }
 
-/** Returns the key of an entry after a sighting has joined it. What the entry lacked, milliseconds or a location, the sighting adds (DOMAIN 2.3). */
+/** Returns the key of an entry after a sighting has joined it. The sighting adds milliseconds or a location that the entry lacked (DOMAIN 2.3). */
 export function joinedKey(entry: SightingKey, joining: SightingKey): SightingKey {
   const precise = entry.whole ? joining : entry
   return { atMs: precise.atMs, whole: precise.whole, location: entry.location === '' ? joining.location : entry.location }

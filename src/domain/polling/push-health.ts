@@ -59,7 +59,7 @@ export interface PastSilence {
   readonly toMs: number
 }
 
-/** The evidence at the time at which a silence was noticed. */
+/** The evidence for a silence when it was noticed. */
 export interface SilenceEvidence {
   /** When the last push arrived, epoch milliseconds. */
   readonly sinceMs: number
@@ -127,7 +127,7 @@ const UNUSUAL = 0.01
 const UNUSUAL_FIND = 0.25
 /** After pushes were lossy or silent, their trial takes at least this long. */
 const PROBATION_MS = HOUR_MS / 2
-/** Each day, older counts are multiplied by this. */
+/** Each day, `byHour` and `days` are multiplied by this. */
 const DAY_FADE = 0.8
 
 /** Estimates the share of entries whose push is lost. */
@@ -148,7 +148,7 @@ export function newestPushes({ newest }: Pick<PushChannel, 'newest'>): { readonl
   return { count: newest.length, misread: newest.split(MISREAD).length - 1 }
 }
 
-/** Whether too many of the newest pushes went into quarantine to rely on pushes. */
+/** Whether so many of the newest pushes were not understood that pushes are not reliable. */
 export function areMisread({ newest, health }: Pick<PushChannel, 'newest' | 'health'>): boolean {
   return newestPushes({ newest }).misread > (health === 'lossy' ? NEWEST.few : NEWEST.tooMany - 1)
 }

@@ -23,9 +23,9 @@ export interface DeliveryTx {
    * sequence; 0: none was deleted.
    */
   feedSpan(): Promise<{ readonly last: number; readonly prunedTo: number }>
-  /** Makes the transaction start over if another one has used a sequence above this one before the end. */
+  /** Makes the transaction start over if another transaction uses a higher sequence before this one ends. */
   nothingSince(sequence: number): void
-  /** The first sequence after this transaction. It may be a placeholder, which only the saving of an endpoint replaces by the real sequence. */
+  /** The first sequence after this transaction. It may be a placeholder, so only save it, as a part of an endpoint. */
   sequenceToCome(): Promise<number>
   /** Reads events of the feed, with the payloads that endpoints get. */
   readFeedEntries(request: { readonly after: number; readonly limit: number }): Promise<FeedEntries>

@@ -32,7 +32,7 @@ type LoadTx = Pick<WriteTx, 'listNewestPushes' | 'loadSetting'>
 const SCAN_RATE = 'rhythm'
 const PUSHES = 'push-channel'
 const SILENCE = 'carrier-silence'
-/** The scan rate is learnt over weeks, so a kill may lose the last hour of it. */
+/** The scan rate is learnt over weeks, so a kill that loses the last hour does little harm. */
 const SCAN_RATE_EVERY_MS = 3_600_000
 const PUSHES_EVERY_MS = 60_000
 /** How many of the newest pushes are searched for the last push with news. */
@@ -88,7 +88,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
     return news !== null
   }
 
-  /** The text changes rarely: when an outage has lasted an hour, and when it ends. */
+  /** Saves the silence only if its text has changed: when an outage has lasted an hour, and when it ends. */
   async function keepSilence(silence: CarrierSilence, nowMs: number): Promise<void> {
     const text = encodeSilence(silence, nowMs)
     if (text === keptSilence) return
@@ -221,7 +221,7 @@ async function load<T>({ store, log }: ModelCheckpointPorts, name: string, parse
   return value
 }
 
-/** Returns a stored value as text. A value that was written by hand may not be bytes. */
+/** A value that was written by hand may not be bytes. */
 function textOf(kept: unknown): string {
   return kept instanceof Uint8Array ? new TextDecoder().decode(kept) : String(kept)
 }

@@ -96,7 +96,6 @@ interface Asking {
   readonly spender: CallSpender
   /** Returns the languages in which to ask after the first one. */
   readonly further: (view: ParcelView) => readonly string[]
-  /** Ends the poll when it is aborted. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -180,7 +179,7 @@ function endOfFailure(reason: UnavailableReason, { priority }: Asking): Refreshe
   return priority === 'schedule' && !isOfAll(reason) ? 'unusable' : 'unavailable'
 }
 
-/** Records an answer. Returns the id of the parcel for which it was recorded; null: it was not recorded. */
+/** Returns the id of the parcel for which the answer was recorded; null: it was not recorded. */
 async function record({ recorder }: RefreshPorts, observation: IncomingPoll['observation']): Promise<number | 'erased' | null> {
   const outcome = await recorder.submit({ kind: 'poll', observation, watch: false })
   if (outcome.kind === 'erased') return 'erased'

@@ -14,7 +14,6 @@ export function oneOfAll<Value extends string>(values: Readonly<Record<Value, tr
   return z.enum(Object.keys(values))
 }
 
-/** An instant, such as 2026-03-01T10:00:00.250Z. */
 export const instant = () => z.iso.datetime()
 
 export const wholeNumber = () => z.int().min(0)

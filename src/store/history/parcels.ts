@@ -77,7 +77,7 @@ export async function loadParcel(session: Session, parcelId: number): Promise<Pa
   return state
 }
 
-/** Saves the state of a parcel. `before`: the state that is stored now; null: the caller does not know it. */
+/** `before`: the state that is stored now; null: the caller does not know it. */
 export function saveParcel(session: Session, state: ParcelState, before: ParcelState | null): void {
   const sameSchedule = before !== null && before.nextPollAtMs === state.nextPollAtMs && before.stopped === state.stopped
   session.enqueueWrite(sameSchedule ? updateFacts : updateAllColumns, encodeParcel(state))

@@ -36,7 +36,7 @@ export function noteOverwritten(path: string): void {
   }
 }
 
-/** Says whether the file of a store may still hold erased data, without a search. */
+/** Says without a search whether the file of a store may still hold erased data. */
 export function readStorageState(path: string): StorageState {
   const db = new Database(path, { readonly: true, fileMustExist: true })
   try {
@@ -54,7 +54,7 @@ export interface CleanerPorts {
   readonly searching: FileSearch
   /** Resolves when a caller has waited long enough for a search. The caller then gets an answer without the result of the search. */
   readonly patience: () => Promise<unknown>
-  /** How long the connection waits for a lock, except in a checkpoint of the cleaner, in milliseconds. */
+  /** How long the connection waits for a lock, except in a checkpoint of the cleaner. */
   readonly busyTimeoutMs: number
 }
 

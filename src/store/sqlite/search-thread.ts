@@ -11,7 +11,7 @@ const FILE_HEADER_BYTES = 100
 /** Offsets in the header of the file. */
 const PAGE_SIZE = 16
 const RESERVED = 20
-/** The priority of this thread. It is lower than that of the threads that receive pushes and answer requests. */
+/** The thread gets a lower priority than the threads that receive pushes and answer requests. */
 const NICENESS = 10
 
 /** Searches the file of a store for words that were erased, while the store goes on writing to the file. */
@@ -23,7 +23,7 @@ const [pageBytes, usableBytes] = readSizes()
 const fileBytes = fstatSync(file).size
 parentPort.postMessage({ leftovers: countLeftovers() } satisfies SearchResult)
 
-/** Lowers the priority of this thread. Only Linux has a priority for each thread, so on other systems nothing changes. */
+/** Only Linux has a priority for each thread, so on other systems nothing changes. */
 function beNice(): void {
   try {
     setPriority(Number(basename(readlinkSync('/proc/thread-self'))), NICENESS)

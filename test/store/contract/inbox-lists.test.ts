@@ -22,7 +22,7 @@ async function openInbox(engine: Engine) {
   ]
   for (const body of bodies) await store.record(incomingPush(body, store.pass(1000)))
   const ids = await store.inboxIds()
-  /** Lists from all pages, newest first, which of the six pushes are found, by their index. */
+  /** Returns the indexes of the pushes on all pages, newest first. */
   const listed = async (query: Partial<InboxQuery>) => {
     const found: number[] = []
     let before: number | null = null

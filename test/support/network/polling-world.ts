@@ -19,14 +19,13 @@ import { incomingPush } from '../store/write-side.ts'
 
 export const MINUTE_MS = 60_000
 export const CONCURRENCY = 4
-/** How many milliseconds pass between two searches of the poller for due parcels. */
+/** How often the poller looks for due parcels. */
 export const WAKE_MS = SHORT ? 5 * MINUTE_MS : MINUTE_MS
 type CarrierQuestion = Parameters<Carrier['fetchAll']>[0]
 
 const LANGUAGES = ['en', 'sv'] as const
 const STATUSES = ['Created', 'TerminalArrived', 'DeliveryStarted'] as const
 
-/** The result of a scheduled poll or of an operator's order. */
 export type Ended = 'found' | 'not kept' | Exclude<PollEnd, 'recorded'>
 
 /** Observes polls. `ordered`: an operator has ordered the poll. */

@@ -54,7 +54,7 @@ export function createDisk(folder: string) {
         names.delete(path)
       }
     },
-    /** Writes the files as a power cut at this moment would leave them to the folder `into`. */
+    /** Writes to the folder `into` the files that a power cut at this moment would leave. */
     image(into: string, loss: Loss, random: () => number): void {
       rmSync(into, { recursive: true, force: true })
       mkdirSync(into)

@@ -26,7 +26,7 @@ export interface ManageInboxPorts {
   readonly work: () => void
 }
 
-/** What operators do with received pushes (CONTRACT, `/relay/inbox`). An id is raw text from the path; no push with it: throws `not_found`. */
+/** What operators do with received pushes (CONTRACT, `/relay/inbox`). Ids are raw text. Throws `not_found` if no push has the id. */
 export interface ManageInbox {
   /** Lists pushes, the newest first. A null does not restrict the list. Throws `bad_tracking_number`. */
   list(query: {

@@ -16,7 +16,6 @@ export interface NumberPage {
   readonly limit: number
 }
 
-/** A delivery that has ended, and how often it was attempted. */
 export interface EndedDelivery {
   readonly deliveryId: number
   readonly settledAtMs: number

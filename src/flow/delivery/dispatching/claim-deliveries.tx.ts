@@ -82,7 +82,7 @@ async function findClaims(
 
 interface FoundProbe {
   readonly probe: NextDelivery | null
-  /** When to look again, epoch milliseconds; null: no time is known. */
+  /** When to look again; null: no time is known. */
   readonly atMs: number | null
 }
 

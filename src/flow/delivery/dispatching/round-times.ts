@@ -49,7 +49,7 @@ export function createRoundTimes({ clock, wake }: RoundTimesPorts) {
       waitUntilMs = clock.monotonic() + RETRY_MS
       lookAt(clock.now() + RETRY_MS)
     },
-    /** Delays the next round after the one that began at `beganMs` (monotonic milliseconds). Call it while many pushes are being recorded. */
+    /** Delays the next round. Call it while many pushes are being recorded. `beganMs`: when the last round began, monotonic milliseconds. */
     spaceOut(beganMs: number): void {
       restUntilMs = beganMs + BUSY_ROUND_MS
     },

@@ -22,7 +22,6 @@ import { createLacks, erasuresUnknown, numbersUnknown } from './restore-lacks.ts
 import { asideEnding, finishSwap, preparedKeyOf, preparedOf, removePrepared, swapStore } from './swap-store.ts'
 
 export interface RestoreOrder {
-  /** The file of the backup. */
   readonly file: string
   /** The path of the store, which may be missing. */
   readonly store: string
@@ -192,7 +191,7 @@ function inspectOld(path: string, sequence: number): OldStore | null {
   }
 }
 
-/** Reads the tombstones in a store. The store of an early version has no table for them. */
+/** The store of an early version has no table for tombstones. */
 function tombstonesIn(db: Database.Database): KeptTombstones {
   if (!storedTables(db).includes('tombstone')) return { sealedKey: null, tombstones: [] }
   const sealed = db.prepare<[string], Buffer>('select value from setting where name = ?').pluck().get(TOMBSTONE_KEY)
@@ -355,7 +354,6 @@ function reading<T>(file: string, look: (db: Database.Database) => T): T {
   }
 }
 
-/** Reads a key file; null: the file does not exist. */
 function keyIn(file: string): Buffer | null {
   return existsSync(file) ? Buffer.from(readRegular(file).toString().trim(), 'base64') : null
 }
