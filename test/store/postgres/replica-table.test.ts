@@ -246,7 +246,7 @@ test('the configured endpoints are those that the configs of all present replica
   expect((await one.list()).map(({ configFingerprint }) => configFingerprint)).toEqual(['def'])
 })
 
-test('any replica serves managed endpoints, but an endpoint of a config only if it defines it', async () => {
+test('a replica serves any managed endpoint, but of the config endpoints only those it defines', async () => {
   const { openTable, join, query } = await open()
   await query(
     "insert into endpoint (name, origin, settings) values ('a', 'config', '{}'), ('b', 'config', '{}'), ('c', 'managed', '{}'), ('d', 'config', '{}')",
