@@ -6,7 +6,7 @@ export type SqlValue = string | number | Uint8Array | SqlList | null
 /** A list as a parameter. Every engine accepts lists of numbers or strings. Only PostgreSQL accepts lists of bytes, and lists with nulls. */
 export type SqlList = readonly (string | number | Uint8Array | null)[]
 
-/** Parameters by name. A list parameter holds any number of values: see `Dialect.oneOf`. */
+/** Parameters by name. For a list, see `Dialect.oneOf`. */
 export type Params = Readonly<Record<string, SqlValue>>
 
 /** The parts of shared statements for which the engines need different SQL. */
@@ -29,11 +29,10 @@ export interface Dialect {
   summed(one: Expression<string>, other: Expression<string>, how: 'sum' | 'min'): RawBuilder<string>
   /** Bytes as lower-case hexadecimal. */
   hex(column: Expression<Uint8Array>): RawBuilder<string>
-  /** Whether bytes contain any of these texts. */
   containsAny(column: Expression<Uint8Array | null>, texts: readonly string[]): RawBuilder<boolean>
   /** A column in a form for which the planner cannot use an index. */
   unindexed<Value>(column: Expression<Value>): RawBuilder<Value>
-  /** The version of the parcel, in a query of `parcel`; 0 on an engine that only one process writes. */
+  /** The version of the parcel, in a query of `parcel`. It is always 0 on SQLite, where no other process changes parcels. */
   readonly parcelVersion: RawBuilder<number>
   /** An integer parameter with its type, for SQL from which PostgreSQL cannot infer the type. */
   integer(value: number | null): RawBuilder<number>
@@ -69,7 +68,7 @@ export function statement<P extends Params = Record<never, never>>() {
   })
 }
 
-/** Makes an object with a placeholder for every property. To the compiler, a placeholder has the type of its value, so the query is checked. */
+/** Returns a placeholder for every property. TypeScript takes it for the value itself, and so checks the types of the query. */
 function placeholders<P extends Params>(): P {
   return new Proxy({}, { get: (_target, name) => new Placeholder(String(name)) }) as P
 }

@@ -33,7 +33,7 @@ export interface Stage extends Pick<DemoRelays, 'replicas' | 'webhookUrl' | 'sto
   readonly died: Promise<unknown>
   /** The key that signs the carrier's pushes. */
   readonly sharedKey: string
-  /** The usual ports that were in use, so that the demo uses others. */
+  /** The usual ports that other programs use. The demo uses free ports instead. */
   readonly takenPorts: readonly number[]
   stop(): Promise<void>
 }
@@ -49,7 +49,7 @@ const PLANNED_SECONDS = 56 * 3600
 /** How many times the demo tries to start. If another program takes a free port before the demo uses it, the demo tries other ports. */
 const STARTS_MAX = 5
 
-/** A port in use: the system's message about a port of the demo itself, or the relay's message about a port of its listeners. */
+/** Matches what Node.js and the relay say about a port in use. */
 const PORT_TAKEN = /EADDRINUSE|is in use by another program/
 
 /** Starts a relay or two replicas with a new store, a subscriber, apps in trouble, and a carrier that is paused. */
@@ -65,7 +65,7 @@ export async function setStage(options: StageOptions, find = findPort): Promise<
   }
 }
 
-/** Starts everything once. `started` collects what has been started; disposing it ends everything in reverse order. */
+/** `started` collects what has been started. Disposing it ends everything in reverse order. */
 async function startStage(options: StageOptions, find: typeof findPort, started: AsyncDisposableStack): Promise<Stage> {
   const settings = loadConfig(DEMO_CONFIG)
   const { listen } = settings
@@ -128,7 +128,7 @@ interface RelaysOptions extends Pick<StageOptions, 'store' | 'onTrouble'> {
   readonly onCallUrl: string
 }
 
-/** Starts the relays. Imports only the code for the chosen engine. */
+/** Imports only the code for the chosen engine. */
 async function startRelays(config: Config, options: RelaysOptions): Promise<DemoRelays> {
   if (options.store === 'sqlite') return await (await import('./sole-relay.ts')).startSoleRelay(config, options)
   return await (await import('./replicas.ts')).startReplicas(config, options)

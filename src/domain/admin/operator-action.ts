@@ -15,7 +15,6 @@ export interface ActionTarget {
   readonly id: string
 }
 
-/** The orders that operators can give. */
 export type ActionName =
   | 'endpoint.added'
   | 'endpoint.changed'
@@ -57,13 +56,13 @@ export interface OperatorAction {
   readonly detail: Readonly<Record<string, unknown>>
 }
 
-/** An order. The transaction that carries it out also adds it to the audit trail. */
+/** A request to the store, with the order behind it. The transaction of the request also adds the order to the audit trail. */
 export interface Audited {
-  /** The order; absent: no operator gave one. */
+  /** Absent: nobody gave an order. */
   readonly action?: OperatorAction
 }
 
-/** An action from the audit trail, with its number there. Another version of the relay may have written it, with names unknown to this one. */
+/** An action read from the audit trail. Another version of the relay may have written it, so its names may be unknown to this version. */
 export interface KeptAction extends Pick<OperatorAction, 'atMs' | 'detail'> {
   readonly id: number
   readonly by: { readonly kind: string; readonly name: string; readonly address: string | null }

@@ -6,7 +6,6 @@ import type { RebuiltParcel } from '../history/rebuild/rebuild-parcel.ts'
 /** How many parcels one order may name. */
 const NAMED_MAX = 100
 
-/** The body of an order to rebuild. */
 export const rebuildOrderSchema = z.strictObject({
   identifiers: z
     .array(z.string())
@@ -25,7 +24,6 @@ export interface RebuildExample extends Pick<HistoryChange, 'kind' | 'members'> 
   readonly entry: number | null
 }
 
-/** The findings of a rebuild. */
 export interface RebuildReport {
   /** How many parcels were handled so far, including those that could not be compared (`left`). */
   readonly parcels: number
@@ -45,7 +43,7 @@ export interface RebuildReport {
   readonly changes: Readonly<Partial<Record<HistoryChangeKind, number>>>
   /** The first change of each kind. */
   readonly examples: readonly RebuildExample[]
-  /** A digest of the stored data of all parcels. `derived`: a digest of the derived data. If both are equal, nothing differs. */
+  /** A digest of the stored data of all parcels. If it equals the digest of the derived data (`derived`), nothing differs. */
   readonly stored: string
   readonly derived: string
 }

@@ -75,7 +75,7 @@ test('outcomes that leave no push missing are not refusals', () => {
   ])
 })
 
-test('pushes that come again count for one spell after another, until no spell misses any push', () => {
+test('pushes that come again are counted for the oldest spell that still misses pushes', () => {
   const two = added([
     [NOON, 3],
     [NOON + 2 * HOUR_MS, 5],

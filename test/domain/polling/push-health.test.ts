@@ -44,7 +44,7 @@ const afterReview = (channel: PushChannel, unpushed: Omit<UnpushedEntries, 'nowM
 const healthy = audience('.'.repeat(100))
 const lossy = audience('..x'.repeat(60))
 
-test('6.1: the health of the push channel is unknown before any push, whatever polls find', () => {
+test('6.1: the health of the push channel is unknown before any push and after only a few', () => {
   expect(newPushChannel.health).toBe('unknown')
   expect(audience('x'.repeat(100)).health).toBe('unknown')
   expect(audience('.'.repeat(10)).health).toBe('unknown')
@@ -68,7 +68,7 @@ test('a channel that loses one push in ten does not alternate between lossy and 
   expect(audience(tenth, audience('..x'.repeat(10), newPushChannel)).health).toBe('lossy')
 })
 
-test('evidence from long ago is forgotten', () => {
+test('old losses are forgotten after many pushes without a loss', () => {
   expect(audience('.'.repeat(2000), lossy).health).toBe('healthy')
 })
 
@@ -78,7 +78,7 @@ test('five missed pushes in a row with no push after them are a silence', () => 
   expect(audience('xxxxx', healthy, later).health).toBe('silent')
 })
 
-test('entries that polls find during a silence are counted, but do not change its evidence', () => {
+test('further missed pushes in a silence are counted, but do not change the estimated loss', () => {
   const later = START + 2 * HOUR_MS
   const noticed = audience('xxxxx', healthy, later)
   const evidence = { sinceMs: START + 99 * MINUTE_MS, noticedAtMs: later + 11 * MINUTE_MS, found: 2 }
@@ -146,7 +146,7 @@ test('a trial does not last longer because the clock was put back', () => {
   expect([trial?.sinceMs, trial?.polledAtMs, misreadAtMs]).toEqual([START - HOUR_MS, START - HOUR_MS, START - HOUR_MS])
 })
 
-test('all entries that wait for their push prove a silence before any counts as missed', () => {
+test('a silence counts all entries that wait for their push, even those not yet overdue', () => {
   const nowMs = START + 3 * HOUR_MS
   const noticed = afterUnpushedEntries(healthy, { found: 9, overdue: 8, settledToMs: nowMs - 15 * MINUTE_MS, nowMs })
   expect(noticed).toMatchObject({ health: 'silent', missedSincePush: 0, silence: { found: 9, noticedAtMs: nowMs } })
@@ -213,7 +213,7 @@ test('the more pushes are usually lost, the more losses in a row it takes to pro
   expect(needed(twentieth ?? healthy)).toBeLessThan(needed(fifth ?? healthy))
 })
 
-test('if usual pushes do not come, entries found by polls prove a silence after the grace', () => {
+test('if usual pushes do not come, entries that polls find prove a silence before any is overdue', () => {
   const yesterday = audience('.'.repeat(300))
   const today = audience('.', yesterday, START + 24 * HOUR_MS)
   const after = (minutes: number, found: number) =>
@@ -228,7 +228,7 @@ test('a day without the usual pushes is no silence if polls find hardly any entr
   expect(afterReview(today, { found: 1, overdue: 1, settledToMs: START + 29 * HOUR_MS }).health).not.toBe('silent')
 })
 
-test('a day’s lost entries that polls find at night do not count as further losses', () => {
+test('losses that polls find only at night are weighed against the pushes of the whole day', () => {
   const days = audience('.'.repeat(2880))
   const night = Array.from({ length: 100 }, (_, at) => START + at * MINUTE_MS).reduce(
     (channel, eventAtMs) => afterMiss(channel, { eventAtMs, nowMs: START + 50 * HOUR_MS }),

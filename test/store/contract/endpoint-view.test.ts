@@ -36,7 +36,7 @@ const failed = (change: Partial<FailureNote> = {}): FailureNote => ({
 })
 
 describe.each(engines)('failures of an endpoint on $name', (engine) => {
-  test('equal failures are counted together, with the first time, and the last time and answer', async () => {
+  test('equal failures are one group, with its first time, its last time and its last answer', async () => {
     const { note, reads } = await openFailures(engine)
     await note([failed({ count: 3 }), failed({ digest: 'b', status: null, reason: 'timeout', answerStart: new Uint8Array() })])
     await note([failed({ count: 2, firstAtMs: NOON + 5, lastAtMs: NOON + 9, deliveryId: 8, answerStart: Buffer.from('still down') })])
@@ -98,7 +98,7 @@ describe.each(engines)('the next probe of a failing endpoint on $name', (engine)
     expect(shown.length).toBeGreaterThan(3)
     const planned = await view()
     expect(planned?.atMs).toBeGreaterThan(now())
-    // After a 401, an event of a parcel without waiting events is tried before this probe. After a 503 it waits until the probe.
+    // After a 401, a new event of a parcel without waiting events would be tried before the probe; after a 503, at the same time.
     expect((planned?.atMs ?? 0) - (planned?.ofNewMs ?? 0)).toEqual(status === 401 ? expect.toSatisfy((ms: number) => ms > 0) : 0)
   })
 
@@ -135,8 +135,8 @@ describe.each(engines)('an endpoint of the config that has refused an event on $
   })
 })
 
-describe.each(engines)('the disabling of an endpoint on $name', (engine) => {
-  test('is stored with its time and the name of who ordered it, until the endpoint is enabled', async () => {
+describe.each(engines)('a stored endpoint on $name', (engine) => {
+  test('keeps when it was disabled and by whom, until it is enabled', async () => {
     const { writes, endpoint, id } = await openDeliveryWorld(engine, NOON, { statusOf: () => 200 })
     const order = (enabled: boolean, atMs: number, name: string) => {
       const by = { kind: 'app', name, address: null } as const
@@ -152,7 +152,7 @@ describe.each(engines)('the disabling of an endpoint on $name', (engine) => {
     expect((await endpoint()).disabledSince).toBeUndefined()
   })
 
-  test('is stored with its time and no name if an answer of the endpoint caused it', async () => {
+  test('keeps when it was disabled, but no name, if its own answer disabled it', async () => {
     const { push, run, endpoint, kill } = await openDeliveryWorld(engine, NOON, { statusOf: () => 410 })
     await push({})
     await run(NOON + 1000)
@@ -162,7 +162,7 @@ describe.each(engines)('the disabling of an endpoint on $name', (engine) => {
     expect(disabledSince?.atMs).toBeGreaterThanOrEqual(NOON)
   })
 
-  test('the age of a key counts from when it was set, even if a rotation set it', async () => {
+  test('keeps when its key was set, even if a rotation set the key', async () => {
     const { writes, endpoint, id } = await openDeliveryWorld(engine, NOON, { statusOf: () => 200 })
     expect((await endpoint()).keys).toMatchObject({ currentSinceMs: NOON, next: null })
     await writes().changeEndpoint({ id, change: {}, key: { kind: 'rotate', sealed: 'new' }, nowMs: NOON + 5 })

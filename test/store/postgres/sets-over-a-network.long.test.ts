@@ -9,9 +9,9 @@ import { createDatabase } from '../../support/store/postgres-database.ts'
 import { storedNumber } from '../../support/store/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
-/** The delay of the network in milliseconds. Sending a set takes less time than this. */
+/** The delay of the server's answers, long enough to send a whole set before the first answer arrives. */
 const AWAY_MS = 20
-/** The most round trips for a set. Some are for identifiers, parcels and the commit, others for the numbers and rows of new parcels. */
+/** The most round trips that a set may take. */
 const TRIPS_MAX = 10
 
 async function openBehindProxy() {

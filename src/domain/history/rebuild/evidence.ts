@@ -4,7 +4,6 @@ import { parseAllAnswer } from '../pull-response.ts'
 import { pushDigest } from '../record-batch.ts'
 import { type ListedSighting, mergeSightings, sightingId, sightingsOf } from '../sightings.ts'
 
-/** A recorded push, as it is stored. */
 export interface StoredPush {
   readonly parcelId: number
   /** See `pushDigest`. */
@@ -15,7 +14,6 @@ export interface StoredPush {
   readonly body: Uint8Array | null
 }
 
-/** An answer to a poll, as it is stored. */
 export interface StoredAnswer {
   readonly answer: KeptAnswer
   readonly decidesOrder: boolean
@@ -43,7 +41,7 @@ export function noEvidence(): Evidence {
   return { sightings: new Map(), trackingIds: new Set(), isPartial: false, isDamaged: false }
 }
 
-/** Adds pushes. Adding the same push again changes nothing. */
+/** Adding the same push again changes nothing. */
 export function addPushes(evidence: Evidence, pushes: readonly StoredPush[]): void {
   for (const { body, digest, contentEncoding, receivedAtMs } of pushes) {
     if (body !== null && pushDigest(body) !== digest) {
@@ -64,7 +62,7 @@ export function addPushes(evidence: Evidence, pushes: readonly StoredPush[]): vo
   }
 }
 
-/** An answer as derived from its bytes, with the ids of its sightings in order. If the bytes cannot be used: the stored answer, with no ids. */
+/** An answer derived from its bytes, with the ids of its sightings. If the bytes cannot be used: the stored answer, with no ids. */
 export interface ReadAnswer {
   readonly answer: KeptAnswer
   readonly sightingIds: readonly string[]

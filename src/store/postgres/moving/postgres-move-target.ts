@@ -19,7 +19,7 @@ const RUN = 10_000
 /** The commits of the copy do not wait for the disk, because the last commit of the move makes everything durable. */
 const COPYING = { synchronous_commit: 'off' }
 
-/** Opens a database to fill it. `answerTimeoutMs`: how long each statement that makes its tables may take. */
+/** Opens the database to which a store moves. `answerTimeoutMs`: how long each statement that makes its tables may take. */
 export async function openPostgresMoveTarget(address: string, side: MoveSide, answerTimeoutMs = ANSWER_TIMEOUT_MS): Promise<MoveTarget> {
   await prepareSchema(address, answerTimeoutMs)
   const client = await openMoveClient(address)
@@ -38,7 +38,7 @@ export async function openPostgresMoveTarget(address: string, side: MoveSide, an
   return {
     ...createStoredTables(client),
     async claim() {
-      // If two moves make the table of the mark at the same time, one fails, tries again and finds the table.
+      // If two moves create the table for the mark at the same time, one of them fails. It tries again and finds the table.
       await locking(client, BESIDE_WRITERS, async () => {
         await lockMark(client)
         await refuseOther(client, name)
@@ -120,7 +120,7 @@ async function remove(
   await query(`delete from ${name} as stored using ${text} where ${condition}`, values)
 }
 
-/** Deletes stored rows that have the unique key of a new row. Such stored rows are outdated. The move copies their new state later. */
+/** Deletes stored rows that have the unique key of a new row. They are outdated: the move copies their new state later. */
 async function clear(client: MoveClient, table: MovedTable, rows: MoveTargetRows): Promise<void> {
   const { unique } = table
   if (unique === null || rows.length === 0) return
