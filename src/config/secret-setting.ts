@@ -12,7 +12,7 @@ type SecretReading =
   | { readonly kind: 'read'; readonly secret: Secret; readonly warnings: readonly string[] }
   | { readonly kind: 'unreadable'; readonly problem: string; readonly unsetVariable?: string }
 
-/** The schema needs this to read secrets. `warn`: whether it also reports values that are allowed but unwise, as issues marked as warnings. */
+/** `warn`: whether the schema also reports allowed but unwise values, as issues marked as warnings. */
 export interface SchemaContext {
   readonly env: NodeJS.ProcessEnv
   readonly warn: boolean
@@ -45,13 +45,12 @@ export interface SecretCheck {
   readonly warning?: (text: string) => string | null
 }
 
-/** Creates the schema of a setting that holds a secret. */
 export function secret(context: SchemaContext, check: SecretCheck = {}) {
   const read = readChecked(context, check)
   return reference.transform((written, issues): Secret => read(written, (issue) => issues.addIssue({ ...issue })) ?? z.NEVER)
 }
 
-/** Creates the schema of a setting that holds a secret, or a list of two while one replaces the other. */
+/** Creates the schema of a setting that holds a secret, or a list of two during a change of the secret. */
 export function oneOrTwoSecrets(context: SchemaContext, check: SecretCheck = {}) {
   const read = readChecked(context, check)
   const few = { error: 'must be a list of one or two' }
@@ -69,7 +68,7 @@ interface SecretIssue {
   readonly params?: { readonly warning: true } | { readonly unsetVariable: string }
 }
 
-/** Returns a function that reads a secret and reports what is wrong with it. It returns null if the secret cannot be read. */
+/** The returned function reports what is wrong with a secret, and returns null if the secret cannot be read. */
 function readChecked({ env, warn }: SchemaContext, check: SecretCheck) {
   return (written: SecretReference, report: (issue: SecretIssue) => void): Secret | null => {
     const reading = readSecret(written, env)

@@ -55,7 +55,7 @@ export function duration(min: string, max: string) {
     })
 }
 
-/** Bytes. */
+/** Creates a type that parses a size to bytes. */
 export function size(min: number, max: number) {
   const error = `must be a size from ${min} to ${max} bytes: a whole number, or one with a unit (KB, MB or GB), such as 64MB`
   return z
@@ -129,7 +129,6 @@ export function isPostgresUrl(value: string): boolean {
   return url !== null && /^postgres(?:ql)?:$/.test(url.protocol) && /^[^,]+$/.test(url.hostname) && url.pathname.length > 1
 }
 
-/** The parameters that the URL of a PostgreSQL database may have. */
 const POSTGRES_PARAMETERS = ['application_name', 'host', 'options', 'password', 'pgbouncer', 'port', 'sslcert', 'sslkey', 'sslmode'].concat(
   ['sslnegotiation', 'sslrootcert', 'uselibpqcompat', 'user'],
 )

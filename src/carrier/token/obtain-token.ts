@@ -42,11 +42,11 @@ interface TogetherOptions extends ObtainOptions {
   readonly startTimer: StartTimer
 }
 
-/** A token that all replicas use. `version` null: another replica took over the claim meanwhile, so only this replica has the token. */
+/** `version`: the shared token's version; null: another replica took over the claim meanwhile, so only this replica has the token. */
 type SharedTokenResult = { readonly kind: 'token'; readonly token: string; readonly version: number | null } | NoToken
 
 /**
- * Gets the token that all replicas use. If there is none, or it equals `stale`, one replica requests a new token and the others wait for it. If the
+ * Gets the token that all replicas share. If there is none, or it equals `stale`, one replica requests a new token and the others wait for it. If the
  * endpoint refuses the credentials or asks for a wait, the other replicas wait too.
  */
 export async function obtainTogether(options: TogetherOptions, stale: string | null): Promise<SharedTokenResult> {

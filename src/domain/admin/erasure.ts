@@ -45,11 +45,10 @@ export interface NamedEndpoint {
 /** `erased_before`: the identifier was erased earlier, and is erased again. `unknown`: no parcel has the identifier, and it was never erased. */
 export type ErasureOutcome = 'erased' | 'erased_before' | 'unknown'
 
-/** The result for one identifier. */
 export interface ErasedIdentifier {
   readonly identifier: string
   readonly outcome: ErasureOutcome
-  /** The id of its parcel. No other parcel ever gets this id. Null: the identifier had no parcel. */
+  /** No other parcel ever gets this id. Null: the identifier had no parcel. */
   readonly parcelId: number | null
 }
 

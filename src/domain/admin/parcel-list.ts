@@ -50,8 +50,7 @@ export interface InspectedIdentifier {
   readonly refusedAtMs: number | null
 }
 
-/** A parcel with its history. */
 export interface InspectedParcel extends ListedParcel {
-  /** The entries of the history, the newest first. */
+  /** The newest first. */
   readonly entries: readonly Entry[]
 }

@@ -39,7 +39,7 @@ export function isLikelyKey(status: number | null): boolean {
   return status === 401 || status === 403
 }
 
-/** Describes a failure. `isAll`: the endpoint has accepted nothing since the failures began. */
+/** `isAll`: the endpoint has accepted nothing since the failures began. */
 export function wordFailure(failure: Pick<FailureGroup, 'status' | 'reason' | 'answerStart'>, url: string, isAll: boolean): FailureWords {
   const { status, reason, answerStart } = failure
   if (status === null)

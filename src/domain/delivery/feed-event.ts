@@ -4,8 +4,9 @@ import type { RawMembers } from '../json-body.ts'
 import { compareBytes } from '../text.ts'
 
 /**
- * The kinds of events in the feed (CONTRACT). `entry`: an entry is new. `update`: it changed. `united`: several entries became one. `split`:
- * an entry was split from another. `join`: two parcels became one. `retired`: retention deleted a parcel. `erased`: somebody erased it.
+ * The kinds of events in the feed (CONTRACT). `entry`: an entry is new. `update`: an entry changed. `united`: several entries became one.
+ * `split`: an entry was split from another. `join`: two parcels became one. `retired`: retention deleted a parcel. `erased`: somebody erased
+ * a parcel.
  */
 export type FeedKind = 'entry' | 'update' | 'united' | 'split' | 'join' | 'retired' | 'erased'
 
@@ -13,7 +14,6 @@ export type FeedKind = 'entry' | 'update' | 'united' | 'split' | 'join' | 'retir
 export interface FeedParcel extends AnswerSource {
   /** The parcel's id in the relay. It stays the same until a `join` makes the parcel part of another one. */
   readonly parcelId: number
-  /** All its identifiers. */
   readonly identifiers: readonly string[]
 }
 

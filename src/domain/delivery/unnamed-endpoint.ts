@@ -5,7 +5,7 @@ import type { EndpointState } from './endpoint-state.ts'
  *
  *   named ── no replica's config names it ──► unnamed: nothing is sent, everything queues
  *   unnamed ── a config names it again ──► named: the same id, the same backlog
- *   unnamed ── replicas have seen `removeAfterMs` pass, and one has loaded its config since ──► removed
+ *   unnamed ── replicas have run for `removeAfterMs`, and one has loaded its config, since the endpoint became unnamed ──► removed
  *   unnamed ── an operator deletes it ──► removed
  *
  * While operators change the replicas one by one, or while a replica is down, there may for a while be no running replica whose config
@@ -38,7 +38,7 @@ export interface UnnamedRequest {
   readonly passedMs: number
   readonly removeAfterMs: number
   /**
-   * Whether this replica has just loaded its config. If this config does not name an endpoint, the operator has removed the endpoint on
+   * Whether this replica has just loaded its config. If that config does not name an endpoint, an operator has removed the endpoint on
    * purpose.
    */
   readonly isStarting: boolean

@@ -9,7 +9,7 @@ export interface PollerPassPorts extends Pick<ClockRollbackPorts, 'write' | 'clo
   readonly isPoller: () => boolean
   /** Returns null if there is no trouble. `lost`: the store does not work. Any other text: nothing may be recorded. */
   readonly storeTrouble: () => string | null
-  /** How replicas share the model of the carrier; null: nobody shares the store. */
+  /** What the replicas have learnt about the carrier, together; null: no other replica shares the store. */
   readonly model: Pick<SharedModel, 'load' | 'fold'> | null
   /** Saves what was learnt about pushes, and logs when their health changes. */
   readonly lookAtPushes: () => Promise<void>
@@ -33,7 +33,7 @@ export function createPollerPass(ports: PollerPassPorts, lastSeenMs: number | nu
   let adjustToClock = createClockRollback(ports, lastSeenMs)
   let isTakeoverDue = false
 
-  /** Takes over from the previous poller. After a failure, the next pass tries again. */
+  /** After a failure, the next pass tries again. */
   async function takeOver(): Promise<void> {
     if (!isTakeoverDue) return
     // Start with the present clock, because the previous poller has handled all changes of the clock until now.

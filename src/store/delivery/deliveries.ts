@@ -100,7 +100,7 @@ const hold = statement<{ ids: readonly number[] }>()((db, p, { oneOf, unindexed 
     .where('id', 'in', oneOf(p.ids))
     .where((row) => row(unindexed(row.ref('state')), '=', DELIVERY_STATE.due)),
 )
-/** Makes deliveries due. The time when a delivery was queued becomes its due time, but a delivery that has failed keeps the time of its retry. */
+/** Makes deliveries due: at once, or if a delivery has failed, at the time of its retry. */
 const release = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, { least, oneOf }) =>
   db
     .updateTable('delivery')
@@ -210,7 +210,7 @@ const moveAll = statement<{ endpointId: number; parcelId: number; ids: readonly 
   db.updateTable('delivery').set({ parcel_id: p.parcelId }).where('endpoint_id', '=', p.endpointId).where('parcel_id', 'in', oneOf(p.ids)),
 )
 
-/** Moves the deliveries of joined parcels to the parcel that holds their history now. Then only the delivery with the lowest sequence is due. */
+/** Moves the deliveries of joined parcels to the parcel that holds their history now. Of those that wait, only the first one is due then. */
 export async function moveDeliveries(
   session: Session,
   endpointId: string,
@@ -240,7 +240,7 @@ export async function findFirsts(session: Session, queues: Queues): Promise<read
   return rows.map(({ id }) => id)
 }
 
-/** Call it when the order has changed. Makes the first waiting deliveries due, and holds back deliveries in `before` that are not first now. */
+/** Makes each parcel's first waiting delivery due. `before`: the deliveries that were first until now. Any that is not first now is held back. */
 export async function reorderDeliveries(session: Session, queues: Queues, before: readonly number[], nowMs: number): Promise<void> {
   const firsts = await findFirsts(session, queues)
   const still = new Set(firsts)

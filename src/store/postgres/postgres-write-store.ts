@@ -96,7 +96,7 @@ export interface PostgresWriteOptions {
 export const ALONE: PostgresWriteOptions = { replicaId: () => null }
 
 /**
- * Makes the store on a server to which several replicas write. A transaction locks what it reads in a fixed order, which prevents deadlocks:
+ * Makes a store to which several replicas may write. A transaction locks what it reads in a fixed order, which prevents deadlocks:
  * identifiers in the order of their bytes, parcels by id, and at last the counter, which stays locked only for the commit. A parcel's waiting
  * deliveries change only while the parcel is locked.
  */
@@ -251,7 +251,8 @@ function retiringVerbs({ session, end }: Parts) {
       const events = parcelIds.map((parcelId) => retiredEvent(end.give(), parcelId))
       end.whenNumbered(() => {
         enqueueFeed(session, events)
-        // Mark the contents only now. Another transaction may just have removed the last other sighting that used one of them.
+        // Mark contents as unused only under the lock of the counter. Until then, another transaction may remove the last other sighting
+        // that uses one of them.
         markContents(session, retired.contents)
       })
       return { isDone: true }

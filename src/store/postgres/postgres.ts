@@ -167,7 +167,7 @@ function ignore(): void {}
 
 /** Classes of error codes that mean a wrong request: data, integrity, syntax. */
 const ASKED_WRONG = ['22', '23', '42']
-/** Messages of the driver, which have no code, about a connection that is gone, could not be opened, did not answer, or was closed. */
+/** The messages of errors without a code, about a failed connection. */
 const DRIVER_FAILURE =
   /^(?:Connection terminated|Cannot use a pool after calling end|Client (?:was closed|has encountered a connection error)|timeout e|Query read timeout|the transaction was rolled back)/
 /** A code of the operating system, such as `ECONNRESET`. */

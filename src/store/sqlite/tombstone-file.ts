@@ -4,17 +4,16 @@ import { type KeptTombstones, missedTombstones } from '../../domain/history/eras
 import type { TombstoneKeeping } from '../engine.ts'
 import { decodeTombstones, encodeTombstoneLines, encodeTombstones } from '../tombstone-lines.ts'
 
-/** Only the relay's user can read and write the file. */
 const FILE_MODE = 0o600
 
-/** Returns the name of the file beside a store that holds its tombstones. A backup may be older than an erasure, but this file never is. */
+/** Returns the path of the file with a store's tombstones. A restored backup may lack the newest tombstones, but this file has them. */
 export function tombstoneFileOf(storePath: string): string {
   return `${storePath}.tombstones`
 }
 
 /**
- * Opens the file with the tombstones beside the store. `stored`: the tombstones in the store, from which the file is made if it is missing.
- * After a restore the file may have tombstones that the store lacks (`missed`).
+ * If the file is missing, it is made from `stored`, the tombstones in the store. After a restore the file may have tombstones that the store
+ * lacks (`missed`).
  */
 export function openTombstoneFile(storePath: string, stored: KeptTombstones): TombstoneKeeping {
   const path = tombstoneFileOf(storePath)

@@ -10,7 +10,6 @@ import { queueOnWriter, type RingVerbs } from '../../runtime/threads/ring-record
 import { type Hosted, hostOnThread } from '../../runtime/threads/thread.ts'
 import { type WriteSideOptions, writeRulesOf } from '../write-side.ts'
 
-/** The data with which the writer's thread is started. */
 export interface WriterData {
   readonly options: WriteSideOptions
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error'

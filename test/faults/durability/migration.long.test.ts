@@ -8,7 +8,7 @@ import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { testWith } from '../../support/runner/test-with.ts'
 import { NotReady, spawnTraced } from '../../support/store/strace.ts'
 
-/** The calls at which the first start is killed. `npm run faults` takes all. Other runs take an early call and one after the relay is ready. */
+/** Which calls of each kind kill the first start, counted from 1. Only `npm run faults` tries all of these calls. */
 const CALLS: Readonly<Record<string, readonly number[]>> = byForm(
   { pwrite64: [1, 6], 'fsync,fdatasync': [1] },
   { pwrite64: upTo(60), 'fsync,fdatasync': upTo(20) },

@@ -38,7 +38,7 @@ interface World {
   readonly readiness?: () => Promise<{ ready: boolean; reasons: readonly string[]; notes?: Readonly<Record<string, unknown>> }>
 }
 
-/** Starts the internal listener on a real port. Every answer is the same. */
+/** Starts the internal listener on a real port. */
 async function startInternal(world: World = {}) {
   const questions: Question[] = []
   const looked: string[] = []
@@ -322,7 +322,7 @@ test('H11: an unsupported method gets a 405 with Allow', async () => {
   expect((await fetch(`${url}/auth/token`)).headers.get('allow')).toBe('POST')
 })
 
-test('R5: failures keep their status and their Retry-After', async () => {
+test('R5: each kind of failure has its own status, and a Retry-After if waiting helps', async () => {
   const failures = [
     ['not_found', 404, null],
     ['no_entry', 404, null],
@@ -428,7 +428,7 @@ test('F9: simultaneous requests for metrics share one rendering', async () => {
   expect(await (await fetch(`${url}/metrics`)).text()).toBe(`rendered ${rendered}`)
 })
 
-test('a client that waits for a 100 before it sends a body gets it', async () => {
+test('a client that sends its body only after a 100 gets the 100', async () => {
   const { port } = await startInternal()
   const body = '{"username":"shop","password":"secret"}'
   const headers = `Host: relay\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue`
@@ -457,7 +457,7 @@ test('an unknown parameter is a 400 under /relay, and ignored on the carrier’s
   expect((await fetch(`${url}/v1/status/AB123456789SE/all?bogus=1`, { headers })).status).toBe(200)
 })
 
-test('all problems of a query are reported together, with the nearest name or value', async () => {
+test('all problems of a query are reported together, with the nearest known name or value', async () => {
   const { url, tokenOf } = await startInternal()
   const headers = { authorization: `Bearer ${await tokenOf('keeper', 'keys')}` }
   const answer = await fetch(`${url}/relay/deliveries?endpont=1&state=deliverd&limit=501&limit=2&cursor=x&__proto__=1`, { headers })

@@ -26,11 +26,10 @@ export interface DeliveryWorldOptions {
   readonly settings?: Partial<EndpointSettings>
   readonly deliver?: Partial<WriteSideOptions['deliver']>
   readonly onAttempt?: (attempt: WorldAttempt, report: DispatchRoundReport) => void
-  /** Called when the attempt is settled. */
   readonly onEnd?: (attempt: WorldAttempt) => void
 }
 
-/** Opens one endpoint on a real store in simulated time. It answers attempts after a delay. The relay may be killed before that. */
+/** Opens a real store with one endpoint, in simulated time. The endpoint answers each attempt after `latencyMs`. */
 export async function openDeliveryWorld(engine: Engine, startMs: number, options: DeliveryWorldOptions) {
   const { statusOf, latencyMs = () => 20, onAttempt, onEnd } = options
   const path = await newPlace(engine)
@@ -91,7 +90,7 @@ export async function openDeliveryWorld(engine: Engine, startMs: number, options
       }
       nowMs = untilMs
     },
-    /** Kills the relay: attempts in flight arrive, but their results are lost. */
+    /** Kills the relay and starts it again. Attempts in flight arrive, but their results are lost. */
     async kill(whileDown?: (path: string) => Promise<unknown>): Promise<void> {
       underWay = []
       await writes.close()

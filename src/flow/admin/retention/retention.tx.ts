@@ -57,7 +57,7 @@ const FEED_AT_ONCE = 300
 /** On PostgreSQL each batch of texts makes other replicas decide again what they are about to record, so few large batches are better. */
 const TEXTS_AT_ONCE = 500
 
-/** The subject of the trouble that data could not be removed for a long time. */
+/** Names the trouble of which operators are notified if data could not be removed for a long time. */
 const HELD_SUBJECT = 'retention'
 
 export interface PassBatch {
@@ -78,7 +78,7 @@ export interface PruneRequest {
   readonly ofPassMs?: number | null
 }
 
-/** Does a batch of the pass that is under way, or begins a pass, within a transaction. */
+/** Does one batch of the pass that is under way. If none is, begins a pass. */
 export async function pruneIn(tx: PruneTx, { retention, nowMs, isOrdered, ofPassMs = null }: PruneRequest): Promise<PassBatch> {
   const { pass: underWay, last } = await tx.loadRetention()
   // The hourly work also continues an ordered pass, and may have ended it meanwhile.
@@ -99,14 +99,13 @@ export async function pruneIn(tx: PruneTx, { retention, nowMs, isOrdered, ofPass
   return { retired, hasReordered, removedByPass: sumOf(after.pass.removed), pass: after.isOver ? null : after.pass }
 }
 
-/** The batch of a pass that is over. */
 const NOTHING_DONE: PassBatch = { retired: [], hasReordered: false, removedByPass: 0, pass: null }
 
 function sumOf(counts: RetentionCounts): number {
   return Object.values(counts).reduce((sum, count) => sum + count, 0)
 }
 
-/** Does a batch of the first stage that has something to do. */
+/** Does a batch of the present stage. If the stage has nothing to do, goes on to the next one. */
 async function workOn(
   look: Look,
 ): Promise<{ readonly after: ReturnType<typeof advancePass>; readonly outcome: Awaited<ReturnType<Stage>> }> {
@@ -117,7 +116,7 @@ async function workOn(
 }
 
 export interface PrunePorts {
-  /** How long data is kept, as it is configured now. */
+  /** The setting as it is now. A reload of the config may change it. */
   readonly retention: () => Retention
   /** Called with parcels that are gone, after the commit. */
   readonly changed: (parcelIds: readonly number[]) => void
@@ -274,7 +273,7 @@ const STAGES: Readonly<Record<RetentionStage, Stage>> = {
   },
 }
 
-/** Retires the first parcels of a page that are older than `history`, as many as one batch may. */
+/** Retires the first parcels of a page that are older than `retention.historyMs`, as many as one batch may. */
 async function retire({ tx, pass: { startedAtMs, cursor }, retention }: Look): ReturnType<Stage> {
   const { parcelId: upTo } = givenBefore(await tx.ageMarks(), startedAtMs - retention.historyMs)
   const page = await tx.parcelAges({ after: cursor?.id ?? 0, upTo, limit: PARCELS_LOOKED_AT })
@@ -286,7 +285,7 @@ async function retire({ tx, pass: { startedAtMs, cursor }, retention }: Look): R
   const last = rows.length < past.length ? rows.at(-1) : page.length < PARCELS_LOOKED_AT ? undefined : page.at(-1)
   const next = last === undefined ? null : { atMs: 0, id: last.parcelId }
   if (rows.length === 0) return { removed: 0, next }
-  // The parcels may have changed since they were read, so look again under the lock.
+  // The parcels may have changed since they were read. So lock them, and decide by what they are then.
   const standing = await tx.holdParcels(rows.map(({ parcelId }) => parcelId))
   const { ownerOfPush } = await tx.newest()
   const delivered = await tx.deliveredParcels(standing.map(({ parcelId }) => parcelId))
@@ -297,7 +296,7 @@ async function retire({ tx, pass: { startedAtMs, cursor }, retention }: Look): R
   return isDone ? { removed: retired.length, retired, held, next } : { removed: 0, next: cursor ?? AGAIN }
 }
 
-/** The start of a stage. A stage that deletes its rows begins each batch there. */
+/** The start of a stage. A stage that removes everything it finds begins each batch there. */
 const AGAIN: TimeCursor = { atMs: 0, id: 0 }
 
 /** Whether a batch handled all rows of a page, and the page was the last. */

@@ -11,7 +11,6 @@ export interface LiveStreamsPorts {
   readonly log: Log
 }
 
-/** A page that is open in a browser. */
 export interface LivePage {
   readonly shown: Shown
   /** Whether the person at the browser may still see the page. Called several times a second. */
@@ -38,7 +37,7 @@ interface Stream extends LivePage {
 const STREAMS_MAX = 100
 /** How often the relay checks each stream, so that the stream ends soon after the person has lost access or the relay stops. */
 const BEAT_MS = 250
-/** The streams look at the data every two seconds, so script loads a page at most that often. */
+/** The streams look at the data every two seconds, so a page in the browser reloads its data at most that often. */
 const BEATS_PER_LOOK = 8
 /** After this many beats (15 s) without a line, a comment is sent, so that no proxy closes the connection. */
 const BEATS_QUIET_MAX = 60

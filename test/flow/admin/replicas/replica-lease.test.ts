@@ -72,7 +72,7 @@ test('a renewal counts from the time it was sent, however late its answer comes'
   expect(samples.at(-1)).toMatchObject({ askedMs: 1000, heardMs: 4000 })
 })
 
-test('a renewal gives no lease if its answer comes after the end of the renewed lease', async () => {
+test('a renewal gives no lease if its answer takes as long as a lease lasts', async () => {
   const { store, lease, events } = await open()
   const { signal } = lease
   const before = signal()
@@ -130,7 +130,7 @@ test('a replica that was declared dead loses its roles before it rejoins under a
   expect([lease.id(), lease.isValid(), before.aborted, lease.signal().aborted]).toEqual([2, true, true, false])
   expect(lease.term()).toBeGreaterThan(term)
   expect(events).toEqual(['lapsed', 'lost'])
-  // Both events have the old number. Under the new number, the relay could write for a role that it does not hold.
+  // The replica still has its old number. With the new one, it could write for a role that it does not hold.
   expect(ids).toEqual([
     ['lapsed', 1],
     ['lost', 1],
