@@ -81,7 +81,7 @@ describe('config print', () => {
 })
 
 describe('hash-password', () => {
-  test('hashes the text from standard input, without one newline at its end', async () => {
+  test('hashes the text from standard input, except for a newline at its end', async () => {
     const { code, out } = await run('hash-password', [], `${CANARY}\n`)
     expect(code).toBe(0)
     expect(parseOptions(out.trim())).toMatchObject({ memoryCost: 19_456, timeCost: 2, parallelism: 1 })

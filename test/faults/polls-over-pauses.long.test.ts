@@ -26,7 +26,7 @@ const DECLARED_DEAD = 'this replica counts as dead, because it was not seen for 
 type SlowCarrier = Awaited<ReturnType<typeof openSlowCarrier>>
 type Replicas = ReadonlyMap<string, ReplicaProcess>
 
-/** Lists requests that come too soon after the same request. */
+/** Lists requests that come too soon after a request for the same parcel and language. */
 function tooSoon(asks: readonly Ask[]): readonly string[] {
   const alike = Map.groupBy(asks, ({ parcel, language }) => `${parcel} in ${language}`)
   return [...alike].flatMap(([what, same]) =>
@@ -124,7 +124,7 @@ test(`a replica that is paused during its polls${PAUSES > 1 ? ` (${PAUSES} times
     expect(paused.late).toEqual([])
     last = paused.name
   }
-  // Stop the other replicas. If the paused one polls again, its interrupted calls must not delay it.
+  // Now only the replica that was paused last is left to poll. The calls that the pause interrupted must not delay its polls.
   const fromMs = performance.now()
   await Promise.all([...replicas].filter(([name]) => name !== last).map(([, replica]) => replica.stop()))
   await untilPolled(carrier, fromMs, [last])

@@ -122,8 +122,8 @@ export interface EndpointChangeRequest {
 }
 
 /**
- * `rotate`: a new key takes over after a time in which both keys sign. `replace`: a new key takes over at once. `end`: the next key of a
- * rotation that has begun takes over now. `sealed`: the new key, encrypted.
+ * `rotate`: a new key takes over after a time in which both keys sign. `replace`: a new key takes over at once. `end`: ends a rotation, so
+ * that its new key takes over now. `sealed`: the new key, encrypted.
  */
 export type KeyChange = { readonly kind: 'rotate' | 'replace'; readonly sealed: string } | { readonly kind: 'end' }
 
@@ -134,7 +134,7 @@ export type KeyChange = { readonly kind: 'rotate' | 'replace'; readonly sealed: 
 export type EndpointEdit =
   | { readonly kind: 'done'; readonly state: EndpointState }
   | { readonly kind: 'unknown' | 'name_taken' | 'read_only' | 'not_rotating' | 'too_many_headers' }
-  /** The endpoint cannot start at that sequence: events before `oldest` are no longer kept, or no event has a sequence above `last`. */
+  /** The endpoint cannot start at `from`: events before `oldest` are no longer kept, or no event has a sequence above `last`. */
   | { readonly kind: 'from_gone'; readonly oldest: number }
   | { readonly kind: 'from_ahead'; readonly last: number }
 

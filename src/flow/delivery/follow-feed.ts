@@ -11,13 +11,12 @@ export interface FollowFeedPorts {
   readonly spread: () => Promise<void>
 }
 
-/** A request to follow the feed. */
 export interface FeedRequest extends PageRequest {
   /** Aborted when the reader has left. */
   readonly left: AbortSignal
 }
 
-/** Returns the next page, waiting up to `waitMs` milliseconds for events. */
+/** Returns the next page. Waits up to `waitMs` while there is no event. */
 export type FeedFollower = (waitMs: number) => Promise<FeedPage>
 
 export interface FollowFeed {
@@ -34,8 +33,8 @@ export function createFollowFeed({ tail, signal, clock, spread }: FollowFeedPort
   return {
     follow({ left, ...request }) {
       let from = request.after
-      // The number of signals when the reader last reached the end; null: there may be more events. A reader at the end waits for the next
-      // signal before it reads again, so that many readers do not read all the time.
+      // The number of signals when the reader last reached the end of the feed; null: there may be more events. At the end, a reader waits
+      // for the next signal before it reads again, so that many readers do not read all the time.
       let seen: number | null = null
       return async (waitMs) => {
         const untilMs = clock.monotonic() + waitMs

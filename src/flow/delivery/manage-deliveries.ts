@@ -53,7 +53,6 @@ export interface ManageDeliveriesPorts {
   readonly work: () => void
   /** Runs work that delays pushes. Only one such piece of work runs at a time, with rests in between. */
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
-  /** How long ended deliveries are kept. */
   readonly retention: () => Pick<Retention, 'deliveriesMs'>
   readonly yieldToIo: () => Promise<unknown>
   /** Aborted when the relay stops. Running requests then stop early. */
@@ -122,14 +121,13 @@ export interface ManageDeliveries {
   /** Makes a waiting delivery due now. Throws `not_found` and `not_retryable`. */
   retry(id: string, by: Actor): Promise<ShownDelivery>
   /**
-   * Gives up a waiting delivery, so that the next one of its parcel is sent. If the delivery is under way, or another replica delivers to
-   * its endpoint, it ends a little later, and is returned in its present state with reason `skipped`. Throws `not_found` and
-   * `not_skippable`.
+   * Gives up a waiting delivery, so that the next one of its parcel is sent. While an attempt is under way, or if another replica delivers to
+   * the endpoint, the delivery may still wait when this resolves, with the reason `skipped`. Throws `not_found` and `not_skippable`.
    */
   skip(id: string, by: Actor): Promise<ShownDelivery>
   /**
-   * Queues deliveries for an endpoint: its own ended deliveries again, the events of another endpoint's deliveries, or with `missing` the
-   * events that it never received. More than 10,000 become a job. `dryRun`: only counts them, up to 10,001. Stops when the asker has `left`.
+   * Queues deliveries for an endpoint: its own ended deliveries again, the events of another endpoint's deliveries, or (`missing`) the events
+   * that it never received. More than 10,000 become a job. `dryRun`: only counts them, up to 10,001. Stops when the asker has `left`.
    */
   replayMany(endpointId: string, body: unknown, asker: ReplayAsker): Promise<ReplayAnswer>
   /**
@@ -177,7 +175,6 @@ interface None {
   readonly because?: string
 }
 
-/** The result of a replay: the deliveries were only counted, were queued, or became a job. */
 export type ReplayAnswer =
   /** `more`: counting stopped at the limit, so there may be more. */
   | ({ readonly kind: 'counted'; readonly more: boolean; readonly isMissing: boolean } & ReplayCount & None)

@@ -22,7 +22,7 @@ const UNRELEASED = '0001-initial'
 const BACKFILLING = 'backfilling'
 
 /**
- * Brings a database up to date. All missing steps, up to one with a backfill, are taken together in one transaction.
+ * Brings a database up to date. One transaction takes all missing steps up to the next step that has a backfill.
  *
  * A backfill runs in batches, each in a transaction, so that the WAL stays small. If the relay is killed, the next start continues after the
  * last batch.

@@ -31,7 +31,7 @@ function openDispatcher(held: HeldEndpoints = allEndpoints) {
     },
     { relayId: 'relay', claimsMax: 100, perEndpoint: () => 2, claimsPerAttempt: 3 },
   )
-  /** Asks for a review. `isOver` tells whether the review has been answered. */
+  /** Calls `reviewed`. `isOver` tells whether it has resolved. */
   const ask = () => {
     let isOver = false
     void dispatcher.reviewed().then(() => {
@@ -45,7 +45,7 @@ function openDispatcher(held: HeldEndpoints = allEndpoints) {
 /** Waits until all promises that can settle have settled. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-test('a caller that waits for a review waits for a round that began after the change', async () => {
+test('`reviewed` resolves after a round that began after the call', async () => {
   const { dispatcher, rounds, ask } = openDispatcher()
   const first = dispatcher.pass()
   const review = ask()
@@ -60,7 +60,7 @@ test('a caller that waits for a review waits for a round that began after the ch
   expect([review.isOver(), rounds.length]).toEqual([true, 2])
 })
 
-test('a caller that waits for a review continues when the round of the review fails', async () => {
+test('`reviewed` resolves even if its round fails', async () => {
   const { dispatcher, rounds, ask } = openDispatcher()
   const review = ask()
   const pass = dispatcher.pass()
@@ -70,7 +70,7 @@ test('a caller that waits for a review continues when the round of the review fa
   expect(review.isOver()).toBe(true)
 })
 
-test('a caller that waits for a review when the relay stops continues after a last round', async () => {
+test('`reviewed` resolves after the last round if the relay stops', async () => {
   const { dispatcher, rounds, ask } = openDispatcher()
   const review = ask()
   const stopped = dispatcher.stop()

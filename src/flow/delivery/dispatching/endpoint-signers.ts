@@ -18,7 +18,6 @@ export interface EndpointSignersPorts {
   readonly log: Log
 }
 
-/** The secrets of an endpoint in the config file. */
 export interface ConfiguredSecrets {
   readonly sharedKey: string
   readonly headers: FixedHeaders
@@ -29,7 +28,7 @@ interface EndpointSecrets {
   readonly headers: FixedHeaders
 }
 
-/** Finds the signer of an endpoint, from its key in the config file or from its sealed keys in the store. */
+/** Finds signers. The keys of an endpoint are in the config file, or sealed in the store. */
 export function createEndpointSigners({ vault, configured, userAgent, made, log }: EndpointSignersPorts): SignerOf {
   const unreadable = new Set<string>()
 
@@ -65,7 +64,6 @@ export function createEndpointSigners({ vault, configured, userAgent, made, log 
     return ready === undefined ? loadSigner(state, nowMs, name) : remember(state, nowMs, ready)
   }
 
-  /** Names a signer by its keys, for the cache. */
   function nameOf(state: EndpointState, nowMs: number): string {
     const { endpoint, keys } = state
     const inUse = keys === null ? configured(state) : keysAt(keys, nowMs)

@@ -23,7 +23,7 @@ import { createPreparer, createStoredTables, matchesKey } from './stored-tables.
 /** A checkpoint starts when the WAL has this many pages, some megabytes. */
 const CHECKPOINT_PAGES = 4000
 
-/** Opens a file to fill it. The store's lock keeps all other relays out until the file is closed or the process ends. */
+/** Opens the file to which a store moves. Its lock keeps all other relays out until the file is closed or the process ends. */
 export async function openSqliteMoveTarget(address: string, side: MoveSide): Promise<MoveTarget> {
   const path = followLinks(address)
   // Check before anything is written.
@@ -103,10 +103,7 @@ function refuseOther(db: Database.Database, path: string): void {
   }
 }
 
-/**
- * Makes a function that replaces rows. It also deletes stored rows that have the unique key of a new row. Such stored rows are
- * outdated. The move copies their new state later.
- */
+/** The function also deletes stored rows that have the unique key of a new row. They are outdated: the move copies their new state later. */
 function createReplace(prepare: ReturnType<typeof createPreparer>, table: MovedTable) {
   const remove = prepare(`delete from ${table.name} where ${matchesKey(table)}`)
   const insert = prepare(`insert into ${table.name} (${columnsOf(table)}) values (${table.columns.map(() => '?').join(', ')})`)
