@@ -41,7 +41,7 @@ async function backedUp(): Promise<string> {
   expect(await endedJob({ internalUrl: relay.internalUrl, token }, `/relay/jobs/${String(body.id)}`)).toMatchObject({ state: 'done' })
   expect((await push(relay.publicUrl, pushBody({ trackingIds: ['1002'] }))).status).toBe(200)
   await relay.stop()
-  // The key file differs from the backup's, so that it is replaced too.
+  // Without a key file, the restore must also put back the backup's key file.
   rmSync(`${store(folder)}.key`, { force: true })
   return folder
 }
@@ -88,6 +88,6 @@ test('a restore killed before any of its steps loses nothing, and the same comma
     rmSync(folder, { recursive: true })
   }
   expect(step).toBeGreaterThan(10)
-  // After one of the kills, the file `.restoring` is still empty. The relay refuses the store, and the next restore starts over.
+  // After one of the kills, the file `.restoring` is still empty. Then the next restore starts over instead of finishing.
   expect(found).toEqual({ refused: expect.toSatisfy((count: number) => count >= 4), finished: found.refused - 1 })
 })

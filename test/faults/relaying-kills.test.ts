@@ -13,7 +13,7 @@ import { byForm, LONG } from '../support/runner/long-form.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { changeStoredRows } from '../support/store/stored-rows.ts'
 
-/** The number of kills in one test. The long form splits two hundred over several tests, so that its progress shows. */
+/** The number of kills in one test. `npm run faults` splits two hundred kills over several tests, so that its progress shows. */
 const CYCLES = byForm(1, 1, 25)
 const STORES = Array.from({ length: byForm(1, 1, 8) }, (_, at) => at + 1)
 const AT_ONCE = 16
@@ -55,7 +55,7 @@ test.each(STORES)(`F11: kill -9 while relaying, ${CYCLES} times, leaves each eve
 })
 
 const always = () => true
-/** Selects the last waiting delivery of a parcel. Its push was answered before the kill, so it must arrive. No later delivery would show its loss. */
+/** Selects the last waiting delivery of a parcel. No later delivery would show its loss, but its push was acknowledged. */
 const OWED = 'SELECT min(last) FROM (SELECT max(id) AS last FROM delivery WHERE state < 2 GROUP BY endpoint_id, parcel_id)'
 const PLANTS = [
   [

@@ -40,7 +40,6 @@ function isKind(text: string): text is TallyKind {
 
 export type Counts = Readonly<Record<string, number>>
 
-/** The counts of one hour or day. */
 export interface Tally {
   /** When the hour or the day begins, epoch milliseconds. */
   readonly fromMs: number
@@ -54,7 +53,7 @@ export interface TallyAddition extends Tally {
 
 /** The counts that a process adds at once. It sends them again with the same number until it knows that they are stored, so they count once. */
 export interface TallyFlush {
-  /** The name of the process. No other process ever has this name. */
+  /** The process. No other process ever has this name. */
   readonly by: string
   readonly number: number
   readonly additions: readonly TallyAddition[]

@@ -5,8 +5,8 @@ import { isObject, member } from '../json-body.ts'
 export type WatchListFormat = 'ndjson' | 'csv'
 
 /**
- * A parsed line. `nothing`: the line is empty or names the columns. `bad`: it has no identifier, for a `reason` such as "is not valid JSON".
- * `refused`: the whole list cannot be read. Here `reason` is a sentence that says why, and what to do.
+ * A parsed line. `nothing`: the line is empty or names the columns. `bad`: the line has no identifier; `reason` says why, for example "is not
+ * valid JSON". `refused`: the whole list cannot be read; `reason` is a sentence that says why, and what to do.
  */
 export type WatchLine =
   | { readonly kind: 'identifier'; readonly identifier: string }
@@ -14,9 +14,8 @@ export type WatchLine =
   | { readonly kind: 'bad'; readonly reason: string }
   | { readonly kind: 'refused'; readonly reason: string }
 
-/** How many lines a list may have. */
 export const WATCH_LINES_MAX = 100_000
-/** How many characters a line may have. */
+/** In characters. */
 export const WATCH_LINE_LENGTH_MAX = 4096
 
 const NAMES: readonly string[] = ['identifier', 'trackingnumber', 'trackingid']
@@ -28,7 +27,7 @@ const NO_IDENTIFIER = 'is not an identifier: it must be 4 to 40 letters and digi
 const NO_DIGIT = 'has no digit, so it is taken for a column header and not watched; give `column` if the list has a header line'
 
 /**
- * Creates a parser for the lines of one list. It must be called for each line, in order.
+ * Creates a parser for the lines of one list. Call the parser for each line, in order.
  *
  * NDJSON: a line is a string, or an object with `identifier`. CSV: `column` is the name of the column to read, or its number from 1. Without
  * `column`, the parser reads the column that the first line calls `identifier`, `trackingNumber` or `trackingId`, or the only column. The separator

@@ -46,7 +46,7 @@ export function planEvents(context: EventPlanContext): readonly FeedAddition[] {
   return planned
 }
 
-/** Whether some endpoints must still be sent an entry: all of them, or, if a push reports it, those that were not sent it as backfill. */
+/** Whether some endpoints must still be sent an entry: all of them, or if a push reports it, those that are not in its audience. */
 function isOwed({ members }: Entry): boolean {
   const { kind } = audienceOf(members)
   if (kind === 'nobody' || kind === 'all') return kind === 'nobody'
@@ -110,7 +110,6 @@ export interface PayloadRequest {
   readonly findPushes: FindPushes
 }
 
-/** The body for an entry that is not new, and the sighting that the body reports. */
 export interface PayloadSighting {
   readonly payload: Payload
   readonly sighting: KeptSighting

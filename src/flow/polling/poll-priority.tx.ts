@@ -7,7 +7,6 @@ import type { SchedulePorts } from './schedule-poll.tx.ts'
 
 export type RankTx = Pick<WriteTx, 'duePolls' | 'findParcels'>
 
-/** Ranks due polls by value. */
 export interface PollPriority {
   /** Returns the ids of the most valuable due parcels, the best first. Each call returns other parcels. Empty: nothing is due. */
   best(tx: RankTx, nowMs: number, limit: number): Promise<readonly number[]>
@@ -57,12 +56,12 @@ export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options:
 
   return {
     async best(tx, nowMs, limit) {
-      // The absolute value, so that polls are ranked even if the clock was put back.
+      // Take the absolute value, so that polls are ranked even if the clock was put back.
       const looks = Math.min(LOOKS_MAX, Math.floor(Math.abs(nowMs - lookedAtMs) / LOOK_EVERY_MS))
       if (looks > 0) lookedAtMs = nowMs
       for (let made = 0; made < looks && (made === 0 || cursor !== null); made++) await look(tx, nowMs)
       if (ranked.length === 0) await look(tx, nowMs)
-      // The last look may have stopped exactly at the end, so that this one found nothing. Then look again from the start.
+      // If an earlier look stopped exactly at the end, this look has found nothing. Then look again, from the start.
       if (ranked.length === 0) await look(tx, nowMs)
       const best = ranked.slice(0, limit)
       ranked = ranked.slice(limit)

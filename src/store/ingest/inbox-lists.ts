@@ -33,8 +33,8 @@ const newestBefore = statement<{ before: number }>()((db, p) =>
 )
 
 /**
- * Finds the lowest id of a push that came at a time or later. Ids rise (nearly) in the order of arrival, so it uses a binary search. An index
- * of times would have to be updated at every push.
+ * Finds the lowest id of a push that came at a time or later. Ids rise (nearly) in the order of arrival, so a binary search finds it. An
+ * index of times would have to be updated at every push.
  */
 const firstFrom = statement<{ atMs: number }>()((db, p, { integer }) => {
   const middle = sql`(low + high) / 2`
@@ -60,7 +60,7 @@ const stretch = statement<Span & { from: number; before: number; limit: number; 
     .limit(p.limit),
 )
 
-// Reads all ids of a parcel's pushes, which are few, by the index of digests.
+// Reads all ids of a parcel's pushes, which are few, by the index of parcels and digests.
 const idsOfParcel = statement<{ parcelId: number }>()((db, p, { unindexed }) =>
   db
     .selectFrom('inbox')
@@ -149,7 +149,6 @@ interface Found {
   readonly downTo: number
 }
 
-/** Lists pushes, newest first. */
 export async function listInbox(session: Session, query: InboxQuery): Promise<InboxPage> {
   const { state, reason = null, parcel = null, fromMs = null, toMs = null, limit } = query
   const ends = await Promise.all([
@@ -244,13 +243,11 @@ function merge(found: readonly Found[], limit: number): Found {
   return { rows, downTo: rows.length === limit ? (rows.at(-1)?.id ?? 0) : downTo }
 }
 
-/** Lists the newest pushes, the newest first. */
 export async function listNewestPushes(session: Session, limit: number): Promise<readonly NewestPush[]> {
   const rows = await session.all(newest, { limit })
   return rows.map(({ state, reason, received_at_ms: receivedAtMs }) => ({ state: stateOf(state), reason, receivedAtMs }))
 }
 
-/** Loads a push with its bytes; null if there is no such push. */
 export async function inspectPush(session: Session, inboxId: number): Promise<InspectedPush | null> {
   const [row] = await session.all(one, { id: inboxId })
   if (row === undefined) return null

@@ -27,7 +27,7 @@ import { openTombstoneFile } from './tombstone-file.ts'
 const BUSY_TIMEOUT_MS = 100
 /** How long the writer waits for a lock, in milliseconds. A move may hold the lock for up to half of this time. */
 const WRITER_BUSY_TIMEOUT_MS = 500
-/** How long an erasure waits for the search of the file, in milliseconds. After that it answers `pending`, and the search goes on. */
+/** How long an erasure waits until the file was searched for erased data. After that it answers `pending`, and the search goes on. */
 const SEARCH_PATIENCE_MS = 2000
 /** After a checkpoint SQLite truncates the WAL to this size, in bytes. Without a limit the file would never shrink. */
 const JOURNAL_BYTES_MAX = 128 * 1024 * 1024
@@ -182,12 +182,11 @@ function engineOf(db: Database.Database, { lock, path, tombstones }: OpenParts):
   }
 }
 
-/** How often the store's lock is checked, in milliseconds. */
 const LOCK_LOOK_MS = 250
 
 /**
- * Checks regularly whether the lock file was deleted or replaced, and then locks it again. If another relay has locked the new file, this
- * relay must stop writing. So it throws an error that ends this thread, and with it the process.
+ * Checks regularly whether the lock file was deleted or replaced. If so, locks the new file. If another relay has locked the new file, throws
+ * an error that ends this thread, and with it the process, so that this relay writes nothing more.
  */
 function watchLock(lock: StoreLock): () => void {
   let isLooking = false

@@ -97,7 +97,7 @@ function foundPlainly(sightings: readonly KeptSighting[]): readonly (readonly Ke
   return entries.map(({ members }) => members)
 }
 
-test('2.3: each sighting joins the first entry that accepts it, preferring its exact key', () => {
+test('2.3: each sighting joins the accepting entry with exactly its key, or else the first one', () => {
   const sighting = fc.record({
     eventTime: fc.constantFrom(...['', '.250', '.500', '.750'].map((fraction) => `2026-03-01T10:00:00${fraction}Z`)),
     location: fc.constantFrom(null, null, 'Lund', 'Umeå'),
@@ -131,7 +131,7 @@ test('2.4: k equal entries of one answer are k entries, however often they are r
   expect(entriesOf(aPush(), twice, again, aPush())).toHaveLength(2)
 })
 
-test('2.5: an entry is served from the last-asked answer that lists it, even without a location', () => {
+test('2.5: an entry is served as in the last-asked answer, even if that gives no location', () => {
   const push = aPush({ location: 'Lund', displayToConsumer: false })
   const early = aPoll({ askedAtMs: NOON, statuses: [{ location: 'Lund', displayToConsumer: false, consumerDescription: null }] })
   const late = aPoll({ askedAtMs: NOON + HOUR_MS, statuses: [{ location: '', displayToConsumer: true }] })
@@ -149,7 +149,7 @@ test('2.5: a text withdrawn by a later answer is served as withdrawn', () => {
   })
 })
 
-test('2.5: a text without a poll comes from pushes: non-empty first, then the greatest bytes', () => {
+test('2.5: if no poll gave a text, the non-empty pushed text with the greatest bytes is served', () => {
   const source = present(
     aPush({ texts: { sv: '' }, distributionType: 'Home' }),
     aPush({ texts: { sv: 'A' }, distributionType: '' }),
@@ -207,7 +207,7 @@ test('3.3: the latest status is the first of the history, not the last that arri
   expect(readBack(encodeLatest(source, ['en'])?.body ?? '')).toMatchObject({ status: { status: 'TerminalArrived' } })
 })
 
-test('3.3: a known parcel without entries has an empty history and no latest', () => {
+test('3.3: a known parcel without entries has an empty history and no latest status', () => {
   const source = present(aPoll({ statuses: [] }))
   expect(readBack(encodeAll(source, ['en']).body)).toEqual({ statuses: [], trackingIds: ['1001'], distributionType: 'Mailbox' })
   expect(encodeLatest(source, ['en'])).toBeNull()

@@ -10,7 +10,7 @@ import { testWith } from '../../support/runner/test-with.ts'
 import { createDisk, LOSSES, readStore } from '../../support/store/simulated-disk.ts'
 import { readTrace, STORE_AND_SOCKET_CALLS, type SystemCall, spawnTraced } from '../../support/store/strace.ts'
 
-/** The number of disk images. The normal number is enough to find a relay that does not sync. `npm run faults` makes many more. */
+/** How many images of the disk after a power cut are made. The smallest number is enough to find a relay that does not sync. */
 const IMAGES = byForm(100, 240, 8000)
 const PUSHES = LONG ? 400 : 80
 /** A small value, so that power is also cut during checkpoints. */
@@ -26,7 +26,7 @@ test('S2: a power cut loses nothing acknowledged and damages nothing', async () 
   expect({ lost, damaged }).toEqual({ lost: [], damaged: [] })
 })
 
-onlyLong(test)('S2: images of a store that does not sync each commit show lost pushes', async () => {
+onlyLong(test)('S2: this test finds lost pushes if a store does not sync each commit', async () => {
   const { folder, calls, bodies } = await record({ ...CHECKPOINT, synchronous: 'NORMAL' })
   const { images, lost } = cutPower(folder, calls, bodies)
   expect(lost.length).toBeGreaterThan(images / 10)
@@ -46,12 +46,12 @@ onlyLong(test)('S3: a restart does not rely on data that a failed sync left only
   const before = readTrace(failing.trace)
   const after = readTrace(again.trace)
   expect(lossAfter(folder, [...before, ...after], bodies)).toEqual({ damage: null, lost: 0 })
-  // The next start writes the pages of the WAL again, so nothing is lost. Without these writes, which are large, pushes are lost.
+  // The next start has written the pages of the WAL again. Without these large writes, pushes would be lost.
   const { lost } = lossAfter(folder, [...before, ...after.filter((call) => call.name !== 'pwrite64' || call.result < 8192)], bodies)
   expect(lost).toBeGreaterThan(0)
 })
 
-/** Cuts the power after all these calls, so that all data that was not synced is lost. Returns the damage and the lost pushes. */
+/** Cuts the power after all these calls, so that all data that was not synced is lost. */
 function lossAfter(folder: string, calls: readonly SystemCall[], bodies: readonly Buffer[]) {
   const disk = createDisk(folder)
   for (const call of calls) disk.apply(call)

@@ -26,7 +26,7 @@ async function replayFeed(writes: WriteSide, limit = 100): Promise<number> {
 }
 
 describe.each(engines)('endpoints that start at a sequence on $name', (engine) => {
-  test('7.4: a new endpoint starts now, or gets the feed from a sequence in order', async () => {
+  test('7.4: a new endpoint gets only new events, or all events from a chosen sequence', async () => {
     const { push, writes } = await openStore(NOON, engine)
     for (const minute of [3, 1, 2]) await push(at(minute))
     const [now, all, second] = [

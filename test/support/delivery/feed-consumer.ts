@@ -70,7 +70,7 @@ export function createFeedConsumer() {
       apply(event)
       next = numberOf(member(event, 'sequence'))
     },
-    /** Returns the body of `all` for an identifier, in the preferred languages; undefined if the parcel is unknown. */
+    /** Returns the body that the route `all` should answer for an identifier; undefined: the parcel is unknown. */
     all(identifier: string, languages: readonly string[]): string | undefined {
       const owners = [...parcels.values()].filter(({ identifiers }) => identifiers.includes(identifier))
       if (owners.length > 1) throw new Error(`several parcels are found by ${identifier}`)
@@ -122,7 +122,7 @@ function printEntry(entry: KeptEntry, languages: readonly string[]): string {
   return `${known.slice(0, -1)}${printExtra(entry.extra)}}`
 }
 
-/** Returns the text, or its null, in the first preferred language that has this field, or else in the first other language by name. */
+/** Returns a text or null: the field in the first preferred language that has it, or else in the first other language by name. */
 function textOf({ texts }: KeptEntry, field: string, languages: readonly string[]): unknown {
   const said = [...languages, ...Object.keys(texts).sort()].find((language) => texts[language]?.[field] !== undefined)
   return said === undefined ? undefined : texts[said]?.[field]

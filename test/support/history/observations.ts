@@ -21,7 +21,7 @@ function seenPoll(fields: PollFields): Seen {
   return { observation, body: observation.body }
 }
 
-/** Few values, so that sightings often share a second. Precision, format, location, text and multiplicity vary. */
+/** Few values, so that sightings often share a second. */
 const second = fc.constantFrom('2026-03-01T10:00:00', '2026-03-01T10:00:00', '2026-03-01T10:00:01')
 const fraction = fc.constantFrom('', '.000', '.250', '.750')
 const shorterOrLonger = fc.constantFrom('.25', '.2500001', '.75', '.0', '.000999999')
@@ -99,7 +99,7 @@ const polled: fc.Arbitrary<Seen> = fc
     })
   })
 
-/** Returns the same answer as from another poll, with other values of unknown members. */
+/** Returns an answer as a later poll might get it: only unknown members differ. */
 function aged({ observation, body }: Seen, ageSeconds: number, laterMs: number): readonly Seen[] {
   if (observation.kind === 'push') return []
   const { statuses, ...rest } = JSON.parse(String(body)) as { readonly statuses: readonly object[] }
@@ -150,9 +150,8 @@ const copyOfHour = (hour: number) =>
   )
 
 /**
- * Two copies of a listing, which differ in unknown members. Between them comes another listing with one of the same sightings, and at the end a
- * push that gives the entry of Lund its English text. The shared sighting of a copy joins the entry of Lund. But if the sighting of the other
- * listing has already founded an entry without a location, the sighting of the copy joins that entry.
+ * Two copies of an answer, which differ only in unknown members, another answer that was asked between them and shares a sighting with them,
+ * and a push. A merge that depended on the order of arrival would serve different histories.
  */
 export const copiesAroundAnother: readonly Seen[] = [
   copyOfHour(0),

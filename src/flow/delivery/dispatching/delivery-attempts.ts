@@ -57,14 +57,14 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts) {
     send(delivery, queue.state, atMs, { stateNow, onResend, onEnd })
   }
 
-  /** Ends an attempt without a result, because another replica now delivers to its endpoint, and attempts the delivery again. */
+  /** Ends an attempt without a result. Another replica now delivers to the endpoint, and will attempt the delivery again. */
   function drop({ deliveryId }: ClaimedDelivery, queue: EndpointQueue): void {
     queue.dropped(deliveryId)
     underWay -= 1
     if (underWay === 0) whenIdle()
   }
 
-  /** Ends an attempt that sent nothing. If the endpoint may still get anything, the delivery is attempted again, with the new settings. */
+  /** Ends an attempt that sent nothing, because the endpoint has changed. If it may still be sent events, tries again with its new settings. */
   function withdraw(delivery: ClaimedDelivery, queue: EndpointQueue): void {
     if (!queue.putBack(delivery)) ports.onReleased()
     underWay -= 1

@@ -29,7 +29,7 @@ export interface MarkOrder {
  * database, changes nothing and rejects.
  */
 export async function markRestored(order: MarkOrder): Promise<RestoreRecord> {
-  // Refuses an unsafe server or another schema, as a start of the relay does.
+  // Opening the store refuses an unsafe server or another schema.
   await (await postgres.openWriteStore(order.address)).close()
   const name = nameDatabase(order.address)
   return await withMoveClient(order.address, async (client) => {
