@@ -51,7 +51,6 @@ export interface WriteSideOptions {
   readonly retention?: Retention
 }
 
-/** Extracts the rules that the write side needs from a config. */
 export function writeRulesOf(config: Config): Pick<WriteSideOptions, 'record' | 'deliver' | 'retention'> {
   const { cadence, finished, missedPushGraceMs } = config.poll
   return {
@@ -74,7 +73,7 @@ export interface WriteSideParts {
   /** When the store was last restored from a backup, epoch milliseconds; null or absent: never. */
   readonly restoredAtMs?: number | null
   readonly model: CarrierModelKeeper
-  /** Called after a commit that changed parcels without an observation. A `BatchReport` tells which parcels observations have changed. */
+  /** Called after a commit that changed parcels in any other way than by observations. Those changes are in the `BatchReport`. */
   readonly changed?: (parcelIds: readonly number[]) => void
 }
 
@@ -92,7 +91,7 @@ interface OpenParts extends WriteSideParts {
   readonly store: OpenWriteStore
 }
 
-/** Opens the carrier model that the last run saved. */
+/** Loads what the last run has learnt about the carrier. */
 export async function openModel(store: OpenWriteStore, { clock, log }: Pick<WriteSideParts, 'clock' | 'log'>): Promise<OpenParts> {
   const restoredAtMs = await lastRestoreAtMs(store)
   const checkpoint = await openModelCheckpoint({ store, clock, log, restoredAtMs })

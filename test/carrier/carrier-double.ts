@@ -70,7 +70,7 @@ export function json(response: ServerResponse, status: number, body: string, hea
 
 type Handler = (request: IncomingMessage, response: ServerResponse, count: number) => void
 
-/** Opens a carrier on loopback that counts its requests. By default all its answers are good. */
+/** Opens a carrier on loopback that counts the requests it gets. By default all its answers are good. */
 export async function openCarrier(handlers: { readonly token?: Handler; readonly status?: Handler } = {}) {
   const asked = { token: 0, status: 0, bearers: [] as string[], tokenBodies: [] as string[], urls: [] as string[] }
   const token = handlers.token ?? ((_request, response, count) => json(response, 200, JSON.stringify({ token: `token-${count}` })))
@@ -97,7 +97,6 @@ export async function openCarrier(handlers: { readonly token?: Handler; readonly
   return { url, asked, close: async () => void (await closers.get(url)?.()) }
 }
 
-/** Makes a clock that runs as usual, and that `move` puts forward. */
 function createMovableClock() {
   let movedMs = 0
   const clock: Clock = { now: () => Date.now() + movedMs, monotonic: () => performance.now() + movedMs }

@@ -14,7 +14,7 @@ import type { MissedInHour } from './own-refusals.ts'
 import type { StoreCounts } from './parcel-list.ts'
 import type { Replica } from './replica.ts'
 
-/** The facts that show whether something is wrong with the relay. They can be found quickly. */
+/** The facts from which `problemsOf` finds what is wrong with the relay. They are cheap to read. */
 export interface Glance {
   /** The reasons why the relay cannot take pushes or answer; empty: it can. */
   readonly notReady: readonly string[]
@@ -33,7 +33,6 @@ export interface Glance {
   readonly backupFailing: BackupState['failing']
 }
 
-/** The state of the relay at one moment. */
 export interface Situation extends Glance {
   readonly counts: StoreCounts
   /** Since when the disk is full or low, as operators were notified; null: it is neither, or they were not notified yet. */
@@ -56,7 +55,6 @@ export interface WebhookView {
   readonly misdirected: readonly MisdirectedPath[]
 }
 
-/** A problem that somebody has to look at. */
 export type Problem =
   | { readonly kind: 'not_ready'; readonly reason: string }
   | { readonly kind: 'credentials_refused' }

@@ -40,7 +40,6 @@ export interface ConfiguredEndpoints {
   removeUnnamed(): Promise<void>
 }
 
-/** A certificate that the relay shows to an endpoint. */
 export interface ClientCertificate {
   readonly endpoint: string
   readonly untilMs: number

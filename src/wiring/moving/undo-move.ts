@@ -18,8 +18,8 @@ type Successor = { readonly name: string } & ({ readonly hold: StoreHold } | { r
 
 /**
  * Goes back to the store that the config names, with its data at the time of the move. Changes nothing if a relay uses the new store, because
- * the events that it has acknowledged would be lost. If the new store is gone or out of reach, the move is undone all the same, because
- * then the old store is needed.
+ * the pushes that were acknowledged there would be lost. If the new store is gone or out of reach, undoes the move all the same, because then
+ * the old store is needed.
  */
 export async function undoMove(config: Config): Promise<UndoneMove> {
   const { engine, address } = addressOf(config)
@@ -38,7 +38,7 @@ export async function undoMove(config: Config): Promise<UndoneMove> {
   }
 }
 
-/** Finds the store at the end of a chain of moves, and keeps relays from starting on it if it is a file. */
+/** Finds the store at the end of a chain of moves. If the store is a file, locks it, so that no relay starts on it. */
 async function holdSuccessor(config: Config, moved: MoveMark): Promise<Successor> {
   let name = moved.peer
   try {

@@ -12,11 +12,11 @@ export interface Subscriber extends AsyncDisposable {
   mood: 'well' | 'flaky' | 'down'
   /** Notes a scan of the carrier that the shop must get. */
   owe(parcel: YearParcel, scan: YearParcel['scans'][number]): void
-  /** Returns a text for each event from before this time that the shop should have got, but lacks. */
+  /** Names the events from before `beforeMs` that the shop should have got, but lacks. */
   owedSince(beforeMs: number): readonly string[]
   /** Expects no more events about a parcel, because the parcel is erased. */
   forget(parcel: YearParcel): void
-  /** Must be called after a restore. The next event of a parcel then need not follow the last one that the shop got. */
+  /** Call it after a restore. Then the next event of a parcel need not follow the last one that the shop got. */
   relayRestored(): void
   readonly received: () => number
   /** Returns the highest `relay-sequence` that was received. */

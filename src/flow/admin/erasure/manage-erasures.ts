@@ -45,7 +45,6 @@ export interface ErasureReport {
   readonly storage: StorageState
 }
 
-/** The result of erasing a list. */
 export interface ErasureListReport extends ErasureReport {
   readonly lines: number
   /** How many identifiers belong to parcels that were erased now, to parcels that had been erased before, and to no parcel. */

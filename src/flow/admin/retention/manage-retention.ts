@@ -49,7 +49,7 @@ export interface ManageRetentionPorts {
   readonly reads: Pick<ReadSide, 'retentionState' | 'listEndpoints' | keyof AgedReads>
   readonly write: Pick<WriteSide, 'startJob'>
   readonly clock: Pick<Clock, 'now'>
-  /** How long data is kept, as it is configured now. */
+  /** The setting as it is now. A reload of the config may change it. */
   readonly retention: () => Retention
   /** Called when a job was queued. */
   readonly work: () => void

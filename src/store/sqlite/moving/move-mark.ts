@@ -11,7 +11,6 @@ export function readMark(db: Database.Database): MoveMark | null {
   return row === undefined ? null : decodeMark(row)
 }
 
-/** Writes the mark, and replaces any other. */
 export function writeMark(db: Database.Database, mark: MoveMark): void {
   db.exec(`create table if not exists ${MARK_TABLE} (id integer primary key check (id = 1), state text not null, move_id text not null,
     peer text not null, address text not null, at_ms integer not null, replica_id integer not null)`)
@@ -27,7 +26,7 @@ export const changesOf = ({ name }: MovedTable): string => `moving_${name}`
 
 const EVENTS = ['insert', 'update', 'delete'] as const
 
-/** Begins to record the key of every changed row, or the old and the new key if the key itself changes. */
+/** Begins to record the key of every changed row. An update records the old and the new key, because it may change the key itself. */
 export function keepChanges(db: Database.Database): void {
   for (const table of MOVED_TABLES) {
     const changes = changesOf(table)
