@@ -101,7 +101,7 @@ function reloadOnSignal(reloadConfig: ReloadConfig): void {
   })
 }
 
-/** Creates the reload function. Only one reload runs at a time, whether a signal or the API asks for it. */
+/** Only one reload runs at a time, whether a signal or the API asks for it. */
 function createReload(served: Served): ReloadConfig {
   let last: Promise<unknown> = Promise.resolve()
   return async (by) => {

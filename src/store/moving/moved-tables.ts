@@ -37,7 +37,7 @@ export const SETTING_OF_CARRIER = 'carrier-memory'
 export type ColumnKind = 'number' | 'text' | 'bytes'
 
 export interface MovedTable extends CopiedTable {
-  /** The columns. Those of the primary key come first. */
+  /** The columns of the primary key come first. */
   readonly columns: readonly { readonly name: string; readonly kind: ColumnKind }[]
   /** A second unique key, by the positions of its columns; null: the primary key is the only one. */
   readonly unique: { readonly columns: readonly number[]; readonly whenNull: number | null } | null
@@ -270,7 +270,7 @@ export const MOVED_TABLES: readonly MovedTable[] = Object.values(MOVED)
 /** Changes of a table are counted up to this number only, because there may be millions. */
 export const CHANGES_COUNTED = 50_000
 
-/** Finds a table by its name. Throws if a move does not copy the table. */
+/** Throws if a move does not copy the table. */
 export function movedTable({ name }: CopiedTable): MovedTable {
   const found = MOVED_TABLES.find((table) => table.name === name)
   if (found === undefined) throw new Error(`a move copies no table ${name}`)

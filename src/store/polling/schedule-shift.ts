@@ -13,8 +13,8 @@ const shift = statement<{ afterParcelId: number; lastId: number; byMs: number; s
   db
     .updateTable('parcel')
     .set((row) => ({
-      // Keep the time of the next poll if the last poll has a time in the span since the clock was set back. A poll from before that moment
-      // may have a time in the span too. That does no harm, because its next poll also comes within one interval.
+      // Keep the next poll of a parcel that was polled since the clock was put back. A poll from before that may also have a time in this
+      // span. That does no harm, because the next poll then comes within one interval too.
       next_poll_at_ms: row
         .case()
         .when(row.between('checked_at_ms', p.sinceMs, p.nowMs))
@@ -85,9 +85,7 @@ const waitsFor = statement<{ above: number; lastId: number; byMs: number; nowMs:
     ),
 )
 
-/**
- * Shifts the polls and deliveries of the next parcels after the clock was set back. Returns the last parcel id; null: there are no more.
- */
+/** Shifts the polls and deliveries of the next parcels after the clock was put back. Returns the last parcel id; null: there are no more. */
 export async function shiftSchedule(session: Session, request: Parameters<WriteSide['shiftSchedule']>[0]): Promise<number | null> {
   const { byMs, sinceMs, nowMs, afterParcelId, limit } = request
   const ids = await session.all(polledFor, { afterParcelId, limit })

@@ -27,7 +27,7 @@ export function createStandingWatch(): StandingWatch {
   let last: Standing | null = null
   return {
     asking() {
-      // Compare with the state when the statement was sent, because answers on several connections overtake one another.
+      // Compare with the state when the statement was sent, because an answer on another connection may overtake this one.
       const floor = last
       return (found) => {
         const isBack = floor !== null && (found.server !== floor.server || found.sequence < floor.sequence)

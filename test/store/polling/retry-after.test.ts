@@ -8,7 +8,7 @@ import { incomingPush } from '../../support/store/write-side.ts'
 
 const WAIT_MS = 40 * MINUTE_MS
 
-/** Opens a store with a parcel whose last poll got a `Retry-After`. The answer concerns only this request, so only this parcel waits. */
+/** Opens a store with a parcel whose last poll got a `Retry-After`. */
 async function refused(engine: Engine) {
   const world = await openWithPushHealth(engine)
   const { writes, stateOf, now } = world
@@ -56,9 +56,8 @@ describe.each(engines)('a parcel whose poll got a Retry-After, on $name', (engin
     expect(await nextPollAtMs()).toBeLessThanOrEqual(nowMs + HOUR_MS)
   })
 
-  test('6.4: waits no longer than its next answer says', async () => {
+  test('6.4: waits no longer than usual after a later failure without a Retry-After', async () => {
     const { fail, pass, nextPollAtMs } = await refused(engine)
-    // An operator had the parcel polled again.
     const failedMs = pass(MINUTE_MS)
     await fail()
     const next = (await nextPollAtMs()) ?? 0

@@ -50,9 +50,9 @@ export function queuingVerbs({ session, contents, endpoints, end }: QueuingParts
       enqueueDeliveries(session, deliveries)
     },
     /**
-     * Other transactions may have added events since the feed was read. So this looks for events after `next` once more, right before the
-     * commit and with the counter locked. If it finds some, the endpoint goes on catching up. Otherwise the endpoint has caught up. Then
-     * this raises the version of the endpoints, so that the next recording transaction reads the endpoint again.
+     * Other transactions may have added events since the feed was read. So look for events after `next` once more, right before the commit
+     * and with the counter locked. If there are none, the endpoint has caught up. Then raise the version of the endpoints, so that the next
+     * recording transaction reads the endpoint again.
      */
     async saveQueuedTo({ endpoint, queuedTo }, { next, ended }) {
       const id = Number(endpoint.id)
