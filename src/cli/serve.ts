@@ -15,7 +15,6 @@ import { openConfig, readConfig } from './config/config-file.ts'
 import { EXIT, fail } from './exit-codes.ts'
 import { untilSignalled } from './signals.ts'
 
-/** `parcel-relay serve`: runs the relay until a signal stops it. */
 export function serveCommand(): Command {
   return new Command('serve')
     .description('run the relay')

@@ -34,7 +34,6 @@ const WAIT = '30s'
 /** If the relay does not answer, for example while it restarts, ask again after this time. */
 const AGAIN_AFTER_MS = 2000
 
-/** `tail`: shows the events of a running relay's feed, or its deliveries, as they happen. */
 export function tailCommand(): Command {
   const command = new Command('tail')
     .description('show what happens, as it happens: events of the feed, or deliveries; Ctrl-C ends it')
@@ -86,7 +85,7 @@ async function followFeed(ask: AskRelay, { lines, after, json }: TailOptions): P
   }
 }
 
-/** Returns the last sequence of the feed. The answer to a request beyond the end contains it. */
+/** The answer to a request beyond the end of the feed contains the last sequence. */
 async function lastSequence(ask: (path: string) => Promise<RelayAnswer>): Promise<number> {
   const { body } = await ask(`/relay/events?after=${BEYOND_THE_END}&limit=1`)
   return Number(memberOf(body, 'lastSequence') ?? 0)

@@ -94,7 +94,7 @@ export function looksWeak(key: string): string | null {
   return null
 }
 
-/** Reads a secret. An empty or blank secret is refused like a missing one, because anyone could guess it and sign with it. */
+/** An empty or blank secret is refused like a missing one, because anyone could guess it and sign with it. */
 export function readSecret(written: SecretReference, env: NodeJS.ProcessEnv): SecretReading {
   if (typeof written === 'string') return accept(written, null, [])
   if ('env' in written) {

@@ -15,7 +15,6 @@ export interface Dialect {
   readonly builder: Kysely<Tables>
   /** The numbers of a list, as the right side of `in`. */
   oneOf(list: readonly number[]): RawBuilder<number>
-  /** The strings of a list, as the right side of `in`. */
   oneOfTexts(list: readonly string[]): RawBuilder<string>
   /** A list as a table with one column, `value`. */
   rowsOf(list: readonly number[]): RawBuilder<{ readonly value: number }>
@@ -73,7 +72,6 @@ function placeholders<P extends Params>(): P {
   return new Proxy({}, { get: (_target, name) => new Placeholder(String(name)) }) as P
 }
 
-/** Reads one parameter of a compiled query: a placeholder, or a constant. */
 export function readParameter(parameter: unknown): Placeholder | Exclude<SqlValue, SqlList> {
   if (parameter instanceof Placeholder || parameter instanceof Uint8Array || parameter === null) return parameter
   if (typeof parameter === 'string' || typeof parameter === 'number') return parameter

@@ -43,7 +43,6 @@ const RELAY_ID_BYTES = 6
 
 export interface WriteSideOptions {
   readonly sqlitePath: string
-  /** The storage engine; SQLite by default. */
   readonly engine?: Engine
   readonly record: RecordRules
   readonly deliver: DispatchRoundOptions

@@ -140,7 +140,7 @@ export function connect(url: string, options: Partial<CarrierOptions> = {}) {
   return { carrier, fetchAll, move, lines }
 }
 
-/** Waits until the condition holds. If it never does, the timeout of the test ends the wait. */
+/** If the condition never holds, the timeout of the test ends the wait. */
 export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -12,7 +12,6 @@ const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['
 const openPage = browserOfFile()
 const own = idsOfTest()
 
-/** Opens a page and logs in. The page is closed after the test. */
 async function logIn(options: Parameters<typeof openPage>[0] = {}): Promise<Page> {
   const page = await openPage({ baseURL: ofFile().internalUrl, ...options })
   onTestFinished(() => page.context().close())

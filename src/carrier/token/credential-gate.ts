@@ -13,7 +13,6 @@ export const CREDENTIAL_WAIT_MAX_MS = REFUSED_WAIT_MAX_MS
 const TROUBLE_WAIT_MS = SECOND
 const TROUBLE_WAIT_MAX_MS = MINUTE
 
-/** Why the gate is closed: refused credentials, or other trouble. */
 export type GateClosure = 'credentials' | 'trouble'
 
 /** Decides when the credentials may be tried again. All times are monotonic milliseconds. */

@@ -13,7 +13,6 @@ const STORE_FAILED: NoToken = { kind: 'none', reason: 'budget', detail: 'token_s
 
 type ObtainOptions = TokenRequestOptions & Pick<CredentialOptions, 'password'>
 
-/** The token that was obtained with a password, or the reason why there is none. */
 interface Presented {
   readonly result: { readonly kind: 'token'; readonly token: string; readonly password: string } | NoToken
   /** True: the endpoint refused the password or asked for a wait, so the state must be saved for the next run. */

@@ -80,7 +80,7 @@ async function startStage(options: StageOptions, find: typeof findPort, started:
 
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-demo-'))
   const removeFolder = () => rmSync(folder, { recursive: true, force: true })
-  // Delete the folder also if the process ends without `stop`. Only a kill leaves it behind.
+  // Delete the folder also if the process ends without `stop`.
   process.once('exit', removeFolder)
   started.defer(removeFolder)
   const carrierUrl = `http://${HOST}:${carrierPort}`

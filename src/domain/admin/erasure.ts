@@ -77,7 +77,6 @@ export function placeAfter({ source }: MentionPlace, last: number | null): Menti
   return next === undefined ? null : { source: next, after: 0 }
 }
 
-/** The word that replaces an erased identifier in a text. */
 export const ERASED_WORD = '(erased)'
 
 const WORD = /[A-Za-z0-9]+/g

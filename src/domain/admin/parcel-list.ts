@@ -31,7 +31,7 @@ export type ParcelCursor =
   | { readonly by: 'next'; readonly atMs: number; readonly parcelId: number }
   | { readonly by: 'stopped'; readonly reason: NonNullable<ParcelState['stopped']>; readonly parcelId: number }
 
-/** A page of parcels; `next` null: this is the last page. */
+/** `next` null: this is the last page. */
 export interface ParcelPage {
   readonly parcels: readonly ListedParcel[]
   readonly next: ParcelCursor | null
@@ -42,7 +42,6 @@ export interface ListedParcel {
   readonly identifiers: readonly InspectedIdentifier[]
 }
 
-/** An identifier as operators see it. */
 export interface InspectedIdentifier {
   readonly value: string
   readonly isTrackingId: boolean

@@ -3,7 +3,6 @@ import { digest } from '../digest.ts'
 import type { HistoryChange, HistoryChangeKind } from '../history/rebuild/compare-histories.ts'
 import type { RebuiltParcel } from '../history/rebuild/rebuild-parcel.ts'
 
-/** How many parcels one order may name. */
 const NAMED_MAX = 100
 
 export const rebuildOrderSchema = z.strictObject({
@@ -39,7 +38,6 @@ export interface RebuildReport {
   readonly differing: number
   /** The number of parcels for which the history that is served to apps differs. */
   readonly histories: number
-  /** The changes of histories, by kind. */
   readonly changes: Readonly<Partial<Record<HistoryChangeKind, number>>>
   /** The first change of each kind. */
   readonly examples: readonly RebuildExample[]
@@ -48,7 +46,6 @@ export interface RebuildReport {
   readonly derived: string
 }
 
-/** Where a rebuild continues, and its findings so far. */
 export interface RebuildProgress {
   /** The id of the last parcel that was handled. */
   readonly rebuiltTo: number

@@ -29,7 +29,7 @@ export type TallyKind = 'pushes' | 'missed' | 'polls' | 'attempts' | 'calls' | '
 
 const KIND = /^(?:pushes|missed|polls|attempts|calls|disk|endpoint:\d{1,15})$/
 
-/** Parses the name of a kind; null: the text is no kind. */
+/** Null: the text is no kind. */
 export function readTallyKind(text: string): TallyKind | null {
   return isKind(text) ? text : null
 }
@@ -53,7 +53,7 @@ export interface TallyAddition extends Tally {
 
 /** The counts that a process adds at once. It sends them again with the same number until it knows that they are stored, so they count once. */
 export interface TallyFlush {
-  /** The process. No other process ever has this name. */
+  /** The name of the process. No other process ever has it. */
   readonly by: string
   readonly number: number
   readonly additions: readonly TallyAddition[]
@@ -100,7 +100,6 @@ export function seriesOf(
   })
 }
 
-/** Adds up the counts of the given names; by default of all names. */
 export function totalOf(counts: Counts, names: readonly string[] = Object.keys(counts)): number {
   return names.reduce((sum, name) => sum + (counts[name] ?? 0), 0)
 }

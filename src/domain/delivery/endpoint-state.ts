@@ -49,7 +49,7 @@ export function conditionOf({ disabled, health }: EndpointState): EndpointCondit
   return health.probing === null ? 'delivering' : 'failing'
 }
 
-/** Selects endpoints. `condition` null: any. */
+/** `condition` null: any. */
 export interface EndpointSearch {
   /** Selects endpoints whose name or URL contains this text. Case does not matter. */
   readonly text: string

@@ -65,7 +65,6 @@ export interface ManageDeliveriesPorts {
 export interface ManageDeliveriesOptions {
   /** The prefix of event ids. */
   readonly relayId: string
-  /** The `User-Agent` of deliveries. */
   readonly userAgent: string
 }
 
@@ -79,7 +78,7 @@ export interface ShownRequest {
   /** The present URL of the endpoint. */
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
-  /** The body; null: it is no longer kept. */
+  /** Null: the body is no longer kept. */
   readonly body: string | null
 }
 

@@ -3,9 +3,7 @@ import { type ClockRollbackPorts, createClockRollback } from './clock-rollback.t
 import type { SharedModel } from './shared-model.ts'
 
 export interface PollerPassPorts extends Pick<ClockRollbackPorts, 'write' | 'clock'> {
-  /** Makes the polls that are due. */
   readonly poll: () => Promise<'busy' | 'idle'>
-  /** Whether this replica is the poller. */
   readonly isPoller: () => boolean
   /** Returns null if there is no trouble. `lost`: the store does not work. Any other text: nothing may be recorded. */
   readonly storeTrouble: () => string | null

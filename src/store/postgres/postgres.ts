@@ -9,7 +9,6 @@ import { runningFailure } from './postgres-failure.ts'
 import { createSession, type PostgresSession, type Runner, type SessionOptions } from './postgres-session.ts'
 import type { WatchedPool } from './server-watch.ts'
 
-/** How a pool of connections is used. */
 export interface PostgresOptions {
   /** Whether connections keep prepared statements by name. Some poolers do not support that. */
   readonly named: boolean
@@ -90,7 +89,7 @@ export function createPostgresWriter(pool: pg.Pool, options: PostgresOptions): P
   }
 }
 
-/** Runs work on the server. Turns every failure of the server into a `StorageFailure`. */
+/** Turns every failure of the server into a `StorageFailure`. */
 async function ask<T>({ watch }: PostgresOptions, work: (check: () => void) => Promise<T>): Promise<T> {
   try {
     return await (watch === undefined ? work(ignore) : watch.run(work))

@@ -73,7 +73,7 @@ function write(file: number, text: string): void {
   fsyncSync(file)
 }
 
-/** Reads a tombstone file; null: the file does not exist. */
+/** Null: the file does not exist. */
 export function readTombstoneFile(path: string): KeptTombstones | null {
   return existsSync(path) ? decodeTombstones(readFileSync(path, 'utf8')) : null
 }

@@ -8,7 +8,7 @@ import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { testWith } from '../../support/runner/test-with.ts'
 import { NotReady, spawnTraced } from '../../support/store/strace.ts'
 
-/** Which calls of each kind kill the first start, counted from 1. Only `npm run faults` tries all of these calls. */
+/** Which calls of each kind kill the first start, counted from 1. `npm run faults` tries far more calls than `npm test`. */
 const CALLS: Readonly<Record<string, readonly number[]>> = byForm(
   { pwrite64: [1, 6], 'fsync,fdatasync': [1] },
   { pwrite64: upTo(60), 'fsync,fdatasync': upTo(20) },

@@ -6,7 +6,6 @@ import type { Violations } from './violations.ts'
 /** The shop that gets the relay's deliveries. It checks signatures and order, and tracks which events it still must get. */
 export interface Subscriber extends AsyncDisposable {
   readonly url: string
-  /** The key with which the shop checks signatures. */
   key: string
   /** How the shop answers signed events: always with 204, with an occasional 500, or always with 503. */
   mood: 'well' | 'flaky' | 'down'

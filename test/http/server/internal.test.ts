@@ -38,7 +38,6 @@ interface World {
   readonly readiness?: () => Promise<{ ready: boolean; reasons: readonly string[]; notes?: Readonly<Record<string, unknown>> }>
 }
 
-/** Starts the internal listener on a real port. */
 async function startInternal(world: World = {}) {
   const questions: Question[] = []
   const looked: string[] = []

@@ -19,10 +19,7 @@ interface KeptParcel {
   readonly entries: ReadonlyMap<number, KeptEntry>
 }
 
-/**
- * Creates a consumer of the feed. Its code was written from the documentation, and shares only the parsing of numbers with the relay. It stores
- * parcels from events, and prints their histories.
- */
+/** The code of this consumer was written from the documentation, and shares only the parsing of numbers with the relay. */
 export function createFeedConsumer() {
   const parcels = new Map<string, KeptParcel>()
   const kinds = new Map<string, number>()

@@ -128,7 +128,6 @@ export function rearranged(of: readonly Seen[]): fc.Arbitrary<readonly Seen[]> {
     .chain(([all, again]) => fc.shuffledSubarray([...all, ...again], { minLength: all.length + again.length }))
 }
 
-/** Returns the same observations in every possible order. */
 export function everyOrder(all: readonly Seen[]): readonly (readonly Seen[])[] {
   if (all.length < 2) return [all]
   return all.flatMap((first) => everyOrder(all.filter((one) => one !== first)).map((rest) => [first, ...rest]))

@@ -41,7 +41,6 @@ export interface ErasureReport {
   readonly backups: readonly string[]
   /** The names of the old stores that restores and moves have left behind. They may contain erased data too. */
   readonly stores: readonly string[]
-  /** Whether the files of the store still contain erased data. */
   readonly storage: StorageState
 }
 

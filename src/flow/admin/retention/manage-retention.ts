@@ -39,7 +39,7 @@ export interface RetentionView extends RetentionState {
 
 export interface ManageRetention {
   view(): Promise<RetentionView>
-  /** Counts the rows that a pass would remove, up to a limit. Changes nothing. */
+  /** Counts the rows that a pass would remove, up to a limit. */
   wouldGo(): Promise<WouldGoByStage>
   /** Starts a pass as a job, or continues the one that is under way. Throws `too_many_jobs`. */
   start(by: Actor): Promise<Job>

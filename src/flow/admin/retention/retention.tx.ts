@@ -30,7 +30,6 @@ import type { WriteSide } from '../../write-side.ts'
 import type { Transactions, WriteTx } from '../../write-store.ts'
 import type { RetentionTx } from './retention-ports.ts'
 
-/** The verbs of a transaction that a retention pass uses. */
 export type PruneTx = AuditTx &
   OperatorEventTx &
   RetentionTx &
@@ -122,7 +121,6 @@ export interface PrunePorts {
   readonly changed: (parcelIds: readonly number[]) => void
 }
 
-/** Creates the verb that does the hourly pass in batches. */
 export function createPrune(store: Transactions<PruneTx>, { retention, changed }: PrunePorts): Pick<WriteSide, 'prune'> {
   return {
     async prune({ nowMs }) {

@@ -19,7 +19,6 @@ export interface LivePage {
 
 /** Tells open pages, over server-sent events, that their data has changed. */
 export interface LiveStreams {
-  /** Whether another stream may be opened. */
   hasRoom(): boolean
   /** Writes to `res` until the person leaves the page or may no longer see it, or the relay stops. */
   stream(res: ServerResponse, page: LivePage): Promise<void>

@@ -4,7 +4,7 @@ import { LEFT_STORES } from '../../moving/left-stores.ts'
 import { decodeMark, encodeMark, MARK_COLUMNS, MARK_TABLE, type MarkRow, type MoveMark } from '../../moving/move-mark.ts'
 import { keyOf, MOVED_TABLES, type MovedTable } from '../../moving/moved-tables.ts'
 
-/** Reads the mark of a move; null: the store has no mark. */
+/** Null: the store has no mark. */
 export function readMark(db: Database.Database): MoveMark | null {
   const isThere = db.prepare<[string]>("select 1 from sqlite_schema where type = 'table' and name = ?").get(MARK_TABLE) !== undefined
   const row = isThere ? db.prepare<[], MarkRow>(`select ${MARK_COLUMNS} from ${MARK_TABLE}`).get() : undefined
