@@ -321,7 +321,7 @@ test('H11: an unsupported method gets a 405 with Allow', async () => {
   expect((await fetch(`${url}/auth/token`)).headers.get('allow')).toBe('POST')
 })
 
-test('R5: each kind of failure has its own status, and a Retry-After if waiting helps', async () => {
+test('R5: a failure is answered with its status, and with its Retry-After if it has one', async () => {
   const failures = [
     ['not_found', 404, null],
     ['no_entry', 404, null],
