@@ -66,19 +66,19 @@ export function openHistory(config: Config, { storage, recording, carrier, meter
 }
 
 /**
- * How many logins may wait for the check of their password, which takes some 30 ms of a processor. The limits let many apps behind one
- * address start at once, but let no app wait long behind others.
+ * How many logins may wait for their password check, which takes some 30 ms: in all, and from one network. So many apps of one network can
+ * start at once, and yet no app waits long.
  */
 const LOGINS = { waitingMax: 256, waitingPerKeyMax: 64 }
 const LOGINS_RETRY_AFTER_MS = 1000
 
-/** How long a person who does not use the portal stays logged in, in milliseconds. `maxMs` below limits every session. */
+/** How long a person who does not use the portal stays logged in. */
 export const SESSION_IDLE_MS = 60 * 60_000
 const SESSION = { idleMs: SESSION_IDLE_MS, maxMs: 12 * 60 * 60_000 }
 
 /**
  * Authenticates the apps of the config: programs by bearer tokens, people by sessions of the portal. Password checks use at most one thread
- * of the pool, so that a flood of them leaves the other threads free.
+ * of the pool, so that a flood of logins leaves the other threads free.
  */
 export async function openAuthentication(config: Config, { clock, path, write }: Pick<Storage, 'clock' | 'path' | 'write'>) {
   const passwordKey = randomBytes(32)

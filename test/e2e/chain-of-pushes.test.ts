@@ -35,7 +35,6 @@ async function startCircle(carrierOfA: string) {
         ...relay,
         token,
         all: async (id: string) => await (await ask(relay.internalUrl, token, `/v1/status/${id}/all`)).text(),
-        /** Counts the pushes that the relay kept, the repeated pushes, its entries and its deliveries. */
         count: async () => (await storedRows<Counts>(relay.databasePath, COUNTS))[0],
       }
     }),
@@ -73,7 +72,7 @@ beforeAll(async () => {
 
 const counts = () => Promise.all([a, b, c].map((relay) => relay.count()))
 
-/** Returns a function that tells by how much each relay's counts have risen since this call. */
+/** The returned function tells by how much the counts of each relay have risen since `countsFromNow` was called. */
 async function countsFromNow() {
   const before = await counts()
   const since = (after: Counts | undefined, nth: number) =>
@@ -88,7 +87,7 @@ test('three relays in a circle end with equal histories, each event going round 
   )
   for (const [nth, body] of bodies.entries()) await push([a, b, c][nth % 3]?.publicUrl ?? '', body)
 
-  // Each relay keeps and forwards each push once. The last relay of the circle sends it to the first relay again, which counts it as a repeat.
+  // Each relay keeps and forwards each push once. The relay that got the push from the test gets it again, and counts it as a repeat.
   const round = { pushes: 12, entries: 12, delivered: 12, waiting: 0 }
   await vi.waitFor(async () => expect(await counted()).toMatchObject([round, round, round]))
   expect((await counted()).map(({ repeats }) => repeats)).toEqual([4, 4, 4])
@@ -99,7 +98,7 @@ test('three relays in a circle end with equal histories, each event going round 
   }
 })
 
-test('an event that the first relay found by a poll goes round once and changes nothing', async () => {
+test('events that a relay found by a poll go round once, and do not change its answers', async () => {
   const counted = await countsFromNow()
   const [parcel] = sandbox.world.parcels()
   const number = parcel?.trackingNumber ?? ''

@@ -146,7 +146,7 @@ test('a later poll changes neither when an entry was first learnt nor the answer
   expect(await learnt()).toEqual([{ ...before, confirmedAt: expect.any(String) }])
 })
 
-test('a list is sorted by the next check, over pages, and ends with parcels that have none', async () => {
+test('parcels are listed by the time of their next check, and those without one come last', async () => {
   const { call, listed, ...world } = await openOwn()
   expect((await world.push(pushBody({ trackingIds: ['81000003'] }))).status).toBe(200)
   for (const at of [1, 2, 3, 4, 5, 6, 7]) await call('PUT', `/LIST${at}/watch`)
@@ -162,14 +162,14 @@ test('a list is sorted by the next check, over pages, and ends with parcels that
 })
 
 test.each(['query=%25', 'query=a&query=b', 'stopped=lost', 'limit=0', 'limit=9999', 'cursor=x', 'cursor=next.1.-1'])(
-  'a list asked for with %s is a 400',
+  'listing parcels with %s is a 400',
   async (query) => {
     const { call } = shared
     expect((await call('GET', `?${query}`)).status).toBe(400)
   },
 )
 
-test('a list watches the parcels of its good lines, and names bad lines by number', async () => {
+test('the parcels of an uploaded list are watched, and its bad lines are named by number', async () => {
   const { json, listed } = shared
   const ndjson = ['{"identifier":"BULK0001"}', '"bulk0002"', '', 'BULK0003', '{"identifier":"!"}', '{"identifier":" BULK0001 "}'].join(
     '\r\n',
@@ -228,7 +228,7 @@ test('the first thousand of many bad lines are listed, and all are counted', asy
   expect([failed, errors.length]).toEqual([1500, 1000])
 })
 
-test('a list of an unknown type, without a login, or by an app without the right is refused', async () => {
+test('an uploaded list of an unknown type, without a login or without the right is refused', async () => {
   const { call, ...world } = shared
   expect((await call('POST', '/watch', 'ABCD', 'text/plain')).status).toBe(400)
   const url = `${world.internalUrl}/relay/parcels/watch`
@@ -268,7 +268,7 @@ test('an unknown status is a 400 that names the existing statuses', async () => 
   expect(await listed('status=Teleported')).toEqual(['84000001'])
 })
 
-test('all mistakes in a list’s prefix, cursor, limit and reason are reported together', async () => {
+test('all mistakes in the parameters of a list of parcels are reported together', async () => {
   const { json } = shared
   const { errors } = z
     .object({ errors: z.array(z.object({ parameter: z.string(), detail: z.string() })) })

@@ -5,30 +5,29 @@ import { createSingleFlight } from '../single-flight.ts'
 /** One part of the check. If `look` rejects, the part has failed, and its line shows the message of the error. */
 export interface Probe {
   readonly name: CheckName
-  /** The name of the checked thing, such as an endpoint, if there may be several of its kind; null: there is only one. */
+  /** The name of the checked endpoint, for example; null: there is only one thing of this kind. */
   readonly subject: string | null
   readonly look: () => Promise<Verdict | readonly CheckLine[]>
 }
 
 /**
- * Checks whether the deployment works. Returns a line for each result, in the order of `CHECK_NAMES`. The failure of one part does not affect
- * the other lines. Never rejects.
+ * Checks whether the deployment works. Returns lines in the order of `CHECK_NAMES`. The failure of one part does not affect the other lines.
+ * Never rejects.
  */
 export type Check = () => Promise<readonly CheckLine[]>
 
 export interface CheckPorts {
   readonly probes: () => Promise<readonly Probe[]>
-  /** Resolves after this many milliseconds. */
   readonly pause: (ms: number) => Promise<unknown>
   /** Returns milliseconds from an arbitrary start. They never go back. */
   readonly monotonic: () => number
 }
 
-/** How long one look may take. The requests that it makes time out earlier. */
+/** One look may take this long. Its requests time out earlier. */
 const LOOK_MS = 30_000
-/** How many looks may run at the same time. */
+/** This many looks may run at the same time. */
 const AT_ONCE = 16
-/** How long a result is used again. A new check calls the carrier and every endpoint, so it must not be made too often. */
+/** A check calls the carrier and every endpoint, so its result is used again for this long. */
 const KEPT_MS = 5000
 
 /** Creates the check. A call during a check, or shortly after it, returns the result of that check. */

@@ -5,7 +5,7 @@ import type { EndpointBacklog, EndpointState } from '../../domain/delivery/endpo
 import { FAILURES_COUNT_FOR_MS, type FailureGroup } from '../../domain/delivery/failure-group.ts'
 import type { ReadSide } from '../read-side.ts'
 
-/** When the next attempt to a failing endpoint is made, epoch milliseconds. */
+/** The next attempt at a failing endpoint, epoch milliseconds. */
 export interface NextProbe {
   /** When a delivery that waits now is attempted; null: no delivery waits. */
   readonly atMs: number | null
@@ -22,7 +22,7 @@ export interface EndpointView extends EndpointState {
   readonly lastFailure: FailureGroup | null
 }
 
-/** An endpoint with its failures, the last one first. Equal failures form one group. */
+/** An endpoint with its failures, the last one first. */
 export interface InspectedEndpoint extends EndpointView {
   readonly failures: readonly FailureGroup[]
   /** Null: the relay cannot open the endpoint's key, or does not know the key. */
@@ -33,7 +33,7 @@ export interface InspectedEndpoint extends EndpointView {
 
 type ViewReads = Pick<ReadSide, 'countBacklog' | 'hasProbe' | 'lastFailures'>
 
-/** Adds what operators see of endpoints. The cost grows with the number of waiting and dead deliveries; see `countBacklog`. */
+/** The cost grows with the number of waiting and dead deliveries; see `countBacklog`. */
 export async function viewEndpoints(reads: ViewReads, states: readonly EndpointState[], nowMs: number): Promise<readonly EndpointView[]> {
   const failures = await reads.lastFailures(states.map(({ endpoint }) => endpoint.id))
   const views: EndpointView[] = []

@@ -8,7 +8,7 @@ import { HOUR_MS, NOON } from '../../support/runner/constants.ts'
 import { engines } from '../../support/store/engines.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
-/** Starts an endpoint whose answers and clock the test sets. It uses no network. */
+/** Opens a store with one endpoint. The test sets the clock, and the answers of the endpoint. */
 async function startEndpoint(engine: Engine) {
   const store = await openStore(NOON, engine)
   const id = await store.writes.reserveEndpoint(NOON)

@@ -4,18 +4,18 @@ import type { CopiedTable, MoveSource, MoveTarget } from './move-ports.ts'
 /** A page has at most this many rows, and fewer if the rows are large. */
 const ROWS_MAX = 500
 const BYTES_PER_PAGE = 4 * 1024 * 1024
-/** This many changed rows of a table are copied before their recorded keys are dropped, because each drop has to wait for other writers. */
+/** This many changes of a table are copied at a time. Then the source deletes their keys, for which it must wait for other writers. */
 const CHANGES_MAX = 2000
-/** The switch copies the last changes while nobody can write. This should take at most one second. */
+/** The switch copies the last changes while nobody can write, so it should take no longer than this. */
 const TAIL_MS = 1000
 /** The move estimates how many changes it can copy in `TAIL_MS`. The estimate is kept between these two limits. */
 const TAIL_MIN = 1000
 const TAIL_MAX = 20_000
-/** The keys of rows that must be compared again are kept in memory. When there are this many keys, their rows are compared. */
+/** The `suspects` are kept in memory. When there are this many, they are compared again. */
 const SUSPECTS_MAX = 20_000
-/** If a page of the copy has this many more rows than the source's page, it is read again, because the source may just have deleted rows. */
+/** If a page of the copy has this many more rows than the source's page, both are read again: the source may just have deleted rows. */
 const SURPLUS_MAX = 1000
-/** If a page of the copy still has too many rows after this many tries, somebody has added rows to the copy, and the move fails. */
+/** If a page of the copy still has too many rows after this many tries, something else has written to the copy, and the move fails. */
 const SURPLUS_TRIES = 20
 /** If, after this many rounds, more changes are left than the switch can copy, other writers have to wait while the move copies. */
 const ROUNDS_MAX = 3
@@ -31,7 +31,7 @@ export interface StoreMovePorts {
 
 /** Copies a store while others write to it. */
 export interface StoreMove {
-  /** Works for a moment. In step `waiting`, few enough changes are left for the switch. Keep calling it, so that they stay few. */
+  /** Works for a moment. When it returns step `waiting`, the switch may begin. Call it again until then, or changes pile up. */
   advance(): Promise<MoveProgress>
   /** Asks all others that use the store to stop writing. */
   pause(): Promise<void>
@@ -47,7 +47,6 @@ interface Suspect {
   readonly key: StoredRow
 }
 
-/** The state of a running move. */
 interface State extends StoreMovePorts {
   /** Rows that must be compared again, by table and key: they differed, or have changed since they were compared. */
   readonly suspects: Map<string, Suspect>
@@ -89,7 +88,7 @@ export function createStoreMove(ports: StoreMovePorts): StoreMove {
         if (suspects.size > 0) throw new Error(`the copy differs in ${suspects.size} rows, the first in ${firstOf(suspects)}`)
         await target.complete(await source.numbers(), { ...job, done: counted.copied })
       }, job.nowMs)
-      // A failure here does no harm, because a relay that opens the new store releases it too.
+      // If this fails, the relay that opens the new store releases it.
       await target.release().catch(() => undefined)
     },
   }
@@ -136,7 +135,7 @@ async function* copyTable({ source, target, counted }: State, table: CopiedTable
   }
 }
 
-/** Copies changes in rounds, until few enough are left for the switch. */
+/** Copies changes in rounds, until at most `state.tail` are left. */
 async function* catchUp(state: State): AsyncGenerator<MoveProgress> {
   const { source, monotonic } = state
   for (let before = await source.countChanges(), left = Number.POSITIVE_INFINITY; left > state.tail; before = left) {
@@ -165,7 +164,7 @@ async function* copyAllChanges(state: State, total: number): AsyncGenerator<Move
   }
 }
 
-/** Copies the next changes of a table. Returns how many it has copied. */
+/** Copies the next changes of a table, and returns their number. */
 async function copyChanges({ source, target, suspects, isVerifying }: State, table: CopiedTable, limit: number): Promise<number> {
   const { marks, keys } = await source.changes(table, limit)
   if (marks.length === 0) return 0
@@ -206,7 +205,7 @@ async function* verifyTable(state: State, table: CopiedTable, pages: PageSizes, 
   }
 }
 
-/** Compares the suspects again. Rows that no longer differ stop being suspects. */
+/** Rows that no longer differ stop being suspects. */
 async function* compareSuspects(state: State): AsyncGenerator<MoveProgress> {
   const { source, target, suspects } = state
   const total = suspects.size
@@ -219,7 +218,7 @@ async function* compareSuspects(state: State): AsyncGenerator<MoveProgress> {
       yield progress('catching_up', done, total)
     }
   }
-  // Compare suspects again only when there are twice as many as now.
+  // Otherwise, the suspects that still differ would be compared after every page.
   state.compareAt = Math.max(SUSPECTS_MAX, 2 * suspects.size)
 }
 
@@ -236,7 +235,7 @@ function inParts(keys: readonly StoredRow[]): readonly (readonly StoredRow[])[] 
   return Array.from({ length: Math.ceil(keys.length / ROWS_MAX) }, (_, nth) => keys.slice(nth * ROWS_MAX, (nth + 1) * ROWS_MAX))
 }
 
-/** Returns the keys of rows that differ between the two stores. */
+/** Returns the keys of rows that differ, or that only one store has. */
 function differing(table: CopiedTable, rows: readonly StoredRow[], copies: readonly StoredRow[]): readonly StoredRow[] {
   if (digestOfRows(rows) === digestOfRows(copies)) return []
   const named = (all: readonly StoredRow[]) => new Map(all.map((row) => [keyTextOf(keyOfRow(table, row)), row]))
@@ -267,7 +266,7 @@ interface PageSizes {
   saw(table: CopiedTable, rows: readonly StoredRow[]): void
 }
 
-/** Chooses how many rows a page has, by the row size of the page before, so that a page needs at most a few megabytes of memory. */
+/** Chooses the number of rows of a page by the average row size of the previous page, so that a page needs only a few megabytes of memory. */
 function createPageSizes(): PageSizes {
   const sizes = new Map<string, number>()
   return {

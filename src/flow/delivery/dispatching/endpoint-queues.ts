@@ -36,7 +36,7 @@ export function createEndpointQueues(options: EndpointQueueOptions) {
   return {
     of,
     all: (): Iterable<EndpointQueue> => queues.values(),
-    /** Sets the states of the endpoints. `more`: the ids of endpoints for which more deliveries are due than there was room for. */
+    /** For `more`, see `DispatchRoundReport`. */
     update(states: readonly EndpointState[], more: readonly string[]): void {
       if (states !== known) updateStates(states)
       known = states
@@ -48,9 +48,9 @@ export function createEndpointQueues(options: EndpointQueueOptions) {
     releaseAll(): void {
       release((queue) => queue.releaseAll())
     },
-    /** Releases an endpoint's waiting claims above its limit, or all if nothing may be sent to it now. Returns how many it has released. */
+    /** Releases each endpoint's waiting claims above its limit, or all of them if nothing may be sent to it now. Returns their number. */
     releaseSurplus: () => release((queue) => queue.releaseSurplus()),
-    /** Notes which claims must not be attempted any more, and releases those that still wait. Returns how many it has released. */
+    /** Notes which claims must not be attempted any more, and releases those that still wait. Returns the number released. */
     releaseOvertaken(overtaken: readonly ClaimRef[]): number {
       const byEndpoint = Map.groupBy(overtaken, ({ endpointId }) => endpointId)
       return release((queue) => queue.releaseOvertaken(byEndpoint.get(queue.endpointId)?.map(({ deliveryId }) => deliveryId) ?? []))

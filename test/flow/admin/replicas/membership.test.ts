@@ -31,7 +31,7 @@ async function join(endpoints: readonly string[] = []) {
   return { store, replica, events, underWay, turn, lines }
 }
 
-/** Opens a world in which another replica has joined, so that this replica has to give up an endpoint. */
+/** Lets a second replica join, so that this replica has to give up two of its four roles. */
 async function joinAndShrink() {
   const world = await join(['1', '2'])
   await world.turn()
@@ -50,7 +50,7 @@ test('a single replica takes all roles, and delivers to all endpoints', async ()
   expect(replica.endpoints()?.toSorted()).toEqual(['1', '2'])
 })
 
-test('a replica knows the number of live replicas each time roles are shared', async () => {
+test('a replica counts the live replicas each time roles are shared', async () => {
   const { replica, turn, store } = await join([])
   await turn()
   const other = store.join(1_000_000)
@@ -62,7 +62,7 @@ test('a replica knows the number of live replicas each time roles are shared', a
   expect(replica.count()).toBe(1)
 })
 
-test('a role that must be given up is no longer held, and is free when its work has ended', async () => {
+test('a role that must be given up is not used any more, and is free when its work has ended', async () => {
   const { store, replica, excess, underWay, turn, other } = await joinAndShrink()
   expect(excess.filter((role) => role.startsWith('dispatcher/'))).toHaveLength(1)
   expect(excess.filter((role) => !role.startsWith('dispatcher/'))).toHaveLength(1)
@@ -111,7 +111,7 @@ test('a replica holds no role after its lease has expired, even before it notice
   expect(events.filter((event) => event === 'lapsed')).toEqual(['lapsed'])
 })
 
-test('roles that ended with an expired lease begin again with the next renewal', async () => {
+test('roles that were lost with an expired lease are taken again after the next renewal', async () => {
   const { store, replica, turn, events } = await join(['1'])
   await turn()
   store.setAway(true)
