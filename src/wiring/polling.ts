@@ -14,7 +14,7 @@ import type { Closing } from './closing.ts'
 import type { History } from './history.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** How often the counts of calls to the carrier are saved, in milliseconds. They are also saved after every few calls. */
+/** How often the counts of calls to the carrier are saved at least. They are also saved after every few calls. */
 const KEEP_MEMORY_MS = 30_000
 
 export interface PollingPorts {
@@ -29,13 +29,13 @@ export interface PollingPorts {
   readonly closing: Closing
 }
 
-/** Assembles the poller, which sleeps until it is woken, and the part that shifts its schedule when the clock was set back. */
+/** Assembles the poller, and the part that shifts its schedule when the clock was set back. */
 export function openPolling(config: Config, ports: PollingPorts) {
   const { storage, carrier, log, closing } = ports
   const { clock, disk, replicas, shared } = storage
   const underWay = createPollsUnderWay()
   const pass = openPass(config, ports, underWay)
-  // If a pass fails because this replica has lost the role of the poller, that is no error.
+  // A pass that fails because this replica is no longer the poller is no error.
   const failures = createFailureLog({ log, clock })
   const poller = startWorker(pass.pass, (error) => {
     const message = 'a pass of the poller failed; the poller continues when it is next woken'
@@ -54,7 +54,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
   return {
     underWay,
     poller,
-    /** Begins to poll. It logs in at once, so that operators see within seconds whether the carrier accepts the password. */
+    /** Logs in at once, so that operators see within seconds whether the carrier accepts the password. */
     begin(): void {
       carrier.logIn().catch((err: unknown) => log.debug({ err }, 'the login at the start failed; the next question logs in'))
       poller.wake()
@@ -69,7 +69,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
       await poller.rests()
       await shared?.model.handOver()
     },
-    /** Wakes the poller when the pause after failures of the carrier is over. The schedule of polls may wake it much later. */
+    /** Wakes the poller when its pause after failures of the carrier is over. The next scheduled poll may be much later. */
     async lookAtRest(): Promise<void> {
       const { state, restMs } = carrier.state().breaker
       if (state === 'open' && restMs <= 0 && replicas.holds('poller')) poller.wake()
@@ -84,7 +84,6 @@ export function openPolling(config: Config, ports: PollingPorts) {
   }
 }
 
-/** Assembles the passes of the poller. */
 function openPass(config: Config, ports: PollingPorts, underWay: PollsUnderWay) {
   const { storage, history, carrier, memory, pushes, wakeDispatcher, log } = ports
   const { clock, write, disk, replicas } = storage

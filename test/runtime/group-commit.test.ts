@@ -6,7 +6,7 @@ import { createGroupCommit } from '../../src/runtime/group-commit.ts'
 
 const push = (name: string): Incoming => parsePush({ body: Buffer.from(name), contentEncoding: null, receivedAtMs: 0, keyIndex: 0 })
 
-/** Opens a recorder whose commits end when the test says so. */
+/** Opens a recorder whose commits end when the test calls `end`. */
 function openRecorder() {
   const batches: { readonly names: readonly string[]; readonly end: (error?: Error) => void }[] = []
   const record = (batch: readonly Incoming[]) =>
@@ -145,7 +145,7 @@ test('S9: on a slow disk an observation that has waited too long is refused', as
   pass(1000)
   batches[0]?.end()
   expect(await early).toEqual(['storage_unavailable', 1000])
-  // The next batch still records the refused push. If the carrier sends it again, it is a duplicate.
+  // The next batch still records the refused push.
   expect(batches[1]?.names).toEqual(['b', 'c'])
   batches[1]?.end()
   expect([await first, await late]).toMatchObject([{ kind: 'recorded' }, { kind: 'recorded' }])
@@ -165,7 +165,7 @@ test('the recorder is drained when nothing waits and no commit runs', async () =
   await Promise.all([submitted, drain])
 })
 
-test('a failed batch is retried once a second until a commit works', async () => {
+test('the last failed batch is retried once a second until a commit works', async () => {
   const { commit, batches, told, second, timers } = open()
   const refused = (name: string) => expect(commit.submit(push(name))).rejects.toMatchObject({ code: 'storage_unavailable' })
   for (const [at, name] of ['a', 'b'].entries()) {
@@ -181,7 +181,7 @@ test('a failed batch is retried once a second until a commit works', async () =>
     batches[at]?.end(new Error('a damaged page'))
     await settled()
   }
-  // The same failure is logged only once.
+  // A series of equal failures is reported only once.
   expect(told).toEqual(['failed'])
   await second()
   batches[4]?.end()

@@ -21,9 +21,9 @@ export interface BudgetSaverPorts {
 
 /** Saves the number of calls, the pauses and the refused credentials for the next run. A call is made only after it is counted in the store. */
 export interface BudgetSaver {
-  /** Saves the present state. The saved number includes some calls that may be made later. Resolves with false if the store failed. */
+  /** The saved number of calls includes some that may be made later. Resolves with false if the store failed. */
   keep(): Promise<boolean>
-  /** Saves the state for the last time, without calls in advance, because this run makes no more calls. */
+  /** Saves for the last time. The saved number includes only calls that were made, because this run makes no more. */
   close(): Promise<boolean>
 }
 
@@ -63,8 +63,8 @@ export function createBudgetSaver({ budget, tokens, remember, clock, asking, log
 }
 
 /**
- * Returns how many milliseconds remain of a wait that ends at `untilMs` (epoch milliseconds; null: no wait). An earlier run saved the wait at `atMs`.
- * The result is never more than the wait that remained at `atMs`, even if the clock was set back.
+ * Returns how much remains of a wait until `untilMs` (epoch milliseconds; null: no wait), which an earlier run saved at `atMs`. This is never
+ * more than what remained at `atMs`, even if the clock was set back.
  */
 export function remainingWaitMs(untilMs: number | null, atMs: number, nowMs: number): number {
   return untilMs === null ? 0 : Math.max(0, Math.min(untilMs - atMs, untilMs - nowMs))

@@ -24,13 +24,12 @@ export interface KeptBody {
 /** A stored parcel, as far as it was loaded. A member that is null was not loaded. */
 export interface KnownParcel {
   readonly state: ParcelState
-  /** Its loaded sightings, by the second of their time (since the epoch). */
+  /** Its loaded sightings, by `secondOf` their instant. */
   readonly seconds: ReadonlyMap<number, readonly KeptSighting[]>
   /** Whether `seconds` contains all sightings of the parcel. */
   readonly whole: boolean
-  /** The stored answers of polls. */
   readonly answers: readonly KeptAnswer[] | null
-  /** The sighting ids of the answer that decides the order of entries at equal instants, in the order of that answer. */
+  /** The sighting ids of one poll answer, in its order. It decides the order of entries at equal instants. */
   readonly order: readonly string[] | null
   readonly bodies: readonly KeptBody[] | null
 }
@@ -52,14 +51,13 @@ export interface Snapshot {
   readonly parcels: ReadonlyMap<number, KnownParcel>
   /** The inbox ids of the pushes of the batch that are already stored, by `pushKey`. */
   readonly pushes: ReadonlyMap<string, number>
-  /** The digests that were looked up among the stored pushes without a parcel. The pushes that were found are in `pushes`. */
+  /** The digests that were looked up under `NO_PARCEL`. The pushes that were found are in `pushes`. */
   readonly unrecorded: ReadonlySet<string>
   /** The sets of parcels that cannot be joined, because together they have too many entries, by `joinKey`. */
   readonly overfull: ReadonlySet<string>
   readonly endpoints: readonly Subscriber[]
   /** The tombstones of the identifiers that the observations name. */
   readonly tombstones: Tombstones
-  /** The learnt model of the carrier. */
   readonly model: CadenceModel
 }
 
@@ -70,8 +68,8 @@ export type StoredSnapshot = Omit<Snapshot, 'model'>
 export type BatchStart = Pick<Snapshot, 'next' | 'identifiers' | 'endpoints'>
 
 /**
- * The parcel id under which unrecorded pushes are stored. Duplicates are searched within a parcel. So an unrecorded push does not make the
- * same push a duplicate when it is recorded later.
+ * The parcel id under which unrecorded pushes are stored. Duplicates are searched within a parcel. So an unrecorded
+ * push is no duplicate of itself when it is recorded later.
  */
 export const NO_PARCEL = 0
 
@@ -91,7 +89,7 @@ export interface Needs {
   readonly parcels: readonly number[]
   /** Pushes to look for in the inbox. */
   readonly pushes: readonly { readonly parcelId: number; readonly digest: string }[]
-  /** The seconds of parcels whose sightings are needed. Each second of a parcel occurs once. */
+  /** The seconds whose sightings are needed. Each second of a parcel occurs once. */
   readonly seconds: readonly SecondNeed[]
   /** The parcels whose sightings are all needed. */
   readonly whole: readonly number[]
@@ -102,7 +100,7 @@ export interface Needs {
 
 export interface SecondNeed {
   readonly parcelId: number
-  /** Seconds since the epoch. */
+  /** See `secondOf`. */
   readonly second: number
   /** The digests of the pushes that need this second. */
   readonly digests: readonly string[]
@@ -113,11 +111,9 @@ export interface BatchNeeds extends Needs {
   readonly joins: readonly (readonly number[])[]
 }
 
-/**
- * The data that a database engine has loaded. If something in `needs` is missing from the maps and sets, the store does not have it.
- */
+/** The data that a database engine has loaded. If something in `needs` is in no other member, the store does not have it. */
 export interface Loaded {
-  /** The needs that the engine has looked up. It may leave out requested needs (`certainNeeds`). */
+  /** The needs that the engine has looked up. These may be fewer than requested (`certainNeeds`). */
   readonly needs: Needs
   readonly parcels: readonly ParcelState[]
   /** The inbox ids of stored pushes, by `pushKey`. */
@@ -138,7 +134,6 @@ export function onlyNeeds(needs: Partial<Needs>): Needs {
   return { ...NOTHING_NEEDED, ...needs }
 }
 
-/** Returns a snapshot in which only the start of the batch is loaded. */
 export function startSnapshot(start: BatchStart & Pick<Snapshot, 'tombstones'>): StoredSnapshot {
   return { ...start, parcels: new Map(), pushes: new Map(), unrecorded: new Set(), overfull: new Set() }
 }
@@ -176,7 +171,7 @@ function bySecond(sightings: readonly KeptSighting[]): ReadonlyMap<number, reado
   return Map.groupBy(sightings, ({ sighting }) => secondOf(sighting.instant.atMs))
 }
 
-/** Converts epoch milliseconds to whole seconds. */
+/** Converts epoch milliseconds to whole seconds since the epoch. */
 export function secondOf(atMs: number): number {
   return Math.floor(atMs / 1000)
 }

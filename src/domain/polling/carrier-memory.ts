@@ -2,14 +2,13 @@
 export interface CarrierMemory {
   /** When this was written, epoch milliseconds. */
   readonly atMs: number
-  /** When the last recorded question was asked, epoch milliseconds; absent: not known. */
+  /** When the last recorded question was asked; absent: not known. */
   readonly askedAtMs?: number
   readonly days: readonly DayCalls[]
-  /** Until when the carrier asked to pause, epoch milliseconds; null: it did not ask. */
+  /** Until when the carrier asked to pause; null: it did not ask. */
   readonly pausedUntilMs: number | null
-  /** Until when the token endpoint asked to pause, epoch milliseconds; null: it did not ask. */
   readonly tokenPausedUntilMs: number | null
-  /** The refusal of the credentials; null: the carrier does not refuse them. */
+  /** Null: the carrier does not refuse the credentials. */
   readonly refusal: CredentialRefusal | null
 }
 
@@ -23,15 +22,13 @@ export interface DayCalls {
 /** The part of the carrier that refused: the token endpoint refused the password, or the status API refused a token. */
 export type RefusedBy = 'token_endpoint' | 'status_api'
 
-/** Credentials that the carrier refused. */
 export interface CredentialRefusal {
   /** How many attempts were made since the credentials last worked. */
   readonly tries: number
-  /** When the credentials may be tried again, epoch milliseconds. */
+  /** When the credentials may be tried again. */
   readonly untilMs: number
-  /** When the credentials were last refused, epoch milliseconds; absent: not known. */
+  /** When the credentials were last refused; absent: not known. */
   readonly atMs?: number | null
-  /** Who refused them; absent: not known. */
   readonly by?: RefusedBy | null
   /** Shows whether the password has changed since the refusal: a salt and a few bytes of a digest, too few to find the password. */
   readonly mark: { readonly salt: string; readonly digest: string } | null

@@ -4,11 +4,11 @@
  * expires.
  *
  * A poll waits for the carrier's budget, so it may take longer than its lease. So the poller names, with each claim, the parcels that it is
- * still polling. The writer leases them again for 1 ms, which keeps them out of that claim only. A longer lease might be made just after the
- * result was saved, while the parcel is still on the list, and nothing would end that lease.
+ * still polling. The writer leases them again for 1 ms, which keeps them out of that claim only. A longer lease could begin just after the
+ * result was saved, while the poller still names the parcel, and nothing would end it.
  *
  * A replica that loses its role as poller aborts its scheduled polls and does not save their results. If it becomes the poller again, its
- * first claim names the parcels of these polls as if they were still being polled, so that their leases end with that claim.
+ * first claim also names the parcels of the aborted polls, so that their old leases end with that claim.
  */
 
 /** The parcels that are being polled, on schedule or by order. */

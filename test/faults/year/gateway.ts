@@ -4,14 +4,14 @@ import { startRequestServer } from '../../support/network/request-server.ts'
 /** Stands between the sandbox and the relay. It signs with the carrier's current key, and writes events in the carrier's current format. */
 export interface Gateway extends AsyncDisposable {
   readonly url: string
-  /** The relay's address for pushes, or null to refuse pushes because the relay is down. */
+  /** Null: the relay is down, so pushes are answered with 503. */
   relayUrl: string | null
   key: string
   /** Whether the carrier has renamed a mandatory member of its events. */
   isRenamed: boolean
   /** The number of pushes that the relay has answered, by status. */
   readonly answers: ReadonlyMap<number, number>
-  /** The number of pushes in the changed format that the relay has accepted. */
+  /** The number of pushes with the renamed member that the relay has accepted. */
   renamed(): number
 }
 

@@ -19,7 +19,7 @@ const bodiesOf = (deliveries: readonly ClaimedDelivery[]) => deliveries.map(({ b
 const minutesOf = (deliveries: readonly ClaimedDelivery[]) =>
   deliveries.map(({ body }) => Number(/"eventTime":"2026-03-01T10:0(\d)/.exec(String(body))?.[1]))
 
-/** Opens a store in which the first answer about a parcel has listed all of its entries, as after the request of an app. */
+/** Opens a store that has learnt all entries of a parcel from one poll, so that they are backfill. */
 async function startAsked(engine: Engine) {
   const store = await openStore(NOON, engine)
   const plain = await addEndpoint(store.writes, NOON)
@@ -39,14 +39,14 @@ describe.each(engines)('late pushes on $name', (engine) => {
     ['in their own order', MINUTES],
     ['newest first', MINUTES.toReversed()],
     ['in no order', [4, 1, 7, 2, 6, 3, 5]],
-  ])('6.6: each late push of backfill is sent to endpoints without backfill, once: %s', async (_, order) => {
+  ])('6.6: each late push of a backfill entry is sent once to endpoints without backfill: %s', async (_, order) => {
     const { push, plain, backfill } = await startAsked(engine)
     for (const minute of [...order, ...order]) await push(pushed(minute))
     expect(bodiesOf(await plain.take())).toEqual(order.map(bodyOf))
     expect(await backfill.take()).toEqual([])
   })
 
-  test('6.6: a sighting says that it is backfill, even after its event left the feed', async () => {
+  test('6.6: the relay knows that an entry is backfill even after its event has left the feed', async () => {
     const { push, plain, backfill, path } = await startAsked(engine)
     await push(pushed(1))
     await pruneFeed(path)
@@ -55,7 +55,7 @@ describe.each(engines)('late pushes on $name', (engine) => {
     expect(await backfill.take()).toEqual([])
   })
 
-  test('6.6: a push that joins two parcels reveals the backfill of both', async () => {
+  test('6.6: when a push joins two parcels, no backfill entry of either is sent twice', async () => {
     const { push, poll, plain } = await startAsked(engine)
     // These pushes report entries that the poll has already found, but the relay cannot know that before the join.
     await push({ ...pushed(3), trackingIds: ['2002'] })
@@ -68,7 +68,7 @@ describe.each(engines)('late pushes on $name', (engine) => {
     expect(minutesOf(await plain.take())).toEqual([1, 2, 4, 6, 7])
   })
 
-  test('6.6: an endpoint added after the backfill gets the push like all others', async () => {
+  test('6.6: an endpoint that was added after the backfill gets each event once', async () => {
     const { push, writes, backfill } = await startAsked(engine)
     await push(pushed(1))
     const [late, all] = [
@@ -102,7 +102,7 @@ describe.each(engines)('late pushes on $name', (engine) => {
     expect(await writes.settleMissedPushes(pass(86_400_000))).toEqual([])
   })
 
-  test('7.1: if a push that reveals an entry proves to be a new entry, no endpoint gets it twice', async () => {
+  test('7.1: if a push first matches a polled entry and later is its own entry, it is sent once', async () => {
     const { push, poll, writes } = await openStore(NOON, engine)
     const plain = await addEndpoint(writes, NOON)
     const backfill = await addEndpoint(writes, NOON, { name: 'backfill', backfill: true })
@@ -110,7 +110,7 @@ describe.each(engines)('late pushes on $name', (engine) => {
     const inLund = { eventTime: '2026-03-01T10:00:00.100Z', location: 'Lund' }
     await push(inLund)
     expect([bodiesOf(await plain.take()), minutesOf(await backfill.take())]).toEqual([[String(pushBody(inLund))], [0]])
-    // This push is earlier than the one from Lund. So the push without a location is now merged with this one, and Lund is a separate entry.
+    // This push is earlier than the one from Lund. So the polled entry is now merged with this push, and Lund is a separate entry.
     const inUmea = { eventTime: '2026-03-01T10:00:00.050Z', location: 'Umeå' }
     await push(inUmea)
     expect([bodiesOf(await plain.take()), bodiesOf(await backfill.take())]).toEqual([

@@ -10,7 +10,7 @@ interface Listed extends ToldDelivery {
   readonly endpoint: { readonly id: string; readonly name: string }
 }
 
-/** Waits until all deliveries have ended. Returns them for each endpoint as the relay reports them, with what the endpoint received. */
+/** Waits until all deliveries have ended. Returns, for each endpoint, its deliveries as the relay reports them, and what it received. */
 export async function settledLedger(
   relay: { readonly publicUrl: string; readonly internalUrl: string },
   receivers: ReadonlyMap<string, MoodyReceiver>,
@@ -27,7 +27,7 @@ export async function settledLedger(
   }
   const waiting = async () => {
     const left: Listed[] = []
-    // Ask for one state after the other, in the order in which a delivery passes through them. Parallel requests could all miss it.
+    // Ask for one state after the other, in the order in which a delivery has them. Parallel requests could all miss a delivery.
     for (const state of ['queued', 'retrying', 'held']) left.push(...(await listed(`state=${state}`)))
     return left
   }

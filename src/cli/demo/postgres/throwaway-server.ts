@@ -19,13 +19,12 @@ export interface PostgresServer {
   readonly port: number
   /** The server's folder; its data is in `data`. */
   readonly folder: string
-  /** Returns the URL of a database; without a name, of the database `postgres`. */
+  /** Returns the URL of a database. Default: the database `postgres`. */
   url(database?: string): string
   /** Stops the server. `immediate`: like a crash, so the server recovers at its next start. `fast` (default): a clean shutdown with a checkpoint. */
   stop(how?: 'fast' | 'immediate'): Promise<void>
   /** Starts the stopped server again with the same port, data and settings. */
   start(): Promise<void>
-  /** Stops the server and deletes its files. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
@@ -45,7 +44,7 @@ const SETTINGS = {
   authentication_timeout: '30s',
 }
 
-/** Creates and starts a server. If this process ends or is killed, the server stops and its files are deleted. */
+/** If this process ends or is killed, the server stops and its files are deleted. */
 export async function startPostgres({ settings = {}, parent = tmpdir(), initial }: PostgresOptions = {}): Promise<PostgresServer> {
   const folder = mkdtempSync(join(parent, 'parcel-relay-postgres-'))
   giveToServer(folder)
@@ -107,7 +106,7 @@ function initialise(initdb: string, folder: string): void {
   if (status !== 0) throw new Error(`initdb failed: ${stderr}`)
 }
 
-/** Starts the server. Resolves when it accepts connections. It is detached, so that only the shell of `startLeash` stops it, not Ctrl-C. */
+/** Resolves when the server accepts connections. The server is detached, so that Ctrl-C does not stop it, but the shell of `startLeash` does. */
 async function run(postgres: string, args: readonly string[]): Promise<ChildProcess> {
   const child = spawn(postgres, args, { ...SERVER_USER, cwd: '/', detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
   let said = ''
@@ -132,8 +131,8 @@ async function end(server: ChildProcess, signal: NodeJS.Signals): Promise<void> 
 const LEASH = 'cat >/dev/null; test -f data/postmaster.pid && kill -QUIT "$(head -n 1 data/postmaster.pid)"; cd / && rm -rf "$0"'
 
 /**
- * Starts a shell that waits until its standard input closes, then stops the server and deletes its folder. That happens even if this process is
- * killed.
+ * Starts a shell that waits until its standard input closes, even because this process was killed. Then it stops the server and deletes its
+ * folder.
  */
 function startLeash(folder: string): { release(): Promise<void> } {
   const shell = spawn('/bin/sh', ['-c', LEASH, folder], {
