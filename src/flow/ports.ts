@@ -2,13 +2,13 @@ import type { CallSpender } from '../domain/admin/tally.ts'
 import type { CallPriority, CarrierAnswer, CarrierState } from '../domain/polling/carrier-answer.ts'
 /** The wall clock, for stored times, and the monotonic clock, for intervals. They are injected, so that tests control time. */
 export interface Clock {
-  /** The wall clock, epoch milliseconds. It may jump. */
+  /** Epoch milliseconds. This clock may jump. */
   now(): number
-  /** The monotonic clock, which never goes back, in milliseconds from an arbitrary start. */
+  /** Milliseconds from an arbitrary start. This clock never goes back. */
   monotonic(): number
 }
 
-/** The log: facts as fields, a sentence as the message. Never secrets or bodies. */
+/** Facts go into the fields, a sentence into the message. Secrets and bodies must not be logged. */
 export interface Log {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
@@ -27,7 +27,7 @@ export interface Memory<Value> {
 export interface Meter {
   /** Counts pushes by outcome. `keyIndex`: the index of the key that matched their signatures; null: no key did. */
   pushReceived(outcome: string, keyIndex: number | null, count?: number): void
-  /** Counts an explained refusal of a push under each of its causes. */
+  /** Counts a refused push under each cause that was found for its refusal. */
   refusalExplained(causes: readonly string[]): void
   /** Counts a commit of `size` observations. */
   batchCommitted(size: number, durationMs: number): void
@@ -39,12 +39,10 @@ export interface Meter {
     outcome: 'accepted' | 'rejected' | 'failed',
     durationMs: number,
   ): void
-  /** Counts observations by result. */
   merged(result: string, count: number): void
-  /** Counts parcels that a rebuild has compared, by result. */
+  /** Counts the parcels that a rebuild has compared. */
   rebuilt(counts: { readonly equal: number; readonly differing: number; readonly corrected: number; readonly left: number }): void
   erased(parcels: number): void
-  /** Counts an answer to an app by its source. */
   served(result: 'hit' | 'fetched' | 'stale' | 'not_found' | 'unavailable'): void
 }
 

@@ -10,9 +10,9 @@ export interface DeadlineEntry {
 
 export interface DeadlineList {
   add(end: () => void, nowMs: number): DeadlineEntry
-  /** Removes an entry. Call it once for each entry, even after `end` was called. */
+  /** Must be called once for each entry, even after its `end` was called. */
   remove(one: DeadlineEntry): void
-  /** Returns all entries, in the order in which they began. */
+  /** Returns the entries in the order in which they were added. */
   all(): readonly DeadlineEntry[]
   /** Sets a function that is called when the list becomes empty, or at once if it is empty. */
   onEmpty(run: () => void): void

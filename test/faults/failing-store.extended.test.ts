@@ -13,7 +13,7 @@ import { spawnTraced } from '../support/store/strace.ts'
 
 afterAll(closeOpened)
 
-/** The parcel in the examples of the routes. The second example push is quarantined. */
+/** The parcel in the examples of the routes. */
 const PARCEL = 'AB123456789SE'
 const CODES = ['SQLITE_FULL', 'SQLITE_IOERR_FSYNC', 'SQLITE_BUSY', 'SQLITE_CORRUPT', 'SQLITE_READONLY']
 
@@ -46,7 +46,7 @@ test('every writing route answers 503, not 500, if the store is full, locked or 
     const problem: unknown = await answer.json()
     return { status: answer.status, retryAfter: Number(answer.headers.get('retry-after')), problem }
   }
-  // Before this call, the relay saves several calls as used. Enough of them are left for the requests below, so these need no further save.
+  // Before this question, the relay saves some later calls as already made. So the questions below do not fail at the save of the calls.
   expect((await fetch(`${relay.internalUrl}/v1/status/AB000000003SE/all`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(
     200,
   )
@@ -66,7 +66,7 @@ test('every writing route answers 503, not 500, if the store is full, locked or 
         retryAfter: expect.toSatisfy((seconds: number) => seconds > 0),
         problem: expect.objectContaining({ type: 'urn:parcel-relay:error:storage_unavailable' }),
       }
-      // A request writes only if the carrier answers in time. If the answer came from the store, try again.
+      // A GET writes only if the carrier answers in time. If the answer came from the store, try again.
       if (route.startsWith('GET ')) await expect.poll(() => ask(route), { message }).toEqual(owed)
       else expect(await ask(route), message).toEqual(owed)
     }

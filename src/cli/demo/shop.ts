@@ -1,21 +1,20 @@
 import type { DemoReplica } from './replica.ts'
 
-/** The demo's logins. The hashes of their passwords are in config/demo.yaml. */
+/** The hashes of these passwords are in config/demo.yaml. */
 export const SHOP = { username: 'shop', password: 'shop-demo-password' } as const
 export const ADMIN = { username: 'admin', password: 'admin-demo-password' } as const
 
 export interface PushCounts {
-  /** The number of pushes with a valid signature, duplicates included. */
+  /** The number of stored pushes, duplicates included. */
   readonly received: number
   readonly duplicates: number
 }
 
-/** The number of pushes that one relay has received, and the roles that it has now. */
 export interface ReplicaNews {
   readonly name: string
   readonly isRunning: boolean
   readonly pushes: PushCounts
-  /** The names of its roles, such as `poller`. */
+  /** The names of its present roles, such as `poller`. */
   readonly roles: readonly string[]
 }
 
@@ -57,7 +56,6 @@ export async function openShop(replicas: readonly Asked[]): Promise<Shop> {
   }
 }
 
-/** Logs in at one relay, and returns a client of it. */
 async function openClient({ internalUrl, pid }: Asked) {
   const admin = await logIn(internalUrl, ADMIN)
   let token = await logIn(internalUrl, SHOP)

@@ -34,7 +34,7 @@ const key = z
   .refine((value) => Buffer.byteLength(value) >= KEY_BYTES_MIN, { error: `must have at least ${KEY_BYTES_MIN} bytes` })
   .refine((value) => value.trim() === value, { error: 'must not begin or end with white space' })
 
-/** The portal's trusted header is forbidden too. The code that saves the endpoint checks this, because only the config knows that header's name. */
+/** The portal's trusted header, which is also forbidden, is checked when the endpoint is saved, because only the config knows its name. */
 const headerName = z.string().superRefine((name, context) => {
   const problem = fixedHeaderProblem(name, null)
   if (problem !== null) context.addIssue({ code: 'custom', message: problem })
@@ -74,7 +74,6 @@ const members = {
   refusals: z.enum(['wait', 'skip']),
 }
 
-/** The body of a request for a new endpoint. */
 export const newEndpointSchema = z.strictObject({
   ...members,
   enabled: members.enabled.default(true),
@@ -90,13 +89,12 @@ export const newEndpointSchema = z.strictObject({
   from: z.union([z.literal('now'), z.int().min(0)], { error: 'must be "now", or a sequence of the feed to start with' }).default('now'),
 })
 
-/** The body of a request that changes an endpoint. */
 export const endpointChangeSchema = z
   .strictObject(members)
   .partial()
   .extend({ headers: headersOf(headerValue.nullable()).optional(), sharedKey: key.nullable().optional() })
 
-/** The body of a request that rotates a key. The request may have no body. */
+/** The request may have no body. */
 export const keyRotationSchema = z.strictObject({
   sharedKey: key.nullable().optional(),
   at: z.literal('now', { error: 'must be "now", or left out' }).optional(),
@@ -119,10 +117,9 @@ export function parseNewEndpoint(body: unknown): NewEndpoint {
   return { settings, headers, sharedKey, from: from === 'now' ? null : from }
 }
 
-/** A parsed request that changes an endpoint. */
 export interface ParsedChange {
   readonly change: EndpointChange
-  /** The values of fixed headers to set, by lower-case name; null removes a header. Headers that are not named here stay. */
+  /** The values of fixed headers, by lower-case name; null removes a header. Headers that are not named here stay. */
   readonly headers: Readonly<Record<string, string | null>>
   /** Null: generate a new key; undefined: keep the key. */
   readonly sharedKey: string | null | undefined

@@ -10,7 +10,7 @@ export interface Markup {
 /** A value in a template. Null, undefined and false write nothing. */
 export type Part = string | number | null | undefined | false | Markup | readonly Part[]
 
-/** Makes markup of text from our source code, such as an SVG shape. Never pass text that was received, read or configured. */
+/** Only for text from this source code, such as an SVG shape. Never pass text that was received, read or configured. */
 export function markup(text: string): Markup {
   return { [made]: text }
 }
@@ -20,8 +20,8 @@ export function charactersOf(part: Markup): string {
 }
 
 /**
- * Makes markup of a template. Texts, numbers and markup may stand between tags. Texts and numbers may stand in a quoted attribute. In a tag,
- * markup may also add a whole attribute. Throws a `TypeError` for a value in any other position, such as a tag's name, an attribute without
+ * Makes markup of a template. Texts, numbers and markup may stand between tags. Texts and numbers may stand in a quoted attribute. Markup may
+ * stand in the place of a whole attribute. Throws a `TypeError` for a value in any other position, such as a tag's name, an attribute without
  * quotes, a comment, a script or a style.
  */
 export function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Markup {
@@ -45,14 +45,13 @@ function put(part: Part, context: Context | undefined): string {
 
 const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 
-/** Escapes text for use between tags or in a quoted attribute. */
 function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ESCAPES[character] ?? '')
 }
 
 const known = new WeakMap<TemplateStringsArray, readonly Context[]>()
 
-/** Returns the context of each value of a template. The result is remembered, so each template is parsed only once. */
+/** Returns the context of each value of a template. Each template is parsed only once. */
 function contextsOf(texts: TemplateStringsArray): readonly Context[] {
   const before = known.get(texts)
   if (before !== undefined) return before

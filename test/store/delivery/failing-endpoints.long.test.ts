@@ -12,7 +12,7 @@ const ofParcel = (parcel: number, second = 0) => ({
   eventTime: new Date(Date.parse('2026-03-01T10:00:00Z') + second * 1000).toISOString(),
 })
 
-/** Opens an endpoint that is down until the test mends it. `statusOf` overrides single answers. */
+/** Opens an endpoint that answers 500 until the test calls `mend`. `statusOf` overrides single answers. */
 async function openDown(engine: Engine, rest: { readonly statusOf?: (delivery: ClaimedDelivery, upAtMs: number) => number | null } = {}) {
   let upAtMs = Number.POSITIVE_INFINITY
   const world = await openDeliveryWorld(engine, NOON, {
@@ -53,7 +53,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
   })
 
   describe('an endpoint that is failing', () => {
-    test('is probed with one delivery at a time, every 5 s to 5 min, first with untried ones', async () => {
+    test('is probed with one untried delivery at a time, at intervals that grow to 5 min', async () => {
       const { now, run, attempts, pushParcels, endpoint } = await openDown(engine)
       await pushParcels(40)
       await run(now() + 1000)
@@ -82,7 +82,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
     test('O7: is disabled after 120 h of failures without a success, even over a restart', async () => {
       const { now, run, kill, pushParcels, endpoint } = await openDown(engine)
       await pushParcels(3)
-      // Probes every five minutes take long to simulate, so most hours are only added to the stored sum.
+      // Probes take long to simulate, so the hours without simulation are added to the stored sum.
       const hours = runsOn(engine, 100, 20)
       await run(now() + hours * HOUR_MS)
       expect((await endpoint()).disabled).toBeNull()
@@ -93,7 +93,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect((await endpoint()).disabled).toBe('failing')
     })
 
-    test('is sent everything that waits after its first success, whatever the schedule says', async () => {
+    test('is sent all waiting deliveries once it accepts one, whatever the schedule says', async () => {
       const { now, run, attempts, mend, pushParcels, countOf, endpoint } = await openDown(engine)
       await pushParcels(60)
       await run(now() + 5 * HOUR_MS)
@@ -173,7 +173,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect([await countOf('delivered'), (await endpoint()).health.probing]).toEqual([30, null])
     })
 
-    test('7.4: behind many events refused with 422, an untried event is probed every 5 s', async () => {
+    test('7.4: after many events were refused with 422, an untried event is sent every 5 s', async () => {
       const { now, run, pushParcels, attempts, endpoint } = await openDown(engine, { statusOf: () => 422 })
       await pushParcels(40)
       await run(now() + 1000)
@@ -198,7 +198,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect(await countOf('delivered')).toBe(2)
     })
 
-    test('is tried with the others after a recovery, and this attempt does not count', async () => {
+    test('is tried early with the others after a recovery, and that attempt does not count', async () => {
       let isDown = false
       const { now, run, pushParcels, timesOf, reads } = await openDown(engine, {
         statusOf: (delivery) => (isPoison(delivery) || isDown ? 500 : 200),
@@ -213,7 +213,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       await run(now() + 3000)
       isDown = false
       await run(planned - 1000)
-      // The third attempt came with the others, long before it was planned.
+      // The third attempt came with the others, before its planned time.
       expect(timesOf(POISON)).toHaveLength(3)
       await pushParcels(1, 10)
       await run(planned + 1000)

@@ -3,7 +3,7 @@ import { digest } from '../../../domain/digest.ts'
 import type { Clock } from '../../ports.ts'
 import type { AdminWrites } from '../ports.ts'
 
-/** A key that signs or verifies tokens. A token contains the name of the key that signed it. */
+/** A token contains the name of the key that signed it. */
 export interface TokenKey {
   readonly name: string
   readonly key: Uint8Array
@@ -19,7 +19,6 @@ export interface TokenKeyring {
   readonly seek: (name: string) => Promise<TokenKey | null>
   /** Reads the keys from the store again. Rejects if the store does not answer. */
   readonly refresh: () => Promise<void>
-  /** Uses these keys from now on. */
   readonly replace: (keys: TokenKeys) => void
 }
 
@@ -57,7 +56,7 @@ export function createTokenKeyring(keys: TokenKeys, { write, clock, pause, isSha
     )
   }
 
-  /** Anybody can send tokens with made-up names, so all callers together read the store at most once a second. */
+  /** Reads the store at most once a second, because anybody can send tokens with made-up names. */
   function refreshInTurn(): Promise<void> {
     const restMs = sought + SEEK_EVERY_MS - clock.monotonic()
     seeking ??= (restMs > 0 ? pause(restMs) : Promise.resolve())

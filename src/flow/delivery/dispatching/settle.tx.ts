@@ -42,7 +42,7 @@ type SettleTx = OperatorEventTx &
     | 'waitsForOthers'
   >
 
-/** The settings of a round. They are read again for every round. */
+/** They are read again for every round. */
 export type DispatchRoundOptions = DeliveryRules
 
 /** The verbs that settle attempts and claim the next deliveries (DOMAIN 7). */
@@ -83,7 +83,6 @@ export function createDispatchRound(
   }
 }
 
-/** Settles ended attempts. Returns the new states of all endpoints, and the notices for operators. */
 async function settleAll(
   tx: SettleTx,
   request: DispatchRound,
@@ -130,7 +129,6 @@ async function stillStanding(tx: Pick<WriteTx, 'findGone'>, settled: readonly Se
   return gone.size === 0 ? settled : settled.filter(({ deliveryId }) => !gone.has(deliveryId))
 }
 
-/** Counts, for each endpoint, the deliveries that are not attempted any more. */
 function tallyGivenUp(ended: readonly Pick<ClaimRef, 'endpointId'>[], nowMs: number): readonly TallyAddition[] {
   const fromMs = spanStart('hour', nowMs)
   return [...Map.groupBy(ended, ({ endpointId }) => endpointId)].map(([id, ofEndpoint]) => ({
@@ -155,7 +153,7 @@ function seenFailing(state: EndpointState, { endpointId, result }: SettledAttemp
   return health === state.health ? state : { ...state, health }
 }
 
-/** Settles one attempt. A probe, or an attempt that came before its planned time, does not use up a step of the retry schedule. */
+/** A probe, or an attempt that came before its planned time, does not use up a step of the retry schedule. */
 function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number, options: DispatchRoundOptions): Omit<Settled, 'round'> {
   const { result, random, plannedAtMs, atMs } = attempt
   const { probing } = state.health
@@ -217,9 +215,9 @@ interface Notices {
   readonly nowMs: number
 }
 
-/** Composes the operator events of a round. Call it before the attempts are saved, because it counts the deliveries that still wait. */
+/** Must run before the attempts are saved, because it counts the deliveries that waited until this round. */
 async function operatorEvents(tx: Pick<SettleTx, 'countWaiting'>, { notices, states, nowMs }: Notices): Promise<readonly OperatorEvent[]> {
-  // If the endpoint for operator events itself has trouble, this is only logged, because an event about it could not arrive.
+  // Trouble of the endpoint for operator events is only logged, because an event about it could not arrive there.
   const isOperator = ({ endpointId }: EndpointNotice) =>
     states.some(({ endpoint, origin }) => endpoint.id === endpointId && origin === 'operator')
   return await Promise.all(
@@ -292,9 +290,7 @@ async function saveConfigured(
 
 type FailureLook = ReturnType<ReturnType<typeof createFailureWatch>['look']>
 
-/**
- * Measures, by a monotonic clock, how long endpoints have been failing. Time when the relay is down or makes no dispatch rounds does not count.
- */
+/** Measures, by a monotonic clock, how long endpoints have been failing. Time when the relay is down does not count. */
 function createFailureWatch(monotonic: () => number) {
   const lastMs = new Map<string, number>()
   return {
@@ -303,15 +299,15 @@ function createFailureWatch(monotonic: () => number) {
       const seen = new Set<string>()
       return {
         /**
-         * Notes that an endpoint has failed. Returns the time since its last failure, in milliseconds; 0: it did not fail before, or was
-         * already noted in this round.
+         * Notes that an endpoint has failed. Returns the milliseconds since its last failure; 0: it did not fail before, or was already
+         * noted in this round.
          */
         failedAfterMs(endpointId: string): number {
           if (seen.has(endpointId)) return 0
           seen.add(endpointId)
           return nowMs - (lastMs.get(endpointId) ?? nowMs)
         },
-        /** Keeps the failures of this round for later rounds. Call it when the round was committed. */
+        /** Must be called when the round was committed, so that later rounds know its failures. */
         keep(): void {
           for (const endpointId of seen) lastMs.set(endpointId, nowMs)
         },

@@ -20,7 +20,7 @@ import { wordsOnPage } from '../words.ts'
 import { problemSections } from './problem-cards.ts'
 import { trafficSection } from './traffic.ts'
 
-/** Makes the first page. It says whether everything works and, if not, what is wrong, since when, and who must do what. */
+/** The page says whether everything works and, if not, what is wrong, since when, and who must do what. */
 export function overviewPage(visit: Visit, situation: Situation & Past): string {
   const { nowMs, to, person } = visit
   const problems = problemsOf(situation)
@@ -117,7 +117,7 @@ function checks({ to, person, nowMs }: Visit, situation: Situation & Pick<Past, 
   })
 }
 
-/** Makes a row about refused pushes that have all come again. This is no problem, but people who saw the refusal want to know. */
+/** Refused pushes that have all come again are no problem, but people who saw the refusal want to know. */
 function comebackRow({ refused }: Situation): readonly (readonly Part[])[] {
   const notStored = refused.filter(({ cause }) => cause === 'not_stored')
   const words = comebackText(notStored)
@@ -126,14 +126,14 @@ function comebackRow({ refused }: Situation): readonly (readonly Part[])[] {
     : [['Refused pushes', stateMark('ok', 'came again'), `${spellText(wholeSpell(notStored))} got 503. ${words}`]]
 }
 
-/** Makes rows about recent events that webhooks never received. This is no problem: perhaps these webhooks do not want earlier events. */
+/** Recent events that were never sent to a webhook are no problem: perhaps the webhook does not want earlier events. */
 function missingRows(visit: Pick<Visit, 'to' | 'person'>, missing: MissingSummary): readonly (readonly Part[])[] {
   const { endpoints, more, resends } = missing
   const unsent = endpoints.filter(({ endpointId }) => !resends.some((one) => one.endpointId === endpointId))
   return [...resends.map((resend) => resendRow(visit, resend, missing)), ...unsentRow(visit, { endpoints: unsent, more })]
 }
 
-/** Makes a row about a resend that is under way. It has no link to the form that resends, so that nobody resends twice. */
+/** The row of a running resend has no link to the form that resends, so that nobody resends twice. */
 function resendRow({ to, person }: Pick<Visit, 'to' | 'person'>, resend: Resend, { endpoints, more }: MissingSummary): readonly Part[] {
   const left = endpoints.find(({ endpointId }) => endpointId === resend.endpointId)?.count ?? 0
   const leftWords = `${countText(left)}${more ? ' or more' : ''} of the last day ${left === 1 && !more ? 'is' : 'are'} left`
