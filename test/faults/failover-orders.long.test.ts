@@ -15,7 +15,7 @@ import { startForgetful } from '../support/store/forgetful-server.ts'
 import { storedNumber } from '../support/store/stored-rows.ts'
 
 const SEEDS = byForm(1, 4, 40)
-/** The number of times that the test loses commits. */
+/** How often the database server loses commits. */
 const LOSSES = byForm(1, 2, 3)
 /** Longer than any step takes unless it hangs. */
 const LATE = { timeout: 60_000, interval: 50 }
@@ -27,7 +27,7 @@ const LANGUAGES = ['en', 'sv'] as const
 
 type Relay = Awaited<ReturnType<typeof startTestRelay>> & { readonly token: string }
 
-/** Repeats a request while its answer is a 503, which may last a while after a failover or on a busy machine. */
+/** Repeats a request while its answer is a 503, because that may last a while after a failover. */
 async function call({ internalUrl, token }: Relay, path: string, { method = 'GET', body }: { method?: string; body?: object } = {}) {
   return await vi.waitFor(async () => {
     const answer = await fetch(`${internalUrl}${path}`, {
@@ -125,7 +125,7 @@ const paths = [
   ...LISTS,
 ]
 
-/** Returns all answers of a relay by path, without times that depend on when it asked the carrier about a missing parcel. */
+/** Returns all answers of a relay by path, without members that differ between relays. */
 async function allTold(relay: Relay): Promise<Readonly<Record<string, unknown>>> {
   const told: [string, unknown][] = []
   for (const path of paths) {

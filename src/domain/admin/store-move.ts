@@ -7,7 +7,7 @@ export type Cell = string | number | Uint8Array | null
 /** The values of a stored row. Those of its primary key come first. */
 export type StoredRow = readonly Cell[]
 
-/** Facts that each engine stores in its own form: the highest number of each kind that was given, and what the relay remembers of the carrier. */
+/** Facts that each engine stores in its own form: the highest number of each kind that was used, and what the relay remembers of the carrier. */
 export interface StoreNumbers {
   readonly sequence: number
   readonly parcel: number
@@ -26,19 +26,19 @@ export const MOVE_WAS_STOPPED = 'The relay was stopped before the switch. The st
 
 export const MOVE_WAS_CANCELLED = 'The move was cancelled before its switch.'
 
-/** The progress of a move. `done` and `total` count the rows of the present step. */
+/** `done` and `total` count the rows of the present step. */
 export interface MoveProgress {
   readonly step: MoveStep
   readonly done: number
   readonly total: number
 }
 
-/** Makes a text of a primary key. Different keys have different texts. */
+/** Different keys have different texts. */
 export function keyTextOf(key: StoredRow): string {
   return JSON.stringify(key.map((cell) => (cell instanceof Uint8Array ? { hex: Buffer.from(cell).toString('hex') } : cell)))
 }
 
-/** Computes a hash of rows in their order. The same rows have the same hash in both engines. Each value counts with its type and length. */
+/** Computes a hash of rows in their order. The same rows have the same hash in both engines. */
 export function digestOfRows(rows: readonly StoredRow[]): string {
   const hash = createHash('sha256')
   for (const row of rows) {

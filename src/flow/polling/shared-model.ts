@@ -5,13 +5,13 @@ import type { CarrierModelKeeper } from './carrier-model.ts'
 import type { ModelCheckpoint } from './model-checkpoint.ts'
 import type { LessonTable } from './ports.ts'
 
-/** The model of the carrier that replicas share. The poller keeps it. The other replicas leave what they have learnt, as lessons for the poller. */
+/** The model of the carrier that replicas share. The poller keeps the model. The other replicas leave lessons for it: what they have learnt. */
 export interface SharedModel {
   readonly keeper: CarrierModelKeeper
   readonly checkpoint: ModelCheckpoint
-  /** Stores what this replica has learnt since the last call, for the poller. Call it every second. */
+  /** Stores what this replica has learnt since the last call. Must be called every second. */
   leave(): Promise<void>
-  /** Learns the lessons that the other replicas have left. Call it on the poller. */
+  /** Learns the lessons that the other replicas have left. Only the poller may call it. */
   fold(): Promise<void>
   /** Loads the model that the poller saved last. `resume`: this replica continues from it as the poller. */
   load(how: { readonly resume: boolean }): Promise<void>
@@ -57,7 +57,7 @@ function createLessonBuffer() {
     found(eventAtMs: number): void {
       if (foundByPoll.length < FOUND_MAX) foundByPoll.push(eventAtMs)
     },
-    /** Removes what was collected and returns it; null: nothing was. */
+    /** Null: nothing was collected since the last call. */
     take(): Lesson | null {
       if (pushes === null && misread === null && samples.length + foundByPoll.length === 0) return null
       const lesson = { samples, pushes, misread, foundByPoll }
@@ -90,7 +90,6 @@ export function createSharedModel({ table, keeper, checkpoint, isPoller, replica
     },
     checkpoint: {
       ...checkpoint,
-      // Only the poller may save the model.
       keep: async (learnt, how) =>
         isPoller() ? await checkpoint.keep(learnt, how) : { health: learnt.channel.health, eventQueued: false },
     },

@@ -13,7 +13,6 @@ export interface Form {
 }
 
 export interface FormFile {
-  /** The name that the sender gave. */
   readonly name: string
   readonly bytes: Uint8Array
 }
@@ -22,7 +21,7 @@ export const NO_FORM: Form = { get: () => '', all: () => [], file: null }
 
 const BODY_BYTES_MAX = 256 * 1024
 const FIELDS_MAX = 2000
-/** The largest file that a form may send. The whole file is read into memory. */
+/** The whole file is read into memory. */
 export const FILE_BYTES_MAX = 4 * 1024 * 1024
 const MULTIPART = 'multipart/form-data'
 
@@ -46,7 +45,7 @@ const readUrlEncoded = koaBody({
 })
 
 /**
- * Reads the form in the body of a request. It may contain a file only if `takesFile` is true. Throws `bad_request` for a body that is not a
+ * Reads the form in the body of a request. A form may contain a file only if `takesFile` is true. Throws `bad_request` for a body that is not a
  * form, and `body_too_large`.
  */
 export async function readForm(ctx: Context, { takesFile = false } = {}): Promise<Form> {

@@ -1,6 +1,5 @@
 /**
- * Shows which parcels have changed, in memory that the threads share. The writer notes each change, and caches see it without a message. The
- * table is plain data, so it can be passed to another thread.
+ * Shows which parcels have changed, in memory that the threads share. The writer notes each change, and caches see it without a message.
  */
 export interface ChangeTable {
   /** The number of changes so far. */
@@ -22,7 +21,7 @@ export function markOf({ count }: ChangeTable): bigint {
   return Atomics.load(count, 0)
 }
 
-/** Whether the parcel may have changed since `sinceMark`. True also after changes of other parcels that share its slot. */
+/** Whether the parcel, or another parcel of its slot, has changed since `sinceMark`. */
 export function hasChanged({ last }: ChangeTable, parcelId: number, sinceMark: bigint): boolean {
   return Atomics.load(last, slotOf(parcelId)) > sinceMark
 }

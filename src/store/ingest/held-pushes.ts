@@ -6,14 +6,14 @@ import { statement } from '../statement.ts'
 import { INBOX_STATES } from './inbox.ts'
 import { findPushes } from './inbox-lists.ts'
 
-/** The most bytes of bodies on a page of several pushes, because a body may be a megabyte long. */
+/** A page has fewer pushes if their bodies are larger than this, because a body may be a megabyte long. */
 const PAGE_BYTES_MAX = 4 * 1024 * 1024
 
 type After = { readonly after: number; readonly upTo: number; readonly limit: number }
 
 const countOf = [sql<number>`count(*)`.as('count'), sql<number | null>`min(id)`.as('first'), sql<number | null>`max(id)`.as('last')]
 
-/** Makes the statements for one state of pushes. Each state that this file lists is rare and has a partial index. */
+/** Each state that this file lists is rare and has a partial index. */
 const heldIn = (state: number) => ({
   all: statement()((db) => db.selectFrom('inbox').select(countOf).where('state', '=', state).where('id', '>', 0)),
   allOfReason: statement<{ readonly reason: string }>()((db, p) =>
@@ -83,7 +83,7 @@ export async function countHeld(session: Session, state: HeldSelection['state'])
     .map(({ reason, count, first, last }) => ({ reason, count, first: end(first), last: end(last) }))
 }
 
-/** Lists pushes that were not recorded, with their bytes, the oldest first. */
+/** Lists pushes that were not recorded, the oldest first. */
 export async function listHeld(session: Session, { state, reason, ...range }: Selection & HeldRange): Promise<HeldPage> {
   const rows = await listRows(session, { state, reason, ...range })
   let bytes = 0
@@ -98,7 +98,7 @@ export async function listHeld(session: Session, { state, reason, ...range }: Se
   return { pushes: pushes.toSorted((a, b) => a.inboxId - b.inboxId), next: isLast ? null : (ids.at(-1) ?? null) }
 }
 
-/** Dismisses a quarantined push. False: there is no quarantined push with this id. */
+/** False: there is no quarantined push with this id. */
 export async function dismissPush(session: Session, inboxId: number): Promise<boolean> {
   return (await session.all(dismiss, { ids: [inboxId] })).length > 0
 }

@@ -13,7 +13,7 @@ function itemOf(sequence: number, trackingIds: readonly string[] = ['1001']): Fe
   return { sequence, kind: 'update', parcel, entry: null, joined: null }
 }
 
-/** Opens a feed in memory that counts the events that are read, and lets readers follow it. */
+/** Opens a feed in memory. `counts` tells how often it was read, and how many events it returned. */
 function createWorld(options: { readonly trackingIds?: readonly string[] } = {}) {
   const committed: number[] = []
   const counts = { readings: 0, derived: 0 }
@@ -32,7 +32,7 @@ function createWorld(options: { readonly trackingIds?: readonly string[] } = {})
     for (let nth = 0; nth < count; nth++) committed.push((committed.at(-1) ?? 0) + 2)
     signal.tell()
   }
-  /** Reads on until the sequence `until()`, and returns the sequences. */
+  /** Follows the feed up to the sequence `until()`. */
   const readAll = async (until: () => number, limit = 100, after = 0): Promise<readonly number[]> => {
     const seen: number[] = []
     const read = follow({ after, limit, charsMax: 1_000_000, inStep: limit === 500, left: NEVER })
@@ -53,11 +53,11 @@ function createWorld(options: { readonly trackingIds?: readonly string[] } = {})
   return { committed, counts, commit, readAll, page, prune, replace, forget: tail.forget }
 }
 
-test('an event is derived and encoded once, however many readers follow', async () => {
+test('few events are derived twice, however many readers follow', async () => {
   const world = createWorld()
   world.commit(1)
   const last = 2 * 301
-  // Each reader takes different steps, so that no two stay at the same position for long.
+  // The readers have different page sizes, so that no two stay at the same position for long.
   const followers = Array.from({ length: 100 }, (_, nth) => world.readAll(() => last, 7 + nth))
   for (let nth = 0; nth < 30; nth++) {
     await new Promise((resolve) => setImmediate(resolve))

@@ -26,7 +26,7 @@ async function open(engine: Engine) {
 describe.each(engines)('an erasure beside a rebuild on $name', (engine) => {
   test('a parcel that is erased while a rebuild reads it in pieces never comes back', async () => {
     const store = await open(engine)
-    // The parcel has lost an entry, so a rebuild would write it again.
+    // A rebuild would write the deleted entry again.
     await changeStoredRows(store.path, 'delete from sighting where at_ms = ?', Date.parse(eventTime(20)))
     let stretch = 0
     const meanwhile = async () => {
@@ -55,7 +55,7 @@ describe.each(engines)('an erasure beside a rebuild on $name', (engine) => {
     const both = pushBody({ trackingIds: ['LAST0001', 'GONE0001'], eventTime: eventTime(1) })
     expect((await store.record(incomingPush(both, NOON))).outcomes).toMatchObject([{ kind: 'recorded' }])
     await changeStoredRows(store.path, 'delete from sighting where at_ms = ?', Date.parse(eventTime(1)))
-    // The erasure has not searched the stored pushes for the identifier yet. It does so below.
+    // The rebuild runs before the erasure has searched the stored pushes for the identifier (`searchMentions`).
     expect(await rebuildStore(store)).toMatchObject({ parcels: 2, changes: { entry: 1 }, conflicts: 0 })
     expect(await store.reads.findParcel('GONE0001')).toBeNull()
     expect((await store.reads.findParcel('LAST0001'))?.entries).toHaveLength(2)

@@ -2,7 +2,7 @@ import { close, fdatasync, open, rmSync } from 'node:fs'
 import type Database from 'better-sqlite3'
 import type { StoreCopier } from '../../../flow/admin/backups/backup-ports.ts'
 
-/** How long one step may take, in milliseconds. Everything that needs the writer waits for the step. */
+/** How long one step may take. Everything that needs the writer waits for the step. */
 const STEP_MS = 0.5
 /** A rest lasts this many times as long as the step before it. Shorter rests doubled the latency of pushes (decision 0029). */
 const REST = 4
@@ -14,8 +14,6 @@ const NAP_MS = 0.2
 const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 
 /**
- * Makes a copier of the store. It copies in steps of half a millisecond, with longer rests between the steps.
- *
  * The copy uses the writer's own connection, because SQLite then adds to the copy whatever the writer changes. If another connection wrote
  * during the copy, SQLite would start over. The copy never keeps the WAL from being checkpointed (decision 0029).
  */
@@ -61,7 +59,6 @@ class CopyStopped extends Error {
   }
 }
 
-/** Removes a copy that was not finished, with the files that SQLite may have left beside it. */
 export function removeCopy(file: string): void {
   for (const path of copyFiles(file)) rmSync(path, { force: true })
 }
@@ -71,7 +68,7 @@ export function copyFiles(file: string): readonly string[] {
   return ['', '-journal', '-wal', '-shm'].map((suffix) => `${file}${suffix}`)
 }
 
-/** Makes a function that returns how many pages the next step copies; 0: rest. It aims at steps of `STEP_MS`, judging by the last step. */
+/** The returned function tells how many pages the next step copies, so that it takes `STEP_MS`, judging by the last step; 0: rest. */
 function createPace(monotonic: () => number): () => number {
   let pages = PAGES.min
   let begunMs: number | null = null
