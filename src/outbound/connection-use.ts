@@ -6,11 +6,10 @@ import { isConnectionLost } from './send-failure.ts'
 export interface ConnectionUse {
   /** Null: no connection has been made yet. */
   socket: Socket | null
-  /** How many requests have begun on this connection. */
+  /** The number of requests that have begun on this connection. */
   requests: number
 }
 
-/** A handler that needs to know which connection its request uses. */
 export interface ConnectionUser extends Dispatcher.DispatchHandler {
   /** Called before the request starts. `use` describes the current connection of the client that makes the request, and stays up to date. */
   onClient(use: ConnectionUse): void
@@ -48,12 +47,12 @@ function isConnectionUser(handler: Dispatcher.DispatchHandler): handler is Conne
 }
 
 /**
- * Decides whether a failed request may be repeated. It may if an earlier request had used the same connection, and the other side closed the
- * connection without a byte of an answer. Then the other side most likely never saw the request.
+ * Decides whether a failed request may be repeated. A repeat is allowed if an earlier request had used the same connection, and the other side
+ * closed the connection without a byte of an answer. Then the other side most likely never saw the request.
  */
 export interface ReuseCheck {
   belongsTo(client: ConnectionUse): void
-  /** Notes the connection of the request. Call it when the request starts. */
+  /** Must be called when the request starts. */
   begin(): void
   /** Returns the IP address at the other end of the request's connection. Undefined: the request has no connection. */
   address(): string | undefined

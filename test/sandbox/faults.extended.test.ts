@@ -35,7 +35,7 @@ async function pushed(
 
 const bodiesOf = ({ pushes }: WebhookReceiver): readonly string[] => pushes.map(({ body }) => body.toString('utf8')).toSorted()
 
-/** Returns for each parcel the scans in the order of their arrival. */
+/** Returns the bodies of each parcel's pushes in the order of their arrival. */
 function arrivals({ receiver, sandbox }: Pushed): readonly (readonly string[])[] {
   const arrived = receiver.pushes.map(({ body }) => body.toString('utf8'))
   return sandbox.world.parcels().map(({ pushes }) => {
@@ -44,7 +44,7 @@ function arrivals({ receiver, sandbox }: Pushed): readonly (readonly string[])[]
   })
 }
 
-test('without faults every event is pushed once, signed, in the order of its parcel', async () => {
+test('without faults every event is pushed once and signed, in its parcel’s order', async () => {
   await using run = await pushed({}, { sharedKey: 'nyckel-åäö-0123456789' })
   const { sandbox, receiver } = run
   const { pushes } = sandbox.stats()
@@ -90,7 +90,7 @@ test('duplicates are pushes with the same bytes', async () => {
   expect(bodiesOf(run.receiver)).toEqual(records.flatMap(({ body, copies }) => Array.from({ length: copies }, () => body)).toSorted())
 })
 
-test('reorder shuffles a parcel’s pushes, loses none, and counts those overtaken', async () => {
+test('reorder shuffles a parcel’s pushes, loses none, and counts the overtaken ones', async () => {
   // Use a world without equal entries, because the test could not tell which of two equal bodies was overtaken.
   await using run = await pushed({ reorder: 100 }, { hard: 0 })
   const { events, reordered } = run.sandbox.stats().pushes
@@ -222,7 +222,7 @@ test('latency delays every answer, and stopping does not wait for it', async () 
   expect(await stuck).toBe('closed')
 })
 
-test.each(['opaque', 'jwt'] as const)('each of the %s tokens ends after its lifetime, and all end when revoked', async (tokenForm) => {
+test.each(['opaque', 'jwt'] as const)('%s tokens end after their lifetime, or when they are revoked', async (tokenForm) => {
   let nowMs = Date.UTC(2026, 0, 1)
   await using sandbox = await stillSandbox({ tokenForm, now: () => nowMs, faults: { tokenLifetimeMs: 60_000 } })
   const status = async (token: string) => (await askStatus(sandbox.url, { number: 'AB123456789SE', kind: 'all' }, token)).status
@@ -241,7 +241,7 @@ test.each(['opaque', 'jwt'] as const)('each of the %s tokens ends after its life
   if (tokenForm === 'jwt') expect(parsed(claims).exp).toBe(Date.UTC(2026, 0, 1) / 1000 + 60)
 })
 
-test('language gaps leave an entry with one language, both in its push and in its pulls', async () => {
+test('language gaps leave some entries with the same one language in pushes and answers', async () => {
   await using run = await pushed({ languageGaps: 0.5 }, { parcels: 20, hard: 0 })
   let gaps = 0
   let entries = 0

@@ -28,19 +28,17 @@ export interface Replica {
   readonly roles: readonly Role[]
 }
 
-/** Which replica has which role at one moment. */
 export interface Assignment {
   /** The ids of the live replicas. */
   readonly live: readonly number[]
-  /** For each role that a replica has, the id of this replica. */
+  /** The ids of the replicas that have the roles. A role is absent if no replica has it. */
   readonly holders: ReadonlyMap<Role, number>
-  /** All roles that exist. */
   readonly roles: readonly Role[]
-  /** The live replicas that can have a role, in the order of `live`. A role is absent if all of them can have it. */
+  /** The ids of the live replicas that can have a role, in the order of `live`. A role is absent if all of them can have it. */
   readonly only?: ReadonlyMap<Role, readonly number[]>
 }
 
-/** The roles that one replica should take, and the roles that it should give up. */
+/** The roles that one replica should take and give up. */
 export interface RoleChange {
   readonly take: readonly Role[]
   readonly giveUp: readonly Role[]

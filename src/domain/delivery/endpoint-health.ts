@@ -2,11 +2,11 @@ import { notAhead } from '../put-back.ts'
 import { clampRetryAfterMs } from '../retry-after.ts'
 import { type AttemptOutcome, type EndpointRecord, isOwnFailure } from './delivery.ts'
 
-/** How a failing endpoint is probed. Times are epoch milliseconds. Only one probe runs at a time. */
+/** How a failing endpoint is probed. Only one probe runs at a time. Times are epoch milliseconds. */
 export interface Probing {
   /** When the next probe is due. */
   readonly atMs: number
-  /** How many probes failed. */
+  /** How many probes have failed. */
   readonly failed: number
   /** Set while the endpoint answers, but refuses what is sent to it. */
   readonly refused?: Refusing
@@ -27,11 +27,11 @@ export interface EndpointHealth extends EndpointRecord {
   readonly failingSinceMs: number | null
   /** The ids of the parcels of the last `FAILURES_LOOKED_AT` failed attempts since `failingSinceMs`, the newest last. */
   readonly failedParcels: readonly number[]
-  /** How the failing endpoint is probed; null: it is not failing. */
+  /** Null: the endpoint is not failing. */
   readonly probing: Probing | null
   /**
    * A counter that starts at 1. It grows when all waiting deliveries are woken, and with each failed probe. A delivery stores the round of its last
-   * attempt. When that round is over, the delivery is due at once, whatever its schedule says. While the endpoint is failing, deliveries of the
+   * attempt. A delivery of an earlier round is due at once, whatever its schedule says. While the endpoint is failing, the deliveries of the
    * earliest round are probed first.
    */
   readonly round: number
@@ -110,8 +110,8 @@ export function resetHealth({ round }: EndpointHealth, nowMs: number): EndpointH
 }
 
 /**
- * Adds failing time after a failed attempt. `seenMs`: the time since the failure before it, measured with the monotonic clock. (If the wall clock is
- * set, the difference of two dates may be days instead of a second.)
+ * Adds failing time after a failed attempt. `seenMs`: the time since the previous failure by the monotonic clock, because the wall clock may
+ * be set meanwhile.
  */
 export function addFailingTime(health: EndpointHealth, outcome: AttemptOutcome, seenMs: number): EndpointHealth {
   if (outcome.kind === 'accepted' || isOwnFailure(outcome) || health.failingSinceMs === null) return health
@@ -139,16 +139,12 @@ export function healthAfter(health: EndpointHealth, { outcome, parcelId, atMs }:
   return { ...failed, round: health.round + 1, probing: probingAfter(next, outcome, health.round + 1, nowMs) }
 }
 
-/** Returns the probing of a failing endpoint after another failed attempt in this round. */
 function probingAfter({ atMs, failed, refused }: Probing, outcome: AttemptOutcome, round: number, nowMs: number): Probing {
   if (!isRefusal(outcome)) return { atMs, failed }
   return { atMs, failed, refused: { fromRound: refused?.fromRound ?? round, atMs: nowMs + pauseMs(0, outcome) } }
 }
 
-/**
- * Whether an endpoint has refused what was sent to it: it answered 4xx. A 429 is no such refusal, because it means that the endpoint accepts nothing
- * for a while.
- */
+/** Whether an endpoint has refused what was sent to it. A 429 is no such refusal, because the endpoint then accepts nothing for a while. */
 function isRefusal(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'rejected' && outcome.status >= 400 && outcome.status <= 499 && outcome.status !== 429
 }
@@ -166,7 +162,7 @@ export function shouldProbe({ probing, failedParcels }: EndpointHealth): 'yes' |
   return fewFailedParcels(failedParcels).length === 0 ? 'yes' : 'ask'
 }
 
-/** Makes an endpoint failing. The first probe comes after a pause. */
+/** The first probe comes after a pause. */
 export function startProbing(health: EndpointHealth, outcome: AttemptOutcome, nowMs: number): EndpointHealth {
   const probing = { atMs: nowMs + pauseMs(0, outcome), failed: 0 }
   return { ...health, probing: probingAfter(probing, outcome, health.round, nowMs) }
@@ -186,9 +182,8 @@ export function isProbeDue({ atMs }: { readonly atMs: number }, nowMs: number): 
 /** Selects deliveries that wait for a failing endpoint. From `atMs` on (epoch milliseconds), one of them may be the next probe. */
 export interface ProbeLook {
   readonly atMs: number
-  /** The ids of parcels to leave out. */
   readonly exceptParcelIds: readonly number[]
-  /** Leaves out deliveries that were last attempted in this round or later; null: leaves out no delivery. */
+  /** Only deliveries that were last attempted before this round; null: all. */
   readonly beforeRound: number | null
 }
 

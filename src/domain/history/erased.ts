@@ -1,19 +1,19 @@
 import { createHmac } from 'node:crypto'
 import { identifiersOf, type PollObservation, type PushObservation } from './observation.ts'
 
-/** Records that an identifier was erased. Stored under the identifier's HMAC (`markOf`), which does not reveal it. Times: epoch milliseconds. */
+/** Records that an identifier was erased. It is stored under a mark that does not reveal the identifier (`markOf`). Times: epoch milliseconds. */
 export interface Tombstone {
   /** The id of the erased parcel. No other parcel gets this id. */
   readonly parcelId: number
   readonly erasedAtMs: number
 }
 
-/** A tombstone as it is stored. `mark`: the HMAC of the identifier. */
+/** A tombstone as it is stored. */
 export interface MarkedTombstone extends Tombstone {
   readonly mark: string
 }
 
-/** Tombstones. `sealedKey`: the key of their marks, encrypted with an at-rest key; null: there is no key yet. */
+/** `sealedKey`: the key of the marks, encrypted with an at-rest key; null: there is no key yet. */
 export interface KeptTombstones {
   readonly sealedKey: string | null
   readonly tombstones: readonly MarkedTombstone[]
@@ -27,7 +27,7 @@ export function missedTombstones(kept: readonly MarkedTombstone[], stored: reado
   return [...newest.values()].filter((one) => one.erasedAtMs > (erasedAtMs.get(one.mark) ?? Number.NEGATIVE_INFINITY))
 }
 
-/** An identifier of an erased parcel. The relay learnt of it only after the erasure. */
+/** An identifier of an erased parcel that the relay learnt only after the erasure. */
 export interface ErasedName extends Tombstone {
   readonly value: string
 }
@@ -52,7 +52,7 @@ export function isOfErased({ erasedAtMs }: Tombstone, atMs: number, { identifier
   return identifierReuseAfterMs === null || atMs <= erasedAtMs + identifierReuseAfterMs
 }
 
-/** An observation without erased identifiers. `erased`: it is about an erased parcel. `names`: its other identifiers, to be erased too. */
+/** An observation without erased identifiers. `erased`: it is about an erased parcel. `names`: identifiers to be erased too. */
 export type Unerased<Observation> =
   | { readonly kind: 'living'; readonly observation: Observation }
   | { readonly kind: 'erased'; readonly names: readonly ErasedName[] }

@@ -2,7 +2,7 @@
 export interface TurnReport<Report> {
   /** Notes that something has changed. `isAwaited`: another thread waits for this change, so the report must not be delayed. */
   changed(isAwaited: boolean): void
-  /** Resolves with the next report, as soon as something has changed since the last report. Only one caller may wait at a time. */
+  /** Resolves with the changes since the last report, when there are any. Only one caller may wait at a time. */
   next(): Promise<Report>
   /** Reports at once if something has changed and a caller waits. */
   flush(): void
@@ -12,8 +12,8 @@ export interface TurnReport<Report> {
 const INTERVAL_MS = 20
 
 /**
- * Creates a report. A change that another thread waits for is reported at the end of the turn of the event loop, together with all other
- * changes. `gather` returns all changes since its last call.
+ * A change that another thread waits for is reported at the end of the turn of the event loop, together with all other changes. `gather`
+ * returns all changes since its last call.
  */
 export function createTurnReport<Report>(gather: () => Report): TurnReport<Report> {
   let asked: ((report: Report) => void) | null = null

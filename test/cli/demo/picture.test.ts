@@ -31,7 +31,7 @@ const STAGE = {
 } as unknown as Stage
 const PINNED = pinsOfGuide(STAGE)
 
-test('a history equal to the carrier’s is complete, and polls filled each lost entry', async () => {
+test('a history equal to the carrier’s is complete, and its lost entries count as filled by polls', async () => {
   const picture = await finishedPicture(0.3, (answer) => answer)
   const totals = totalsOf(picture)
   expect(totals).toMatchObject({ complete: 12, parcels: 12, filled: totals.lost })
@@ -97,7 +97,7 @@ test('the live view overwrites its lines and never clears the screen', async () 
   expect(text.split('a note')).toHaveLength(2)
 })
 
-test('the suggested commands are shown in full below the picture on 80 columns and 24 rows', async () => {
+test('the suggested commands fit in full below the picture in 80 columns and 24 rows', async () => {
   const picture = await finishedPicture(0.3, (answer) => answer)
   for (const pinned of [pinsOfGuide(STAGE), pinsOfMore(STAGE, picture)]) {
     const lines = layOut(picture, { news: ['push received     AB123456789SE  Created'], pinned }, { columns: 80, rows: 24 })

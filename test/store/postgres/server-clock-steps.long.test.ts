@@ -9,7 +9,7 @@ import { createDatabase } from '../../support/store/postgres-database.ts'
 const TTL_MS = 600_000
 const JANITOR: readonly Role[] = ['janitor']
 
-/** Makes a clock that the test sets. The search path finds this function before the server's own. */
+/** Makes a clock that the test sets. The search path finds it before the clock of the server. */
 const CLOCK = (database: string) => `
   create table clock_step (ms bigint not null);
   insert into clock_step values (0);
@@ -54,7 +54,6 @@ async function open() {
     other,
     join,
     step,
-    /** Lets time pass for the server and the replicas. */
     async pass(ms: number) {
       passedMs += ms
       await step(ms)
@@ -62,7 +61,7 @@ async function open() {
   }
 }
 
-test('control: with a correct clock, a replica is replaced when its lease expires', async () => {
+test('without a clock step, a replica is replaced when its lease expires', async () => {
   const { other, pass } = await open()
   await pass(TTL_MS - 60_000)
   expect([await other.renew(), await other.share()]).toEqual([expect.objectContaining({ lapsed: 0 }), 'one'])
@@ -73,7 +72,7 @@ test('control: with a correct clock, a replica is replaced when its lease expire
 test('P13: a live replica keeps its role when the server’s clock steps forward', async () => {
   const { one, other, pass, step } = await open()
   await step(HOUR_MS)
-  // Try to take the role before and after the first renewal under the new time.
+  // Neither before nor after the first renewal may the other replica take the role.
   expect(await other.share()).toBe('one')
   await other.renew()
   expect(await other.share()).toBe('one')

@@ -17,7 +17,6 @@ import { newPlace } from './engines.ts'
 import { copyDatabase, createLastingDatabase } from './postgres-database.ts'
 import { writeSeededStore } from './seeded-store.ts'
 
-/** Returns what an engine provides for moves. */
 export function movesOf(engine: Engine): StoreMoves {
   return engine.name === postgres.name ? postgresMoves : sqliteMoves
 }
@@ -65,7 +64,6 @@ export async function seededPlace(engine: Engine): Promise<Place> {
   return { engine, place }
 }
 
-/** All pairs of engines that a store can be moved between. */
 export const DIRECTIONS = [sqlite, postgres].flatMap((from) =>
   [sqlite, postgres].map((to) => ({ name: `${from.name} to ${to.name}`, from, to })),
 )
@@ -76,14 +74,13 @@ export interface OpenMove extends AsyncDisposable {
   readonly move: StoreMove
 }
 
-/** Returns the address of a new store as a relay writes it into the old store, but without the encryption. */
+/** Returns the address of a store as the other store of the move keeps it. A relay would encrypt it. */
 const addressOf = ({ engine, place }: Place) => (engine.name === postgres.name ? place : `sqlite:${place}`)
 
 let moves = 0
-/** The time at which each move begins. */
 const BEGUN_AT_MS = Date.UTC(2026, 2, 31)
 
-/** Opens both stores of a move, and claims the new one for it. `isSlow`: the move advances a batch at a time. */
+/** Opens both stores of a move, and claims the new one. `isSlow`: each `advance` does only one batch. */
 export async function openMove(from: Place, to: Place, { isSlow } = { isSlow: false }): Promise<OpenMove> {
   let turns = 0
   const monotonic = () => (isSlow ? turns++ * 1000 : performance.now())
@@ -115,7 +112,7 @@ export async function openMove(from: Place, to: Place, { isSlow } = { isSlow: fa
   }
 }
 
-/** Advances a move until it waits for its switch. Returns the steps that it went through. */
+/** Advances a move until it waits for its switch. Returns its steps until then. */
 export async function untilWaiting(move: StoreMove): Promise<readonly MoveProgress['step'][]> {
   const seen: MoveProgress['step'][] = []
   for (;;) {
@@ -133,7 +130,7 @@ export async function moveStore(from: Place, to: Place): Promise<void> {
   await opened.move.switchOver({ jobId: 0, nowMs: Date.UTC(2026, 3, 1) })
 }
 
-/** Returns every row of a store, by its table, and the last numbers that the store has given. */
+/** Returns every row of a store, by table, and the last numbers that the store has used. */
 export async function contentsOf({ engine, place }: Place) {
   const source = await movesOf(engine).openSource(place, { moveId: '', peer: '', address: '', atMs: 0, replicaId: 0 })
   try {

@@ -17,7 +17,7 @@ export interface ReplayFields {
 /** The value of `state` that selects events which the webhook in `to` never received. Other values select deliveries. */
 export const MISSING = 'missing'
 
-/** The result of a replay, for the page to show. Null: nobody asked for a replay. */
+/** The answer to the form, for the page to show. Null: nobody has sent the form. */
 export type ReplaySaid =
   | {
       readonly kind: 'counted'
@@ -39,12 +39,12 @@ export type ReplaySaid =
 interface ReplayForm {
   readonly fields: ReplayFields
   readonly said: ReplaySaid
-  /** Webhooks whose deliveries may be sent again, including removed ones. */
+  /** Includes removed webhooks. */
   readonly sources: readonly WebhookName[]
   readonly targets: readonly WebhookName[]
 }
 
-/** Makes the form that sends deliveries again: its first button counts them, then a second one replays them. Null: there are no webhooks. */
+/** Makes the form that sends deliveries again. Its first button counts them, then a second one replays them. Null: there are no webhooks. */
 export function replayForm(visit: Visit, { fields, said, sources, targets }: ReplayForm): Markup | null {
   if (targets.length === 0) return null
   const named = (webhooks: readonly WebhookName[]) => webhooks.map(({ id, name }) => [id, name] as const)
