@@ -15,7 +15,7 @@ interface CheckOptions extends ClientOptions {
   readonly config: string
 }
 
-/** `check`: reports line by line whether a deployment works and, if not, why. If a relay is running, asks it. Otherwise checks by itself. */
+/** `check`: reports whether a deployment works and, if not, why. If a relay is running, asks it. Otherwise checks by itself. */
 export function checkCommand(): Command {
   const command = new Command('check')
     .description('check whether this deployment works, and say why if it does not: config, keys, store, disk, carrier, endpoints')
@@ -46,7 +46,7 @@ async function check(options: CheckOptions, asked: Asked): Promise<readonly Chec
   return lines.map((line) => (line.name === 'relay' ? { ...line, message: `${line.message} ${assumed(options)}` } : line))
 }
 
-/** Says which address was tried, because the config that names the address cannot be read. Another relay may listen there. */
+/** Says which address was tried, because the config that names the right address cannot be read. */
 function assumed({ url, config }: CheckOptions): string {
   return `The relay was looked for at ${url}, the default address, because the one in ${resolve(config)} cannot be read. To look elsewhere, use --url.`
 }
@@ -69,7 +69,7 @@ async function checkAt(client: CheckOptions, config: CheckedConfig, { hasFile }:
   return [...lines, ...(await checkStandalone(config.config, { isRunning: running }))]
 }
 
-/** Says why no relay answers. If nothing listens at the address, gives no advice, because that may be intended. */
+/** If nothing listens at the address, gives no advice, because that may be intended. */
 function describeAbsence(why: Error, url: string): string {
   return systemCode(why.cause) === 'ECONNREFUSED' ? `No relay answers at ${url}.` : why.message.replace(/^no/, 'No').replace(/[^?]$/, '$&.')
 }
@@ -98,13 +98,12 @@ async function readFile(path: string): Promise<CheckedConfig> {
   }
 }
 
-/** Describes variables that this shell lacks. If they are in a file for systemd or compose, the relay may still have them. */
 function describeUnset(variables: readonly string[]): string {
   const [are, them] = variables.length === 1 ? ['is', 'it'] : ['are', 'them']
   return `${variables.join(', ')} ${are} not set in this shell, so the file cannot be checked here. The relay's own environment may have ${them}. To check the file here, load the relay's variables first, for example: set -a && . ./relay.env`
 }
 
-/** Asks the relay for its own check. `config`: the config file of this machine, to compare with the relay; null: there is none. */
+/** `config`: the config of this machine, whose keys are compared with the relay's; null: compare nothing. */
 async function askRelay(client: CheckOptions, config: Config | null): Promise<readonly CheckLine[]> {
   try {
     const ask = await openRelay(client)

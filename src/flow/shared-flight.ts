@@ -1,7 +1,7 @@
 import type { FlightEnd } from '../domain/polling/flight-end.ts'
 import type { SharedFlights } from './history/ports.ts'
 
-/** If the replica that runs the job is killed, another replica takes the job over after at most this long. */
+/** If the replica that runs a job is killed, another replica takes the job over after at most this long. */
 const LEASE_MS = 5000
 const RENEW_MS = LEASE_MS / 3
 /** Waiting replicas check at this interval whether the flight has ended, at most `LOOKS_MAX` times. */
@@ -16,8 +16,8 @@ export interface SharedFlightPorts {
 }
 
 /**
- * Runs a job once if several replicas want it at the same time. One replica runs it under a lease. The others check several times a second,
- * for half a minute at most, whether it has ended. If the replica that runs it is killed, another one takes over when the lease has run out.
+ * Runs a job once if several replicas want it at the same time. One replica runs the job under a lease. The others check several times a
+ * second, for half a minute at most, whether it has ended.
  */
 export type SharedFlight = <Value>(key: string, flight: Flight<Value>) => Promise<Value>
 
@@ -28,15 +28,15 @@ export interface Flight<Value> {
   readonly after: string | null
   readonly endOf: (value: Value) => FlightEnd
   /**
-   * For this long after the end, some seconds at most, the end `not_found` also answers callers that did not wait for it, because they may
-   * have asked before the end.
+   * For this long, some seconds at most, an end `not_found` also answers callers that did not wait for it, because their requests may have
+   * come before it.
    */
   readonly notFoundForMs: number
   /** Turns the end into a value for another caller. Null: the caller cannot use the end, and starts the job itself. */
   readonly read: (end: FlightEnd) => Value | null
 }
 
-/** Runs the job directly. For a relay without other replicas. */
+/** For a relay without other replicas. */
 export const alone: SharedFlight = (_key, { start }) => start()
 
 export function createSharedFlight({ flights, pause }: SharedFlightPorts): SharedFlight {

@@ -183,7 +183,7 @@ export function isProbeDue({ atMs }: { readonly atMs: number }, nowMs: number): 
 export interface ProbeLook {
   readonly atMs: number
   readonly exceptParcelIds: readonly number[]
-  /** Only deliveries that were last attempted before this round; null: all. */
+  /** Leaves out deliveries that were attempted in this round or later; null: leaves out none. */
   readonly beforeRound: number | null
 }
 

@@ -30,7 +30,7 @@ function encode(sighting: Content, extra: RawMembers): string {
   })
 }
 
-/** Decodes a text of `encodeContent`, without validation. */
+/** Decodes a text of `encodeContent`. Validates nothing. */
 export function decodeContent(json: string): Content {
   return JSON.parse(json) as Content
 }

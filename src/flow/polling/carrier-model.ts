@@ -22,7 +22,6 @@ export interface CarrierModel {
   readonly silence: CarrierSilence
 }
 
-/** Keeps the carrier model up to date. */
 export interface CarrierModelKeeper {
   current(): CadenceModel
   learn(sample: ScanSample): void
@@ -33,16 +32,14 @@ export interface CarrierModelKeeper {
   missed(miss: { readonly eventAtMs: number; readonly nowMs: number }): void
   /** Notes the event time, epoch milliseconds, of an entry that a poll reported before any push. */
   foundByPoll(eventAtMs: number): void
-  /** Notes that the carrier answered a poll. */
   answered(atMs: number): void
-  /** Notes that a poll that was made at this time brought a history. */
+  /** Notes that a poll at this time brought a history. */
   polled(askedAtMs: number): void
-  /** Notes that a poll got no answer. */
   unanswered(atMs: number): void
   /** Judges pushes again: whether entries that polls found still lack a push after the grace period, and whether pushes are proven reliable. */
   review(graceMs: number): void
   learnt(): CarrierModel
-  /** Continues with another model. Samples that were not learnt yet are dropped. */
+  /** Drops samples that were not learnt yet. */
   replace(model: CarrierModel): void
   /** Learns the samples that were not learnt yet. */
   settle(): void
@@ -74,7 +71,6 @@ export function createCarrierModelKeeper(
     scanSamples = []
   }
 
-  /** If the clock was put back, replaces times that now lie in the future by the present time. */
   function clampToClock(): void {
     const nowMs = clock.now()
     channel = clampChannelToClock(channel, nowMs)

@@ -2,13 +2,13 @@
 export interface Leases {
   take(parcelIds: readonly number[], untilMs: number): void
   release(parcelId: number): void
-  /** Shortens all leases because the clock was set back. */
+  /** Must be called when the clock was set back by `byMs`. Shortens all leases. */
   putBack(byMs: number): void
   /** Drops expired leases; returns the rest. */
   held(nowMs: number): ReadonlyMap<number, number>
 }
 
-/** Leases of one transaction, for engines that run several at once. */
+/** Leases of one transaction, for engines that run several transactions at once. */
 export interface TransactionLeases extends Leases {
   /** Applies the releases. Call it once the transaction is durable. */
   committed(): void
@@ -17,8 +17,8 @@ export interface TransactionLeases extends Leases {
 }
 
 /**
- * Makes the leases of a transaction. A lease takes effect at once, but a release takes effect only after the commit. Until the commit, other
- * transactions read the old due time, and would poll the parcel again if it had no lease.
+ * A lease takes effect at once, but a release takes effect only after the commit. Until the commit, other transactions read the old due time,
+ * and would poll the parcel again if it had no lease.
  */
 export function createTransactionLeases(leases: Leases): TransactionLeases {
   const taken: number[] = []

@@ -31,7 +31,7 @@ const STAGE = {
 } as unknown as Stage
 const PINNED = pinsOfGuide(STAGE)
 
-test('a history equal to the carrier’s is complete, and its lost entries count as filled by polls', async () => {
+test('a history equal to the carrier’s is complete, and its lost entries count as polled', async () => {
   const picture = await finishedPicture(0.3, (answer) => answer)
   const totals = totalsOf(picture)
   expect(totals).toMatchObject({ complete: 12, parcels: 12, filled: totals.lost })

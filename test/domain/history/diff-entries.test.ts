@@ -28,7 +28,7 @@ test('2.8: entries that turn out to be one are reported as united', () => {
     aPush({ eventTime: '2026-03-01T10:00:00.000Z', location: 'Umeå' }),
   ]
   expect(deriveEntries(sightingsOf(apart))).toHaveLength(2)
-  // The first push names no place. This push in Umeå has exactly its time, so the first push moves from Lund to Umeå.
+  // The first push names no place, and this push in Umeå has the same time. So the first push moves from Lund to Umeå.
   expect(kindsOf(apart, aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Umeå' }))).toContain('united')
 })
 

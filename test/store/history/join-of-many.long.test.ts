@@ -27,7 +27,7 @@ const open = (engine: Engine, path: string) =>
   openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
 const KEY = ['at_ms', 'time_form', 'content_id', 'listing', 'ordinal']
 
-/** Generates observations of two to eight parcels. No observation names two of the parcels, but some of their observations are alike. */
+/** Generates observations of two to eight parcels. No observation names two parcels, but observations of different parcels may be alike. */
 const parcels = observations
   .chain((said) => fc.array(fc.subarray([...said], { minLength: 1 }), { minLength: 2, maxLength: 8 }))
   .map((all) =>
@@ -40,7 +40,7 @@ const parcels = observations
     ),
   )
 
-/** Returns the same answer to a request for `asked`, without any other identifier. */
+/** Returns the same answer as the answer to a poll of `asked`. It names no other identifier. */
 function readAgain({ body, language, askedAtMs }: PollObservation, asked: string): PollObservation {
   const answer = Buffer.from(JSON.stringify({ ...JSON.parse(String(body)), trackingIds: [] }))
   const reading = parseAllAnswer(answer, { asked, language, contentLanguage: null, askedAtMs })
@@ -75,7 +75,7 @@ async function joinInto(engine: Engine, path: string, groups: (ids: readonly num
   await store.close()
 }
 
-/** Returns all rows that a join moves, sorted. Leaves out the version of each parcel, which depends on the time of the write. */
+/** Returns all rows that a join moves, sorted, but without the versions of the parcels, which depend on the writes. */
 async function contentsOf(path: string): Promise<readonly (readonly string[])[]> {
   const tables = ['parcel', 'identifier', 'sighting', 'answer', 'inbox', 'delivery', 'expected_push']
   const rows = await Promise.all(tables.map((table) => storedRows<object>(path, `select * from ${table}`)))
@@ -85,7 +85,7 @@ async function contentsOf(path: string): Promise<readonly (readonly string[])[]>
 /** Sorts the sightings of a parcel, because engines list them in different orders. */
 const inOrder = (sightings: unknown) => (Array.isArray(sightings) ? sightings.map((one) => JSON.stringify(one)).sort() : sightings)
 
-describe.each(engines)('a join of many on $name', (engine) => {
+describe.each(engines)('a join of many parcels on $name', (engine) => {
   test('1.4: joining parcels at once gives the same as joining them one by one, in any order', async () => {
     const runs = runsOn(engine, 25, 3)
     let shared = 0
@@ -125,7 +125,7 @@ describe.each(engines)('a join of many on $name', (engine) => {
     expect(shared).toBeGreaterThan(runs / 2)
   })
 
-  test('1.4: the audit trail has what each of the parcels joined at once contained before', async () => {
+  test('1.4: the audit trail tells what each joined parcel contained before the join', async () => {
     await fc.assert(
       fc.asyncProperty(parcels, (all) =>
         withPlace(engine, async (path) => {

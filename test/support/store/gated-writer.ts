@@ -9,8 +9,8 @@ import { storedNumber } from './stored-rows.ts'
 const WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
 /**
- * Returns a function that runs `work` on the store, and starts `other` before statement number `at` of the work. The work waits there until
- * `other` has ended, or until `other` waits for a lock of the work.
+ * Returns a function that runs `work` on the store, and starts `other` before statement number `at` of the work. Before this statement, the
+ * work waits until `other` has ended or waits for a lock.
  */
 export function createBeside(path: string) {
   const pool = openTestPool(path, 4)

@@ -6,7 +6,6 @@ import { EMPTY_KEY, type KeyVariant, keyVariants, type NamedKey, plainKey } from
 import { causeOf, type MismatchCause } from './mismatch-causes.ts'
 import { readSignature, type SignatureReading } from './signature-readings.ts'
 
-/** A push whose signature is to be examined, and the keys to try. */
 export interface SuspectPush {
   /** The exact bytes of the body; null: the body was not read, so only the header is examined. */
   readonly body: Uint8Array | null
@@ -21,13 +20,11 @@ export interface SuspectPush {
   readonly otherKeys: readonly NamedKey[]
 }
 
-/** The limits of a search. */
 export interface SearchBounds {
   readonly triesMax: number
   readonly hashedBytesMax: number
 }
 
-/** The result of examining a signature: whether it matches, or why it does not. */
 export interface Explanation {
   /** `valid`: the signature matches. `explained`: the causes fully explain why it does not. `unexplained`: there is also an unknown cause. */
   readonly verdict: 'valid' | 'explained' | 'unexplained'
@@ -48,9 +45,9 @@ export function explainMismatch(push: SuspectPush, bounds: SearchBounds): Explan
 }
 
 /**
- * Finds out how a push was signed. It tries all usual mistakes in the signature, the key and the body: first single mistakes, then a mistake
- * in the key together with one in the body. It yields after each try, so that the caller can do other work in between. The result contains
- * no key and no part of the body.
+ * Finds out how a push was signed. Tries all usual mistakes in the signature, the key and the body: first single mistakes, then a mistake in
+ * the key together with one in the body. Yields after each try, so that the caller can do other work in between. The result contains no key
+ * and no part of the body.
  */
 export function* searchMismatch(push: SuspectPush, bounds: SearchBounds): Generator<undefined, Explanation> {
   const header = judgeHeader(push)
@@ -111,7 +108,7 @@ interface PreparedKey extends KeyVariant {
   readonly secret: KeyObject
 }
 
-/** Makes all attempts. The likelier ones come first, because the limits may end the search. Keys for pushes come before other keys. */
+/** The likelier attempts come first, because the limits may end the search. */
 function* attempts(push: SuspectPush, body: Uint8Array): Generator<Attempt, undefined> {
   const keys = push.keys.map(plainKey).map(prepared)
   const mistaken = [...push.keys.flatMap(keyVariants), EMPTY_KEY].map(prepared)
@@ -162,7 +159,7 @@ function* withoutHmac(body: Uint8Array, keys: readonly PreparedKey[]): Generator
   }
 }
 
-/** The usual algorithms. The length of a digest shows which of them was used. */
+/** The length of a digest shows which of these algorithms was used. */
 const ALGORITHMS = [
   { name: 'sha256', shown: 'HMAC-SHA256', bytes: 32 },
   { name: 'sha1', shown: 'HMAC-SHA1', bytes: 20 },
