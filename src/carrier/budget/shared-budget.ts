@@ -9,7 +9,7 @@ import type { SlotResult } from './own-budget.ts'
 
 /** If a slot is not used within this time after it was requested, it is given back. Otherwise unused slots could add up to a burst. */
 const USE_WITHIN_MS = 250
-/** The store counts as failing if this many answers in a row come too late to be used. */
+/** The store counts as failing if this many answers in a row come too late. */
 const LATE_MAX = 3
 /** Above this rate, in calls per second, one request asks for several slots, and requests are at least `ASK_EVERY_MS` apart. */
 const MANY_A_SECOND = 50
@@ -70,7 +70,7 @@ interface Verdict {
   readonly isBusy: boolean
 }
 
-/** Keeps the slots that this replica was granted, and the last answer of the shared row. Times are monotonic milliseconds. */
+/** Times are monotonic milliseconds. */
 export function createSharedBudget(options: SharedBudgetOptions): SharedBudget {
   const { clock, concurrency } = options
   const limits = sharedLimits(options)
@@ -155,7 +155,6 @@ interface Asked {
   readonly sentMs: number
 }
 
-/** Sends requests to the shared row, and keeps the answers. */
 function createBudgetRow({ store, replica, clock, startTimer }: SharedBudgetOptions, limits: BudgetLimits) {
   let count = 0
   let ended: readonly string[] = []

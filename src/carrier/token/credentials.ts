@@ -15,7 +15,7 @@ export interface Credentials {
   closed(): NoToken | null
   /** Notes that this password is being sent to the token endpoint. If it differs from the refused password, the refusal no longer counts. */
   present(password: string): void
-  /** Notes that the token endpoint has refused the credentials. Returns the result for the caller. */
+  /** Notes that the token endpoint has refused the credentials. */
   notTaken(detail: string): NoToken
   /** Notes that the status API has refused a token that came from the credentials. */
   tokenRefused(detail: string): NoToken
@@ -29,13 +29,13 @@ export interface Credentials {
   proved(): boolean
   /** The state that operators see. */
   state(): Pick<CarrierState, 'credentials' | 'refusal'>
-  /** Whether a refusal limits attempts. The limit ends when the status API accepts a token or the password changes. `state` may change before that. */
+  /** Whether a refusal limits attempts. The limit ends when the status API accepts a token or the password changes. */
   isRationed(): boolean
   /** The refusal to save for the next run; null: attempts are not limited. */
   refusal(): CredentialRefusal | null
-  /** The end of a pause that the token endpoint asked for, monotonic milliseconds. The caller saves it for the next run. */
+  /** The end of a pause that the token endpoint asked for, monotonic milliseconds. */
   pausedUntilMs(): number
-  /** Replaces the state with the state that the replicas share. */
+  /** Takes over the state that the replicas share. */
   adopt(state: TokenState): void
   /** The state to share with the other replicas. */
   known(): TokenState
@@ -50,9 +50,8 @@ export interface CredentialOptions {
   readonly earlier: EarlierTokens | null
 }
 
-/** The state that an earlier run saved. */
 export interface EarlierTokens {
-  /** When the state was saved, epoch milliseconds. */
+  /** When an earlier run saved this, epoch milliseconds. */
   readonly atMs: number
   readonly refusal: CredentialRefusal | null
   readonly pausedForMs: number
@@ -179,8 +178,8 @@ function stateOf(
 }
 
 /**
- * Keeps the last failure to get a token. Before the first attempt, this is a `Retry-After` that an earlier run received. The log of calls reports
- * each failure. A failure that suggests a wrong `authUrl` is also logged here, once while it lasts.
+ * Keeps the last failure to get a token. Before the first attempt, this is a `Retry-After` that an earlier run received. A failure that suggests a
+ * wrong `authUrl` is logged as a warning, once while it lasts.
  */
 function createTrouble({ log, authUrl }: Pick<CredentialOptions, 'log' | 'authUrl'>) {
   let last: NoToken = { kind: 'none', reason: 'rate_limited', detail: 'token endpoint: Retry-After of an earlier run', conclusive: false }
@@ -210,7 +209,7 @@ function createTrouble({ log, authUrl }: Pick<CredentialOptions, 'log' | 'authUr
   }
 }
 
-/** Opens the gate, and continues the waits of an earlier run: after refused credentials, and after a `Retry-After` of the token endpoint. */
+/** The gate stays closed for the waits that an earlier run left: after refused credentials, and after a `Retry-After` of the token endpoint. */
 function openGate({ earlier, clock }: CredentialOptions, pausedUntilMs: number): CredentialGate {
   const nowMs = clock.monotonic()
   const refusal = earlier?.refusal ?? null

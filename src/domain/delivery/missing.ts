@@ -55,11 +55,10 @@ export interface BackfillQuery {
   readonly endpointId: string | null
   /** Null: any. */
   readonly parcelId: number | null
-  /** The search begins after this sequence. */
+  /** The search looks at sequences after this one. */
   readonly after: number
   /** The last sequence to look at. */
   readonly upTo: number
-  /** How many events to look at. */
   readonly limit: number
 }
 
@@ -78,11 +77,10 @@ export interface MissingSummary {
   readonly endpoints: readonly MissingAt[]
   /** Whether more events may be missing, because the search stopped at its limit. */
   readonly more: boolean
-  /** The resends that are going on. */
   readonly resends: readonly Resend[]
 }
 
-/** A resend that is going on: it queues the events that an endpoint never received. */
+/** A running resend, which queues the events that an endpoint never received. */
 export interface Resend {
   readonly endpointId: string
   readonly name: string
@@ -92,21 +90,20 @@ export interface Resend {
   readonly queued: number
 }
 
-/** How many events an endpoint never received. */
 export interface MissingAt {
   readonly endpointId: string
   readonly name: string
   readonly count: number
 }
 
-/** Events to queue for an endpoint that never received them, with the bodies to send. */
+/** Events to queue for an endpoint that never received them. */
 export interface QueuedMissing {
   readonly endpointId: string
   readonly events: readonly { readonly parcelId: number; readonly sequence: number; readonly body: Uint8Array }[]
   readonly nowMs: number
 }
 
-/** An event that an endpoint never received, with the time at which it was recorded. */
+/** An event that an endpoint never received. */
 export interface MissingEvent extends FeedEntry {
   /** Epoch milliseconds. */
   readonly recordedAtMs: number

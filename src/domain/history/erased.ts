@@ -19,7 +19,7 @@ export interface KeptTombstones {
   readonly tombstones: readonly MarkedTombstone[]
 }
 
-/** Returns the kept tombstones that a store lacks, or that it has only with an earlier time of erasure. */
+/** Returns the `kept` tombstones that are missing in `stored`, or have an earlier time of erasure there. */
 export function missedTombstones(kept: readonly MarkedTombstone[], stored: readonly MarkedTombstone[]): readonly MarkedTombstone[] {
   const erasedAtMs = new Map(stored.map((one) => [one.mark, one.erasedAtMs]))
   const newest = new Map<string, MarkedTombstone>()

@@ -18,7 +18,7 @@ export function pushStanding({ health, lastPushAtMs, probation, newest }: PushCh
   return health === 'healthy' ? 'healthy' : 'too_early'
 }
 
-/** Describes the evidence for the state of the push channel, in sentences. */
+/** Describes the evidence for the state of the push channel. */
 export function pushEvidence(view: PushChannelView, nowMs: number): readonly Word[] {
   const { loss, missedSincePush, newest } = view
   const last = lastPushWords(view, nowMs)
@@ -61,7 +61,7 @@ export function lastPushWords({ lastPushAtMs, restoredAtMs }: PushChannelView, n
   return ['No push with news has come since the restore ', agoWord(restoredAtMs, nowMs), '; ', ...ofBackup]
 }
 
-/** Says what share of healthy pushes is lost; empty if no loss was noticed, or if the share is below 1 %. */
+/** Says what share of pushes is lost although the channel is healthy; empty if no loss was noticed, or if the share is below 1 %. */
 function fewLostWords({ loss, missed: { lastFoundAtMs } }: PushChannelView): readonly Word[] {
   if (lastFoundAtMs === null || loss < 0.01) return []
   return [
@@ -83,7 +83,7 @@ function resumedWords(view: PushChannelView, nowMs: number): readonly Word[] {
   return [...before, ...trialWords(view, nowMs)]
 }
 
-/** Says when the estimated loss became low again. It falls only as pushes come, so it does not show when the losses ended. */
+/** Says when the estimated loss became low again. The estimate falls only as pushes come, so this is not the time when the losses ended. */
 function fallenWords({ missed: { lastFoundAtMs } }: PushChannelView, sinceMs: number): readonly Word[] {
   return [
     'By estimate, too many pushes were lost or not understood. The estimate fell at ',

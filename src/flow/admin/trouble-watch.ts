@@ -4,7 +4,6 @@ import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
 import type { Clock, Log } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
 
-/** A certificate that a listener shows. */
 export interface ShownCertificate {
   readonly listener: string
   readonly untilMs: number
@@ -32,9 +31,9 @@ export interface TroubleWatchOptions {
   readonly replica: string
 }
 
-/** A disk that was nearly full has room again when this many times the limit is free. So small changes back and forth are not reported. */
+/** A disk that was nearly full has room again when this many times `freeBytesMin` is free, so that small changes are not reported. */
 const ROOM_AT = 2.5
-/** A disk that was full is usable for pushes again when this many times the limit is free, for the same reason. */
+/** A disk that was full is usable for pushes again when this many times `freeBytesMin` is free, for the same reason. */
 const USABLE_AT = 1.1
 /** The carrier has recovered if it has answered, and has not failed for this long. */
 const RECOVERED_AFTER_MS = 10_000
@@ -80,7 +79,7 @@ export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWat
   return async () => {
     const isPoller = ports.isPoller()
     const ofCarrier = lookAtCarrier(isPoller)
-    // Forget what is known of the carrier's troubles, because another replica may report on them meanwhile.
+    // Forget the carrier's troubles, because another replica may report on them meanwhile.
     if (!isPoller) for (const { subject } of ofCarrier) known.delete(subject)
     const findings = [...(isPoller ? ofCarrier : []), ...(await lookAtDisk()), ...lookAtCertificates(ports, options)]
     for (const finding of findings)
@@ -125,7 +124,7 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
  * lasts. The report of its end comes a little after pushes are accepted again, and names the time from which they are accepted.
  */
 function createDiskLook({ freeBytes, notStored, clock }: TroubleWatchPorts, { freeBytesMin }: TroubleWatchOptions) {
-  /** How many pushes had been refused by the last look (`soFar`), and by the last look before the disk was full (`before`). */
+  /** How many pushes had been refused at the last look (`soFar`), and at the last look before the disk was full (`before`). */
   let [soFar, before] = [0, 0]
   let wasFull = false
   /** Since when pushes are accepted; null: they are refused. */

@@ -21,7 +21,7 @@ const QUERY = query({
   wait: durationMs(50).default(0).describe('How long to wait for events, such as 30s.'),
 })
 const PAGE_CHARS_MAX = 512 * 1024
-/** The size of a page of a stream. Each slow reader may keep one page in memory. */
+/** Each slow reader of a stream may keep one page in memory. */
 const STREAM_PAGE = { limit: 500, charsMax: 64 * 1024, inStep: true }
 const STREAM = { heartbeatMs: 15_000, slowMs: 15_000 }
 const NUMBER = /^\d{1,15}$/
@@ -35,7 +35,6 @@ export interface EventsRoutePorts {
   readonly log: Log
 }
 
-/** The feed of all changes. */
 export const EVENTS_ROUTES = [
   apiRoute({
     method: 'get',
@@ -65,7 +64,6 @@ export const EVENTS_ROUTES = [
   }),
 ]
 
-/** Answers readers of the feed: a page, a long poll, or a stream. */
 function createFeedReader({ followFeed, feedFollowersMax, authorize, holdAccess, log }: EventsRoutePorts) {
   const slots = createFollowerSlots(feedFollowersMax)
 

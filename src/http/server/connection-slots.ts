@@ -2,9 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 export interface ConnectionSlotsOptions {
-  /** `limits.connections`: how many connections may be open at once. A connection in its TLS handshake counts. */
+  /** `limits.connections`: how many connections may be open at once, also in their TLS handshake. */
   readonly slotsMax: number
-  /** The longest time from accepting a connection to the end of its first request. */
+  /** The longest time from the start of a connection to the end of its first request. */
   readonly firstRequestMs: number
   /** A monotonic clock, in milliseconds. */
   readonly now: () => number

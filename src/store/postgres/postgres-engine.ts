@@ -69,7 +69,6 @@ export interface Opened extends Pick<WatchedPool, 'pool' | 'close'> {
   readonly options: WatchedOptions
 }
 
-/** Opens connections to a database, with a watch on its server. */
 export function openPostgres(address: string, connectionsMax: number, watch = watchServer(address)): Opened {
   const { pool, run, close } = watch.openPool({
     connectionsMax,

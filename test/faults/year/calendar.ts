@@ -65,7 +65,7 @@ export function actionsOf({ days, quietDays }: Lengths): ReadonlyMap<number, Act
   )
 }
 
-/** The faults of the carrier, each for a day in turn. */
+/** The faults of the carrier. Each day has the next element. */
 const FAULTS: readonly Partial<Faults>[] = [
   {},
   { loss: 0.2 },
@@ -80,7 +80,6 @@ const FAULTS: readonly Partial<Faults>[] = [
   { loss: 0.3, duplicates: 0.2, reorder: 5, serverErrors: 0.1 },
 ]
 
-/** Returns the faults of one of the days with new parcels. */
 export function troubleOf(day: number, isQuiet: boolean) {
   if (isQuiet) return { faults: {}, mood: 'well', isKilled: false } as const
   const mood = day % 29 === 11 ? 'down' : day % 13 === 5 ? 'flaky' : 'well'

@@ -24,7 +24,7 @@ export interface Load {
   stop(): Promise<readonly Answered[]>
 }
 
-/** Makes distinct bodies, each a new entry, spread over `parcels` parcels. */
+/** Each body is a new entry of one of `parcels` parcels. */
 export function distinctPushes(parcels: number) {
   let made = 0
   const startMs = Date.now() - 86_400_000
@@ -36,9 +36,8 @@ export function distinctPushes(parcels: number) {
       const eventTime = new Date(startMs + made * 1000 + (made % 1000)).toISOString()
       return pushBody({ eventTime, location: `Place ${made}.`, trackingIds: [`88000${made % parcels}`] }).toString()
     },
-    /** The text by which the history shows this body's entry and no other. */
+    /** A text that only the entry of this body has in a history. */
     entryOf: (body: string): string => `"location":"${placeOf(body)}"`,
-    /** The identifiers of these bodies' parcels. */
     parcels: (bodies: readonly string[]): readonly string[] => [...new Set(bodies.map(idOf))],
   }
 }
@@ -49,8 +48,8 @@ export interface LoadOptions {
 }
 
 /**
- * Pushes in a closed loop, `atOnce` at a time, until stopped or until the relay is gone. `restMs`: a rest after each push. By default it is
- * short in `npm test`, which does not test load, and 0 elsewhere. `isPatient`: the loop continues while the relay is gone.
+ * Pushes in a closed loop, `atOnce` at a time, until stopped or until the relay is gone. `restMs`: a rest after each push, by default only in
+ * `npm test`, which does not test load. `isPatient`: the loop continues while the relay is gone.
  */
 export function startLoad(
   publicUrl: string,
