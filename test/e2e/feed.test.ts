@@ -14,7 +14,7 @@ import { pruneStoredFeed } from '../support/store/stored-rows.ts'
 const ofFile = relayOfFile(NO_CARRIER, { serve: { fetchUnknown: false } })
 const own = idsOfTest()
 const PARCELS = byForm(16, 40)
-/** The number of parcels that an app asks for at each step. */
+/** An app asks for this many parcels at each step. */
 const SOME = byForm(3, 6)
 
 async function startRelay(carrierUrl = NO_CARRIER, sections: Sections = {}) {
@@ -63,7 +63,7 @@ interface StreamedEvent {
   readonly data: string
 }
 
-/** Reads server-sent events as a browser does, and keeps the comments too. */
+/** Reads server-sent events. Skips comments. */
 async function openStream({ internalUrl, token }: TestRelay, path: string, lastEventId?: number) {
   const leaving = new AbortController()
   const response = await fetchDocumented(`${internalUrl}${path}`, {
@@ -214,7 +214,7 @@ test('a relay that stops ends its streams and answers waiting requests', async (
   const stream = await openStream(relay, '/relay/events')
   const waiting = Array.from({ length: 99 }, () => relay.get('/relay/events?wait=50s'))
   await relay.get('/relay/events')
-  // Both requests would wait longer than this test may take, so only the stop can end them.
+  // The stream and the requests would last longer than this test may take, so only the stop can end them.
   await relay.stop()
   const answers = await Promise.all(waiting)
   expect(answers.filter(({ status }) => status !== 200)).toEqual([])
@@ -322,11 +322,10 @@ test('R3: a stream and a long poll of an app end when a reload removes the app o
     return { text: stream.text(), status: polled.then(({ status }) => status) }
   }
   const [shop, operator] = [await follow(token), await follow(admin)]
-  // Both long polls have a slot now.
   await vi.waitFor(async () => expect(await ask(relay.internalUrl, token, '/relay/events').then(({ status }) => status)).toBe(200))
   const config = loadConfig(writeConfig(relay.folder, NO_CARRIER))
   await relay.reload({ ...config, apps: config.apps.filter(({ username }) => username === ADMIN.username) })
-  // The answer comes long before the 50 s are over, and before the next push.
+  // The answer comes long before the 50 s are over.
   expect(await shop.status).toBe(401)
   await shop.text
   expect((await push(relay.publicUrl, at(1))).status).toBe(200)

@@ -12,7 +12,7 @@ const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['
 const openPage = browserOfFile()
 const own = idsOfTest()
 
-/** Opens a page and logs in. Also returns the paths that the page requests afterwards. */
+/** Opens a page and logs in. `asked`: the paths that the page requests. `left`: the paths of requests that failed or were cut off. */
 async function logIn() {
   const page = await openPage({ baseURL: ofFile().internalUrl })
   onTestFinished(() => page.context().close())
@@ -99,7 +99,7 @@ test('W1: no script from a push or a name runs in a browser', async () => {
     ran.push(dialog.message())
     void dialog.dismiss()
   })
-  // A script that the policy blocked counts as a fault too.
+  // A script that the content security policy blocked is a fault too.
   page.on('console', (message) => ran.push(...(message.type() === 'error' ? [message.text()] : [])))
   page.on('pageerror', (error) => ran.push(error.message))
   const id = own('1001')

@@ -19,11 +19,11 @@ export interface Endpoint {
   readonly filters: EndpointFilters
   /** Whether the endpoint also receives backfill: entries that are older than the relay's knowledge of the parcel (DOMAIN 6.6). */
   readonly backfill: boolean
-  /** The maximum of attempts per second; `null`: no limit. */
+  /** The limit of attempts per second; `null`: no limit. */
   readonly ratePerSecond: number | null
-  /** The maximum of concurrent attempts; `null`: `delivery.perEndpoint` applies. */
+  /** The limit of concurrent attempts; `null`: `delivery.perEndpoint` applies. */
   readonly concurrency: number | null
-  /** Waits between attempts, in milliseconds; `null`: `delivery.schedule` applies. */
+  /** The waits between attempts; `null`: `delivery.schedule` applies. */
   readonly scheduleMs: readonly number[] | null
   /** `wait`: a refused delivery is tried again. `skip`: the delivery ends if the answer is final (`endsByRefusal` in `delivery.ts`). */
   readonly refusals: 'wait' | 'skip'
@@ -31,7 +31,6 @@ export interface Endpoint {
   readonly headers: readonly string[]
 }
 
-/** The settings of an endpoint: everything but its id. */
 export type EndpointSettings = Omit<Endpoint, 'id'>
 
 /** A change of settings; absent or undefined members stay as they are. */
@@ -42,7 +41,7 @@ export function changeEndpoint(endpoint: Endpoint, change: EndpointChange): Endp
   return { ...endpoint, ...Object.fromEntries(Object.entries(change).filter(isGiven)) }
 }
 
-/** Whether a change of URL or signature makes earlier failures of the endpoint meaningless. */
+/** Whether the URL or signature has changed, so that the endpoint may accept what it refused before. */
 export function isSentDifferently(before: Pick<Endpoint, 'url' | 'signature'>, after: Pick<Endpoint, 'url' | 'signature'>): boolean {
   return before.url !== after.url || before.signature !== after.signature
 }
@@ -61,8 +60,8 @@ export interface RelayedEvent {
 export const noFilters: EndpointFilters = { status: null, detailedStatus: null, distributionType: null, displayToConsumer: null }
 
 /**
- * Whether an endpoint wants an event. The event must pass every filter; if it is backfill, the endpoint must have asked for backfill.
- * Values are compared exactly, because the carrier chooses them freely. `enabled` does not matter: events of a disabled endpoint wait.
+ * Whether an endpoint wants an event. The event must pass every filter, and a backfill event needs an endpoint with `backfill`. Values are
+ * compared exactly, because the carrier chooses them freely. `enabled` does not matter, because events of a disabled endpoint wait.
  */
 export function endpointWants(endpoint: Pick<Endpoint, 'filters' | 'backfill'>, event: RelayedEvent): boolean {
   const { filters } = endpoint

@@ -24,7 +24,7 @@ export function createNotePollOutcome(
         async (tx) => {
           tx.releasePoll(failure.parcelId)
           const parcel = await tx.findParcel(failure.parcelId)
-          // The parcel was joined to another one or deleted during the poll.
+          // The parcel was joined to another parcel or deleted during the poll.
           if (parcel === null) return
           const wasAsked = failure.kind !== 'not_asked'
           const next = wasAsked ? await schedulePoll(tx, afterFailure(parcel, failure), ports, options) : parcel
@@ -55,14 +55,14 @@ export function createNotePollOutcome(
 }
 
 function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelState {
-  // Replace the time of the last check even by an earlier time, because the clock may have been put back since the last check.
+  // Set even a time before the last check, because the clock may have been put back since then.
   const checked = { ...parcel, checkedAtMs: atMs, nextPollAtMs: null }
   if (kind !== 'unknown') return { ...checked, failures: parcel.failures + 1 }
   // If an operator stopped watching the parcel during the poll, `unwatched` stays the reason.
   return { ...checked, failures: 0, stopped: parcel.stopped === 'unwatched' ? 'unwatched' : 'unknown' }
 }
 
-/** Whether an entry was added during the request, lacks the language and is not in the answer. If so, the language must be asked for again. */
+/** If an entry was added during the request, lacks the language and is not in the answer, the language must be asked for again. */
 function wasMissedBy({ language, knownTo, answer }: LanguageAsked, entry: Entry): boolean {
   if (entry.sequence <= knownTo || !isLanguageMissing([entry], language)) return false
   const isOfAnswer = ({ sighting, askedAtMs }: KeptSighting) =>

@@ -62,9 +62,7 @@ const answersOf = (schema: z.ZodType) => ({
   304: { description: 'Nothing has changed since the `ETag` in `If-None-Match`', headers: answerHeaders() },
 })
 
-/**
- * The carrier's own pull API: an app switches to the relay by changing its base URL. `plain-requests` answers nearly all of these requests.
- */
+/** The carrier's own pull API. `plain-requests.ts` has a fast path that answers nearly all of these requests. */
 export const STATUS_ROUTES = [
   ownRoute({
     ...statusRow,
@@ -121,7 +119,7 @@ function presentAnswer(ctx: Context, served: Served): void {
   ctx.set('Content-Type', 'application/json')
 }
 
-/** The headers of an answer, except its Content-Type. */
+/** All headers of an answer but its Content-Type. */
 export function headersOf({ etag, ageSeconds, contentLanguage, cacheStatus }: Served): readonly (readonly [name: string, value: string])[] {
   return [
     ['ETag', etag],

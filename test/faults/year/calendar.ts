@@ -65,7 +65,7 @@ export function actionsOf({ days, quietDays }: Lengths): ReadonlyMap<number, Act
   )
 }
 
-/** The faults of the carrier. Each day has the next element. */
+/** The faults of the carrier, one of them each day, in turn. */
 const FAULTS: readonly Partial<Faults>[] = [
   {},
   { loss: 0.2 },

@@ -6,10 +6,9 @@ import { isFinished, knownAs, type YearParcel } from './parcels.ts'
 import type { Answered } from './relay.ts'
 import type { World } from './world.ts'
 
-/** The name of the only endpoint. */
 const SHOP = 'shop'
 
-/** Adds the endpoint of the shop. Called after the first start of the relay. */
+/** Must be called once, after the first start of the relay. */
 export async function addShop({ relay, subscriber }: World): Promise<void> {
   const { status, body, text } = await relay.call('POST', '/relay/endpoints', { name: SHOP, url: subscriber.url, backfill: true })
   if (status !== 201) throw new Error(`no endpoint: ${text}`)
@@ -69,7 +68,7 @@ async function shopId({ relay }: World): Promise<string> {
   return String(found.id)
 }
 
-/** Replaces the key of the endpoint. The shop uses the new key at once. Both keys sign for a day. */
+/** The shop uses the new key at once. Without `order`, the relay signs with both keys for a day. */
 async function replaceEndpointKey(world: World, order?: { readonly sharedKey: null; readonly at: 'now' }): Promise<void> {
   const { status, body, text } = await world.relay.call('POST', `/relay/endpoints/${await shopId(world)}/rotate`, order)
   if (status !== 200) throw new Error(`no new key of the endpoint: ${text}`)
@@ -188,7 +187,6 @@ async function restore(world: World): Promise<void> {
   })
 }
 
-/** Makes the relay watch a parcel. */
 export async function order(parcel: YearParcel, { relay, time, violations }: World): Promise<void> {
   const { status, text } = await relay.call('PUT', `/relay/parcels/${parcel.trackingNumber}/watch`)
   if (status >= 300) violations.add(`parcel ${parcel.number} was not watched: ${status} ${text}`)
@@ -223,7 +221,7 @@ async function upgrade(world: World): Promise<void> {
 
 const isEnded = (state: unknown): boolean => ['done', 'failed', 'cancelled'].includes(String(state))
 
-/** Picks a parcel, in transit or delivered, whose recipient asks for erasure. Returns null if there is no such parcel. */
+/** Picks a parcel, in transit or delivered, whose recipient asks for erasure. Null: there is no such parcel. */
 export function chosenForErasure({ parcels, draw, time, lengths }: World): YearParcel | null {
   const oldestMs = time.now() - (lengths.historyDays - 2) * DAY_MS
   const known = parcels.filter(

@@ -11,7 +11,7 @@ async function connect(url: string): Promise<pg.Client> {
   return client
 }
 
-test('reading only below the oldest running transaction still shows number 3 before 2', async () => {
+test('a reader that waits for the oldest transaction can still see number 3 before 2', async () => {
   // Use a server without other tests, because their transactions would delay the reader.
   await using server = await startOwnServer()
   const url = server.url()
@@ -46,7 +46,7 @@ test('a client that stops in a transaction loses the transaction and its locks i
   const stopped = store.transaction(async (tx) => {
     await tx.loadSetting('stopped')
     isHeld = true
-    // This acts as a paused process, which sends nothing more until the server has ended its transaction.
+    // Like a paused process, this client sends nothing more until the server has ended its transaction.
     await expect
       .poll(
         async () =>

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { ownGroup, tieToTest } from '../runner/tied-process.ts'
 
 /**
- * Returns the commands in those blocks of a page that begin with "```sh SESSION", in order. They are meant for one shell. A command is one line, but a
- * backslash at the end of the line or a here-document continues it.
+ * Returns the commands in those blocks of a page that begin with "```sh SESSION", in order. A command is one line, but a backslash
+ * at the end of the line or a here-document continues it.
  */
 export function documentedCommands(page: string, session: string): readonly string[] {
   const blocks = [...readFileSync(page, 'utf8').matchAll(/^ *```sh (\S+)\n(.*?)^ *```$/gms)]
@@ -68,7 +68,7 @@ export async function typeInShell(
   return typed
 }
 
-/** Yields the output and exit code of each command. The shell prints the code between two marks. */
+/** The shell prints the exit code of each command between two marks. */
 async function* outputsOf(stream: AsyncIterable<Buffer>): AsyncGenerator<Omit<TypedCommand, 'command'>, undefined> {
   let text = ''
   for await (const chunk of stream) {
@@ -80,5 +80,4 @@ async function* outputsOf(stream: AsyncIterable<Buffer>): AsyncGenerator<Omit<Ty
   }
 }
 
-/** Returns the commands that failed, with their output. */
 export const failedOf = (typed: readonly TypedCommand[]): readonly TypedCommand[] => typed.filter(({ status }) => status !== 0)

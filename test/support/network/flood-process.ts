@@ -4,22 +4,21 @@ import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { ownGroup, tieToTest } from '../runner/tied-process.ts'
 
-/** A flood: requests that many clients send at once, without waiting for answers. */
+/** Requests that many clients send at once, without waiting for answers. */
 export interface Flood {
   readonly port: number
   readonly connections: number
   /** A request, or the start of one. Each `{number}` in it becomes a number of eight digits, different for each connection. */
   readonly request: string
-  /** How often each connection sends the request, without waiting for answers. */
+  /** How often each connection sends the request. */
   readonly times: number
-  /** Whether answers are read. */
   readonly reads: boolean
   /** Whether a closed connection is reopened, and then sends its requests again. */
   readonly comesAgain: boolean
 }
 
 export interface FloodCount {
-  /** Connections made, reconnections included. */
+  /** Includes reconnections. */
   readonly connected: number
   /** Connections that the relay closed. */
   readonly closed: number
@@ -34,7 +33,7 @@ export interface RunningFlood extends AsyncDisposable {
 
 const STATUS = /HTTP\/1\.1 (\d{3}) /g
 const AGAIN_MS = 100
-/** With this argument, this file runs as the process of the flood. */
+/** With this argument, this file runs the clients. */
 const FLOOD = 'flood'
 
 /** Starts the clients in a separate process, so that sending costs the relay nothing. Resolves once all are connected and sending. */
