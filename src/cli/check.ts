@@ -116,7 +116,7 @@ async function askRelay(client: CheckOptions, config: Config | null): Promise<re
   }
 }
 
-/** Reads a line of the relay's answer. Null: a newer relay made a check that this version does not know. */
+/** Null: a newer relay made a check that this version does not know. */
 function readLine(line: unknown): CheckLine | null {
   const name: CheckName | undefined = CHECK_NAMES.find((one) => one === textOf(line, 'name'))
   const state = STATES.find((one) => one === textOf(line, 'state'))

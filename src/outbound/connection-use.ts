@@ -15,7 +15,7 @@ export interface ConnectionUser extends Dispatcher.DispatchHandler {
   onClient(use: ConnectionUse): void
 }
 
-/** Creates a pool that tells each handler which connection its request uses, and whether an earlier request has used that connection. */
+/** Creates a pool that tells each `ConnectionUser` which connection its request uses. */
 export function createTrackedPool(origin: string | URL, options: Pool.Options): Pool {
   return new Pool(origin, { ...options, factory: createTrackedClient })
 }

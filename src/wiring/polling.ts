@@ -14,7 +14,7 @@ import type { Closing } from './closing.ts'
 import type { History } from './history.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** How often the counts of calls to the carrier are saved at least. They are also saved after every few calls. */
+/** The counts of calls to the carrier are saved at least this often, and after every few calls. */
 const KEEP_MEMORY_MS = 30_000
 
 export interface PollingPorts {

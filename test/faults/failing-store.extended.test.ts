@@ -46,7 +46,7 @@ test('every writing route answers 503, not 500, if the store is full, locked or 
     const problem: unknown = await answer.json()
     return { status: answer.status, retryAfter: Number(answer.headers.get('retry-after')), problem }
   }
-  // Before this question, the relay saves some later calls as already made. So the questions below need no such save.
+  // The relay counts several calls to the carrier in advance, and saves that count before this call. So the calls below need no save.
   expect((await fetch(`${relay.internalUrl}/v1/status/AB000000003SE/all`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(
     200,
   )

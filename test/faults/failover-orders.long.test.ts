@@ -15,7 +15,6 @@ import { startForgetful } from '../support/store/forgetful-server.ts'
 import { storedNumber } from '../support/store/stored-rows.ts'
 
 const SEEDS = byForm(1, 4, 40)
-/** How often the database server loses commits. */
 const LOSSES = byForm(1, 2, 3)
 /** Longer than any step takes unless it hangs. */
 const LATE = { timeout: 60_000, interval: 50 }
@@ -40,7 +39,7 @@ async function call({ internalUrl, token }: Relay, path: string, { method = 'GET
   }, LATE)
 }
 
-/** Starts a database server whose connections to the replicas can be cut. */
+/** Starts a database server. The test can cut its connections to the replicas. */
 async function startServer() {
   const server = await startForgetful()
   onTestFinished(() => server[Symbol.asyncDispose]())

@@ -27,7 +27,6 @@ export interface Credentials {
   brought(state: TokenState): void
   /** Notes that the status API has accepted the token. Returns whether attempts were limited until now. */
   proved(): boolean
-  /** The state that operators see. */
   state(): Pick<CarrierState, 'credentials' | 'refusal'>
   /** Whether a refusal limits attempts. The limit ends when the status API accepts a token or the password changes. */
   isRationed(): boolean

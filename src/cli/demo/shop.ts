@@ -66,7 +66,7 @@ async function openClient({ internalUrl, pid }: Asked) {
     const path = `/v1/status/${trackingNumber}/all?language=en`
     let response = await ask(path, token)
     if (response.status === 401) {
-      // The token has expired, so log in again.
+      // The token has expired.
       token = await logIn(internalUrl, SHOP)
       response = await ask(path, token)
     }

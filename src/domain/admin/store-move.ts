@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { CarrierMemory } from '../polling/carrier-memory.ts'
 
-/** A value of a stored row. A number is always a whole number. */
+/** A value of a stored row. Numbers are whole numbers. */
 export type Cell = string | number | Uint8Array | null
 
-/** The values of a stored row. Those of its primary key come first. */
+/** The values of the primary key come first. */
 export type StoredRow = readonly Cell[]
 
 /** Facts that each engine stores in its own form: the highest number of each kind that was used, and what the relay remembers of the carrier. */
@@ -38,7 +38,7 @@ export function keyTextOf(key: StoredRow): string {
   return JSON.stringify(key.map((cell) => (cell instanceof Uint8Array ? { hex: Buffer.from(cell).toString('hex') } : cell)))
 }
 
-/** Computes a hash of rows in their order. The same rows have the same hash in both engines. */
+/** The same rows in the same order have the same hash in both engines. */
 export function digestOfRows(rows: readonly StoredRow[]): string {
   const hash = createHash('sha256')
   for (const row of rows) {

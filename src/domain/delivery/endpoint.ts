@@ -78,7 +78,7 @@ function isListed(wanted: readonly string[] | null, value: string): boolean {
   return wanted === null || wanted.includes(value)
 }
 
-/** Returns the name of an endpoint if a shell reads it as one word without quotes, else its id. For commands that people copy. */
+/** Returns the name of an endpoint if a shell reads the name as one word without quotes, else the id. */
 export function typedName({ id, name }: { readonly id: string; readonly name: string }): string {
   return /^[\w.-]+$/.test(name) ? name : id
 }

@@ -86,7 +86,6 @@ export interface Resend {
   readonly name: string
   /** The job that queues the events; null: a request queues them, and its sender waits for the result. */
   readonly jobId: number | null
-  /** How many events were queued so far. */
   readonly queued: number
 }
 

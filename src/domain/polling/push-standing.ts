@@ -18,7 +18,6 @@ export function pushStanding({ health, lastPushAtMs, probation, newest }: PushCh
   return health === 'healthy' ? 'healthy' : 'too_early'
 }
 
-/** Describes the evidence for the state of the push channel. */
 export function pushEvidence(view: PushChannelView, nowMs: number): readonly Word[] {
   const { loss, missedSincePush, newest } = view
   const last = lastPushWords(view, nowMs)

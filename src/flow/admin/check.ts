@@ -25,7 +25,6 @@ export interface CheckPorts {
 
 /** One look may take this long. Its requests time out earlier. */
 const LOOK_MS = 30_000
-/** This many looks may run at the same time. */
 const AT_ONCE = 16
 /** A check calls the carrier and every endpoint, so its result is used again for this long. */
 const KEPT_MS = 5000

@@ -12,7 +12,7 @@ type OutcomeTx = Pick<WriteTx, 'findIdentifiers' | 'findParcel' | 'loadParcel' |
   Pick<WriteTx, 'markLanguageAsked' | 'markNotPollable' | 'releasePoll'>
 type PollOutcomeVerbs = Pick<WriteSide, 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked'>
 
-/** Creates the verbs that save what polls have shown besides observations (DOMAIN 6). */
+/** Saves what polls have shown besides observations (DOMAIN 6). */
 export function createNotePollOutcome(
   ports: SchedulePorts & { readonly store: Transactions<OutcomeTx> },
   options: RecordRules,

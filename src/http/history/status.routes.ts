@@ -90,7 +90,7 @@ function answers(kind: QuestionKind) {
   return ({ serve, authorize }: StatusRoutePorts) =>
     async (ctx: WithParams): Promise<void> => {
       const { username } = await authorize(ctx, 'status')
-      // If the router cannot decode a text, the text keeps its "%". No identifier contains that, so it is refused as a bad identifier.
+      // If the router cannot decode an identifier, the text keeps its "%". No identifier contains a "%", so the text is refused.
       presentAnswer(
         ctx,
         await serve.ask({ app: username, identifier: ctx.params.identifier ?? '', language: languageOf(ctx.querystring), kind }),

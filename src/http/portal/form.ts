@@ -6,7 +6,6 @@ import { AppError } from '../../domain/errors.ts'
 export interface Form {
   /** Returns the first value of a field; empty if the field is missing. */
   get(name: string): string
-  /** Returns every value of a field. */
   all(name: string): readonly string[]
   /** Null: no file was chosen. */
   readonly file: FormFile | null

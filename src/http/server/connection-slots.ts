@@ -12,9 +12,9 @@ export interface ConnectionSlotsOptions {
 
 /** Limits the connections of a listener, because each costs memory and a file descriptor. */
 export interface ConnectionSlots {
-  /** Counts a new connection. Call it before any TLS handshake. If no slot is free, closes another connection or this one. */
+  /** Must be called for each new connection, before any TLS handshake. If no slot is free, closes another connection or this one. */
   take(socket: Socket): void
-  /** Notes the first request of a connection. Call it when the header of that request has arrived. */
+  /** Must be called when the header of a connection's first request has arrived. */
   begun(req: IncomingMessage, res: ServerResponse): void
   /** Closes every connection that has not sent a whole request within `firstRequestMs`. */
   sweep(): void

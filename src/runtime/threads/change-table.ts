@@ -26,7 +26,7 @@ export function hasChanged({ last }: ChangeTable, parcelId: number, sinceMark: b
   return Atomics.load(last, slotOf(parcelId)) > sinceMark
 }
 
-/** Notes that parcels have changed. Call it after the commit of the changes, before the senders are answered. */
+/** Must be called after the commit of the changes, before the senders are answered. */
 export function tellChanged({ count, last }: ChangeTable, parcelIds: readonly number[]): void {
   if (parcelIds.length === 0) return
   const change = Atomics.add(count, 0, 1n) + 1n

@@ -1,7 +1,6 @@
 import type { Faults } from '../../../src/sandbox/faults.ts'
 import { HOUR_MS } from '../../support/runner/constants.ts'
 
-/** An action of the operator or the carrier during the year. */
 export type Action =
   | 'replace the shared key'
   | 'replace the key of the endpoint'

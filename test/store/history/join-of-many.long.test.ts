@@ -82,7 +82,7 @@ async function contentsOf(path: string): Promise<readonly (readonly string[])[]>
   return rows.map((of) => of.map((row) => JSON.stringify({ ...row, version: 0 })).sort())
 }
 
-/** Sorts the sightings of a parcel, because engines list them in different orders. */
+/** Engines list the sightings of a parcel in different orders. */
 const inOrder = (sightings: unknown) => (Array.isArray(sightings) ? sightings.map((one) => JSON.stringify(one)).sort() : sightings)
 
 describe.each(engines)('a join of many parcels on $name', (engine) => {

@@ -21,7 +21,6 @@ export function movesOf(engine: Engine): StoreMoves {
   return engine.name === postgres.name ? postgresMoves : sqliteMoves
 }
 
-/** One of the two stores of a move. */
 export interface Place {
   readonly engine: Engine
   readonly place: string

@@ -106,7 +106,7 @@ function initialise(initdb: string, folder: string): void {
   if (status !== 0) throw new Error(`initdb failed: ${stderr}`)
 }
 
-/** Resolves when the server accepts connections. The server is detached, so that Ctrl-C does not stop it, but the shell of `startLeash` does. */
+/** Resolves when the server accepts connections. The server is detached: Ctrl-C must not stop it, only the shell of `startLeash`. */
 async function run(postgres: string, args: readonly string[]): Promise<ChildProcess> {
   const child = spawn(postgres, args, { ...SERVER_USER, cwd: '/', detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
   let said = ''
@@ -131,8 +131,8 @@ async function end(server: ChildProcess, signal: NodeJS.Signals): Promise<void> 
 const LEASH = 'cat >/dev/null; test -f data/postmaster.pid && kill -QUIT "$(head -n 1 data/postmaster.pid)"; cd / && rm -rf "$0"'
 
 /**
- * Starts a shell that waits until its standard input closes, even because this process was killed. Then it stops the server and deletes its
- * folder.
+ * Starts a shell that waits until its standard input closes, then stops the server and deletes its folder. The input also closes if this
+ * process is killed.
  */
 function startLeash(folder: string): { release(): Promise<void> } {
   const shell = spawn('/bin/sh', ['-c', LEASH, folder], {

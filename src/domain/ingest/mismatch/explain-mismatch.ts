@@ -200,7 +200,6 @@ function explained(header: Header, { key, causes }: Attempt, reading: SignatureR
   return { verdict: all.length === 0 ? 'valid' : 'explained', key: name, causes: all, isCutShort: false }
 }
 
-/** Explains a signature whose header alone shows the causes. */
 function explainedBy(causes: readonly MismatchCause[]): Explanation {
   return { verdict: 'explained', key: null, causes, isCutShort: false }
 }

@@ -31,7 +31,7 @@ export interface StoreMovePorts {
 
 /** Copies a store while others write to it. */
 export interface StoreMove {
-  /** Works for a moment. When it returns step `waiting`, the switch may begin. Call it again until then, or changes pile up. */
+  /** Works for a moment. At step `waiting` the switch may begin. Until the switch, call `advance` again and again, or changes pile up. */
   advance(): Promise<MoveProgress>
   /** Asks all others that use the store to stop writing. */
   pause(): Promise<void>

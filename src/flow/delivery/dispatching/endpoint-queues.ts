@@ -68,7 +68,6 @@ export function createEndpointQueues(options: EndpointQueueOptions) {
       for (const queue of queues.values()) queue.setMoreDue(false)
       for (const { endpointId } of attempts) of(endpointId).notSettled()
     },
-    /** The ids of all claims that have not ended, by endpoint id. */
     inFlight: (): DispatchRound['inFlight'] => Object.fromEntries([...queues].map(([id, queue]) => [id, queue.inFlight])),
     isRoundWorthwhile(): boolean {
       for (const queue of queues.values()) if (queue.isRoundWorthwhile) return true

@@ -42,7 +42,7 @@ type SettleTx = OperatorEventTx &
     | 'waitsForOthers'
   >
 
-/** They are read again for every round. */
+/** The options are read again for every round. */
 export type DispatchRoundOptions = DeliveryRules
 
 /** The verbs that settle attempts and claim the next deliveries (DOMAIN 7). */

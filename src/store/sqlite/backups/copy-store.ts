@@ -68,7 +68,7 @@ export function copyFiles(file: string): readonly string[] {
   return ['', '-journal', '-wal', '-shm'].map((suffix) => `${file}${suffix}`)
 }
 
-/** The returned function tells how many pages the next step copies, so that it takes `STEP_MS`, judging by the last step; 0: rest. */
+/** The returned function tells how many pages to copy next, so that a step takes about `STEP_MS`; 0: rest. */
 function createPace(monotonic: () => number): () => number {
   let pages = PAGES.min
   let begunMs: number | null = null
