@@ -2,7 +2,6 @@ import type { Anomaly } from '../ingest/anomaly.ts'
 import type { IncomingPush } from '../ingest/inbox.ts'
 import type { PollObservation, QuarantineReason } from './observation.ts'
 
-/** A polled answer that is to be recorded. */
 export interface IncomingPoll {
   readonly kind: 'poll'
   readonly observation: PollObservation
@@ -10,7 +9,6 @@ export interface IncomingPoll {
   readonly watch: boolean
 }
 
-/** An observation that is to be recorded. */
 export type Incoming = IncomingPush | IncomingPoll
 
 /** The outcome of one observation. A push with any of these outcomes is committed to the store, unless it is `erased`. */
@@ -28,14 +26,13 @@ export type RecordOutcome =
   | { readonly kind: 'duplicate' }
   | { readonly kind: 'quarantined'; readonly reason: QuarantineReason }
   /**
-   * The push is older than `retention.history`. It is stored but not recorded. If only the clock was wrong, the push is recorded when it
-   * comes again after the clock was corrected (DOMAIN 5.4).
+   * The push is older than `retention.history`. It is stored but not recorded. If it seems old because the clock is wrong, it is recorded
+   * when it comes again after the clock was corrected (DOMAIN 5.4).
    */
   | { readonly kind: 'expired' }
   /** The observation is about an erased parcel. It was counted, but not stored. */
   | { readonly kind: 'erased' }
 
-/** The result of recording a batch. */
 export interface BatchReport {
   /** In the order of the batch. */
   readonly outcomes: readonly RecordOutcome[]

@@ -99,7 +99,7 @@ export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints 
   }
 }
 
-/** Runs edits one after the other. Each edit reads the list of endpoints and changes it, so most concurrent edits would conflict. */
+/** Runs edits one after the other: each reads and changes the list of endpoints, so most concurrent edits would conflict. */
 function inSequence(store: Transactions<EditTx>): <T>(work: (tx: EditTx) => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {
@@ -113,13 +113,12 @@ async function find(tx: Pick<EditTx, 'listEndpoints'>, id: string): Promise<Endp
   return (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === id)
 }
 
-/** Whether a change only enables an endpoint that its own answers have disabled. Other changes of config-file endpoints are refused. */
+/** The API may change an endpoint of the config file only to enable it after the relay disabled it. */
 function onlyEnablesAgain(state: EndpointState, { change, key, headers = {} }: EndpointChangeRequest): boolean {
   const given = [...Object.entries(change), ...Object.entries(headers)].filter(([, value]) => value !== undefined)
   return state.disabled !== 'operator' && state.disabled !== 'unnamed' && key === null && given.length === 1 && change.enabled === true
 }
 
-/** Returns the endpoint after a change. If it was enabled again, its earlier failures no longer count. */
 function changed(state: EndpointState, request: EndpointChangeRequest & Audited, next: number): EndpointState {
   const { change, key, headers = {}, nowMs, action } = request
   const endpoint = changeEndpoint(state.endpoint, change)
@@ -134,7 +133,7 @@ function changed(state: EndpointState, request: EndpointChangeRequest & Audited,
   }
 }
 
-/** Returns the endpoint with these keys, and with the names of the fixed headers that are sealed with the keys. */
+/** The sealed keys also hold the fixed headers, whose names the endpoint lists. */
 function withKeys(state: EndpointState, keys: SealedKeys | null): EndpointState {
   return { ...state, endpoint: { ...state.endpoint, headers: Object.keys(keys?.headers ?? {}) }, keys }
 }

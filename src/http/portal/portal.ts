@@ -66,10 +66,7 @@ export interface PortalOptions
   readonly log: Log
 }
 
-/**
- * The header of a request by which script loads a page again to keep it up to date. Nobody asked for the page, so the request does not renew
- * the session: an open page must not keep a person logged in forever.
- */
+/** The header of requests by which an open page updates itself. They do not renew the session, which an open page would keep alive forever. */
 const LIVE_HEADER = 'Parcel-Relay-Live'
 
 /** Creates the routes of the portal for operators, at `/` of the internal listener. The server makes whole pages, which work without script. */
@@ -148,7 +145,7 @@ export function createPortal(options: PortalOptions): Router {
     const held = person === null ? null : await sessions.hold(ctx, person)
     ctx.set('Cache-Control', 'no-store')
     if (person === null || held === null || !options.live.hasRoom()) {
-      // After an error status the browser does not reconnect. The page stays as it is, with the time of its data.
+      // After an error status the browser does not reconnect.
       ctx.status = person === null ? 401 : 503
       held?.release()
       return

@@ -8,7 +8,7 @@ const silent = {
   webhook: { path: '/hooks/parcels', misdirected: [] },
 }
 
-test('the explanation of a silence says what polls miss; its steps ask the carrier, then DNS', () => {
+test('the explanation of a silence says what polls miss, and suggests the carrier before DNS', () => {
   const { evidence, todo } = explainProblem({ kind: 'pushes_silent' }, silent, 0)
   expect(evidence).toEqual([
     'The carrier scans as usual: polls found 7 entries since then that no push brought.',

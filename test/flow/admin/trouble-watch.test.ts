@@ -15,7 +15,6 @@ const failing: CarrierState = {
   lastFailure: { reason: 'timeout', atMs: NOON },
 }
 
-/** Opens a watch on a store in memory, which replicas may share. */
 function openWatch(troubles = new Set<string>(), told: string[] = []) {
   let ms = 0
   const seen = { carrier: well, freeBytes: 10_000 * MB, untilMs: NOON + 100 * DAY_MS, isPoller: true, isFull: false, notStored: 0 }
@@ -178,7 +177,7 @@ test('a disk is reported as full below the limit, and as no longer full a little
   }
 })
 
-test('the event for the end of a full disk says until when pushes were refused, and how many', async () => {
+test('the event for a disk that is no longer full says how many pushes were refused, until when', async () => {
   const { seen, ends, look, pass } = openWatch()
   const lookAt = async (free: number, notStored: number) => {
     pass(1000)

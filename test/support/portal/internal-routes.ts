@@ -1,7 +1,7 @@
 import { INTERNAL_ROUTES, ROUTES } from '../../../src/http/routes.ts'
 import type { RouteRow } from '../../../src/http/server/route.ts'
 
-/** The POST routes whose examples change nothing in the store. The examples of the last four are dry runs. A reload of an unchanged config is only reported. */
+/** The POST routes whose examples change nothing in the store, some of them because the example asks for a dry run. */
 const READS_ONLY = ['POST /auth/token', 'POST /relay/reload', 'POST /relay/endpoints/:id/test', 'POST /relay/inbox/reprocess'].concat(
   'POST /relay/retention',
   'POST /relay/parcels/forget',
@@ -11,22 +11,21 @@ const READS_ONLY = ['POST /auth/token', 'POST /relay/reload', 'POST /relay/endpo
 /** These ask the carrier about parcels that the relay does not know, and record its answer. */
 const WRITES_TOO = ['GET /v1/status/:identifier/latest', 'GET /v1/status/:identifier/all']
 
-/** Returns the name of a route, its method and path: `GET /relay/jobs/:id`. */
+/** Returns the name of a route: `GET /relay/jobs/:id`. */
 export function nameOf({ method, path }: Pick<RouteRow, 'method' | 'path'>): string {
   return `${method.toUpperCase()} ${path}`
 }
 
-/** Returns the names of all routes of the internal listener. */
 export function internalRoutes(): readonly string[] {
   return INTERNAL_ROUTES.map(nameOf)
 }
 
-/** Whether a route changes something. */
+/** Whether the example of a route changes something in the store. */
 export function isWriting(route: string): boolean {
   return WRITES_TOO.includes(route) || (!route.startsWith('GET ') && !READS_ONLY.includes(route))
 }
 
-/** Returns the request of a route, from the example in its row of the table. */
+/** Returns a route's example as a request. */
 export function requestOf(route: string) {
   const row = ROUTES.find((each) => nameOf(each) === route)
   if (row === undefined) throw new Error(`there is no route ${route}`)

@@ -16,13 +16,13 @@ export function byForm<Value>(short: Value, stress: Value, long: Value = stress)
   return LONG ? long : stress
 }
 
-/** Registers a test for `npm run faults` only, because a shorter test shows the same in another way. */
+/** Registers a test for `npm run faults` only, because `npm test` has a shorter test of the same behaviour. */
 export const onlyLong = (test: (title: string, run: () => Promise<void>) => void) => (LONG ? test : () => undefined)
 
-/** How many cases a law is tried on: in `npm test` the first `few`, in the other commands `all`. */
+/** How many cases, rounds or steps a test takes: `few` in `npm test`, `all` in the longer commands. */
 export const casesOf = (all: number, few: number): number => (SHORT ? few : all)
 
-/** How many cases a law about a store is tried on: a quarter in `npm test`. On a server a case takes many times as long, so only the long form runs all. */
+/** How many random cases a test tries on a store: `onServer` on PostgreSQL, where a case takes long; in `npm test` a quarter. */
 export function runsOn(engine: Engine, runs: number, onServer: number): number {
   const some = engine.name === 'postgres' && !LONG ? onServer : runs
   return SHORT ? Math.ceil(some / 4) : some

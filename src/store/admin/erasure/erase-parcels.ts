@@ -8,7 +8,7 @@ import { statement } from '../../statement.ts'
 
 type OfParcels = { readonly ids: readonly number[] }
 
-/** Joins all endpoints, even removed ones, so that each pair of endpoint and parcel takes one look-up in an index. */
+/** Joins all endpoints, even removed ones, because the index that finds the deliveries of a parcel begins with the endpoint. */
 const deliveriesOf = statement<OfParcels>()((db, p, { rowsOf }) =>
   db
     .selectFrom('endpoint')
@@ -28,7 +28,7 @@ const deliveriesOf = statement<OfParcels>()((db, p, { rowsOf }) =>
 )
 const removeDeliveries = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('delivery').where('id', 'in', oneOf(p.ids)))
 const removeAttempts = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('attempt').where('delivery_id', 'in', oneOf(p.ids)))
-/** Finds events that the relay has composed from polls, so that the erasure removes their bodies. */
+/** Finds the events of these parcels that the relay has composed from polls. */
 const composedOf = statement<OfParcels>()((db, p, { oneOf }) =>
   db
     .selectFrom('sighting')
@@ -39,7 +39,7 @@ const composedOf = statement<OfParcels>()((db, p, { oneOf }) =>
     .where('feed.payload_ref', '<=', sql.lit(0)),
 )
 const removeComposed = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('composed_event').where('sequence', 'in', oneOf(p.ids)))
-/** Removes the failures of these deliveries. A row names only its last delivery, so rows whose answer names an erased parcel go too. */
+/** A row counts failures of many deliveries but names only the last, so rows whose answer contains an erased identifier go too. */
 const removeFailures = statement<{ endpointIds: readonly number[]; deliveryIds: readonly number[]; names: readonly string[] }>()(
   (db, p, { oneOf, containsAny }) =>
     db
@@ -67,7 +67,6 @@ const scrubJoins = statement<{ sequences: readonly number[] }>()((db, p, { oneOf
     .where('sequence', 'in', oneOf(p.sequences)),
 )
 
-/** The result of an erasure in the tables that belong to parcels. */
 export interface ErasedRows {
   readonly counts: Omit<ErasedCounts, 'mentions'>
   /** The endpoints that may have received events of the parcels. */
@@ -78,7 +77,6 @@ export interface ErasedRows {
   readonly contents: readonly number[]
 }
 
-/** The result if there are no parcels to erase. */
 export const NO_PARCELS: Omit<ErasedRows, 'contents'> = {
   counts: { parcels: 0, identifiers: 0, sightings: 0, answers: 0, pushes: 0, deliveries: 0, attempts: 0, texts: 0 },
   endpoints: [],
@@ -128,7 +126,7 @@ async function eraseDeliveries(
   return { counts: { deliveries: rows.length, attempts: Math.max(attempts, plainlyAccepted) }, endpoints: [...endpoints.values()] }
 }
 
-/** Empties the audit records of parcels that were joined to these parcels, then of parcels that were joined to those, and so on. */
+/** Empties the audit records of joins into these parcels, and of earlier joins into the parcels that were joined. */
 async function eraseJoins(session: Session, into: readonly number[]): Promise<void> {
   const joins = await session.all(joinsInto, { ids: into })
   if (joins.length === 0) return
