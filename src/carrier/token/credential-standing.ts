@@ -4,11 +4,10 @@ import type { CredentialRefusal } from '../../domain/polling/carrier-memory.ts'
 /** The last refusal. If another replica received it, `atMs` and `by` are null, because replicas do not share them. */
 export type LastRefusal = Required<Pick<CredentialRefusal, 'atMs' | 'by' | 'mark'>>
 
-/** Knows whether the credentials in use are refused: the state that operators see, and whether attempts are limited. */
 export interface CredentialStanding {
   /** The state that operators see. */
   state(): CarrierState['credentials']
-  /** Whether a refusal limits attempts. The limit ends when the status API accepts a token or the password changes. `state` may change before that. */
+  /** Whether a refusal limits how often the relay asks for a token, until the status API accepts a token or the password changes. */
   isRationed(): boolean
   last(): LastRefusal
   /** Notes that another password is in use, so that earlier refusals no longer count. */

@@ -90,7 +90,6 @@ export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['sig
   }
 }
 
-/** Returns the headers that identify the event, without the signatures. */
 export function eventHeaders({ webhookId, sequence, previousSequence }: Omit<DeliveryContent, 'body'>) {
   return {
     'content-type': 'application/json',

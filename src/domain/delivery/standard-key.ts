@@ -29,7 +29,7 @@ export function standardReadings(key: string): readonly Mac[] {
   return [...(mayBeBase64 ? [decoded] : []), Buffer.from(key, 'utf8')].map((bytes) => createMac(bytes))
 }
 
-/** Decodes the text of a key. Null: the text is not Base64, or has excess bits at its end. */
+/** Null: the text is not Base64, or has excess bits at its end. */
 function decode(key: string): Buffer | null {
   const text = key.startsWith(PREFIX) ? key.slice(PREFIX.length) : key
   if (text.length < LENGTH_MIN || !BASE64.test(text)) return null

@@ -9,7 +9,7 @@ export type UnnamedTx = OperatorEventTx &
 /** The stored setting that lists the endpoints that no config names any more. */
 const UNNAMED = 'unnamed-endpoints'
 
-/** Returns, by id, why paused endpoints had been disabled before they were paused; null: the endpoint had not been disabled. */
+/** Returns why each paused endpoint was disabled before its pause, by id; null: it was enabled. */
 export async function disabledBefore(
   tx: Pick<UnnamedTx, 'loadSetting'>,
   states: readonly EndpointState[],
@@ -35,7 +35,7 @@ export async function pauseUnnamed(tx: UnnamedTx, request: UnnamedRequest): Prom
   for (const state of notMine) {
     const before = isPaused(state) ? (known.get(state.endpoint.id) ?? null) : null
     const seen = lookAtUnnamed(state, before, { ...request, latestAtMs: configured.latestAtMs })
-    // A config names the endpoint again, but its replica has not resumed it yet. So start counting the time until its removal again.
+    // A config names the endpoint again, but its replica has not resumed it yet. If no config names it later, its time begins anew.
     if (!isNamedNowhere(state)) kept.push(...(isPaused(state) ? [{ ...seen, sinceMs: request.nowMs, forMs: 0 }] : []))
     else if (isToBeRemoved(seen, configured.latestAtMs, request.removeAfterMs)) {
       await tx.removeEndpoint(state.endpoint.id, request.nowMs)

@@ -3,13 +3,13 @@ import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 
-/** Counts the pushes that were refused in the last day, over all replicas and restarts. The carrier may have given up sending them. */
+/** Counts the pushes that were refused in the last day, over all replicas and restarts. */
 export interface RefusedPushesKeeper {
   /** Counts pushes with this outcome, if the outcome is a refusal. */
   note(outcome: string, count: number): void
   /** Counts pushes that could not be stored. `first`: refused for the first time. `again`: they came again and were stored. Call it after `note`. */
   noteComebacks(counts: { readonly first: number; readonly again: number }): void
-  /** Saves what has changed since the last call. Rejects if the store fails. Then the next call saves these changes, too. */
+  /** Saves what has changed since the last call. Rejects if the store fails; the next call then saves these changes too. */
   save(): Promise<void>
   /** The spells of refused pushes, the newest first. */
   list(): Promise<readonly RefusedPushes[]>

@@ -1,4 +1,4 @@
-/** The record that a move writes into both of its stores. */
+/** The record that a move writes into the old store and the new one. */
 export interface MoveMark {
   /**
    * `copying`: the store is in use and is being copied. `pausing`: the switch is under way, so nobody may write. `moved`: the other store
@@ -19,7 +19,7 @@ export interface MoveMark {
 
 export type MoveSide = Omit<MoveMark, 'state'>
 
-/** The name of the table with the mark, which exists only while a move needs it. */
+/** The table of the mark exists only while a move needs it. */
 export const MARK_TABLE = 'moving'
 
 export const MARK_COLUMNS = 'state, move_id, peer, address, at_ms, replica_id'
@@ -56,12 +56,10 @@ export function refuseMoved(mark: MoveMark | null, name: string): void {
   )
 }
 
-/** Throws the error for a new store that another move has begun to fill. */
 export function refuseShared(name: string, cause?: unknown): never {
   throw new Error(`store: another move has begun to fill ${name}. Name another store, or wait for that move.`, { cause })
 }
 
-/** Throws the error for a new store that has rows already. */
 export function refuseTaken(name: string, table: string): never {
   throw new Error(
     `store: ${name} is not empty (it has rows in ${table}), and a move overwrites nothing. Nothing was changed. Name another store.`,

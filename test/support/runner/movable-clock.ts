@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A clock for relay processes, which a test sets. */
+/** A clock for relay processes that a test can move ahead. */
 export interface MovableClock {
-  /** The environment of a process with this clock. Its monotonic clock stays right. Work that runs once a minute runs five times a second. */
+  /** The environment of a process with this clock. Its monotonic clock is the real one. Timers of a minute last 200 ms. */
   readonly env: NodeJS.ProcessEnv
   /** The time that the process sees, epoch milliseconds. */
   now(): number
@@ -14,13 +14,13 @@ export interface MovableClock {
 const MINUTE_MS = 60_000
 const INSTEAD_MS = 200
 
-/** Makes a clock, whose time is in a file of this folder. */
+/** Makes a clock that writes into a file of this folder how far it is ahead. */
 export function movableClock(folder: string): MovableClock {
   const file = join(folder, 'clock')
   let aheadMs = 0
   const write = () => writeFileSync(file, String(aheadMs))
   write()
-  // Each thread of a process runs its own copy of this program.
+  // Each thread of a relay process runs this program when it starts.
   const program = `
     import { readFileSync } from 'node:fs'
     const [TrueDate, timeout] = [Date, setTimeout]

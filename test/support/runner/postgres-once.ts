@@ -9,8 +9,8 @@ import { openPool } from '../../../src/store/postgres/postgres-pool.ts'
 import { TEMPLATE, withClient } from '../store/postgres-client.ts'
 
 /**
- * Provides one server for all tests, started for the first test that needs it, and one data folder for the servers that tests start for themselves.
- * Both belong to the process of the run. So they outlive test files, and end with the run.
+ * Provides one server that all test files share, started for the first test that needs it, and a new data folder that servers of single tests copy.
+ * They belong to the main process of Vitest, so they outlive test files.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   let started: Promise<PostgresServer> | null = null
@@ -60,7 +60,7 @@ async function startWithTemplate(initial: string): Promise<PostgresServer> {
 const IN_MEMORY = '/dev/shm'
 const ROOM_BYTES = 2 ** 31
 
-/** Makes the folder in memory if there is room, because that makes databases in a quarter of the time. Tests of power cuts and disks start their own servers. */
+/** Prefers memory, where a database is made in a quarter of the time. Tests that need a real disk start their own servers. */
 function folderWithRoom(): string {
   try {
     const { bavail, bsize } = statfsSync(IN_MEMORY)

@@ -85,7 +85,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   function nextRound(claimsMax: number): DispatchRound | null {
     const endpointIds = held.endpoints()
     const settled = ended.take()
-    // After a change, a replica without endpoints runs a round, too, because the change may concern an endpoint to which no replica delivers.
+    // After a change, even a replica without endpoints runs a round: the change may concern an endpoint to which no replica delivers.
     if (endpointIds?.length === 0 && settled.length === 0 && reviewed === reviews) return null
     queues.settling()
     const allowance = rates.allowance(
@@ -165,7 +165,7 @@ function createEndedAttempts({ held, queues, times }: Pick<DispatchRoundsPorts, 
     take(): readonly SettledAttempt[] {
       if (term !== held.term()) {
         term = held.term()
-        // Another replica makes these attempts again, so their results are dropped, and no endpoint has to wait until they are stored.
+        // Another replica makes these attempts again, so no endpoint has to wait until their results are stored.
         queues.settled(attempts)
         attempts = []
         queues.releaseAll()
@@ -180,7 +180,6 @@ function createEndedAttempts({ held, queues, times }: Pick<DispatchRoundsPorts, 
   }
 }
 
-/** Lets callers wait until nothing is under way at an endpoint. */
 function createDrains(queues: Pick<EndpointQueues, 'isIdle'>) {
   const waiting = new Map<string, PromiseWithResolvers<void>>()
   return {
