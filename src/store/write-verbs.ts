@@ -71,7 +71,7 @@ export interface Endpoints {
   note(endpointId: string, health: EndpointState['health']): void
 }
 
-/** The counter of sequences, the numbers of all changes. */
+/** The counter of sequences, which number all changes. */
 export interface Sequence {
   /** Returns the last sequence in use. */
   last(): Promise<number>
@@ -110,7 +110,6 @@ type OfEngine =
   | 'queueMissing'
   | 'saveQueuedTo'
 
-/** Makes all methods of a transaction except those that each engine implements itself. */
 export function createWriteVerbs(parts: WriteParts): Omit<WriteTx, OfEngine> {
   return {
     ...historyVerbs(parts),

@@ -25,7 +25,7 @@ const BATCH = 500
  */
 export function createClockRollback({ write, clock, log, onShifted }: ClockRollbackPorts, lastSeenMs: number | null): () => Promise<void> {
   let seen = { wallMs: Math.max(clock.now(), lastSeenMs ?? 0), monotonicMs: clock.monotonic() }
-  /** A shift that has not ended, because the store has failed. The next call continues it. Null: no shift is unfinished. */
+  /** A shift that the store's failure has interrupted, which the next call continues; null: none. */
   let left: { readonly byMs: number; readonly sinceMs: number; readonly afterParcelId: number } | null = null
 
   let running: Promise<void> | null = null

@@ -20,7 +20,7 @@ const keepAccepted = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) 
         .$narrowType<{ accepted_at_ms: number; accepted_duration_ms: number }>(),
     ),
 )
-/** Queues ended deliveries again. The condition on the state leaves out deliveries that another request has queued again meanwhile. */
+/** The condition on the state leaves out deliveries that another request has queued again meanwhile. */
 const requeue = statement<{ ids: readonly number[]; queuedAtMs: number; nowMs: number }>()((db, p, { oneOf }) =>
   db
     .updateTable('delivery')
@@ -47,9 +47,8 @@ const requeue = statement<{ ids: readonly number[]; queuedAtMs: number; nowMs: n
  * Queues ended deliveries again, or queues their events for another endpoint. Each delivery takes its place by sequence among the waiting
  * deliveries of its parcel.
  *
- * `lock` locks the waiting deliveries of parcels, on an engine with several writers. Other writers may queue deliveries until the lock takes
- * effect. On such an engine each `await` is a round trip with the locks held. So the number of round trips does not grow with the number of
- * deliveries.
+ * `lock` locks the waiting deliveries of parcels; null: the engine has a single writer. The number of `await`s does not grow with the number
+ * of deliveries, because each is a round trip during which the locks are held.
  */
 export async function replayDeliveries(
   session: Session,
@@ -80,9 +79,7 @@ export async function replayDeliveries(
   return { count: requeued.rows + inserted, next }
 }
 
-/**
- * See `DeliveryTx.queueMissing`. `lock`: see `replayDeliveries`. Leaves out an event that another transaction has queued meanwhile.
- */
+/** See `DeliveryTx.queueMissing`; `lock`: see `replayDeliveries`. Leaves out events that another transaction has queued meanwhile. */
 export async function queueMissing(
   session: Session,
   { events, nowMs, ...request }: QueuedMissing,

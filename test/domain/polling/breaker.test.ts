@@ -48,41 +48,41 @@ test('pauses grow with every probe that fails, up to five minutes', () => {
   expect(rests.at(-1)).toBe(300_000)
 })
 
-test('failures of one request count once; failures that belong to no request count each time', () => {
+test('failures of one question count once; failures that no question can cause count each time', () => {
   const one = failedFor(Array.from({ length: 20 }, () => 'PD1'))
   expect([one.state, one.failures]).toEqual(['closed', 1])
   expect(failedFor(numbers(FAILURES_TO_OPEN)).state).toBe('open')
   expect(failedFor(['PD1', null, null, null, null]).state).toBe('open')
 })
 
-test('a request that failed while others were answered does not count until it gets an answer', () => {
+test('a question that failed while others were answered counts no more until it gets an answer', () => {
   const proven = afterAnswer(failedFor(numbers(4)), 'ok')
   expect(failedFor([...numbers(4), ...numbers(4, 4)], proven)).toMatchObject({ state: 'closed', failures: 4 })
   const answered = afterAnswer(proven, 'PD0')
   expect(failedFor(['PD0', ...numbers(4, 4)], answered).state).toBe('open')
 })
 
-test('an outage of the carrier opens the breaker, whichever requests failed before', () => {
+test('an outage of the carrier opens the breaker, whichever questions failed before', () => {
   const proven = afterAnswer(failedFor(numbers(30)), 'ok')
   expect(failedFor(numbers(30), proven).state).toBe('closed')
   expect(failedFor(numbers(FAILURES_TO_OPEN, 100), proven).state).toBe('open')
 })
 
-test('a probe with a request that always fails does not make the pause longer', () => {
+test('a probe with a question that always fails does not make the pause longer', () => {
   const open = failedFor(numbers(FAILURES_TO_OPEN))
   const again = probeInVain(probeInVain(open, 'PD1'), 'PD2')
   expect([again.state, again.rests, restOf(again, open.restUntilMs + 5000)]).toEqual(['open', 1, 5000])
   expect(probeInVain(again, 'new').rests).toBe(2)
 })
 
-test('an app may send a probe before the pause is over, but not with a request that failed', () => {
+test('an app may send a probe before the pause is over, but not with a question that failed', () => {
   const resting = ['a', 'b', 'c', 'd'].reduce((breaker, question) => probeInVain(breaker, question), failedFor(numbers(FAILURES_TO_OPEN)))
   const soon = resting.failedAtMs + 6000
   expect(admit(resting, 'app', 'PD1', soon).kind).toBe('rest')
   expect(admit(resting, 'app', 'other', soon)).toEqual({ kind: 'probe' })
 })
 
-test('the breaker remembers a limited number of failing requests', () => {
+test('the breaker remembers a limited number of failing questions', () => {
   const breaker = afterAnswer({ ...closedBreaker, suspects: new Set(numbers(30_000)) }, 'ok')
   expect(breaker.failing.size).toBe(5000)
 })

@@ -90,14 +90,14 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect(filesThatHold(path, words)).toEqual([])
   })
 
-  test('an event composed for endpoints is erased with its parcel, even after its delivery', async () => {
+  test('an event composed for endpoints is erased with its parcel, even if its delivery is gone', async () => {
     const { path, writes, poll, forget } = await open(engine)
     await addEndpoint(writes, NOON, { backfill: true })
     const statuses = [{ status: 'Created', detailedStatusDescription: 'PLANTEDPOLL', eventTimestamp: at(5) }]
     for (const asked of ['GONE0001', 'KEPT0001']) await poll({ asked, trackingIds: [asked], statuses })
     const composed = () => storedNumber(path, 'select count(*) from composed_event')
     expect(await composed()).toBe(2)
-    // Retention also removes ended deliveries.
+    // Retention removes ended deliveries.
     await changeStoredRows(path, 'delete from delivery')
     await forget('GONE0001')
     expect(await tablesThatHold(path, ['GONE0001'])).toEqual([])
@@ -116,7 +116,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect(erased).toEqual([1])
   })
 
-  test('1.7: a push with an erased identifier is not stored, and its other identifiers are erased', async () => {
+  test('1.7: a push of erased and unknown identifiers is not stored, and erases the unknown ones', async () => {
     const { path, push, forget } = await open(engine)
     await push({ trackingIds: ['GONE0001'], eventTime: at(1) })
     await forget('GONE0001')

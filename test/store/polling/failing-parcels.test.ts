@@ -72,7 +72,7 @@ async function openFailing(fails: (identifier: string) => boolean, reason: Unava
 const failing = (at: number) => `AF${1000 + at}`
 const healthy = (at: number) => `AH${2000 + at}`
 
-test('DOMAIN 6.1: thirty parcels that always fail delay none of thirty that are answered', async () => {
+test('DOMAIN 6.1: thirty parcels that always fail do not keep thirty others from being polled', async () => {
   const { writes, second, asked, reads } = await openFailing((identifier) => identifier.startsWith('AF'))
   // The failing parcels are due first.
   await writes.watchMany({ identifiers: Array.from({ length: 30 }, (_, at) => failing(at)), nowMs: NOON - HOUR_MS })

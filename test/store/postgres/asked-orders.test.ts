@@ -68,7 +68,7 @@ async function openWorld(seed: number) {
       const askedAtMs = NOON + clock.nowMs + answered.size
       call.answer({ kind: 'found', observation: aPoll({ asked: identifier, language: tag, askedAtMs, trackingIds: [identifier] }) })
     } else {
-      // A replica may not remember an answer that is older than a push about the parcel.
+      // If the identifier was pushed after the request began, the replica must not remember that it is unknown.
       if (!isLate) unknownAt.set(`${replica} ${identifier} ${language}`, clock.nowMs)
       call.answer({ kind: 'not_found' })
     }
@@ -99,7 +99,7 @@ async function openWorld(seed: number) {
         // Requests that began during the push count as late too.
         for (const one of asking) if (one.identifier === identifier) one.isLate = true
         pushed.add(identifier)
-        // The carrier knows the parcel now.
+        // After a push, replicas may ask again about an identifier that was unknown.
         for (const key of unknownAt.keys()) if (key.includes(identifier)) unknownAt.delete(key)
       } else if (kind < 0.9) await new Promise((resolve) => setTimeout(resolve, below(40)))
       else {
@@ -123,7 +123,7 @@ async function openWorld(seed: number) {
 }
 
 test.each(Array.from({ length: SEEDS }, (_, at) => at + 1))(
-  '1.5: two replicas poll no parcel too often, and no pushed parcel is a 404 (order %i)',
+  '1.5: two replicas poll no parcel too often, and find every pushed parcel (order %i)',
   async (seed) => {
     const world = await openWorld(seed)
     for (let step = 0; step < STEPS; step++) await world.step()

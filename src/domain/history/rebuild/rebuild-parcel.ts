@@ -31,7 +31,6 @@ export interface ParcelCorrection {
   readonly feed: readonly FeedEvent[]
 }
 
-/** The result of deriving a parcel again. */
 export interface RebuiltParcel {
   readonly parcelId: number
   /** What the history was derived from. */
@@ -109,8 +108,8 @@ interface Rows {
 
 /**
  * Returns the sightings as the bytes contain them, or as they are stored if bytes may be missing. Old answers are deleted while their
- * sightings stay. So an answer may be missing if a language has the maximum of stored answers, or if the bytes lack a stored sighting of a
- * poll. A push whose bytes were deleted still has its row in the inbox, so the relay knows that they are missing.
+ * sightings stay. So bytes may be missing if a language has the maximum of stored answers, or if no bytes show a stored sighting of a poll.
+ * For pushes nothing must be guessed: a push whose bytes were deleted still has its row in the inbox.
  */
 function deriveSightings(
   stored: StoredParcel,
@@ -197,7 +196,6 @@ function deriveIdentifiers(
   }
 }
 
-/** Derives the parts of the state that follow from the sightings. */
 function deriveState(state: ParcelState, entries: readonly Entry[], sightings: readonly KeptSighting[]): ParcelState {
   const [newest] = entries
   const pushed = sightings.filter(({ sighting }) => sighting.source === 'push').map(({ sighting }) => sighting.instant.atMs)
