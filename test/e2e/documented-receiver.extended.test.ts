@@ -47,7 +47,7 @@ const RECEIVERS: readonly Documented[] = [
   { heading: 'Bash', language: 'bash', file: 'receiver.sh', tools: ['openssl', 'socat'], stored: inFiles },
 ]
 
-/** Starts the receiver with the command of the page, in a folder that has only the receiver's file. */
+/** Makes a folder that has only the receiver's file. `startWith` starts the receiver there, with the command of the page. */
 async function startReceiver({ heading, language, file }: Documented) {
   const [folder, port] = [temporaryFolder(), await freePort()]
   writeFileSync(join(folder, file), blockUnder(PAGE, heading, language))

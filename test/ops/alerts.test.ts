@@ -74,7 +74,7 @@ function headings(): ReadonlySet<string> {
   return new Set([...text.matchAll(/^### (.+)$/gm)].map(([, title = '']) => title.toLowerCase().replaceAll('`', '').replaceAll(' ', '-')))
 }
 
-test('every alert has one name, a severity, a waiting time, and a runbook that exists', () => {
+test('every alert has a name of its own, a severity, a waiting time, and a runbook that exists', () => {
   expect(rules.length).toBeGreaterThan(20)
   expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length)
   const known = headings()
@@ -87,7 +87,7 @@ test('every metric in an alert or on the dashboard is one that a relay shows', a
   const dashboard = readFileSync('ops/grafana/parcel-relay.json', 'utf8')
   const names = [...rules.flatMap(({ expr }) => metricsIn(expr)), ...metricsIn(dashboard.replaceAll('\\"', '"'))]
   expect(names.length).toBeGreaterThan(50)
-  // Two metrics are absent until a first backup or retention pass, but are registered from the start.
+  // Two metrics have no value until the first backup or retention pass, but the relay shows their names from the start.
   expect([...new Set(names)].filter((name) => !known.has(name))).toEqual([])
 })
 

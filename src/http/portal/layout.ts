@@ -46,7 +46,6 @@ export interface Page {
   readonly main: Part
 }
 
-/** Renders a page with the side bar, for somebody who is logged in. */
 export function renderPage(view: View, { title, section, person, main }: Page): string {
   const { to, marks, isLive } = view
   const links = SECTIONS.filter(([, , scope]) => person.scope === 'admin' || scope === 'status')
@@ -102,7 +101,7 @@ ${main}
 `)
 }
 
-/** Renders a page without the side bar, for somebody who is not logged in: the login page, and errors. */
+/** Renders a page for somebody who is not logged in: the login page, and errors. */
 export function renderBare(view: View, { title, main }: Pick<Page, 'title' | 'main'>): string {
   return charactersOf(html`${head(view, title)}
 <body class="bare">

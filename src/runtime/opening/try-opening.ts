@@ -32,10 +32,10 @@ const OPEN_EACH = 'n=0; for file do echo $n; if [ -f "$file" ]; then true < "$fi
 
 /**
  * Opens files in a separate process, and kills that process if it does not end in time. A file on a network disk whose server is gone may
- * never open. If this process opened such a file, the call would block a thread forever, and the process could not exit.
+ * never open. If the relay opened such a file itself, the call would block a thread forever, and the relay could not exit.
  *
- * Rejects only if a file did not open in time, with an error that names it. Ignores files that are missing or not readable, because the
- * code that needs them gives a better report.
+ * Rejects if a file does not open in time, with an error that names it, or if `signal` is aborted. Ignores files that are missing or not
+ * readable, because the code that needs them gives a better report.
  */
 export async function tryOpening(groups: readonly TrialGroup[], options: TryOpeningOptions): Promise<void> {
   for (const group of groups) {

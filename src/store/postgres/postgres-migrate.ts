@@ -11,8 +11,8 @@ import { IDLE_MS_MAX } from './postgres.ts'
 export interface SchemaStep {
   /**
    * The schema number of the oldest version of the relay that still works after this step. A step that only adds something (expand) repeats
-   * the number of the step before, because older versions ignore additions. A step that removes something (contract) gives its own number.
-   * Its release must come after the last release that uses what the step removes.
+   * the number of the step before, because older versions ignore additions. A step that removes something (contract) gives its own number,
+   * and must be released later than the last version that uses what it removes.
    */
   readonly servesFrom: number
   readonly up: Migration['up']
@@ -22,7 +22,7 @@ export interface SchemaStep {
 /** Only append to this list: after the first release, a released step never changes (decision 0004). */
 export const STEPS: readonly SchemaStep[] = [{ servesFrom: 1, up: schema.up }]
 
-/** The most attempts. If several replicas make the table of versions at the same time, all but one fail, look again and find the table. */
+/** How often a failure is tried again: if several replicas make the table of versions at once, all but one fail, and then find the table. */
 const LOOKS_MAX = 5
 
 const UNDEFINED_TABLE = '42P01'
@@ -40,12 +40,11 @@ interface Versions {
  * A backfill runs in batches, each in a transaction. Older replicas can work between the batches. If the relay is killed, the next start
  * continues the backfill.
  *
- * If several replicas start together, one does all this, and the others wait for the lock of the version's row. A database that is up to
- * date is only read. Rejects if a newer version of the relay has taken a step after which this version does not work. `name` names the
- * database in messages.
+ * If several replicas start together, one takes the steps, and the others wait for the lock of the version's row. Rejects if a newer version
+ * of the relay has taken a step after which this version does not work. `name` names the database in messages.
  */
 export async function migratePostgres(pool: Pool, name: string, steps: readonly SchemaStep[] = STEPS): Promise<void> {
-  // Kysely would end the pool when it is destroyed, but the pool is still needed.
+  // Do not destroy this: Kysely would end the pool, which the caller still needs.
   const db = new Kysely<Versions>({ dialect: new PostgresDialect({ pool }) })
   for (let failures = 0; ; ) {
     try {
@@ -111,7 +110,6 @@ function isUpToDate(found: Version | null, schema: number, name: string): boolea
   )
 }
 
-/** Runs one batch of the backfill that is under way, or takes the next steps. */
 async function advance(tx: Transaction<Versions>, steps: readonly SchemaStep[], name: string): Promise<void> {
   await sql`set local statement_timeout = 0`.execute(tx)
   await sql`set local lock_timeout = 0`.execute(tx)
@@ -165,7 +163,7 @@ function describe(error: unknown, name: string): unknown {
       { cause: error },
     )
   }
-  // The connection may have been lost at the commit. So this message does not say that nothing was changed.
+  // The message does not say that nothing was changed, because the connection may have been lost at the commit.
   const what = `store: ${name} cannot be brought to the schema of this version: ${message}.`
   return new Error(`${what} Its steps are taken all together or not at all: start again when the cause is gone.`, { cause: error })
 }

@@ -16,7 +16,7 @@ import { rawStatement } from '../raw-statement.ts'
 
 /** How long a `Front` is used, in milliseconds. A delivery that is planned for a time before the front may have to wait that long. */
 const FRONT_LASTS_MS = 2000
-/** How far the front lies before the first due delivery, in milliseconds. A transaction may need this long to commit an earlier delivery. */
+/** How far the front lies before the first due delivery, in milliseconds. A transaction that queues an earlier one may commit this late. */
 const LATE_MS = 3000
 
 /** The positions in the index where the due deliveries of an endpoint begin. */
@@ -45,7 +45,6 @@ export interface DueFronts {
  */
 export function createDueFronts(): DueFronts {
   const fronts = new Map<string, Front>()
-  /** Returns the front of an earlier search; null: it is missing, too old, or of another round. */
   function knownFront({ endpointId, round, nowMs }: NextRequest): Front | null {
     const front = fronts.get(endpointId)
     const ageMs = nowMs - (front?.takenAtMs ?? 0)

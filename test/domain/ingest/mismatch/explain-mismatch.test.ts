@@ -286,7 +286,7 @@ test('a matching signature is valid, and the explanation names the matching key'
   expect(explain(BODY, sign(pretty, OLD_KEY), { keys })).toMatchObject({ key: 'old', codes: 'body_reserialised' })
 })
 
-test('details name the key, the algorithm or the spelling', () => {
+test('details name the algorithm, or how the sender formatted the body', () => {
   expect(explain(BODY, mac(BODY, KEY, 'sha1').toString('base64')).details).toEqual(['HMAC-SHA1'])
   expect(explain(BODY, sign(pretty)).details).toEqual(['the sender signed it indented by 2 spaces'])
   expect(describeCause({ code: 'algorithm', detail: 'HMAC-SHA1' })).toBe(`${MISMATCH_CAUSES.algorithm} Here: HMAC-SHA1.`)
