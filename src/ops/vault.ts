@@ -47,7 +47,7 @@ export function createVault(keys: AtRestKeys): Vault {
   }
 }
 
-/** Returns the name of the key that has encrypted a secret. Null: the secret is damaged. */
+/** Null: the secret is damaged. */
 function keyNameIn(sealed: string): string | null {
   try {
     return decodeProtectedHeader(sealed).kid ?? null

@@ -124,7 +124,6 @@ export interface HeldEnd {
   readonly receivedAtMs: number
 }
 
-/** A push with its outcome, as it is stored. */
 export interface InboxEntry {
   readonly push: IncomingPush
   readonly state: 'recorded' | 'quarantined' | 'expired'

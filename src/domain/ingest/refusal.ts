@@ -12,7 +12,6 @@ export interface Refusal extends Explanation {
   readonly body: { readonly bytes: number; readonly sha256: string } | null
 }
 
-/** A refusal, as it is stored. */
 export interface KeptRefusal extends Refusal {
   readonly refusalId: number
 }
@@ -40,11 +39,11 @@ type Keys = Pick<SuspectPush, 'keys' | 'otherKeys'>
 
 /**
  * With two keys, these limits suffice for all single mistakes in the key, the header and the body, and for the likelier pairs of mistakes.
- * For a usual push this takes some 90 ms.
+ * For a usual push the search takes some 90 ms.
  */
 const BOUNDS = { triesMax: 3000, hashedBytesMax: 16 * 1024 * 1024 }
 
-/** Explains why a push was refused. Yields like `searchMismatch`. */
+/** Explains why a push was refused. Yields between tries, as `searchMismatch` does. */
 export function* explainRefusal(refused: RefusedPush, keys: Keys, atMs: number): Generator<undefined, Refusal> {
   const { body, signatures, header, address } = refused
   const push = { body, signatures, webhookId: header('webhook-id'), webhookTimestamp: header('webhook-timestamp'), ...keys }

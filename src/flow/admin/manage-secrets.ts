@@ -25,9 +25,7 @@ export interface SealedCounts {
 
 export interface ManageSecretsPorts {
   readonly write: Pick<AdminWrites, 'rotateTokenKeys' | 'recordAction'>
-  /** Encrypts all secrets with the first at-rest key. */
   readonly reseal: () => Promise<Omit<ResealReport, 'key'>>
-  /** Counts the secrets that are encrypted with the first at-rest key, and the others. */
   readonly countSealed: () => Promise<SealedCounts>
   /** Returns the name of the first at-rest key. Throws if this key cannot be read or made. */
   readonly firstKey: () => string
@@ -44,7 +42,6 @@ export interface ManageSecretsOptions {
 
 /** Lets operators replace the relay's own keys (CONTRACT, `/relay/secrets`). */
 export interface ManageSecrets {
-  /** Counts the secrets that are encrypted with the first at-rest key, and the others. */
   count(): Promise<SealedCounts>
   /** Encrypts all secrets in the store with the first at-rest key. Throws `not_resealable` as long as another replica lacks this key. */
   reseal(by: Actor): Promise<ResealReport>

@@ -50,7 +50,7 @@ describe.each(engines)('the stretches of a rebuild on $name', (engine) => {
     expect((await store.reads.findParcel('1001'))?.entries).toHaveLength(25 + nth - 100)
   })
 
-  test('resumes after a restart, and reports the same as an uninterrupted rebuild', async () => {
+  test('a rebuild resumes after a restart, and reports the same as an uninterrupted one', async () => {
     const place = await newPlace(engine)
     const store = await unequalParcels(engine, 12, 60, place)
     await changeStoredRows(
@@ -77,7 +77,7 @@ describe.each(engines)('the stretches of a rebuild on $name', (engine) => {
     expect(await storedNumber(place, 'select max(entry_count) from parcel')).toBe(12)
   })
 
-  test('stops when it is cancelled, and lets the next job run', async () => {
+  test('a rebuild stops when it is cancelled, and the next job runs', async () => {
     const store = await unequalParcels(engine, 1, 40)
     const first = await store.writes.startJob({
       task: { kind: 'rebuild', dryRun: true, parcels: null, total: 41 },
@@ -90,7 +90,7 @@ describe.each(engines)('the stretches of a rebuild on $name', (engine) => {
     expect(await store.reads.findJob(first?.jobId ?? 0)).toMatchObject({ state: 'cancelled' })
   })
 
-  test('skips a parcel that it cannot read, names it in the log, and rebuilds the others', async () => {
+  test('a rebuild skips a parcel that it cannot read, logs an error, and rebuilds the others', async () => {
     const store = await unequalParcels(engine, 1, 3)
     const second = await store.parcelIdOf('5001')
     await changeStoredRows(store.path, 'update sighting set content_id = 999999 where parcel_id = ?', second)

@@ -62,7 +62,7 @@ const timesIn = (taken: readonly { readonly body: Uint8Array | null }[]) =>
   taken.map(({ body }) => /"eventTime":"([^".Z]+)/.exec(String(body))?.[1]?.concat('Z') ?? '')
 
 describe.each(engines)('events that an endpoint never received on $name', (engine) => {
-  test('6.6: backfill recorded while backfill was off is sent once, in its parcel’s order', async () => {
+  test('6.6: a resend sends the backfill that an endpoint missed, once and in the parcel’s order', async () => {
     const { add, learnLate, replay, list } = await openMissing(engine)
     const [off, on] = [await add('off'), await add('on', { backfill: true })]
     await learnLate()
@@ -118,7 +118,7 @@ describe.each(engines)('events that an endpoint never received on $name', (engin
     expect(timesIn(await other.take())).toEqual([EARLY[2]])
   })
 
-  test('an endpoint that received a later push of an entry does not miss the backfill', async () => {
+  test('an endpoint that received an entry by a later push does not miss the entry', async () => {
     const { add, learnLate, list, push } = await openMissing(engine)
     const { id } = await add('shop')
     await learnLate()
@@ -229,7 +229,7 @@ describe.each(engines)('events that an endpoint never received on $name', (engin
     expect(await summary.recent()).toMatchObject({ endpoints: [] })
   })
 
-  test('the summary counts for every endpoint what it never received in the last day', async () => {
+  test('the summary counts, for each endpoint, the events of the last day that it never received', async () => {
     const { add, learnLate, replay, summary, push, pass } = await openMissing(engine)
     await add('all', { backfill: true })
     const [shop, lab] = [await add('shop'), await add('lab', { filters: { ...noFilters, status: ['TerminalArrived'] } })]

@@ -75,13 +75,13 @@ export class EndpointQueue {
     this.#waiting.push(delivery)
   }
 
-  /** Takes the next waiting claim; null: no claim waits, or the endpoint has no room for an attempt. */
+  /** Null: no claim waits, or the endpoint has no room for an attempt. */
   takeNext(): ClaimedDelivery | null {
     const hasRoom = this.#gone === 0 && this.#held.size - this.#waiting.length < this.#attemptsMax
     return hasRoom ? (this.#waiting.shift() ?? null) : null
   }
 
-  /** Calls `begin` until it returns false. Does nothing if `begin` itself makes the call, because an attempt has ended at once. */
+  /** Calls `begin` until it returns false. An attempt that ends at once calls this from within `begin`; that inner call does nothing. */
   beginWhile(begin: (queue: EndpointQueue) => boolean): void {
     if (this.#isBeginning) return
     this.#isBeginning = true
@@ -117,8 +117,8 @@ export class EndpointQueue {
   }
 
   /**
-   * Puts a delivery that was not sent before all waiting ones. If the delivery was overtaken, or nothing may be sent to the endpoint now,
-   * releases it instead. Returns whether it waits.
+   * Puts an unsent delivery back, in front of all waiting ones. If it was overtaken, or nothing may be sent to the endpoint now, releases it
+   * instead. Returns whether it waits.
    */
   putBack(delivery: ClaimedDelivery): boolean {
     const isKept = !this.#isClosed && !this.#overtaken.has(delivery.deliveryId)
