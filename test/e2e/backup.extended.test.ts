@@ -28,7 +28,6 @@ async function startRelay(sections: Record<string, unknown>, folder = temporaryF
   return { ...relay, folder, asker, operator, makeBackup, reload, metrics }
 }
 
-/** Reads the manifest that a backup contains. */
 async function manifestOf(file: string): Promise<unknown> {
   const [row] = await storedRows<{ json: string }>(file, 'select json from backup_manifest')
   return JSON.parse(row?.json ?? 'null')
@@ -63,7 +62,7 @@ test('a backup made under load holds everything that was acknowledged before it 
   })
 })
 
-test('a backup includes the at-rest key only if the relay made it, and only the owner reads it', async () => {
+test('a backup includes the at-rest key only if the relay made the key, readable by its owner only', async () => {
   const folder = temporaryFolder()
   const directory = join(folder, 'backups')
   const { operator, makeBackup } = await startRelay({ backup: { directory } }, folder)
@@ -153,7 +152,7 @@ test('an order in the portal makes a backup, and a wrong name is refused next to
   await expect.poll(async () => (await visitor.get('/backups')).text, { timeout: 60_000 }).toContain('<code>by-hand</code>')
 })
 
-test('a relay on PostgreSQL says what to use instead', async () => {
+test('a relay on PostgreSQL makes no backups, and says what to use instead', async () => {
   const { url } = await createDatabase('nothing')
   const relay = await startRelay({ ...(await onPostgres(url)), backup: { directory: temporaryFolder(), cron: '* * * * *' } })
   const refusal = { status: 409, body: { detail: expect.stringContaining('pg_dump') } }

@@ -19,7 +19,7 @@ export interface FoundEndpoints {
   readonly endpoints: readonly EndpointView[]
   /** How many endpoints were found in all, on all pages. */
   readonly found: number
-  /** All endpoints, whether or not they were found. */
+  /** All endpoints, found or not. */
   readonly all: readonly EndpointState[]
 }
 

@@ -72,7 +72,7 @@ export interface DeliveryWrites {
     readonly limit: number
     readonly nowMs: number
   }): Promise<{ readonly hasAdvanced: boolean; readonly queued: number; readonly isDone: boolean }>
-  /** Changes a managed endpoint. An endpoint of the config file can only be enabled again, after its own answers have disabled it. */
+  /** Changes a managed endpoint. An endpoint of the config file can only be enabled again after the relay disabled it. */
   changeEndpoint(request: EndpointChangeRequest & Audited): Promise<EndpointEdit>
   /** Replaces sealed keys by the same keys, sealed again, except keys that were changed meanwhile. Returns whether any was replaced. */
   resealEndpoint(request: { readonly id: string; readonly replacements: ReadonlyMap<string, string> }): Promise<boolean>
@@ -107,21 +107,21 @@ export interface DeliveryReads {
   listEventValues(): Promise<readonly EventValue[]>
   /** All endpoints that are not removed, in the order in which they were added. */
   listEndpoints(): Promise<readonly EndpointState[]>
-  /** The groups of equal failures of an endpoint that had a failure since `sinceMs`, the latest first. */
+  /** An endpoint's groups of equal failures. Leaves out groups without a failure since `sinceMs`. The latest comes first. */
   listFailures(request: { readonly endpointId: string; readonly sinceMs: number }): Promise<readonly FailureGroup[]>
-  /** The last failures of several endpoints, by id. */
+  /** The group with the last failure of each endpoint, by the endpoint's id. */
   lastFailures(endpointIds: readonly string[]): Promise<ReadonlyMap<string, FailureGroup>>
   /** Counts the waiting and the dead deliveries of an endpoint. Counts in parts, so that other reads can run in between. */
   countBacklog(endpointId: string): Promise<EndpointBacklog>
   /** Whether a failing endpoint has a delivery for a probe; see `DeliveryTx.findProbe`. */
   hasProbe(request: Omit<ProbeRequest, 'nowMs'>): Promise<boolean>
-  /** A page of deliveries, the newest first. */
+  /** The newest delivery comes first. */
   listDeliveries(query: DeliveryQuery): Promise<DeliveryPage>
   /** A delivery by id; null: no delivery has this id. */
   findDelivery(id: number): Promise<InspectedDelivery | null>
   /** Reads events that the feed calls backfill. */
   readBackfill(query: BackfillQuery): Promise<BackfillEvents>
-  /** Returns the sequences of those events for which an endpoint has a delivery, whatever the delivery's state. */
+  /** Returns the sequences of the given events for which the endpoint has a delivery in any state. */
   findQueued(request: {
     readonly endpointId: string
     readonly events: readonly { readonly parcelId: number; readonly sequence: number }[]

@@ -10,7 +10,6 @@ export interface ResealEndpointsPorts {
   readonly write: Pick<WriteSide, 'resealEndpoint'>
 }
 
-/** The result of sealing the keys of endpoints again. */
 export interface Resealed {
   /** How many keys had been sealed with another at-rest key, and are now sealed with the first one. */
   readonly resealed: number

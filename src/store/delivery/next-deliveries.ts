@@ -126,7 +126,7 @@ export async function findProbe(
   return row === undefined ? null : decodeNext(row, endpointId, nowMs)
 }
 
-/** Like `nextOfAll`, but without the body, for `hasProbe`, which only asks whether there is a delivery. */
+/** Like `nextOfAll`, but without the body. */
 const anyOfAll = statement<{ endpointId: number } & ProbeLookup>()((db, p, { oneOf }) =>
   db
     .selectFrom('delivery')

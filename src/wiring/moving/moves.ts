@@ -42,11 +42,10 @@ function readTarget(text: string): StoreAddress {
   throw new AppError('not_movable', `The new store ${problem}.`)
 }
 
-/** Assembles the part that moves the store. */
 export function openMoves(config: Config, { storage, endpointKeys, keyFile, settings, handOver, log, closing }: MovesPorts): Moves {
   const { reads, write, replicas } = storage
 
-  /** Throws if the new store could not decrypt the keys of endpoints, which a move copies in encrypted form. */
+  /** Throws if the relay could not decrypt the keys of endpoints after the move, which copies them in encrypted form. */
   async function refuseLostKeys(toDatabase: boolean): Promise<void> {
     const hasTombstoneKey = (await write.tombstoneKey()).sealed !== null
     const isSealing = hasTombstoneKey || (await reads.listEndpoints()).some(({ keys }) => keys !== null)
