@@ -81,14 +81,14 @@ export async function runRelay(
   }
 }
 
-/** Finds the store to which the config's store was moved. Called only after a failed start, so that other starts are faster. */
+/** Finds the store to which the config's store was moved. To look for it would delay every start, so this is called only after a failed one. */
 async function whereMoved(config: Config, log: Log, error: unknown): Promise<Config> {
   const inUse = await findStoreInUse(config, log).catch(() => config)
   if (inUse === config) throw error
   return inUse
 }
 
-/** Takes the certificate files of the new settings. Whether a listener has TLS does not change. */
+/** A reload changes the certificate files, but not whether a listener has TLS. */
 function withTlsOf(before: Config['listen'], after: Config['listen']): Config['listen'] {
   const of = (name: 'public' | 'internal') => ({
     ...before[name],

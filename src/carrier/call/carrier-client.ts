@@ -81,7 +81,7 @@ export interface RemoteCarrier extends Carrier {
   close(): Promise<void>
 }
 
-/** Creates the client. All calls to the carrier, including token requests, share one budget and one pool of connections. */
+/** All calls to the carrier, including token requests, share one budget and one pool of connections. */
 export function createCarrier(options: CarrierOptions): RemoteCarrier {
   const { clock, log, timeoutMs, callsPerDay, startTimer = startRealTimer, memory = null } = options
   const connections = createConnections(options)
@@ -122,7 +122,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
   return {
     async fetchAll({ identifier, language, priority, spender, signal }) {
       const deadline = deadlines.open(signal)
-      // For an app the time limit includes the wait in the queue. For a scheduled poll it starts when the request is sent.
+      // For a scheduled poll the time limit starts when the request is sent.
       if (priority === 'app') deadline.start()
       const giveUpAtMs = priority === 'app' ? clock.monotonic() + timeoutMs : null
       try {
@@ -171,7 +171,7 @@ function createAgent({ concurrency, timeoutMs, ca, proxy, hosts = ANY_HOST }: Ca
   return new Agent({ connections: concurrency, allowH2: false, connect: createGuardedConnector(hosts, { timeoutMs, ca }) })
 }
 
-/** Creates the connections. When the authority is replaced, the old connections stay open until their calls are over. */
+/** When the authority is replaced, the old connections stay open until their calls are over. */
 function createConnections(options: CarrierOptions) {
   let { ca } = options
   let agent = createAgent(options)
@@ -192,7 +192,7 @@ function createConnections(options: CarrierOptions) {
   }
 }
 
-/** Creates the deadlines of all calls. `close` ends the running calls. After that, a new deadline ends at once. */
+/** `close` ends the running calls. After that, a new deadline ends at once. */
 function createDeadlines(timeoutMs: number, startTimer: StartTimer) {
   const running = new Set<Deadline>()
   let closed = false

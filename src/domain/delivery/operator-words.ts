@@ -43,14 +43,14 @@ const DISABLED_BECAUSE: ReadonlyMap<string, string> = new Map([
   ['unnamed', 'was disabled, because no config names it any more'],
 ])
 
-/** Describes the failure of an endpoint. Empty for events of earlier versions, which have no `failure`. */
+/** Empty for events of earlier versions, which have no `failure`. */
 function failureIn(of: Reader): string {
   const [status, reason, answer] = [of('failure.status'), of('failure.reason'), of('failure.answer')]
   if (status === '') return reason === '' ? '' : `. It gives no answer (${reason.replaceAll('_', ' ')})`
   return `. It answers ${status}${answer === '' ? '' : ` ("${answer}")`}${isLikelyKey(Number(status)) ? ', so it may have another key' : ''}`
 }
 
-/** Describes how long an endpoint was down and how many events waited. Empty for events of earlier versions, which do not say it. */
+/** Empty for events of earlier versions, which do not say how long the endpoint was down. */
 function recoveryIn(of: Reader): string {
   if (of('downForMs') === '') return ''
   const waited = Number(of('waited'))

@@ -45,7 +45,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect((await reads.findParcel('70000001'))?.entries.length).toBeGreaterThan(0)
   })
 
-  test('old ended deliveries are removed with their attempts, except the newest', async () => {
+  test('old ended deliveries are removed with their attempts, except the newest delivery', async () => {
     const { path, writes, report, passDays, reads } = await openAgingStore(engine)
     const { take } = await addEndpoint(writes, NOON)
     for (const id of ['70000001', '70000002']) await report(id)
@@ -62,7 +62,6 @@ describe.each(engines)('retention on $name', (engine) => {
     const { id } = await addEndpoint(writes, NOON, { enabled: false })
     await report('70000001')
     await report('70000001', { status: 'DeliveryStarted' })
-    // This event comes two days later, so it is also given up two days later.
     await passDays(2)
     await report('70000001', { status: 'DeliverySucceeded' })
     await writes.unwatch({ identifier: '70000001' })
@@ -115,7 +114,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect(await told()).toMatchObject([{ event: 'retention_held', detail: { held: { overdue: 1, pushBytes: 1 } } }])
   })
 
-  test('an open push in quarantine keeps its bytes until it is dismissed', async () => {
+  test('a push in quarantine keeps its bytes until it is dismissed', async () => {
     const { writes, pushBytes, report, passDays, reads, inboxIds } = await openAgingStore(engine)
     await pushBytes(NOT_JSON)
     await pushBytes(Buffer.from('neither'))
@@ -184,7 +183,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect(await storedNumber(path, 'select count(*) from sighting where content_id not in (select id from content)')).toBe(0)
   })
 
-  test('a text that is used again before its batch stays', async () => {
+  test('a marked text that is used again before its deletion stays', async () => {
     const { path, writes, report, pass, passDays, prune, now, reads } = await openAgingStore(engine)
     await report('70000001', { location: 'again' })
     await writes.unwatch({ identifier: '70000001' })

@@ -10,7 +10,7 @@ import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { openBareStore } from '../../support/store/engines.ts'
 import { contentsOf, seededPlace } from '../../support/store/moving.ts'
 
-/** Makes a database of some thousand pages, and opens a connection that writes. */
+/** Makes a database of more than 2,000 pages, with an open connection. */
 function largeFile() {
   const path = join(temporaryFolder(), 'relay.db')
   const db = new Database(path)

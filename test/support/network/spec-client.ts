@@ -30,7 +30,7 @@ export interface SpecHistory {
   readonly distributionType: unknown
 }
 
-/** The numbers of what was checked, so that a caller can see that the check did something. */
+/** Counts of what was checked, which let a caller see that the check did something. */
 export interface ContractReport {
   readonly parcels: number
   readonly entries: number
@@ -64,7 +64,6 @@ export async function askToken({ baseUrl, username, password }: SpecClientOption
   return ask(`${baseUrl}/auth/token`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body })
 }
 
-/** Gets a token, and throws if there is none. */
 export async function tokenOf(options: SpecClientOptions): Promise<string> {
   const answer = await askToken(options)
   equal(answer.status, 200, 'the token endpoint answers 200')
