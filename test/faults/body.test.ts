@@ -120,7 +120,7 @@ describe('bodies that are not events', () => {
     expect(await quarantined(body)).toBe('too_deep')
   })
 
-  test('B8: nesting of exactly 64 is an event, and brackets within a text do not count', async () => {
+  test('B8: an event nested 64 deep is recorded, and brackets within a text do not count', async () => {
     const id = freshId()
     await recorded(eventText(id, { extra: '['.repeat(63) + ']'.repeat(63), location: JSON.stringify(`${'['.repeat(99)}\\"{{`) }))
     expect(onlyEntry(await world.all(id)).location).toBe(`${'['.repeat(99)}\\"{{`)
@@ -291,7 +291,7 @@ describe('odd events', () => {
     ['2026-11-25T10:15:40.67Z', '2026-11-25T10:15:40.670Z'],
     ['2026-11-25T10:15:40.6700001Z', '2026-11-25T10:15:40.670Z'],
     ['2026-11-25T10:15Z', '2026-11-25T10:15:00.000Z'],
-  ])('B12: a push with %s and a poll with the same instant as %s make one entry', async (short, full) => {
+  ])('B12: one instant written as %s and as %s makes one entry, pushed and polled', async (short, full) => {
     const id = freshId()
     await recorded(eventText(id, { eventTime: JSON.stringify(full) }))
     await recorded(eventText(id, { eventTime: JSON.stringify(short) }))
@@ -301,7 +301,7 @@ describe('odd events', () => {
     expect(onlyEntry(await world.all(id)).eventTimestamp).toBe(short)
   })
 
-  test('4.1, B15: a text tagged sv_SE is served for both spellings; a text without tag is counted', async () => {
+  test('4.1, B15: a text tagged sv_SE is served for sv-SE too; one with an invalid tag is counted', async () => {
     const id = freshId()
     const before = await world.metric('relay_merged_total{result="text_dropped"}')
     const texts = (...tags: string[]) => JSON.stringify(tags.map((languageCode) => ({ value: `in ${languageCode}`, languageCode })))
@@ -503,7 +503,7 @@ describe('content type and encoding', () => {
   test.each([
     ['gzip', gzipSync],
     ['br', brotliCompressSync],
-  ])('B19: a body in %s with the signature of its inflated bytes is a 401 and no row', async (encoding, encode) => {
+  ])('B19: a body in %s with the signature of its inflated bytes gets a 401 and is not stored', async (encoding, encode) => {
     const inflated = pushBody({ trackingIds: [freshId()] })
     const wire = encode(inflated)
     const answer = await world.push(wire, { 'content-encoding': encoding, 'x-service-hmac-sha256': signed(inflated) })

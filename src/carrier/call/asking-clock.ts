@@ -1,7 +1,7 @@
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type { Clock } from '../../flow/ports.ts'
 
-/** A run saves its state more often than this. So a run that is killed gave its last stamp less than this time after its last save. */
+/** A run saves its state more often than this, so a run that was killed gave no stamp later than this after its last save. */
 const UNWRITTEN_MS = 60_000
 
 /**

@@ -59,7 +59,7 @@ export interface HistoryTx extends RebuildTx {
   findParcel(parcelId: number): Promise<ParcelState | null>
   /** Returns the states of the parcels that were neither joined to others nor deleted. */
   findParcels(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
-  /** Returns a parcel's state. Throws if the parcel does not exist. */
+  /** Throws if the parcel does not exist. */
   loadParcel(parcelId: number): Promise<ParcelState>
   saveParcel(state: ParcelState): void
   saveParcels(states: readonly ParcelState[]): void
@@ -114,7 +114,7 @@ export interface SharedFlights {
   /**
    * Takes the flight for `leaseMs`. `taken`: the caller holds it and asks the carrier. `held`: another caller holds it; call again later,
    * with `waited` true. `ended`: the flight is over, with this end. If `waited` is false, an earlier flight counts only if it ended with
-   * `not_found` within the last `notFoundForMs`, some seconds at most.
+   * `not_found` within the last `notFoundForMs`. A flight is forgotten some seconds after its end, even if `notFoundForMs` is longer.
    */
   take(request: {
     readonly key: string

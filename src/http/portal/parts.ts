@@ -2,7 +2,7 @@ import { type Address, link } from './addresses.ts'
 import { html, type Markup, markup, type Part } from './html.ts'
 import { timeInTable, zone } from './times.ts'
 
-// The building blocks of pages: marks, headlines, tables, problems and buttons.
+// The building blocks of pages: icons, marks, headlines, tables and buttons.
 
 /** The kinds of state, from good to bad. Each has its own shape and colour. */
 export type StateKind = 'ok' | 'warn' | 'bad' | 'off' | 'wait' | 'none'
@@ -72,7 +72,6 @@ function isFilled(part: Part): boolean {
   return part !== undefined && part !== null && part !== false && part !== ''
 }
 
-/** Makes the links to the pages above this one. */
 export function crumbs(...links: readonly (readonly [to: Address, name: string])[]): Markup {
   return html`<nav class="crumbs" aria-label="Where you are">${links.map(([to, name]) => html`${link(to, name)} <span aria-hidden="true">/</span> `)}</nav>`
 }
@@ -103,7 +102,7 @@ export interface Table {
   readonly kind?: 'cards' | 'cards tight' | 'cards tight slim' | 'cards tl' | 'traffic cards'
 }
 
-/** Makes a table whose rows may become cards. Because of its ARIA roles, it is a table for screen readers even then. */
+/** The ARIA roles keep it a table for screen readers even where its rows become cards. */
 export function table({ label, columns, rows, kind = 'cards' }: Table): Markup {
   const head = columns.map(
     ({ title, isNumber, isTime, isHidden }) =>
@@ -126,7 +125,6 @@ ${rows.map(row)}</tbody></table>`
 
 const NUMBER = markup(' class="n"')
 
-/** Shows the facts about one subject, as names and values. */
 export function facts(rows: readonly (readonly [name: string, value: Part])[]): Markup {
   return html`<dl class="facts">
 ${rows.map(
@@ -135,7 +133,6 @@ ${rows.map(
 )}</dl>`
 }
 
-/** Shows settings, as names and values in two columns. */
 export function settingsList(rows: readonly (readonly [name: string, value: Part])[]): Markup {
   return html`<dl class="set">${rows.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
 }

@@ -59,7 +59,7 @@ interface PushCount {
 
 /** Everything that receives pushes. It can run on any thread. */
 export interface ReceiveSide {
-  /** Starts to accept pushes. Waits up to `patienceMs` for another relay to free the address. Resolves with the address in use. */
+  /** Starts to accept pushes. If another relay uses the address, waits up to `patienceMs` until it is free. */
   listen(patienceMs: number): Promise<Omit<Listening, 'stop' | 'renewTls'>>
   replaceKeys(keys: SigningKeys): Promise<void>
   /** See `Listening`. */

@@ -46,7 +46,7 @@ export interface ReplicaLeaseOptions {
   readonly ttlMs: number
 }
 
-/** Registers this relay among the replicas. Rejects if the store fails. */
+/** Registers this relay as a replica. Rejects if the store fails. */
 export async function openReplicaLease(
   ports: ReplicaLeasePorts,
   options: ReplicaLeaseOptions,

@@ -10,7 +10,7 @@ import { copyFiles } from './copy-store.ts'
 import { readManifest } from './manifest.ts'
 
 const ENDING = '.db'
-/** The most files that are read in a folder. Nobody needs more backups. */
+/** The most backups that are listed. Nobody needs more. */
 const SHOWN_MAX = 1000
 
 export const fileOf = (directory: string, name: string) => join(directory, `${name}${ENDING}`)
@@ -18,7 +18,7 @@ export const keyFileOf = (directory: string, name: string) => join(directory, `$
 /** Returns the name of a backup's file while it is not complete. No command takes such a file for a backup. */
 export const partOf = (file: string) => `${file}.part`
 
-/** Lists the backups in a folder; none if the folder is missing. A folder that does not answer blocks only this call. */
+/** Lists the backups in a folder; none if the folder is missing. A disk that does not answer blocks only this call. */
 export async function listBackups(directory: string): Promise<readonly BackupFile[]> {
   const names = await readdir(directory).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT') return []
