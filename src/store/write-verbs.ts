@@ -73,7 +73,6 @@ export interface Endpoints {
 
 /** The counter of sequences, which number all changes. */
 export interface Sequence {
-  /** Returns the last sequence in use. */
   last(): Promise<number>
   /** See `sequenceToCome` of a transaction. */
   toCome(): number

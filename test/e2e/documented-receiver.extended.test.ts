@@ -82,7 +82,6 @@ const minute = (nth: number) => `2026-03-01T10:0${nth}:00.000Z`
 const EVENTS = Array.from({ length: 6 }, (_, nth) => pushBody({ eventTime: minute(nth), location: `Åre ${nth}` }).toString())
 const [first = '', second = '', third = '', fourth = '', fifth = '', unsigned = ''] = EVENTS
 
-/** Starts a relay with one endpoint, and returns what an operator can do with the endpoint. */
 async function startEndpoint(url: string) {
   const relay = await relayOfTest({ delivery: { allowNetworks: ['127.0.0.0/8'] } })
   const operate = await operatorOf(relay)

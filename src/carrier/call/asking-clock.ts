@@ -26,9 +26,7 @@ export function createAskingClock(clock: Pick<Clock, 'now'>, memory: Pick<Carrie
   }
 }
 
-/**
- * Returns the last stamp. If the clock was set back since the last save, adds `UNWRITTEN_MS`, because some later stamps may not have been saved.
- */
+/** If the clock was set back since the last save, adds `UNWRITTEN_MS`, because some later stamps may not have been saved. */
 function lastOf({ atMs, askedAtMs = atMs }: Pick<CarrierMemory, 'atMs' | 'askedAtMs'>, nowMs: number): number {
   return nowMs < atMs ? Math.max(askedAtMs, atMs) + UNWRITTEN_MS : askedAtMs
 }

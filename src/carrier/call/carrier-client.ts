@@ -56,7 +56,6 @@ export interface CarrierOptions {
   readonly startTimer?: StartTimer
 }
 
-/** Why the carrier gave no token. */
 export interface LoginFailure {
   readonly reason: UnavailableReason
   /** A code, such as `ECONNREFUSED`. */

@@ -26,12 +26,11 @@ export interface DeliverySigner {
    * @throws RangeError if `webhookId` has other characters than allowed.
    */
   headers(content: DeliveryContent, nowMs: number, exchanged?: 'exchanged'): Readonly<Record<string, string>>
-  /** Whether there is a next key. */
   readonly hasNext: boolean
   readonly fingerprints: KeyFingerprints
 }
 
-/** The fingerprints of an endpoint's keys. `next`: the fingerprint of the key that will replace the current one; null: there is no such key. */
+/** `next`: the fingerprint of the key that will replace the current one; null: there is no such key. */
 export interface KeyFingerprints {
   readonly current: string
   readonly next: string | null

@@ -6,7 +6,6 @@ import { typedName } from './endpoint.ts'
 import { isLikelyKey } from './failure-words.ts'
 import { type OperatorEvent, WAITED_COUNTED_MAX } from './operator-event.ts'
 
-/** The description of an operator event. */
 export interface OperatorWords {
   readonly kind: 'bad' | 'warn' | 'off' | 'ok' | 'none'
   /** The state that the event reports, in a word or two. */
@@ -221,7 +220,7 @@ function memberOf(value: unknown, inner: string): unknown {
   return typeof value === 'object' && value !== null ? new Map<string, unknown>(Object.entries(value)).get(inner) : undefined
 }
 
-/** Returns a member of an event as text: the name of an object, the items of a list. */
+/** Writes an object as its name, and a list as its items. */
 function textOf(value: unknown): string {
   if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return String(value)
   if (Array.isArray(value)) return value.map(textOf).join(', ')

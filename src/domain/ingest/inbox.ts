@@ -48,7 +48,6 @@ export interface InboxPush {
 /** The state of a push. `dismissed`: an operator decided not to record a quarantined push. An operator can still have it processed again. */
 export type InboxState = InboxEntry['state'] | 'dismissed'
 
-/** Selects a page of the inbox. */
 export interface InboxQuery {
   /** Null: pushes in any state. */
   readonly state: InboxState | null
@@ -102,7 +101,6 @@ export interface HeldPage {
   readonly next: number | null
 }
 
-/** The result of dismissing a batch of quarantined pushes. */
 export interface DismissedHeld {
   readonly count: number
   /** The id of the last push of the batch, to continue after it; null: this was the last batch. */

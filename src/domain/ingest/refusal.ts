@@ -16,7 +16,6 @@ export interface KeptRefusal extends Refusal {
   readonly refusalId: number
 }
 
-/** The parts of a refused push that are examined. */
 export interface RefusedPush extends Pick<SuspectPush, 'body' | 'signatures'> {
   readonly address: string
   /** Returns the first value of a header; null: the request lacks the header. */

@@ -5,7 +5,6 @@ import { AppError } from '../../domain/errors.ts'
 import type { Clock } from '../ports.ts'
 import type { AdminWrites } from './ports.ts'
 
-/** The result of encrypting the secrets in the store again. */
 export interface ResealReport {
   /** The name of the key that encrypts: the first of `secrets.atRestKeys`, or the key in the key file. */
   readonly key: string

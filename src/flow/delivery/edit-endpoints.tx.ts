@@ -113,7 +113,7 @@ async function find(tx: Pick<EditTx, 'listEndpoints'>, id: string): Promise<Endp
   return (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === id)
 }
 
-/** The API may change an endpoint of the config file only to enable it after the relay disabled it. */
+/** The API may change an endpoint of the config file only to enable it again after it answered 410 or kept failing. */
 function onlyEnablesAgain(state: EndpointState, { change, key, headers = {} }: EndpointChangeRequest): boolean {
   const given = [...Object.entries(change), ...Object.entries(headers)].filter(([, value]) => value !== undefined)
   return state.disabled !== 'operator' && state.disabled !== 'unnamed' && key === null && given.length === 1 && change.enabled === true

@@ -27,7 +27,7 @@ export interface EndpointLists {
   /** Lists up to `limit` endpoints with ids above `cursor`, in the order in which they were added. With a `name`, only that endpoint. */
   list(page: { readonly cursor: number; readonly limit: number; readonly name: string | null }): Promise<{
     readonly endpoints: readonly EndpointView[]
-    /** The cursor of the next page; null: this is the last page. */
+    /** Null: this is the last page. */
     readonly next: string | null
   }>
   /** Finds endpoints, the ones in trouble first. Leaves out the first `skip` and returns up to `limit` of the others. */

@@ -32,9 +32,8 @@ export function createSettleMissedPushes(store: Transactions<MissedTx>): WriteSi
 }
 
 /**
- * Locks the parcels of the due entries until the transaction ends, and returns the entries. Before a parcel is locked, it may be joined to
- * another parcel. So the entries are read again after the locking. If an entry then belongs to a parcel that is not locked, it waits for the
- * next call.
+ * Locks the parcels of the due entries until the transaction ends, and returns the entries. Reads the entries again after the locking,
+ * because a parcel may have been joined to another just before. An entry whose parcel is then not locked waits for the next call.
  */
 async function lockDue(tx: DueTx, nowMs: number): Promise<readonly ExpectedPush[]> {
   const seen = await tx.duePushes(nowMs, SETTLED_AT_ONCE)

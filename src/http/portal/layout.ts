@@ -20,7 +20,6 @@ export type Section = (typeof SECTIONS)[number][0]
 /** Words about trouble, such as "2 problems", which the side bar shows next to the link of a section. */
 export type Marks = Readonly<Partial<Record<Section, readonly [kind: StateKind, text: string]>>>
 
-/** What every page needs, besides its own data. */
 export interface View {
   readonly to: AddressTag
   readonly nowMs: number

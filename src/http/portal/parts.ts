@@ -46,7 +46,7 @@ export interface Headline {
   /** One or two sentences with the most important facts of the page. */
   readonly lead?: Part
   readonly actions?: Part
-  /** The line with the time of the page's data, from `asOfLine`. */
+  /** From `asOfLine`. */
   readonly asOf?: Part
   readonly isIdentifier?: boolean
   /** Whether script keeps the headline up to date. */
@@ -137,7 +137,6 @@ export function settingsList(rows: readonly (readonly [name: string, value: Part
   return html`<dl class="set">${rows.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
 }
 
-/** Makes a form with a single button, which posts `fields`. */
 export function actionButton(
   to: Address,
   name: string,

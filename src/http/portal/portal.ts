@@ -34,7 +34,6 @@ import type { Person, SessionSettings, Sessions } from './session.ts'
 import { type SettingsPagesOptions, settingsPages } from './settings/settings.page.ts'
 import { type WebhookPagesOptions, webhookPages } from './webhooks/webhook.pages.ts'
 
-/** The current settings of the portal. */
 export interface PortalSettings extends SessionSettings {
   readonly enabled: boolean
   /** The origin of `portal.publicUrl`; null: none is configured. */
@@ -59,7 +58,7 @@ export interface PortalOptions
   readonly visitorOf: VisitorOf
   readonly countFailure: CountFailure
   readonly addressOf: AddressOf
-  /** Reads the style sheet, the script or the icon by its name. Null: there is no such file. */
+  /** Null: there is no such file. */
   readonly readAsset: (name: string) => Buffer | null
   readonly version: string
   readonly clock: Clock

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 
-/** A file whose opening is tried. */
 export interface Trial {
   /** The name of the file in error messages, such as the setting that names it. */
   readonly what: string

@@ -84,7 +84,7 @@ const isUnreleased = sql<boolean>`exists (
   'unreleased',
 )
 
-/** Reads the version; null: the database has no tables of the relay yet. */
+/** Null: the database has no tables of the relay yet. */
 async function readVersion(db: Kysely<Versions>, name: string): Promise<Version | null> {
   try {
     const found = await db.selectFrom('schema_version').select(['version', 'serves_from', 'backfilling', isUnreleased]).executeTakeFirst()

@@ -103,7 +103,6 @@ function verifierOf({ push }: SigningKeys): Verifier {
 /** The most senders that a report names. Anybody can be a sender, so there may be millions. */
 const SENDERS_MAX = 5
 
-/** Collects counts, commits and refusals until the host asks for them. */
 function collectNews(clock: Pick<Clock, 'monotonic'>) {
   const pushes = new Map<string, PushCount>()
   let commits: (CommitStats | Error)[] = []

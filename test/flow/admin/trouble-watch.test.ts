@@ -74,7 +74,6 @@ test('refused credentials are reported once, and again if the carrier has accept
   seen.isFull = false
   for (let times = 0; times < 3; times++) await look()
   expect([told, wakes()]).toEqual([['credentials_refused'], 1])
-  // While the credentials are unknown, nothing is reported.
   seen.carrier = { ...well, credentials: 'unknown' }
   await look()
   seen.carrier = well

@@ -74,7 +74,6 @@ const healthy = (at: number) => `AH${2000 + at}`
 
 test('DOMAIN 6.1: thirty parcels that always fail do not keep thirty others from being polled', async () => {
   const { writes, second, asked, reads } = await openFailing((identifier) => identifier.startsWith('AF'))
-  // The failing parcels are due first.
   await writes.watchMany({ identifiers: Array.from({ length: 30 }, (_, at) => failing(at)), nowMs: NOON - HOUR_MS })
   await writes.watchMany({ identifiers: Array.from({ length: 30 }, (_, at) => healthy(at)), nowMs: NOON - HOUR_MS / 2 })
   // No poll has succeeded yet, so the poller sends single probes until one happens to reach a healthy parcel.

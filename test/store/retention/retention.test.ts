@@ -287,7 +287,6 @@ describe.each(engines)('retention on $name', (engine) => {
     const job = await writes.startJob({ task: { kind: 'retention' }, by: 'admin', nowMs: now() })
     const first = await writes.workOnJobs({ limit: 100, nowMs: now() })
     expect(first).toMatchObject({ hasWorked: true, isDone: false })
-    // The job is cancelled, and the hourly pass continues its work.
     await writes.cancelJob({ jobId: job?.jobId ?? 0, nowMs: now() })
     expect(await prune()).toBeGreaterThan(1)
     expect((await last()).removed.pushBytes).toBe(350)

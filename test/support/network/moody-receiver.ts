@@ -5,7 +5,6 @@ import { expectedSignature } from './webhook-receiver.ts'
 /** How an endpoint reacts to an event. It either answers after a delay, and then closes the connection if `closes`, or resets the connection. */
 export type Mood = { readonly status: number; readonly afterMs: number; readonly closes?: boolean } | 'reset'
 
-/** One attempt, as seen by the endpoint. */
 export interface Arrival {
   readonly webhookId: string
   readonly sequence: number

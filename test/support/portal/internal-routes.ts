@@ -25,7 +25,6 @@ export function isWriting(route: string): boolean {
   return WRITES_TOO.includes(route) || (!route.startsWith('GET ') && !READS_ONLY.includes(route))
 }
 
-/** Returns a route's example as a request. */
 export function requestOf(route: string) {
   const row = ROUTES.find((each) => nameOf(each) === route)
   if (row === undefined) throw new Error(`there is no route ${route}`)

@@ -9,7 +9,7 @@ import { openPool } from '../../../src/store/postgres/postgres-pool.ts'
 import { TEMPLATE, withClient } from '../store/postgres-client.ts'
 
 /**
- * Provides one server that all test files share, started for the first test that needs it, and a new data folder that servers of single tests copy.
+ * Provides one server for all test files, started for the first test that needs it, and a data folder for servers of single tests to copy.
  * They belong to the main process of Vitest, so they outlive test files.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {

@@ -33,7 +33,6 @@ export interface ParcelCorrection {
 
 export interface RebuiltParcel {
   readonly parcelId: number
-  /** What the history was derived from. */
   readonly source: 'bytes' | 'sightings'
   readonly isDamaged: boolean
   /** Identifiers that the parcel's bytes name but that belong to other parcels. They stay with those parcels. */
@@ -133,12 +132,12 @@ function without(shown: Evidence['sightings'], recent: readonly KeptSighting[]):
   return new Map([...shown].filter(([id]) => !gone.has(id)))
 }
 
-/** Whether older answers may have been deleted: some language has the maximum of stored answers. */
+/** Older answers may have been deleted if a language has `ANSWERS_MAX` of them. */
 function mayLackAnswers(answers: readonly StoredAnswer[]): boolean {
   return [...Map.groupBy(answers, ({ answer }) => answer.language).values()].some((inLanguage) => inLanguage.length >= ANSWERS_MAX)
 }
 
-/** Encodes the content of sightings again. Returns the same list if no content differs. */
+/** Returns the same list if no content differs. */
 function encodedAnew(sightings: readonly KeptSighting[]): readonly KeptSighting[] {
   const anew = sightings.map((kept) => {
     const content = encodeContent(kept.sighting)
@@ -207,10 +206,7 @@ function deriveState(state: ParcelState, entries: readonly Entry[], sightings: r
   }
 }
 
-/**
- * Returns the latest entry. If it is the same as before, the time at which the relay learnt of it stays. Otherwise `learntAtMs` is
- * the time at which the relay learnt of its first sighting.
- */
+/** If the latest entry is the same as before, the time at which the relay learnt of it stays. */
 function latestOf({ status, atMs, members }: Entry, { latest }: ParcelState): ParcelState['latest'] {
   const learntAtMs = members.reduce((first, one) => Math.min(first, one.learntAtMs ?? Number.POSITIVE_INFINITY), Number.POSITIVE_INFINITY)
   const isSame = latest !== null && latest.status === status && Math.floor(latest.atMs / 1000) === Math.floor(atMs / 1000)

@@ -8,13 +8,11 @@ export type LapseReason = { readonly stoodStillMs: number } | { readonly err: un
 
 /** The lease of this replica. While it lasts, the other replicas treat this one as alive. */
 export interface ReplicaLease {
-  /** The id of this replica in the store. */
   id(): number
   /** Rises when this replica learns that it was declared dead. */
   term(): number
   /** Whether the lease still lasts by this replica's clocks. While it lasts, no other replica can have taken its roles. */
   isValid(): boolean
-  /** How long the lease still lasts, in milliseconds. */
   leftMs(): number
   /** Returns a signal that is aborted when the lease runs out. */
   signal(): AbortSignal
@@ -31,9 +29,7 @@ export interface ReplicaLeasePorts {
   readonly log: Log
   /** Called with each server time that the store has reported. */
   readonly onServerTime: (sample: TimeSample) => void
-  /** Called when the leases of other replicas have run out. */
   readonly onOthersLapsed: () => void
-  /** Called when the lease has run out. */
   readonly onLapsed: (why: LapseReason) => void
   /** Called when this replica was declared dead. It then joins again under a new id, without roles. */
   readonly onLost: () => void

@@ -155,7 +155,6 @@ function createEndedAttempts({ held, queues, times }: Pick<DispatchRoundsPorts, 
   let term = held.term()
   return {
     count: () => attempts.length,
-    /** Adds an attempt. Returns whether it is the only one. */
     add(attempt: SettledAttempt): boolean {
       const isFirst = attempts.length === 0
       if (isFirst) times.beginWait()
@@ -213,7 +212,6 @@ function createAwaited() {
   }
 }
 
-/** Queues the claims, and plans when the next round looks for due deliveries. */
 function queueClaims(report: DispatchRoundReport, { clock, queues, rates, endpointLog, times }: DispatchRoundsPorts): void {
   queues.update(report.endpoints, report.more)
   for (const { endpointId } of report.claimed) rates.started(endpointId)

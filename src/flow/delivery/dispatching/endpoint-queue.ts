@@ -7,7 +7,6 @@ export interface EndpointQueueOptions {
   readonly perEndpoint: () => number
   /** How many deliveries may be claimed for each concurrent attempt. */
   readonly claimsPerAttempt: number
-  /** Whether this replica delivers to an endpoint now. */
   readonly delivers: (endpointId: string) => boolean
 }
 

@@ -71,7 +71,7 @@ export interface ErasedRows {
   readonly counts: Omit<ErasedCounts, 'mentions'>
   /** The endpoints that may have received events of the parcels. */
   readonly endpoints: readonly NamedEndpoint[]
-  /** The identifiers of the parcels, which are deleted too. */
+  /** The erased identifiers. */
   readonly names: readonly { readonly value: string; readonly parcelId: number }[]
   /** The ids of the contents that the parcels used. The engine must then call `removeContents`, which removes contents that no parcel uses. */
   readonly contents: readonly number[]

@@ -68,7 +68,7 @@ export function removeOutlived(directory: string, { relayId, keep }: { readonly 
   }
 }
 
-/** Reads the id of the relay that made a backup; null: the file is no backup. */
+/** Null: the file is no backup. */
 function madeBy(file: string): string | null {
   try {
     const db = new Database(file, { readonly: true, fileMustExist: true })
