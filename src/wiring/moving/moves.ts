@@ -105,8 +105,8 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, sett
 const AWAY_MS_MAX = 10_000
 
 /**
- * Resolves when a move by another replica has ended. Rejects if the server cannot be reached for `AWAY_MS_MAX`. By then the other replica
- * must have given up the switch.
+ * Resolves when a move by another replica has ended. Rejects if the server cannot be reached for `AWAY_MS_MAX`, which is as long as the other
+ * replica may take for the switch.
  */
 async function untilMoved(from: StoreAddress, log: Log): Promise<void> {
   for (;;) {
