@@ -13,7 +13,7 @@ import type { ParcelState } from '../domain/history/parcel-state.ts'
 import type { RawMembers } from '../domain/json-body.ts'
 import type { Tables } from './schema.ts'
 
-/** Encodes the unknown members of a sighting. Null, as for nearly every sighting: it has none. */
+/** Null: the sighting has no unknown members, which is nearly always so. */
 export function encodeExtra(extra: RawMembers): string | null {
   return extra.length === 0 ? null : JSON.stringify(extra)
 }

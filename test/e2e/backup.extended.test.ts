@@ -62,7 +62,7 @@ test('a backup made under load holds everything that was acknowledged before it 
   })
 })
 
-test('a backup includes the at-rest key only if the relay made it, in a file for the owner only', async () => {
+test('a backup includes an at-rest key that the relay made, but none from the config', async () => {
   const folder = temporaryFolder()
   const directory = join(folder, 'backups')
   const { operator, makeBackup } = await startRelay({ backup: { directory } }, folder)

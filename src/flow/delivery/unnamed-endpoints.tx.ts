@@ -35,7 +35,7 @@ export async function pauseUnnamed(tx: UnnamedTx, request: UnnamedRequest): Prom
   for (const state of notMine) {
     const before = isPaused(state) ? (known.get(state.endpoint.id) ?? null) : null
     const seen = lookAtUnnamed(state, before, { ...request, latestAtMs: configured.latestAtMs })
-    // A config names the endpoint again, but its replica has not resumed it yet. If no config names it later, its time begins anew.
+    // A config names the endpoint again, but its replica has not resumed it yet. So no time counts towards its removal.
     if (!isNamedNowhere(state)) kept.push(...(isPaused(state) ? [{ ...seen, sinceMs: request.nowMs, forMs: 0 }] : []))
     else if (isToBeRemoved(seen, configured.latestAtMs, request.removeAfterMs)) {
       await tx.removeEndpoint(state.endpoint.id, request.nowMs)

@@ -65,7 +65,7 @@ export interface PortalOptions
   readonly log: Log
 }
 
-/** The header of requests by which an open page updates itself. They do not renew the session, which an open page would keep alive forever. */
+/** The header of requests by which an open page updates itself. They do not renew the session, or an open page would keep a person logged in. */
 const LIVE_HEADER = 'Parcel-Relay-Live'
 
 /** Creates the routes of the portal for operators, at `/` of the internal listener. The server makes whole pages, which work without script. */

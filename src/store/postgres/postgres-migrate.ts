@@ -22,7 +22,7 @@ export interface SchemaStep {
 /** Only append to this list: after the first release, a released step never changes (decision 0004). */
 export const STEPS: readonly SchemaStep[] = [{ servesFrom: 1, up: schema.up }]
 
-/** How often a failure is tried again: if several replicas make the table of versions at once, all but one fail, and then find the table. */
+/** The most attempts. If several replicas make the table of versions at once, all but one fail, and find the table at the next attempt. */
 const LOOKS_MAX = 5
 
 const UNDEFINED_TABLE = '42P01'

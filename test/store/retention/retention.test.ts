@@ -183,7 +183,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect(await storedNumber(path, 'select count(*) from sighting where content_id not in (select id from content)')).toBe(0)
   })
 
-  test('a marked text that is used again before its deletion stays', async () => {
+  test('a text that is marked for deletion stays if it is used again', async () => {
     const { path, writes, report, pass, passDays, prune, now, reads } = await openAgingStore(engine)
     await report('70000001', { location: 'again' })
     await writes.unwatch({ identifier: '70000001' })

@@ -22,7 +22,7 @@ export const onlyLong = (test: (title: string, run: () => Promise<void>) => void
 /** How many cases, rounds or steps a test takes: `few` in `npm test`, `all` in the longer commands. */
 export const casesOf = (all: number, few: number): number => (SHORT ? few : all)
 
-/** How many random cases a test tries on a store: `onServer` on PostgreSQL, where a case takes long; in `npm test` a quarter. */
+/** How many random cases a test tries on a store. Only the long form tries all on PostgreSQL, where a case takes long. `npm test` tries a quarter. */
 export function runsOn(engine: Engine, runs: number, onServer: number): number {
   const some = engine.name === 'postgres' && !LONG ? onServer : runs
   return SHORT ? Math.ceil(some / 4) : some

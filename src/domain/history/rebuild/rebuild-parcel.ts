@@ -108,7 +108,7 @@ interface Rows {
 /**
  * Returns the sightings as the bytes contain them, or as they are stored if bytes may be missing. Old answers are deleted while their
  * sightings stay. So bytes may be missing if a language has the maximum of stored answers, or if no bytes show a stored sighting of a poll.
- * For pushes nothing must be guessed: a push whose bytes were deleted still has its row in the inbox.
+ * The relay knows which bytes of pushes are missing, because a push without bytes keeps its row in the inbox.
  */
 function deriveSightings(
   stored: StoredParcel,
