@@ -47,7 +47,7 @@ describe('O1: an answer', () => {
     expect(result.durationMs).toBeLessThan(5_000)
   })
 
-  test('names the address that it came from, as a refused connection does', async () => {
+  test('names the address that it came from, and so does a refused connection', async () => {
     await using world = openSender()
     expect(await world.post(await openStatus(204))).toMatchObject({ kind: 'accepted', address: '127.0.0.1' })
     expect(await world.post(await openStatus(500))).toMatchObject({ kind: 'rejected', address: '127.0.0.1' })
@@ -317,7 +317,7 @@ describe('O12: an invalid certificate', () => {
         if (result.kind !== 'failed' || result.reason !== 'tls') throw new Error(JSON.stringify(result))
       }
     }
-    // The first hundreds of posts still create things that are made only once, such as compiled code.
+    // The first posts also compile code, which takes memory once.
     await deliver(byForm(50, 1000))
     const before = memoryHeld()
     await deliver(byForm(50, 600))
@@ -340,7 +340,7 @@ describe('O13: a kept-alive connection', () => {
     })
     await using world = openSender()
     for (let nth = 0; nth < 20; nth++) expect(await world.post(url)).toMatchObject({ kind: 'accepted' })
-    // A connection becomes free a moment after its answer was read. So a post that follows at once may open another connection.
+    // A connection becomes free a moment after its answer was read, so the next post may open another connection.
     expect(ports.size).toBeLessThanOrEqual(3)
   })
 
@@ -381,7 +381,7 @@ async function openWatched({ isTls, isAnswering }: { readonly isTls: boolean; re
 }
 
 describe.each([['http', false] as const, ['https', true] as const])('a connection by %s', (_, isTls) => {
-  test('is reset if its post is interrupted, so that the rest is not sent later', async () => {
+  test('is reset if its post is interrupted, so that the rest of the body is not sent', async () => {
     const { url, ends, posts } = await openWatched({ isTls, isAnswering: false })
     await using world = openSender()
     const result = world.post(url, certificate)
@@ -403,7 +403,7 @@ describe.each([['http', false] as const, ['https', true] as const])('a connectio
     expect(ends).toEqual(['ECONNRESET', 'ECONNRESET'])
   })
 
-  test('is closed and not reset if it has no post', async () => {
+  test('is closed and not reset if no post is under way', async () => {
     const { url, ends } = await openWatched({ isTls, isAnswering: true })
     await using world = openSender()
     expect(await world.post(url, certificate)).toMatchObject({ kind: 'accepted' })
@@ -448,7 +448,6 @@ test('no post is sent on a connection that opens after posts were forbidden', as
   let mayPost = true
   await using world = openSender({}, { mayPost: () => mayPost })
   const late = world.post(url)
-  // The connection is not open yet.
   mayPost = false
   expect(await late).toMatchObject({ kind: 'failed', reason: 'interrupted' })
   expect(await world.post(url)).toMatchObject({ kind: 'failed', reason: 'interrupted' })

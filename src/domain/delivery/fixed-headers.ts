@@ -1,7 +1,6 @@
 /** Headers that an endpoint gets in addition to the relay's own, by lower-case name. Their values may be credentials. */
 export type FixedHeaders = Readonly<Record<string, string>>
 
-/** How many fixed headers an endpoint may have. */
 export const FIXED_HEADERS_MAX = 20
 const VALUE_LENGTH_MAX = 4096
 
@@ -25,7 +24,7 @@ const OF_THE_CONNECTION: ReadonlySet<string> = new Set([
 /** A header whose name begins with one of these is set by the relay itself, or describes the body. */
 const RESERVED = ['content-', 'x-service-', 'webhook-', 'relay-'] as const
 
-/** Says why a name cannot be that of a fixed header, as the rest of a sentence that begins with the name. Null: it can. */
+/** Says why a fixed header must not have this name. The text continues a sentence that begins with the name. Null: the name is allowed. */
 export function fixedHeaderProblem(name: string, trustedHeader: string | null): string | null {
   const lower = name.toLowerCase()
   if (!NAME.test(name)) return 'is not the name of a header: it has letters, digits and hyphens, at most 100'
@@ -36,7 +35,7 @@ export function fixedHeaderProblem(name: string, trustedHeader: string | null): 
   return null
 }
 
-/** Says what is wrong with the value of a fixed header, without repeating the value; null: nothing is wrong. */
+/** Says what is wrong with the value of a fixed header. The text does not repeat the value. Null: nothing is wrong. */
 export function fixedValueProblem(value: string): string | null {
   if (value.length > VALUE_LENGTH_MAX) return `is longer than ${VALUE_LENGTH_MAX} characters`
   return VALUE.test(value) ? null : 'must be printable ASCII text without white space at its ends'

@@ -24,7 +24,7 @@ export interface WebhookPorts {
 }
 
 export interface MisdirectedPorts {
-  /** Called for each POST to a path without a route. `target`: the request target as it was sent. */
+  /** `target`: the request target as it was sent. */
   readonly misdirected: (request: { readonly target: string; readonly isSigned: boolean }) => void
 }
 
@@ -58,7 +58,7 @@ export function receivePushes({ path, receive, bodies, countFailure, meter, refu
       admitSignature(signatures)
     } catch (error) {
       const body = await bodies.refuse(ctx.req, ctx.res, refusals.isDue())
-      // `failure` counts the sender. Count the push in the same turn of the event loop, so that one log line has both counts.
+      // Count the push in the same turn of the event loop in which `failure` counts the sender's address, so that one log line has both.
       meter.pushReceived('signature_invalid', null)
       if (refusals.isDue()) refusals.take({ ...originOf(ctx.req), body, signatures })
       throw await failure(ctx, error)
@@ -78,7 +78,7 @@ export function receivePushes({ path, receive, bodies, countFailure, meter, refu
       throw await failure(ctx, error)
     }
     proveConnection(ctx.req)
-    // The push is on disk, so the answer is an empty 200, even if it was quarantined.
+    // The push is on disk, so the answer is an empty 200, even to a push that was quarantined.
     ctx.respond = false
     ctx.res.writeHead(200, EMPTY)
     ctx.res.end()

@@ -22,7 +22,7 @@ export interface EncodedPush {
   readonly content: number
 }
 
-/** How many contents have a number. Encoder and decoder count alike. When all numbers are in use, the oldest number gets a new content. */
+/** At most this many contents have a number. When all numbers are in use, the oldest number gets a new content. */
 const NUMBERS = 4096
 /** Longer contents are sent in full each time. */
 const CONTENT_CHARS_MAX = 2048
@@ -33,11 +33,11 @@ const numberOf = (mark: number): number => -2 - mark
 
 export interface EventEncoder {
   encode(reading: ParsedEvent): EncodedPush
-  /** Gives the content of the last encoded event its number. Call it after that event was sent, because then the other side knows the content. */
+  /** Gives the content of the last encoded event its number. Call it after the event was sent, because then the decoder gets the content. */
   sent(): void
 }
 
-/** Creates an encoder. Line feeds and spaces separate the parts: instants and ids contain neither, and the content is JSON on one line. */
+/** Line feeds and spaces can separate the parts, because instants and ids contain neither, and the content is JSON on one line. */
 export function createEventEncoder(): EventEncoder {
   const numbers = new Map<string, number>()
   const contents: string[] = []

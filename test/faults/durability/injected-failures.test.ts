@@ -12,7 +12,7 @@ import { testWith } from '../../support/runner/test-with.ts'
 import { readStore } from '../../support/store/simulated-disk.ts'
 import { NotReady, spawnTraced, type TracedRelay } from '../../support/store/strace.ts'
 
-/** How many call numbers each test of `npm run faults` lets fail, to show its progress. Other runs use only the numbers in `some`. */
+/** Each test of `npm run faults` takes this many numbers of calls to fail, so that the run shows progress. Other runs take the numbers in `some`. */
 const PIECE = 20
 const PIECES = Array.from({ length: 320 / PIECE }, (_, piece) => Array.from({ length: PIECE }, (_, at) => piece * PIECE + at + 1))
 const RECOVERY_MS = withinOwed(5000)
@@ -25,7 +25,7 @@ interface Fault {
   readonly calls: string
   readonly error: string
   readonly some: readonly number[]
-  /** Returns a number of pushes that is enough for the fault to end before the last push. */
+  /** Returns a number of pushes after which the calls surely work again. */
   readonly pushes: (when: number) => number
 }
 
@@ -55,7 +55,7 @@ for (const fault of byForm(
         for (let when = left.shift(); when !== undefined; when = left.shift()) told.push(await trial(folder, fault, when))
       }
       await Promise.all([take(), take()])
-      // Some trials must fail at a push and not at the start. Otherwise the test shows nothing about pushes.
+      // Some trials must fail at a push, not at the start, or the test would show nothing about pushes.
       const startIsOver = !LONG || (whens[0] ?? 0) > START_CALLS
       if (calls !== 'openat' && startIsOver) expect(told.filter((said) => said === 'answered 503').length).toBeGreaterThan(0)
       expect(told).toHaveLength(whens.length)
@@ -65,7 +65,7 @@ for (const fault of byForm(
 }
 
 let trials = 0
-/** Pushes to a relay whose store fails from call number `when` on, until the fault is over. Then checks what is stored. */
+/** Pushes to a relay of whose calls number `when` and the next ones fail, `IN_A_ROW` in all. Then checks what is stored. */
 async function trial(parent: string, { calls, error, pushes }: Fault, when: number): Promise<string> {
   const folder = join(parent, String(trials++))
   mkdirSync(folder)
@@ -104,7 +104,7 @@ async function trial(parent: string, { calls, error, pushes }: Fault, when: numb
   return clean ? 'not noticed' : 'answered 503'
 }
 
-/** Measures how long it takes until a push gets a 200. Returns 0 if the relay ended, because its supervisor starts it again. */
+/** Measures how long it takes until a push gets a 200. Returns 0 if the relay ended, because a supervisor would start it again. */
 async function recovery(relay: TracedRelay): Promise<number> {
   const startedAt = performance.now()
   for (let tries = 0; relay.process.exitCode === null; tries++) {

@@ -116,10 +116,10 @@ async function openRelay(engine: Engine, settings: Partial<EndpointSettings> = {
   }
 }
 
-/** Waits until all promises that do not wait for the test have resolved. */
+/** Waits until the dispatcher has reacted to what the test did. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-/** Opens only the write side, so that the test asks for rounds itself. */
+/** Opens a store without a dispatcher, so that the test asks for rounds itself. */
 async function openTurns(engine: Engine) {
   const store = await openStore(NOON, engine)
   const { id } = await addEndpoint(store.writes, NOON, endpointSettings)
@@ -131,7 +131,6 @@ async function openTurns(engine: Engine) {
   return { ...store, id, turn, settle }
 }
 
-/** Returns the ids of claimed deliveries in the form in which a round takes them. */
 const held = (...claimed: readonly ClaimedDelivery[]): DispatchRound['inFlight'] =>
   Object.fromEntries([...Map.groupBy(claimed, ({ endpointId }) => endpointId)].map(([id, of]) => [id, of.map((one) => one.deliveryId)]))
 
@@ -336,7 +335,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     for (let nth = 0; nth < 4; nth++) await answer()
     letTurnsEnd()
     await passing
-    // The first two posts send claims that waited before the first turn.
+    // The first two posts send claims of an earlier round.
     expect(did).toEqual(['turn', 'post', 'post', 'turn', 'post', 'post'])
   })
 
@@ -393,7 +392,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(turns).toHaveLength(3)
   })
 
-  test('a claimed delivery is not claimed again while its holder names it', async () => {
+  test('a delivery is not claimed again while its claim is reported as in flight', async () => {
     const { push, pass, turn } = await openTurns(engine)
     await push()
     const { claimed } = await turn()

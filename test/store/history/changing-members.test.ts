@@ -46,7 +46,7 @@ async function start(engine: Engine) {
 }
 
 describe.each(engines)('members that change at every poll on $name', (engine) => {
-  test('2: if only a member changes at every poll, a parcel does not grow with each poll', async () => {
+  test('2: if only a member changes at every poll, the stored rows do not increase', async () => {
     const { pollOnce, served, path } = await start(engine)
     for (let age = 1; age <= ANSWERS_MAX; age++) await pollOnce(age)
     const before = await rowsOf(path)
@@ -57,19 +57,19 @@ describe.each(engines)('members that change at every poll on $name', (engine) =>
     expect(await served()).toMatchObject({ statuses: ages, ageSeconds: 100 * POLLS })
   })
 
-  test('2.4: if two listings are equal, the one asked for last is kept whole, in any order', async () => {
+  test('2.4: of listings that differ only in unknown members, the last-asked one is kept', async () => {
     const { poll, served } = await start(engine)
     const listed = (...weights: readonly number[]) => weights.map((weight) => ({ eventTimestamp: times[0] ?? '', weight }))
     await poll({ askedAtMs: NOON + 2, statuses: listed(3, 4) })
     await poll({ askedAtMs: NOON + 1, statuses: listed(9, 9) })
     expect(await served()).toMatchObject({ statuses: [{ weight: 3 }, { weight: 4 }] })
-    // If both were asked for at the same time, the greater listing is kept whole. Their sightings are not mixed.
+    // Of two listings that were asked for at the same time, the bytewise greater one is kept whole.
     await poll({ askedAtMs: NOON + 2, statuses: listed(2, 5) })
     await poll({ askedAtMs: NOON + 2, statuses: listed(4, 1) })
     expect(await served()).toMatchObject({ statuses: [{ weight: 2 }, { weight: 5 }] })
   })
 
-  test('a listing that replaces another keeps its sequence; the feed gets updates of its entries', async () => {
+  test('if only unknown members change, the feed gets updates of the same entries', async () => {
     const { pollOnce, path } = await start(engine)
     await pollOnce(1)
     const first = await feedOf(path)
@@ -81,7 +81,7 @@ describe.each(engines)('members that change at every poll on $name', (engine) =>
     expect(new Set(told.map(([, entry]) => entry))).toEqual(entries)
   })
 
-  test('6.6: a push reveals backfill and is not missed, even if the listing was replaced', async () => {
+  test('6.6: despite later polls, backfill is no missed push and is relayed once a push brings it', async () => {
     const { pollOnce, push, pass, writes } = await start(engine)
     const { take } = await addEndpoint(writes, NOON)
     for (let age = 1; age <= 3; age++) await pollOnce(age)

@@ -13,10 +13,8 @@ export interface ParcelRecord {
   readonly identifiers: readonly string[]
 }
 
-/** The record of a parcel about which nothing is known yet. */
 export const emptyParcel: ParcelRecord = { sightings: [], answers: [], order: null, trackingIds: [], identifiers: [] }
 
-/** Adds one observation to a record. */
 export function observe(parcel: ParcelRecord, observation: PushObservation | PollObservation): ParcelRecord {
   const listed = sightingsOf(observation)
   const lone: ParcelRecord = {

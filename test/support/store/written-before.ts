@@ -11,7 +11,7 @@ import { type AnswerAt, openAnswersAt } from '../network/answers-at.ts'
 import { temporaryFolder } from '../runner/temporary.ts'
 
 interface Recorded {
-  /** When the answers were given; `Age` and due times depend on it. */
+  /** When the answers were given. A store is opened at this time, because the `Age` header and due times depend on it. */
   readonly nowMs: number
   readonly answers: readonly AnswerAt[]
 }
@@ -40,7 +40,7 @@ export function copyWrittenBefore(): { readonly folder: string; readonly path: s
   return { folder, path }
 }
 
-/** Opens a store with this version, at the time when the answers were given. It is closed after the test at the latest. */
+/** Opens a store with this version of the relay. */
 export async function openWrittenBefore(place: string, engine: Engine = sqlite) {
   const { nowMs } = recorded
   const clock = { now: () => nowMs, monotonic: () => 0 }
@@ -60,8 +60,8 @@ export async function openWrittenBefore(place: string, engine: Engine = sqlite) 
 }
 
 /**
- * Repeats all requests in their order, because a request may start the polls of a stopped parcel. Returns the answers that differ. Answers to
- * operators may have new members.
+ * Repeats all requests in their order, because a request may start the polls of a stopped parcel. Returns the answers that differ. New members
+ * in answers under /relay do not count.
  */
 export async function differingFromBefore({
   get,
@@ -71,14 +71,14 @@ export async function differingFromBefore({
   return pairs.filter(({ was, is }) => JSON.stringify(withoutSentence(was)) !== JSON.stringify(withoutSentence(withoutAdded(is, was))))
 }
 
-/** Returns an answer without the sentence that explains an error, because its words, and so its length, may be edited. */
+/** Removes the sentence that explains an error, because its words may be edited. */
 function withoutSentence(answer: AnswerAt): AnswerAt {
   if (answer.headers['content-type'] !== 'application/problem+json') return answer
   const body = answer.body.replace(/"detail":"(?:[^"\\]|\\.)*"/, '"detail":""')
   return { ...answer, body, headers: { ...answer.headers, 'content-length': '' } }
 }
 
-/** Returns an answer without the members that were added since, if its path is under /relay. */
+/** Removes the members that the earlier answer lacks, if the path is under /relay. */
 function withoutAdded(is: AnswerAt, was: AnswerAt): AnswerAt {
   if (!is.path.startsWith('/relay/') || is.headers['content-type'] !== was.headers['content-type'] || is.status !== was.status) return is
   const body = JSON.stringify(onlyAsIn(JSON.parse(is.body), JSON.parse(was.body)))

@@ -18,9 +18,7 @@ export interface HistoryChange {
   readonly members: readonly string[]
 }
 
-/** All that is served about a parcel. */
 export interface ServedParcel extends AnswerSource {
-  /** All its identifiers. */
   readonly identifiers: readonly string[]
 }
 
@@ -37,7 +35,7 @@ export function compareHistories(before: ServedParcel, after: ServedParcel): rea
   }
   for (const entry of before.entries) if (!continued.has(entry)) changes.push({ kind: 'removed', entry, members: [] })
   const members = differing(wholeOf(before), wholeOf(after))
-  // If entries have changed, a different order may be only a consequence, so it is not reported.
+  // If entries have changed, a different order alone is not reported, because it may follow from their changes.
   if (members.some((name) => name !== 'order' || changes.length === 0)) changes.push({ kind: 'parcel', entry: null, members })
   return changes
 }
