@@ -14,9 +14,9 @@ const ERRORS_SHOWN = 20
 const NAME_LENGTH_SHOWN = 100
 
 /**
- * Parses input. The messages of a schema continue a sentence that begins with the name of a field, such as "must be a duration such as 30s".
- * Throws `bad_request` with a sentence for each error. `errors` has the same errors for programs. Messages do not repeat the input, because
- * it may be a secret key.
+ * Parses input. The messages of a schema continue a sentence that begins with the name of a field, for example "must be a whole number".
+ * Throws `bad_request` with a sentence for each error. Its fact `errors` lists the errors for programs. Messages do not repeat the input,
+ * because it may be a secret key.
  */
 export function readInput<T>(kind: InputKind, schema: z.ZodType<T>, value: unknown): T {
   const namesAt = new Map<string, readonly string[]>()
@@ -72,7 +72,7 @@ function subjectOf(kind: InputKind, path: Path): string {
   return kind === 'query' ? 'The query' : 'The body'
 }
 
-/** Describes an issue if the schema has no message of its own. */
+/** Describes an issue for which the schema has no message. */
 function describe(kind: InputKind, issue: z.core.$ZodRawIssue): string {
   if (issue.input === undefined && issue.code !== 'unrecognized_keys') return `is missing: it ${demand(issue)}`
   if (kind === 'query' && Array.isArray(issue.input)) return 'must be given only once'

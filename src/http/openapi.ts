@@ -62,7 +62,7 @@ function plain(schema: { maximum?: unknown; minimum?: unknown; format?: unknown;
 
 type Responses = readonly (readonly [status: string, response: ZodOpenApiResponseObject])[]
 
-/** Makes one response for each problem, even if many routes answer with it, so that the document has it only once. */
+/** Makes one response for each problem, which all routes share, so that the document has it only once. */
 function createProblemResponses(): (row: RouteRow) => Responses {
   const problemsOf = createProblemAnswers()
   const made = new Map<string, ZodOpenApiResponseObject>()
@@ -120,7 +120,6 @@ function pathParameters({ params, example }: RouteRow): z.ZodObject {
   return z.object(Object.fromEntries(described))
 }
 
-/** Converts the text of a parameter to the value that it stands for. */
 function exampleOf(given: string): string | number | boolean {
   if (given === 'true' || given === 'false') return given === 'true'
   return /^\d+$/.test(given) ? Number(given) : given

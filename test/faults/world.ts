@@ -82,7 +82,6 @@ export async function startWorld(given: Sections = {}) {
     internalPort: Number(new URL(relay.internalUrl).port),
     push: (body: string | Uint8Array, headers: Readonly<Record<string, string>> = {}) => push(relay.publicUrl, body, headers),
     get: (path: string) => ask(relay.internalUrl, token, path),
-    /** Sends a GET as `get` does, but as the admin. */
     getAsAdmin: (path: string) => ask(relay.internalUrl, adminToken, path),
     /** Returns the whole history as the relay answers it. */
     async all(identifier: string, language = 'en'): Promise<Told> {
@@ -120,12 +119,12 @@ function isTold(value: unknown): value is Told {
   return typeof value === 'object' && value !== null && 'statuses' in value && Array.isArray(value.statuses) && 'trackingIds' in value
 }
 
-/** Returns the signature of exactly these bytes, computed from the specification alone. */
+/** Computes a signature without the relay's code, from the specification alone. */
 export function signed(body: string | Uint8Array, key: string = SHARED_KEY): string {
   return expectedSignature(Buffer.from(body), key)
 }
 
-/** Returns a request as raw bytes, with exactly these headers. */
+/** Returns the parts of a raw request with `Host` and the given headers, and no others. */
 export function rawRequest(method: string, headers: readonly string[], body: string | Uint8Array = '', target = WEBHOOK) {
   return [`${method} ${target} HTTP/1.1\r\n${['Host: relay', ...headers].join('\r\n')}\r\n\r\n`, body] as const
 }

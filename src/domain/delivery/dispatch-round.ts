@@ -3,7 +3,6 @@ import type { AttemptResult, Delivery, Settlement } from './delivery.ts'
 import type { ProbeLook } from './endpoint-health.ts'
 import type { EndpointNotice, EndpointState } from './endpoint-state.ts'
 
-/** The settings of delivery. */
 export interface DeliveryRules {
   readonly policy: BackoffPolicy
   /** How many attempts may run at once to an endpoint without its own limit. */
@@ -22,8 +21,8 @@ export interface QueuedDelivery {
   /** The push whose exact bytes are sent; null: the composed event with this sequence is sent. */
   readonly inboxId: number | null
   /**
-   * The sequence of an earlier backfill event about the same entry; null: there was none. If a replay has queued that event for the endpoint, the
-   * later event is not queued.
+   * The sequence of an earlier backfill event about the same entry; null: there was none. If a replay has queued the earlier event for the
+   * endpoint, this delivery is not queued.
    */
   readonly toldIn: number | null
   readonly nowMs: number
@@ -78,13 +77,11 @@ export interface Settled extends SettledAttempt {
   readonly round: number
 }
 
-/** Asks for the next probe of a failing endpoint. */
 export interface ProbeRequest extends Omit<ProbeLook, 'atMs'> {
   readonly endpointId: string
   readonly nowMs: number
 }
 
-/** Asks for the next deliveries of an endpoint. */
 export interface NextRequest {
   readonly endpointId: string
   /** The endpoint's health round. A delivery whose last attempt was in an earlier round has been due since `wokenAtMs`. */
@@ -103,7 +100,7 @@ export interface NextDelivery extends ClaimedDelivery {
 
 export interface NextDeliveries {
   readonly deliveries: readonly NextDelivery[]
-  /** When to ask again for deliveries that this answer may lack, epoch milliseconds; null: it lacks none. */
+  /** When to ask again, because this answer may lack deliveries, epoch milliseconds; null: it lacks none. */
   readonly lookAgainAtMs: number | null
 }
 
@@ -114,7 +111,7 @@ export interface DispatchRound {
   readonly held?: readonly string[]
   /**
    * The ids of all other claimed deliveries, by endpoint id: those that are being sent or wait to be sent. Claims are not stored, so a claim that is
-   * missing here has ended. No claim can be lost, or expire while its attempt is running.
+   * missing here has ended.
    */
   readonly inFlight: Readonly<Record<string, readonly number[]>>
   /** How many attempts the rate of each endpoint allows now, by endpoint id. Endpoints without a rate are left out. */
@@ -123,7 +120,6 @@ export interface DispatchRound {
   readonly nowMs: number
 }
 
-/** The result of a dispatch round. */
 export interface DispatchRoundReport {
   readonly claimed: readonly ClaimedDelivery[]
   /** Claimed deliveries that must not be attempted any more, because another delivery of their parcel goes first or may be under way. */
@@ -135,6 +131,6 @@ export interface DispatchRoundReport {
   readonly more: readonly string[]
   /** When the next delivery is due, epoch milliseconds; null: no delivery waits for its time. */
   readonly nextAtMs: number | null
-  /** Whether pushes arrive as fast as they can be recorded, so that their senders wait for every round. Absent: not known. */
+  /** Whether pushes arrive as fast as they can be recorded, so that each round makes pushes wait. Absent: not known. */
   readonly isBusy?: boolean
 }

@@ -17,12 +17,12 @@ import {
 import type { Parcels } from '../write-verbs.ts'
 import { createParcelMemory } from './parcel-memory.ts'
 
-/** How many parcels are cached, and how many identifiers. Together they take about 10 MB. */
+/** The most parcels in the cache, and the most identifiers. Together they take about 10 MB. */
 const REMEMBERED = 16_384
 
 /**
- * The parcels within the writer's transactions, with a cache, so that the next event of a parcel needs no read. Call `forget` after every
- * rollback, and when other code has changed parcels.
+ * Reads and writes parcels in the writer's transactions. A cache spares the next event of a parcel a read. Call `forget` after every rollback,
+ * and when other code has changed parcels.
  */
 export interface KnownParcels extends Parcels {
   saveIdentifier(identifier: IdentifierState): void
@@ -30,7 +30,7 @@ export interface KnownParcels extends Parcels {
   insert(state: ParcelState): void
   /** Returns the highest parcel id ever assigned. */
   lastId(): Promise<number>
-  /** Notes a status that was the latest of a parcel. */
+  /** Stores a status as one that a parcel has had. */
   noteStatus(status: string): void
   readonly noteEventValue: EventValues['note']
 }
@@ -118,11 +118,10 @@ export function createKnownParcels(session: Session): KnownParcels {
   }
 }
 
-/** Finds the parcel of an identifier, with a cache. */
 function createKnownIdentifiers(session: Session) {
   const identifiers = new LRUCache<string, IdentifierState>({ max: REMEMBERED })
 
-  /** Finds several identifiers. It reads those that are not cached in one statement. */
+  /** Reads all identifiers that are not cached in one statement. */
   async function findAll(values: readonly string[]): Promise<readonly IdentifierState[]> {
     const found = new Map<string, IdentifierState>()
     const unknown: string[] = []

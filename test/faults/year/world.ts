@@ -19,7 +19,6 @@ export const START_MS = Date.UTC(2031, 0, 1)
 const IN_MEMORY = '/dev/shm'
 const SHARED_KEY = 'the-first-shared-key-of-the-year'
 
-/** The settings that the operator changes. */
 export interface Settings {
   sharedKeys: readonly string[]
   atRestKeys: readonly string[]
@@ -126,7 +125,7 @@ function sectionsOf(lengths: Lengths, { sharedKeys, atRestKeys }: Settings): Sec
       audit: days(historyDays),
       held: days(historyDays + feedDays),
     },
-    // On PostgreSQL the budget uses real days of the server, so allow many calls a day.
+    // On PostgreSQL the budget uses the server's clock, so all simulated days that run on one real day share its calls.
     upstream: { ratePerSecond: 1000, callsPerDay: 1_000_000 },
     token: { lifetime: '30d' },
     delivery: { allowNetworks: ['127.0.0.0/8'] },

@@ -31,7 +31,7 @@ describe.each(engines)('entries that turn out to be two on $name', (engine) => {
     await push(vague)
     await push(inLund)
     expect((await take()).map(({ body }) => String(body))).toEqual([String(pushBody(vague))])
-    // This push is earlier than the one from Lund. So the push without a location is now merged with this one, and Lund is a separate entry.
+    // Now `vague` is merged with `earlier`, and `inLund` becomes its own entry.
     await push(earlier)
     expect((await reads.findParcel('1001'))?.entries).toHaveLength(2)
     expect((await take()).map(({ body }) => String(body))).toEqual([String(pushBody(inLund))])
@@ -50,7 +50,7 @@ describe.each(engines)('entries that turn out to be two on $name', (engine) => {
     expect(JSON.parse(String(told?.body))).toMatchObject({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Lund' })
   })
 
-  test('7.1: entries that a join of parcels separates are sent', async () => {
+  test('7.1: if uniting two parcels splits an entry, the split-off entry is sent', async () => {
     const { push, take } = await start(engine)
     await push({ ...vague, trackingIds: ['1001'] })
     await push({ ...inLund, trackingIds: ['1001'] })

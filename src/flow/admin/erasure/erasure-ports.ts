@@ -9,7 +9,6 @@ export interface SearchRequest {
   readonly limit: number
 }
 
-/** The result of searching one page. */
 export interface SearchedMentions {
   /** How many pushes without a parcel were removed because they name one of the identifiers. */
   readonly pushes: number
@@ -23,7 +22,6 @@ export interface SearchedMentions {
   readonly next: MentionPlace | null
 }
 
-/** The result of an erasure in one transaction. */
 export interface ErasedParcels {
   /** One result for each identifier of the request, in the same order. */
   readonly results: readonly ErasedIdentifier[]
@@ -42,7 +40,7 @@ export interface ErasureWrites {
   keepTombstoneKey(request: { readonly before: string | null; readonly sealed: string }): Promise<string>
   /** Uses this key for tombstones from now on. */
   useTombstoneKey(key: Uint8Array): Promise<void>
-  /** Changes the time after which an erased identifier may belong to a new parcel. Applies from the next batch on. */
+  /** Changes the time after which an erased identifier may belong to a new parcel. */
   adjustErasure(rules: ErasureRules): Promise<void>
   /**
    * Erases the parcels of identifiers in one transaction, and stores tombstones. `bury`: also stores tombstones of identifiers without a
@@ -72,7 +70,7 @@ export interface ErasureWrites {
   }): Promise<{ readonly next: string | null; readonly names: readonly string[] }>
   /** Stores the tombstones of the repeated erasures. After that, these erasures are not repeated again. */
   settleErasures(): Promise<void>
-  /** Whether an identifier belongs to an erased parcel. The carrier must not be asked about it. */
+  /** Whether an identifier belongs to an erased parcel. If so, the carrier must not be asked about the identifier. */
   isErased(request: { readonly identifier: string; readonly nowMs: number }): Promise<boolean>
 }
 
