@@ -5,7 +5,7 @@ import { expectedSignature, receiverOfTest } from '../support/network/webhook-re
 import { operatorOf } from '../support/relay/manage.ts'
 import { CARRIER_LOGIN, SHARED_KEY } from '../support/relay/relay.ts'
 
-// The rows of "What differs from the carrier" in docs/integrating.md, in their order.
+// Each test shows a row of "What differs from the carrier" in docs/integrating.md.
 
 const KEY = 'the-key-of-the-endpoint-itself'
 const entry = (minute: number) => ({ eventTimestamp: `2026-03-01T10:0${minute}:00Z` })
@@ -52,7 +52,7 @@ test('an entry stays when the carrier no longer lists it', async () => {
   expect((await all('WA300000001SE')).statuses).toHaveLength(2)
 })
 
-test('an entry that a push brought has the carrier’s own time and place after the next poll', async () => {
+test('after a poll, an entry has the time and place of the poll instead of those of the push', async () => {
   const { carrier, push, all, refresh } = await start()
   await push(pushBody({ trackingIds: ['75000001'], eventTime: '2026-03-01T10:00:25.383Z', location: 'Malmö' }))
   expect((await all('75000001')).statuses).toMatchObject([{ eventTimestamp: '2026-03-01T10:00:25.383Z', location: 'Malmö' }])
@@ -76,7 +76,7 @@ test('the nearest language is served, and the path of a request must be exact', 
     expect([path, (await get(path)).status]).toEqual([path, 404])
 })
 
-test('an event that only a poll found is pushed in the carrier’s form, with the endpoint’s key', async () => {
+test('an event that only a poll found is pushed in the carrier’s form, signed for the endpoint', async () => {
   const { carrier, push, refresh, ...world } = await start()
   const receiver = await receiverOfTest()
   const operate = await operatorOf(world)

@@ -38,9 +38,9 @@ export interface TroubleEnded {
 /** The prefix of the subject for a certificate that is about to expire. */
 export const CERTIFICATE_SUBJECTS = 'certificate '
 
-/** The prefix of the subject for pushes that were quarantined for one reason. The trouble stores when the first such push came, and how many came. */
+/** The prefix of the subject for pushes that were quarantined for one reason. The trouble has the time of the first one, and their number. */
 export const QUARANTINE_SUBJECTS = 'quarantine '
-/** The prefix of the subject for the last event about such pushes. The trouble stores when that event was sent, and how many pushes it reported. */
+/** The prefix of the subject for the last event about quarantined pushes. The trouble has the event's time, and the number of pushes in it. */
 export const TOLD_SUBJECTS = 'told of quarantine '
 
 const HOUR_MS = 3_600_000
@@ -67,9 +67,9 @@ export interface QuarantineNews {
 }
 
 /**
- * Decides which events to send about pushes that were quarantined since the last time. Each event says how many have come so far, and since when. The
+ * Decides which events to send about pushes that were quarantined since the last call. Each event says how many have come so far, and since when. The
  * first push of a reason is reported at once. Further pushes are reported once an hour, or at once when there are ten times as many as last reported.
- * After an hour without such a push, the next one counts as the first again.
+ * After an hour without a push of the reason, the next one counts as the first again.
  */
 export function tellQuarantined(known: KnownQuarantine, counts: readonly QuarantineCount[], nowMs: number): QuarantineNews {
   const events: OperatorEvent[] = []

@@ -24,7 +24,6 @@ export interface ServeOptions extends FetchOnMissOptions {
   readonly refreshOlderThanMs: number | null
 }
 
-/** The verb behind the pull API. */
 export interface Serve {
   /**
    * Answers an app's question. Throws `bad_tracking_number`, `bad_language`, `not_found`, `no_entry`, `too_many_requests`,
@@ -187,7 +186,7 @@ function noReportError({ unknownToCarrier }: ParcelView, asked: Asked | null, sp
   })
 }
 
-/** How long an app is asked to wait for a newly watched parcel, because it is polled within about a minute. */
+/** A newly watched parcel is polled within about a minute. */
 const NOT_ASKED_YET_MS = 60_000
 
 function isOlder(lastSeenAtMs: number | null, nowMs: number, { refreshOlderThanMs }: ServeOptions): boolean {

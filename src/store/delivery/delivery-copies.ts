@@ -10,7 +10,7 @@ const eventsOf = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
     .where('id', 'in', oneOf(p.ids))
     .orderBy('sequence'),
 )
-/** Looks up by parcel, because a parcel has few deliveries. By parcel and sequence, it would look up every parcel with every sequence. */
+/** Uses the index by parcel alone, because a parcel has few deliveries. With sequences, it would look up every pair of parcel and sequence. */
 const sameEvents = statement<{ endpointId: number; parcelIds: readonly number[]; sequences: readonly number[] }>()((db, p, dialect) =>
   db
     .selectFrom('delivery')
@@ -70,8 +70,8 @@ export async function findCopies(session: Session, deliveries: readonly { readon
 }
 
 /**
- * Looks up the endpoint's deliveries of these events. `endedIds`: the deliveries that have ended. `missing`: events without a delivery. Leaves
- * out events with a waiting delivery, and deliveries that were queued after `untilMs`, because the same replay has queued these.
+ * Looks up the endpoint's deliveries of these events. `endedIds`: the deliveries that have ended, except those queued after `untilMs`, because
+ * this replay has queued them. `missing`: the events without any delivery.
  */
 export async function findSame(
   session: Session,
@@ -91,7 +91,7 @@ export async function findSame(
   }
 }
 
-/** Returns the sequences of those events of which the endpoint has a delivery, in any state. */
+/** Returns the sequences of the events of which the endpoint has a delivery in any state. */
 export async function findQueued(
   session: Session,
   { endpointId, events }: { readonly endpointId: string; readonly events: readonly Pick<Copy, 'parcelId' | 'sequence'>[] },
@@ -103,7 +103,7 @@ export async function findQueued(
   return new Set(rows.map(({ sequence }) => sequence))
 }
 
-/** Inserts a delivery in the state `behind` for each event that has none. Returns how many it inserted. */
+/** Inserts a delivery in the state `behind` for each event that has no delivery. Returns the number of inserted rows. */
 export async function insertCopies(
   session: Session,
   copies: readonly Copy[],

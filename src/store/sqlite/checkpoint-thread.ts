@@ -3,9 +3,9 @@ import { parentPort, workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import type { CheckpointData, CheckpointOrder } from './checkpointer.ts'
 
-/** The thread tries to leave at most this many pages to the writer. Everything waits while the writer checkpoints them. */
+/** The thread tries to leave at most this many pages to the writer, because all writes wait while the writer checkpoints pages. */
 const LEFT_PAGES = 64
-/** The most passes. The writer appends pages during a pass, so each pass leaves some. On a fast disk, each pass leaves fewer than the last. */
+/** The most passes. The writer appends pages during each pass, so on a slow disk the passes might never end. */
 const PASSES_MAX: Readonly<Record<CheckpointOrder, number>> = { some: 1, all: 6 }
 
 /** Checkpoints the WAL while the writer keeps writing. Pages that cannot be checkpointed now stay for the next pass. */

@@ -18,7 +18,7 @@ import { incomingPush } from '../../support/store/write-side.ts'
 
 const LOCKS = /(?:update "?counter"?|from "?counter"? where "?name"? = 'sequence' for)/
 
-/** Counts the round trips of each transaction after it has locked the counter. */
+/** Counts the transactions that lock the counter of sequences, and the round trips that they make while it is locked. */
 function watchCounter(pool: Pool) {
   const seen = { takes: 0, trips: 0 }
   pool.on('connect', (client: PoolClient) => {
@@ -62,7 +62,7 @@ const pushOf = (id: string, minute: number) =>
   incomingPush(pushBody({ trackingIds: [id], eventTime: new Date(NOON - minute * 60_000).toISOString() }), NOON)
 const configured = (name: string, backfill = false): ConfiguredEndpoint => ({ ...endpointSettings, name, backfill })
 
-/** Lists the work that may take numbers from the counter or change endpoints, by name. Some of it first stores what it needs. */
+/** Lists the work that may take numbers from the counter or change endpoints, by name. */
 async function everything(writes: WriteSide, url: string): Promise<Readonly<Record<string, () => Promise<unknown>>>> {
   const id = await writes.reserveEndpoint(NOON)
   const later = await writes.reserveEndpoint(NOON)
@@ -118,7 +118,7 @@ test('no transaction waits for an answer of the server after it has locked the c
     takes[name] = seen.takes - before.takes
   }
   expect(namesOf(trips, (count) => count > 0)).toEqual([])
-  // Most work must lock the counter, or this test would show nothing. The work listed here needs no number, so it must not lock the counter.
+  // The work listed here needs no number. All other work must lock the counter, or this test would show nothing.
   expect(namesOf(takes, (count) => count === 0)).toEqual([
     'a push that is not understood',
     'the same config again',

@@ -7,7 +7,7 @@ interface Gate {
   isShut: boolean
 }
 
-/** Creates a table of replicas in memory. Time passes alike for the table and for the replica under test. */
+/** Creates a table of replicas in memory. The table and the replica under test use the same simulated time. */
 export function createFakeReplicas({ endpoints = [] as readonly string[] } = {}) {
   const rows = new Map<number, { untilMs: number }>()
   const holders = new Map<Role, number>()

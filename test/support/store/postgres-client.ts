@@ -3,7 +3,6 @@ import pg from 'pg'
 /** The template database with the current schema. Copying it takes half as long as running the migrations. */
 export const TEMPLATE = 'relay_template'
 
-/** Runs `work` on a new connection. */
 export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
@@ -14,7 +13,6 @@ export async function withClient<T>(url: string, work: (client: pg.Client) => Pr
   }
 }
 
-/** Returns the URL of another database on the same server. */
 export function addressOf(server: string, database: string): string {
   const url = new URL(server)
   url.pathname = `/${database}`

@@ -33,7 +33,7 @@ export interface ApplySource {
 /**
  * Writes the changes of a batch. All statements are sent together: first the rows without sequences, then the statement that locks the
  * counter of sequences, then the rows with sequences. So the server never waits for this process while the counter is locked. Only a batch
- * that joins parcels waits for answers: a join reads rows, and its audit record has sequences in a text, which only this process can write.
+ * that joins parcels waits for answers, because a join reads rows and puts sequences into the text of an audit record.
  */
 export async function applyBatch(source: ApplySource, { writes, next }: Pick<ChangeSet, 'writes' | 'next'>): Promise<void> {
   const { session } = source
@@ -120,7 +120,7 @@ function applyNumbered({ session, contents }: ApplySource, set: WriteSet): void 
   enqueueRows(session, insertExpected, expected.map(expectedRow))
 }
 
-/** Writes sightings. If the same sighting is there several times, the last one counts. */
+/** If a sighting occurs several times, the last one counts. */
 function enqueueSightings(session: Session, contents: TransactionContents, sightings: readonly SightingWrite[]): void {
   const rows = new Map<string, StoredSighting>()
   for (const { parcelId, kept } of sightings) {
