@@ -19,7 +19,7 @@ export interface PollTimeInput {
   readonly stepMs: number
 }
 
-/** How far the sum looks ahead. It is limited because every push needs such a sum. Two weeks contain each hour of the week twice. */
+/** How far `bestPollTimeMs` looks ahead: not further, because it runs at every push. Two weeks contain each hour of the week twice. */
 const SUMMED_MS = 14 * 24 * HOUR_MS
 
 /**
@@ -30,7 +30,8 @@ const SUMMED_MS = 14 * 24 * HOUR_MS
  *   S   `unscanned`: the chance that the parcel was not scanned since `fromMs`
  *   L   `lost`: the chance that it was scanned, its push was lost, and no push of a later scan has arrived since
  *
- * - An hour of waiting costs L for the unknown scan, and doubt * (S + L) for entries that were lost before, as long as no push comes.
+ * - An hour of waiting costs L for the unknown scan, and doubt * (S + L) for entries that were lost before: S + L is the chance that no push has
+ *   come, which would have revealed them.
  * - An hour of waiting saves S * sqrt(2 * price * hidden * h). This is the lowest cost of polling a parcel that was not scanned yet, at
  *   sqrt(hidden * h / (2 * price)) polls an hour (Keller's solution).
  *
@@ -74,11 +75,11 @@ export function bestPollTimeMs({ fromMs, hourlyRates, priceHours, hidden, doubt,
     }
     atMs = nextMs
   }
-  // If the balance is lowest at the end of the sum, waiting pays even longer. So wait as long as allowed.
+  // If the balance is lowest at the end, waiting pays even longer, so wait as long as allowed.
   return bestMs === endMs ? fromMs + horizonMs : bestMs
 }
 
-/** Values for each hour of the week. They are cached, because each sum would spend most of its time on them. */
+/** Values for each hour of the week. They are cached, because computing them would take most of the time of each search. */
 interface Factors {
   /** The chance that an hour passes without a scan. */
   readonly unscannedAfter: Float64Array

@@ -60,7 +60,7 @@ function framesOf(page: FeedPage): Buffer {
   return frames
 }
 
-/** Sends the bytes. Returns whether the reader receives them in time. */
+/** Returns whether the reader receives the bytes in time. */
 async function isTaken(res: ServerResponse, bytes: Buffer, { slowMs, left }: { slowMs: number; left: AbortSignal }): Promise<boolean> {
   if (res.destroyed || left.aborted) return false
   if (res.write(bytes)) return true

@@ -11,7 +11,7 @@ import { ownGroup, tieToTest } from '../../support/runner/tied-process.ts'
 
 const FOLDER = 'docs/images'
 const WIDTH = 1200
-/** How many entries the picture of a history shows. Some of them must come from pushes, and some from polls. */
+/** How many entries the picture of a history shows. */
 const ROWS = 5
 
 /** Runs the demo until its histories are complete. Returns the address of its portal. */

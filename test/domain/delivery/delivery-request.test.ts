@@ -17,7 +17,7 @@ const nowMs = Date.now()
 const CONSTANT = { userAgent: 'parcel-relay/9' }
 
 describe('the headers of a delivery', () => {
-  test('are exactly these, and the signature is the HMAC of the exact bytes', () => {
+  test('are six, and the signature is the HMAC of the exact bytes', () => {
     expect(createDeliverySigner({ current: KEY }, 'carrier', CONSTANT).headers(content, nowMs)).toEqual({
       'content-type': 'application/json',
       'user-agent': 'parcel-relay/9',
@@ -58,14 +58,14 @@ describe('the headers of a delivery', () => {
     })
   })
 
-  test('O9: have the old key’s signature second if the rotation began with the new key first', () => {
+  test('O9: have the previous key’s signature in a second header if the new key signs first', () => {
     const headers = createDeliverySigner({ current: KEY, previous: OLD_KEY }, 'carrier', CONSTANT).headers(content, nowMs)
     expect(headers['x-service-hmac-sha256']).toBe(definedHmac(body, KEY))
     expect(headers['x-service-hmac-sha256-previous']).toBe(definedHmac(body, OLD_KEY))
     expect(headers).not.toHaveProperty('x-service-hmac-sha256-next')
   })
 
-  test('stay the same in retries and replays, except for the time and its signature', () => {
+  test('stay the same in retries and replays, except for the time and the signature over it', () => {
     const signer = createDeliverySigner({ current: KEY }, 'standard-webhooks', CONSTANT)
     const { 'webhook-timestamp': _, 'webhook-signature': __, ...first } = signer.headers(content, nowMs)
     const { 'webhook-timestamp': later, 'webhook-signature': ___, ...again } = signer.headers(content, nowMs + 3_600_000)

@@ -20,7 +20,7 @@ export interface YearReport {
   readonly deliveries: number
   /** The size of the store at each check, in bytes. */
   readonly sizes: readonly (readonly [day: number, bytes: number])[]
-  /** The largest size in the last third of the days with full retention and new parcels, divided by the largest size in the first third. */
+  /** The largest size in the last third of the days on which parcels both come and expire, divided by the largest size in the first third. */
   readonly growth: number
   /** Real milliseconds by kind of work. */
   readonly spent: Readonly<Record<string, number>>
@@ -35,9 +35,9 @@ const KILL_HOUR = 19
 const QUESTION_HOUR = 19
 const BORN_A_DAY = { least: 5, more: 4 }
 const ERASED_EVERY_DAYS = 4
-/** The longest time until an event must have reached the shop, whatever failed. */
+/** Every event must reach the shop within this time, whatever fails. */
 const DELIVERED_WITHIN_MS = 3 * DAY_MS
-/** The time to wait for polls while the carrier fails, in real milliseconds. */
+/** How long to wait for polls and deliveries while the carrier or the shop fails, in real milliseconds. */
 const POLLED_MS = 150
 
 /** If no retention pass comes for this many real milliseconds, the clock moves on by a minute. */
@@ -45,7 +45,7 @@ const LOOK_AGAIN_MS = 300
 /** The longest wait for accepted credentials, in real milliseconds. The second refusal in a row pauses logins for a minute. */
 const ACCEPTED_WITHIN_MS = 180_000
 
-/** Simulates a year, or as long as `lengths` says. */
+/** Simulates as many days as `lengths` says. */
 export async function liveThroughYear(options: YearOptions): Promise<YearReport> {
   const startedMs = performance.now()
   const world = await openWorld(options)
@@ -107,7 +107,7 @@ async function liveThroughDay(world: World, isQuiet: boolean, act: () => Promise
     const atMs = dayMs + hour * HOUR_MS
     world.time.jumpTo(atMs)
     await timed(world, 'pushes', () => makeScans(world))
-    // A relay that has just started checks retention a minute later.
+    // A restarted relay checks retention only a minute later, so do not wait for that.
     if (hour === KILL_HOUR && isKilled) await timed(world, 'kills', () => restartRelay(world, 'kill'))
     else await timed(world, 'rest', () => untilRested(world, { atMs, isWell: mood === 'well' && Object.keys(faults).length === 0 }))
     if (hour === HOURS[0]) await timed(world, 'backups', () => untilBackedUp(world))
@@ -127,7 +127,6 @@ async function askForAll(world: World): Promise<void> {
   for (const parcel of world.parcels.filter(isToBeAskedFor)) await ask(parcel, world)
 }
 
-/** Does some work, and adds up its time. */
 async function timed<Result>({ spent }: World, name: string, work: () => Promise<Result>): Promise<Result> {
   const startedMs = performance.now()
   const result = await work()
@@ -209,7 +208,7 @@ async function untilBackedUp({ relay, store, violations }: World): Promise<void>
   if (body.failing !== null) violations.add(`the backup failed: ${text}`)
 }
 
-/** Checks what must always hold, measures the store while the relay is down for a moment, and returns its size. */
+/** Checks what must always hold. Returns the bytes of the store, measured while the relay is stopped. */
 async function checkUp(world: World): Promise<number> {
   const { relay, gateway, store, day } = world
   const { living } = await checkUpOnAll(world)

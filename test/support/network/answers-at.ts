@@ -40,11 +40,10 @@ interface StoreAt {
   readonly reads: ReadSide
   readonly writes: WriteSide
   readonly clock: Clock
-  /** If absent, the defaults for tests of a store apply. */
+  /** Replaces options of `serveAt`. */
   readonly serving?: Partial<ServeOptions>
   /** The size of the cache of answers. If absent, it is large enough for all tests. */
   readonly cacheBytes?: number
-  /** Called with the source of each answer. */
   readonly served?: Meter['served']
 }
 

@@ -1,6 +1,5 @@
 import type { createVisitor } from './portal-visitor.ts'
 
-/** Escapes a text as a page must. */
 export const escaped = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;').replaceAll("'", '&#39;')
 
@@ -12,7 +11,7 @@ const ELEMENTS = new Set(
   thead time title tr ul use wbr`.split(/\s+/),
 )
 
-/** Lists the tags in a page that are not the portal's own. */
+/** Lists the tags in a page that the portal never writes, such as injected scripts. */
 export function foreignIn(page: string): readonly string[] {
   return [...page.matchAll(/</g)].flatMap(({ index }) => {
     const [tag, element = 'html', attributes = ''] = TAG.exec(page.slice(index)) ?? []
@@ -25,7 +24,7 @@ export function foreignIn(page: string): readonly string[] {
   })
 }
 
-/** Returns every page that links from the first page lead to. Leaves out downloads, and the manual, which is the same for everybody. */
+/** Returns a few pages and all pages to which their links lead. Leaves out downloads, and the manual, which is the same for everybody. */
 export async function crawl(visitor: Pick<ReturnType<typeof createVisitor>, 'get'>): Promise<ReadonlyMap<string, string>> {
   const pages = new Map<string, string>()
   const waiting = ['/', '/inbox?state=all', '/login', '/webhooks/new']
@@ -45,7 +44,6 @@ export interface FoundForm {
   readonly path: string
   /** The fields with the values that the page gave them. */
   readonly fields: Readonly<Record<string, string>>
-  /** The names of hidden fields. */
   readonly hidden: readonly string[]
 }
 

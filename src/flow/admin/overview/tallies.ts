@@ -13,9 +13,8 @@ import type { WriteSide } from '../../write-side.ts'
 export interface Tallies {
   /** Returns a meter that also adds each report to the tallies. */
   over(meter: Meter): Meter
-  /** Counts a call to the carrier. */
   callMade(spender: CallSpender): void
-  /** Stores the counts since the last call. If the store fails, `flush` rejects and keeps the counts for the next call. */
+  /** Stores the counts since the last call; nothing else writes. If the store fails, `flush` rejects and keeps the counts for the next call. */
   flush(): Promise<void>
 }
 
@@ -34,7 +33,6 @@ const OTHERS = 'others'
 /** While the store cannot be written, the counts of this many hours are kept in memory. Older counts are dropped. */
 const HOURS_MAX = 48
 
-/** Creates the tallies of a relay. Counting costs two look-ups in memory. Only `flush` writes. */
 export function createTallies({ write, process, freeBytes, clock }: TalliesPorts): Tallies {
   /** Counts by the beginning of the hour, then by kind and name. */
   let pending = new Map<number, Map<TallyKind, Map<string, number>>>()
