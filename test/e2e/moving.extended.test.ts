@@ -18,7 +18,7 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 import { createDatabase } from '../support/store/postgres-database.ts'
 import { storedBodies } from '../support/store/stored-rows.ts'
 
-/** The least number of pushes before and after each move. */
+/** At least this many pushes are answered before and after each move. */
 const SOME = byForm(40, 200)
 const LOAD = { atOnce: byForm(2, 6), restMs: byForm(50, 0) }
 

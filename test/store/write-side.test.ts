@@ -20,7 +20,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect([one?.entries.length, two?.entries.length]).toEqual([1, 1])
   })
 
-  test('1.4: an observation that names ids of two parcels makes them one, and is audited', async () => {
+  test('1.4: an observation that names ids of two parcels makes them one, and the join is audited', async () => {
     const { push, poll, reads, path } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'] })
     await push({ trackingIds: ['2001'], eventTime: '2026-03-01T11:00:00.000Z' })
@@ -41,7 +41,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect(await storedNumber(path, 'select count(*) from feed where kind = 4')).toBe(1)
   })
 
-  test('1.6: a parcel holds 2,000 entries; then a push is quarantined and the parcel flagged', async () => {
+  test('1.6: a push to a parcel with 2,000 entries is quarantined, and the parcel is marked full', async () => {
     const { record, push, reads, path } = await openStore(NOON, engine)
     const statuses = Array.from({ length: 2000 }, (_, at) => ({ eventTimestamp: new Date(NOON - at * 1000).toISOString() }))
     const reading = parseAllAnswer(answerBody({ statuses }), {
@@ -59,7 +59,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect(await storedRows(path, 'select reason from inbox')).toEqual([{ reason: 'parcel_full' }])
   })
 
-  test('an observation that cannot be recorded is quarantined alone, and its batch is recorded', async () => {
+  test('if one observation of a batch is quarantined, the others are recorded', async () => {
     const { record, reads, push } = await openStore(NOON, engine)
     const statuses = Array.from({ length: 2000 }, (_, at) => ({ eventTimestamp: new Date(NOON - at * 1000).toISOString() }))
     const reading = parseAllAnswer(answerBody({ statuses }), { asked: '1001', language: 'en', contentLanguage: null, askedAtMs: NOON })
@@ -74,7 +74,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect((await push({ trackingIds: ['2001'] })).outcomes).toEqual([{ kind: 'duplicate' }])
   })
 
-  test('5.4: a repeat a year later changes nothing, and an older event is not recorded', async () => {
+  test('5.4: a repeated push is a duplicate after 365 days, and expired after 401 days', async () => {
     const { push, pass, reads } = await openStore(NOON, engine)
     await push()
     pass(365 * DAY_MS)
@@ -159,7 +159,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect((await state()).nextPollAtMs).not.toBeNull()
   })
 
-  test('6.1: a push revives a parcel that the carrier did not know, for one more call', async () => {
+  test('6.1: a push of a parcel that the carrier did not know allows one more poll', async () => {
     const { push, state, claim, pass, refuse, parcelId } = await openUnknown()
     pass(MINUTE_MS)
     await push({ trackingIds: ['1001'], eventTime: '2026-03-01T13:00:30.000Z' })
@@ -174,7 +174,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect(await state()).toMatchObject({ stopped: 'unknown', nextPollAtMs: null })
   })
 
-  test('6.1, 6.3: a watch of a parcel that the carrier did not know polls it after a day', async () => {
+  test('6.1, 6.3: a parcel that the carrier did not know is polled after a day if it is watched', async () => {
     const { writes, state, claim, pass, now, refuse, parcelId } = await openUnknown()
     const endMs = now() + DAY_MS
     pass(MINUTE_MS)
@@ -188,7 +188,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect(await state()).toMatchObject({ stopped: 'unknown', nextPollAtMs: null })
   })
 
-  test('6.3: an operator can have a parcel that the carrier did not know polled at once', async () => {
+  test('6.3: an operator may at once poll a parcel that the carrier did not know', async () => {
     const { writes, now, parcelId } = await openUnknown()
     expect(await writes.claimPoll({ identifier: '1001', nowMs: now(), leaseMs: 1 })).toEqual({ parcelId, identifiers: ['1001'] })
   })

@@ -10,11 +10,10 @@ export interface ReplicaOptions {
   readonly name: string
   /** The folder in which the replica's config file is written. */
   readonly folder: string
-  /** Settings that replace those of `configFile`, each with the path of its key. */
+  /** Settings that replace those of `configFile`, each with its path in the file. */
   readonly settings: readonly (readonly [path: readonly (string | number)[], value: unknown])[]
-  /** The config file on which the replica's own is based. */
+  /** The config file of which the replica gets a copy with the settings. */
   readonly configFile: string
-  /** Called with the relay's warnings and errors. */
   readonly onTrouble: (message: string) => void
 }
 

@@ -13,7 +13,7 @@ export interface BodyFault {
   /** The offsets of the first byte of the error and of the first byte after it, counted from 0. */
   readonly from: number
   readonly to: number
-  /** The text at the position, at most 60 characters; if it is no text, a byte in hexadecimal. Empty: a member is missing, or the body ends here. */
+  /** The text at the position, at most 60 characters, or its bytes in hexadecimal if they are no text. Empty: a member is missing, or the body ends. */
   readonly found: string
   /** If a member is missing: some members of the event that the relay does not know. The missing member may be one of them, under a new name. */
   readonly unknown: readonly string[]
@@ -21,9 +21,8 @@ export interface BodyFault {
 
 const UNKNOWN_MAX = 3
 
-/** The parts of a body that lists of pushes show. The body may be invalid: parts that cannot be read are left out. */
+/** What a list of pushes shows of a body. The body may be invalid: parts that cannot be read are left out. */
 export interface BodyGlimpse {
-  /** The event's status, if it has one. */
   readonly status: string | null
   /** The valid identifiers that the body names. */
   readonly identifiers: readonly string[]
@@ -46,7 +45,7 @@ export function glimpseBody(body: Uint8Array): BodyGlimpse {
 
 /**
  * Finds the error because of which a body is in quarantine. Null: the error is not in the body, or this version of the relay can parse the
- * body. This takes long for a long body, so it is done only when somebody looks at the push.
+ * body. Call it only when somebody looks at the push, because it takes long for a long body.
  */
 export function findFault(body: Uint8Array, reason: string | null): BodyFault | null {
   if (reason === 'utf8') return brokenText(body)

@@ -77,10 +77,9 @@ export interface BackfillRow {
   readonly holder: number
 }
 
-/** No endpoint has this id. */
 const NO_ENDPOINT = 0
 
-/** Finds backfill events of which the endpoint has no delivery, by sequence. `next`: the sequence to continue after. Null: there are no more. */
+/** Finds backfill events of which the endpoint has no delivery, sorted by sequence. `next`: the sequence to continue after; null: there are no more. */
 export async function findBackfill(
   session: Session,
   { endpointId, parcelId, after, upTo, limit }: BackfillQuery,

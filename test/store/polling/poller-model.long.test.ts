@@ -56,7 +56,7 @@ function createOracle() {
     watch: (watched: World) => {
       world = watched
     },
-    /** Notes that an app or operator acted, so that the schedule may poll at once. */
+    /** Notes that a push, an app or an operator lets the parcel be polled at once. */
     doing,
     forward: (ms: number) => {
       forwardMs += ms
@@ -94,8 +94,7 @@ function createOracle() {
       }
       const waitMs = how === 'unavailable' || how === 'unknown' || how === 'unusable' ? RETRY_MS : 0
       for (const id of due.identifiers) {
-        // An interval counts from the request to the carrier, not from its answer, which may come much later. A clock that is put forward
-        // between the request and the answer shortens the interval, as it does after the answer.
+        // An interval counts from the request to the carrier, not from its answer, which may come much later.
         if (how === 'found') notBefore.set(id, { atMs: poll.askedAtMs + SOONEST_MS, why: how })
         else notBefore.set(id, { atMs: scheduleMs() + waitMs, why: how })
         if (retryAfterMs > 0) waitUntil.set(id, scheduleMs() + retryAfterMs)
@@ -136,7 +135,7 @@ function setClock(world: World, oracle: Oracle, offset: { ms: number }, ms: numb
   world.setOffset(ms)
 }
 
-/** Reports each parcel that waits although it is due, or that has no next time. */
+/** Reports each parcel that waits although it is due, that has no next poll, or whose next poll is too late. */
 async function lookForForgotten(world: World, oracle: Oracle): Promise<void> {
   const nowMs = world.clock.now()
   for (let parcel = 0; parcel < PARCELS; parcel++) {

@@ -8,7 +8,6 @@ export interface ToldDelivery {
   readonly reason: string | null
 }
 
-/** Everything known about one endpoint at the end. */
 export interface EndpointLedger {
   readonly name: string
   readonly arrivals: readonly Arrival[]
@@ -22,7 +21,7 @@ export interface Ledger {
   readonly endpoints: readonly EndpointLedger[]
 }
 
-/** Lists what breaks the promises of the relay about deliveries, one line each. */
+/** Lists the deliveries that break a promise of the relay, one line each. */
 export function breaches({ acknowledged, parcelOf, endpoints }: Ledger): readonly string[] {
   const sequenceOf = new Map(endpoints.flatMap(({ arrivals }) => arrivals.map(({ body, sequence }) => [body, sequence] as const)))
   const bodyOf = new Map([...sequenceOf].map(([body, sequence]) => [sequence, body]))
@@ -64,7 +63,7 @@ function identities({ arrivals, deliveries }: EndpointLedger): readonly string[]
   })
 }
 
-/** Checks that the events of a parcel arrive in order, and that each names the event queued before it. */
+/** Checks that the events of a parcel arrive in order, and that each names the previous event of its parcel. */
 function order({ arrivals, deliveries }: EndpointLedger, parcelOf: Ledger['parcelOf'], bodyOf: ReadonlyMap<number, string>) {
   const last = new Map<string, number>()
   const late = arrivals.flatMap(({ body, sequence }) => {

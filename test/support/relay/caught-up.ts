@@ -4,13 +4,11 @@ import { ask } from './relay.ts'
 
 export type Language = 'en' | 'sv'
 
-/** A client of a relay. */
 export interface Asker {
   readonly internalUrl: string
   readonly token: string
 }
 
-/** Returns the exact text of an answer, and throws if there is none. */
 export async function textOf(
   { internalUrl, token }: Asker,
   identifier: string,
@@ -56,7 +54,7 @@ export async function untilCaughtUp(
 export async function untilSent({ internalUrl, token }: Asker): Promise<void> {
   const waiting = async () => {
     const pages: unknown[] = []
-    // Ask for one state after the other, in the order in which a delivery passes through them. Parallel requests could both miss it.
+    // Ask for one state after the other. Two parallel requests could both miss a delivery that passes from `queued` to `retrying`.
     for (const state of ['queued', 'retrying']) {
       pages.push(await (await ask(internalUrl, token, `/relay/deliveries?state=${state}&limit=1`)).json())
     }

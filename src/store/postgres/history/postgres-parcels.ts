@@ -33,7 +33,7 @@ const lockParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =
  * versions come twice, and replicas would serve outdated cached answers for them.
  */
 const firstVersion = sql`(extract(epoch from clock_timestamp()) * 1000000)::bigint`
-/** A changed parcel's version. It is above the version before, even if the server's clock was set back. */
+/** A changed parcel's version. It is above the parcel's last version, even if the server's clock was set back. */
 const nextVersion = sql`greatest(parcel.version + 1, ${firstVersion})`
 
 const insertNew = rawStatement<{ ids: readonly number[]; nowMs: number }>()(
@@ -50,7 +50,7 @@ const saveIdentifiers = rawStatement<Columns<ReturnType<typeof identifierRow>>>(
       is_tracking_id = excluded.is_tracking_id / (case when identifier.parcel_id = excluded.parcel_id then 1 else 0 end)`,
 )
 
-/** Saves identifiers. If several have the same value, the last one counts. */
+/** If several identifiers have the same value, the last one counts. */
 export function enqueueIdentifiers(session: Session, identifiers: readonly IdentifierState[]): void {
   const rows = new Map(identifiers.map((one) => [one.value, identifierRow(one)]))
   enqueueRows(session, saveIdentifiers, [...rows.values()])

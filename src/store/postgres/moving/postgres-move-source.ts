@@ -26,7 +26,7 @@ import {
 import { createStoredTables } from './postgres-stored-tables.ts'
 
 const REST_MS = 50
-/** The longest wait for the other replicas to stop writing, in milliseconds. Recording is paused during the wait. */
+/** The longest wait for the other replicas to stop writing. Recording is paused during the wait. */
 const ALONE_MS_MAX = 4000
 /** How long the switch's transaction may be idle while the last rows go to the new store. During that time nobody can write to the old store. */
 const SWITCH_IDLE_MS_MAX = 5000
@@ -73,7 +73,7 @@ export async function openPostgresMoveSource(address: string, side: MoveSide): P
     numbers: async () => ({ ...(await lastNumbers(numberIn)), carrier: await readSharedCarrier(client) }),
     async seal(work, nowMs) {
       await untilAlone(client)
-      // Until the commit a lock keeps replicas from writing. After the commit, triggers keep them from writing.
+      // Until the commit, a lock keeps replicas from writing. After the commit, triggers do.
       const seal = () => lockAndSeal(client, work, { ...side, state: 'moved', atMs: nowMs })
       await locking(client, ALONE, seal, { idle_in_transaction_session_timeout: SWITCH_IDLE_MS_MAX })
     },
@@ -121,7 +121,7 @@ async function lastNumbers(numberIn: NumberIn): Promise<Omit<StoreNumbers, 'carr
   }
 }
 
-/** Runs `work` under the lock, then seals the store. An error of `work` is wrapped, so that `locking` does not try again. */
+/** Locks the tables, runs `work`, and seals the store. An error of `work` is wrapped, so that `locking` does not try again. */
 async function lockAndSeal(client: MoveClient, work: () => Promise<void>, mark: MoveMark): Promise<void> {
   await holdMark(client, mark)
   await client.query(`lock table ${REFUSING.join(', ')} in share row exclusive mode`)
@@ -131,7 +131,7 @@ async function lockAndSeal(client: MoveClient, work: () => Promise<void>, mark: 
   await work().catch((cause: unknown) => {
     throw new Error(cause instanceof Error ? cause.message : String(cause), { cause })
   })
-  // The triggers that record changes stay: dropping them would wait for every reader.
+  // The triggers that record changes stay, because dropping them would wait for every reader.
   await refuseWrites(client)
   await writeMark(client, mark)
 }
