@@ -17,7 +17,7 @@ export function parseIdentifier(text: unknown): string | null {
 const COPIED_ALONG = /[\s\p{Pd}\u2212\p{Cf}\u00ad]/gu
 
 /**
- * Parses an identifier that a person typed or copied into a list or a command, without spaces, hyphens and invisible characters (DOMAIN
+ * Parses an identifier that a person typed or copied into a list or a command. Ignores white space, hyphens and invisible characters (DOMAIN
  * 1.1). Null: what is left is not an identifier.
  */
 export function parseTypedIdentifier(text: unknown): string | null {

@@ -40,7 +40,7 @@ async function openTlsRaw(onSocket: (socket: Socket) => void): Promise<string> {
   return `https://localhost:${await listen(server)}`
 }
 
-/** Waits until the client has put a connection back into its pool, a turn of the event loop after the answer. */
+/** Waits until the client has put a connection back into its pool. It does so a turn of the event loop after the answer. */
 async function putBack(): Promise<void> {
   for (let turn = 0; turn < 3; turn += 1) await setImmediate()
 }
@@ -60,7 +60,6 @@ describe('a post on a reused connection', () => {
     expect(await world.post(url)).toMatchObject({ kind: 'accepted' })
     await putBack()
     expect(await world.post(url)).toMatchObject({ kind: 'accepted' })
-    // The second post was sent twice, with the same bytes.
     expect(requests).toHaveLength(3)
     expect(requests[2]).toBe(requests[1])
   })

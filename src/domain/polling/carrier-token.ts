@@ -1,7 +1,7 @@
 import type { UnavailableReason } from './carrier-answer.ts'
 import type { CredentialRefusal } from './carrier-memory.ts'
 
-/** The token that all replicas share, and the state of the credentials. Durations are in milliseconds, counted from the time of reading. */
+/** The token that all replicas share, and the state of the credentials. Durations count from when the record is read. */
 export interface TokenRecord extends TokenState {
   /** A number that changes with each new token. */
   readonly version: number

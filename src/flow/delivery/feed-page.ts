@@ -4,7 +4,6 @@ import { encodeFeedItem } from '../../domain/delivery/feed-event.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { ReadSide } from '../read-side.ts'
 
-/** A page of the feed. */
 export interface FeedPage {
   readonly events: readonly EncodedEvent[]
   /** The sequence after which the next page starts. */
@@ -13,21 +12,19 @@ export interface FeedPage {
   readonly ended: boolean
 }
 
-/** An event of the feed as JSON text. */
 export interface EncodedEvent {
   readonly sequence: number
   readonly json: string
 }
 
-/** Which page to read: the events after a sequence. */
 export interface PageRequest {
   readonly after: number
   readonly limit: number
   /** The page ends with the event that makes it longer than this many characters. */
   readonly charsMax: number
   /**
-   * Whether the page may end early, at a sequence where other readers' pages end, too. So readers who start at different sequences soon ask
-   * for the same pages, which are then read only once.
+   * Whether the page may end early, at a sequence where pages of other readers end. Then readers who start at different sequences soon ask
+   * for the same pages, and each page is read only once.
    */
   readonly inStep: boolean
 }
@@ -41,8 +38,8 @@ export interface FeedPagePorts {
 }
 
 /**
- * How many events are read at once, before other work gets its turn. The first read is smaller, because the events may be so large that more
- * of them do not fit on the page.
+ * How many events are read at once, before other work gets its turn. The first read is smaller, because the page may have room for only a
+ * few large events.
  */
 export const EVENTS_PER_READ = { most: 25, first: 5 }
 
@@ -59,7 +56,7 @@ export function charsOf(events: readonly EncodedEvent[]): number {
   return events.reduce((sum, { json }) => sum + json.length, 0)
 }
 
-/** Reads a part of the feed. Throws `storage_unavailable`. */
+/** Throws `storage_unavailable`. */
 export async function readFeedSlice(reads: FeedPagePorts['reads'], request: { after: number; limit: number }): Promise<FeedSlice> {
   try {
     return await reads.readFeed(request)

@@ -134,7 +134,7 @@ function matches(state: ParcelState, { status, stopped, prefix, isUnknown = fals
   return prefix === null || stopped === null || (state.stopped === stopped && state.nextPollAtMs === null)
 }
 
-/** The state in a row whose parcel is listed in the row of another identifier. `matches` leaves such rows out. */
+/** The state of a row that is left out, because its parcel is listed in the row of another identifier. */
 const NOBODY: ParcelState = {
   parcelId: 0,
   watchedAtMs: null,

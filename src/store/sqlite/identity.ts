@@ -48,12 +48,11 @@ export function holdersOf(inode: number): readonly number[] | null {
 
 /** A store file that was deleted or replaced while the relay had it open. */
 export interface LostFile {
-  /** The file name, without its folder. */
   readonly name: string
   readonly fate: 'gone' | 'replaced'
 }
 
-/** Makes a function that finds an open file that was deleted or replaced. It compares each file with what it found when it first saw that file. */
+/** Makes a function that finds an open file of the store that was deleted or replaced since the function first saw the file. */
 export function createIdentityCheck(path: string): () => Promise<LostFile | null> {
   const known = new Map<string, string>()
   return async () => {

@@ -83,7 +83,7 @@ test('B19: an encoded body is verified and recorded in its encoded form', async 
   expect(recorded.map(({ body, contentEncoding }) => [Buffer.from(body), contentEncoding])).toEqual([[wire, 'gzip, identity']])
 })
 
-test('a push gets 200 only after the recorder has settled, and 503 if it cannot store it', async () => {
+test('a push gets a 200 only after it was stored, and a 503 if it cannot be stored', async () => {
   const gate = Promise.withResolvers<void>()
   let answered = false
   const { url, recorded } = await startPublic({ submit: () => gate.promise.then(() => ({ kind: 'duplicate' })) })
@@ -136,7 +136,7 @@ test('H4: a client that disconnects during its body is neither recorded nor coun
   expect([new Set(lines.map(({ level }) => level)), recorded.length, counted]).toEqual([new Set(['debug']), 0, []])
 })
 
-test('H7, H8: another transfer coding, or two Host headers, is a 400 and closes the connection', async () => {
+test('H7, H8: a wrong transfer coding, or two Host headers, gets a 400 and a closed connection', async () => {
   const { port, recorded } = await startPublic()
   const requests = [
     `POST ${PATH} HTTP/1.1\r\nHost: relay\r\n${signed(SIGNATURE)}\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
@@ -147,7 +147,7 @@ test('H7, H8: another transfer coding, or two Host headers, is a 400 and closes 
   expect(recorded).toEqual([])
 })
 
-test('H12: a client that sends its body after a 100 gets the 100 only if its headers are good', async () => {
+test('H12: a client that waits for a 100 before its body gets it only if its headers are valid', async () => {
   const { port, recorded } = await startPublic()
   const expecting = (headers: readonly string[]) => rawPush([...headers, 'Expect: 100-continue'])
   expect((await raw(port, expecting([length(BODY)]))).text).toMatch(/^HTTP\/1\.1 401 /)
@@ -197,7 +197,6 @@ test('X7: bodies over the shared limit get a 503, and small ones are accepted', 
   expect(seen).toBe(true)
   expect((await push(url, BODY)).status).toBe(200)
   expect(recorded.some(({ body }) => body.byteLength === Buffer.byteLength(BODY))).toBe(true)
-  // All bytes are free again once the connection is gone.
   holder.destroy()
   let whole = false
   for (let attempt = 0; attempt < 100 && !whole; attempt += 1) whole = (await push(url, large)).status === 200
@@ -235,7 +234,7 @@ test('X1: a stop finishes requests in flight, accepts no new ones, and ends', as
   const inFlight = raw(port, rawPush([signed(SIGNATURE), length(BODY)], BODY))
   await eventually(() => submitted)
   const stopped = server.stop(5000)
-  // A connection that opened before the stop may still get one answer. So only the second request must fail.
+  // A connection that opened before the stop may still get one answer, so only the second request must fail.
   await fetch(`${url}/healthz`).catch(() => null)
   await expect(fetch(`${url}/healthz`)).rejects.toThrow()
   gate.resolve()

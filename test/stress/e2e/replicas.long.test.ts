@@ -19,7 +19,7 @@ const PARCELS = 19
 const PER_ENDPOINT = 4
 const KEY = 'the-key-of-these-endpoints'
 const AT_ONCE = 3
-/** The number of pushes between the kills. */
+/** Each kill and each restart waits for at least this many pushes. */
 const SOME = 30
 
 /** How each endpoint answers the first attempt of an event. It accepts a later attempt. */
@@ -44,7 +44,7 @@ async function startEndpoints(stack: AsyncDisposableStack) {
   return receivers
 }
 
-/** Creates a carrier that pushes to each replica when the replica starts. At the end it repeats every push that was not answered 200. */
+/** Creates a carrier that pushes to every replica, and that can repeat the pushes that were not answered 200. */
 function createCarrier(pushes: ReturnType<typeof distinctPushes>) {
   const answers: Answered[] = []
   return {
@@ -72,7 +72,6 @@ test(`after ${KILLS} kills and a restart of the server, answers equal SQLite’s
     delivery: { schedule: ['50ms', '100ms', '200ms'], timeout: '3s', perEndpoint: PER_ENDPOINT, allowNetworks: ['127.0.0.0/8'] },
   }
   const config = writeConfig(temporaryFolder(), NO_CARRIER, { ...sections, ...(await onPostgres(server.url())) })
-  // Start all replicas at once on an empty database.
   const replicas = await Promise.all(Array.from({ length: REPLICAS }, () => startReplica(config)))
   for (const replica of replicas) stack.use(replica)
   const [steady] = replicas

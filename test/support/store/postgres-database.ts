@@ -9,7 +9,7 @@ export async function sharedServer(): Promise<string> {
   return await askAtDoor('/server')
 }
 
-/** Starts a server for one test that stops, starves or breaks it. The caller disposes of it. */
+/** Starts a server for one test that stops, starves or breaks the server. The caller disposes of it. */
 export async function startOwnServer(options: Omit<PostgresOptions, 'initial'> = {}): Promise<PostgresServer> {
   return await startPostgres({ ...options, initial: await askAtDoor('/initial') })
 }
@@ -76,7 +76,7 @@ async function make(how: string): Promise<{ readonly url: string; readonly name:
   return { url: addressOf(server, name), name, drop: () => onServer(server, `drop database ${name} with (force)`) }
 }
 
-/** Copies a template's files as they are. Otherwise each page goes through the log, which takes three times as long. */
+/** Copies a template's files as they are. Otherwise each page goes through the write-ahead log, which takes three times as long. */
 const AS_FILES = 'strategy file_copy'
 
 const MADE = {

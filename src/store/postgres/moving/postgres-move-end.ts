@@ -20,9 +20,9 @@ export async function wasLeft(client: MoveClient): Promise<boolean> {
 }
 
 /**
- * Ends a move that has not switched yet. The switch may have happened since the caller looked, so `isToEnd` is called again while the mark is
- * locked. First the pause and the job end. Then everything that the move has added to the tables is dropped. If other transactions keep a
- * lock for too long, this function rejects, and the caller may call it again.
+ * Ends a move that has not switched yet. `isToEnd` decides while the mark is locked, because the switch may have happened since the caller
+ * looked. First the pause and the job end. Then everything that the move has added to the tables is dropped. If other transactions keep a lock
+ * for too long, this function rejects, and the caller may call it again.
  */
 export async function endMove(client: MoveClient, failure: string, nowMs: number, isToEnd: () => Promise<boolean>): Promise<void> {
   await locking(client, BESIDE_WRITERS, async () => {
