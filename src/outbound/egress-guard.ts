@@ -27,7 +27,7 @@ export interface EgressOptions {
   readonly lookup?: Lookup
 }
 
-/** How many verdicts are cached. Each delivery attempt needs one, and parsing the URL takes as much processor time as the post itself. */
+/** How many verdicts are cached: each delivery attempt needs one, and parsing the URL takes as much processor time as the post itself. */
 const REMEMBERED = 1000
 
 /** Decides where the relay may send. Only listed addresses are allowed. */
@@ -38,8 +38,8 @@ export interface EgressGuard {
    */
   checkUrl(text: string): UrlVerdict
   /**
-   * Like `checkUrl`, for a URL that is requested through a proxy. The proxy resolves the name, so no address can be checked. But names such as
-   * `localhost` are treated like 127.0.0.1.
+   * Like `checkUrl`, for a URL that is requested through a proxy. The proxy resolves names, so their addresses cannot be checked. But names
+   * such as `localhost` are treated like 127.0.0.1.
    */
   checkProxiedUrl(text: string): UrlVerdict
   /** Resolves a host. Refuses it if any of its addresses is not allowed. Rejects if the name cannot be resolved. */
@@ -162,8 +162,8 @@ function readAllowed(allowNetworks: readonly string[]) {
 }
 
 /**
- * Shares one lookup among all callers that resolve the same name at the same time. Node runs only a few lookups at once. If the server of one
- * name does not answer, many lookups of this name would block all other names.
+ * Shares one lookup among all callers that resolve the same name at the same time. Node runs only a few lookups at once, so many lookups of a
+ * name whose DNS server does not answer would block all other names.
  */
 function sharingLookups(lookup: Lookup): Lookup {
   const running = new Map<string, Promise<readonly string[]>>()

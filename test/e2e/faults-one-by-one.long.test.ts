@@ -46,7 +46,7 @@ function refusedCalls(calls: SandboxStats['calls']): number {
   return refused.reduce((sum, [, count]) => sum + count, 0)
 }
 
-// The tests mostly wait, so run them concurrently. Their time limit is longer than the last wait, so that the wait fails first and names the incomplete parcel.
+// Run the tests concurrently, because they mostly wait.
 describe.concurrent('faults of the carrier', () => {
   test.for(CASES)(
     'with %s, every history equals the carrier’s in the end, byte for byte',
@@ -59,7 +59,7 @@ describe.concurrent('faults of the carrier', () => {
       onTestFinished(() => relay.stop())
       const asker = { internalUrl: relay.internalUrl, token: await logIn(relay.internalUrl, ADMIN) }
       sandbox.setWebhookUrls([`${relay.publicUrl}/webhooks/status`])
-      // The relay knows every parcel before the faults begin.
+      // Let the relay learn every parcel before the faults begin.
       await sandbox.advance(20 * 3_600_000)
       await Promise.all(
         sandbox.world

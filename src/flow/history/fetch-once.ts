@@ -9,7 +9,7 @@ import { alone, type Flight, type SharedFlight } from '../shared-flight.ts'
 import { createSingleFlight } from '../single-flight.ts'
 import type { WriteSide } from '../write-side.ts'
 
-/** The result of asking the carrier for an app. */
+/** The result of asking the carrier on behalf of an app. */
 export type FetchOutcome =
   /** The carrier's answer is recorded. */
   | { readonly kind: 'recorded' }
@@ -103,11 +103,11 @@ export function createFetchOnce(
         if ((await reads.findParcel(question.identifier)) !== null) return { kind: 'recorded' }
         return ask(question, null)
       }),
-    // Wait for a running call that began when the identifier was unknown, because it notes the language of its request when it ends.
+    // Wait for a running `aboutUnknown` call first, because it may bring what this question lacks.
     aboutKnown: (question) => {
       const { parcelId, identifier, language, isLacking } = question
       const start = async (): Promise<FetchOutcome> => {
-        // Another call, of this or of another replica, may have fetched the answer since this caller read the store.
+        // Another call, perhaps of another replica, may have fetched the answer since this caller read the store.
         const view = await reads.findParcel(identifier)
         if (view !== null && !isLacking(view)) return { kind: 'recorded' }
         const known = view === null ? { parcelId, knownTo: 0 } : { parcelId: view.parcelId, knownTo: lastSequenceOf(view.entries) }

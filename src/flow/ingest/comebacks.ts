@@ -10,7 +10,7 @@ export interface Comebacks {
 
 /** Enough for hours of refused pushes. A signature takes some hundred bytes. */
 const KEPT_MAX = 20_000
-/** If a refused push comes again after more than this time, this is no longer noticed. */
+/** A refused push that comes again later than this is not noticed. */
 const KEPT_MS = 24 * 3_600_000
 
 export interface ComebackPorts {
@@ -19,7 +19,7 @@ export interface ComebackPorts {
   readonly clock: Pick<Clock, 'monotonic'>
 }
 
-/** Creates the memory of this process. It recognizes a push by its signature, because the same bytes always have the same signature. */
+/** Recognizes a push by its signature, because the same bytes always have the same signature. */
 export function createComebacks({ tell, clock }: ComebackPorts): Comebacks {
   /** The time of the first refusal by signature, the oldest first. */
   const waiting = new Map<string, number>()

@@ -1,18 +1,17 @@
-/** No thread ever notifies this, so waiting for it with a time-out is a pause, which is more precise than a timer of the event loop. */
+/** No thread ever notifies this, so to wait for it with a time-out is to pause. That is more precise than a timer of the event loop. */
 const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 
 /**
- * How long `isBusy` stays true after many observations were waiting. Under full load, many wait at every commit, and commits are only a few
- * milliseconds apart, so `isBusy` is always true.
+ * How long `isBusy` stays true after many observations were waiting. Under full load, commits are only a few milliseconds apart and many
+ * observations wait at each, so `isBusy` is always true.
  */
 const BUSY_MS = 20
 
 export interface CommitThrottle {
   /** Blocks the thread until the next commit may begin, unless many observations wait. Call it before each commit. */
   keep(waiting: number): void
-  /** Notes that a commit begins. `size`: the number of observations in its batch. */
+  /** Call it when a commit begins. `size`: the number of observations in its batch. */
   begins(size: number): void
-  /** Whether many observations were waiting a moment ago. */
   isBusy(): boolean
 }
 

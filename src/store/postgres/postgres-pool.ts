@@ -6,13 +6,13 @@ export interface PoolOptions {
   readonly connectionsMax: number
   /** Whether a statement may be sent before the server has answered the earlier statements; absent: no. */
   readonly pipeline?: boolean
-  /** How long a connection may take to answer before it is given up, in milliseconds; absent: no limit. */
+  /** A connection that takes longer to answer is given up; absent: no limit. */
   readonly answerTimeoutMs?: number
-  /** How long a query waits for a connection, in milliseconds. */
+  /** How long a query waits for a connection. */
   readonly connectTimeoutMs: number
   /** Makes the socket of a new connection; absent: the driver does. */
   readonly newSocket?: () => Socket
-  /** Called when an idle connection is lost. The pool opens another when it needs one. */
+  /** Called when an idle connection is lost. */
   onConnectionLost(error: Error): void
 }
 
@@ -21,8 +21,8 @@ const INT8 = 20
 const TEXT = 25
 
 /**
- * Makes a pool, which opens connections when they are needed. It reads 64-bit integers as JavaScript numbers, which is safe because ids,
- * times and sequences stay below 2^53.
+ * Makes a pool, which opens connections when they are needed. 64-bit integers become JavaScript numbers, which is safe because ids, times and
+ * sequences stay below 2^53.
  */
 export function openPool(
   url: string,

@@ -28,7 +28,7 @@ async function live(
   let sequence = 0
   const poison = seed % 2 === 0 ? 422 : 500
   let probes = 0
-  /** When the endpoint recovered, and the sequences that waited then. Null if no recovery is to be checked, as while it fails. */
+  /** When the endpoint recovered, and the sequences that waited then; null: there is no recovery to check. */
   let woken: { readonly atMs: number; readonly waiting: Set<number> } | null = null
   let wasFailing = false
 
@@ -64,7 +64,7 @@ async function live(
     })
   }
 
-  /** After the first success, remembers what waits, so that `live` can check that all of this is sent soon. */
+  /** When the endpoint has recovered, remembers which sequences wait, so that `live` can check that they are sent soon. */
   function wakingOf({ delivery, beganMs }: WorldAttempt, isFailing: boolean): void {
     woken?.waiting.delete(delivery.sequence)
     if (isFailing) woken = null

@@ -3,12 +3,12 @@ import { join, resolve } from 'node:path'
 import { type Browser, type BrowserContextOptions, type Page, chromium as playwright } from 'playwright-core'
 import { afterAll } from 'vitest'
 
-/** The folder that the browser is unpacked to, once for all runs. */
 const CACHE = resolve('node_modules', '.cache')
+/** The browser is unpacked to this folder once for all runs. */
 const UNPACKED = join(CACHE, 'chromium')
 const FONTS_FILE = 'fonts.conf'
 
-/** Unpacks the browser that the package holds, with the libraries that a fresh machine lacks. */
+/** Unpacks the browser of `@sparticuz/chromium`, with the libraries that a fresh machine lacks. */
 async function unpack(): Promise<void> {
   if (existsSync(UNPACKED)) return
   // The package unpacks the libraries only if it believes that it runs on AWS Lambda, and unpacks everything to the temporary folder.
@@ -20,7 +20,7 @@ async function unpack(): Promise<void> {
   try {
     const { default: chromium } = await import('@sparticuz/chromium')
     await chromium.executablePath()
-    // The package's own file looks for its fonts in folders of AWS Lambda. Without any font the browser ends with its first page.
+    // The package's own file looks for its fonts in folders of AWS Lambda. Without any font the browser crashes at its first page.
     writeFileSync(
       join(folder, FONTS_FILE),
       `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig><dir>${join(UNPACKED, 'fonts')}</dir><cachedir>${join(UNPACKED, 'fonts-cache')}</cachedir></fontconfig>`,
@@ -34,7 +34,7 @@ async function unpack(): Promise<void> {
   }
 }
 
-/** This limit only ends a hang. It is long, because a machine may be several times slower than usual. */
+/** Ends a hang. It is long, because a machine may be several times slower than usual. */
 const TIMEOUT_MS = 120_000
 
 let started: Promise<Browser> | null = null
@@ -44,7 +44,7 @@ export async function startBrowser(): Promise<Browser> {
   await unpack()
   return await playwright.launch({
     executablePath: join(UNPACKED, 'chromium'),
-    // Root in a container has no sandbox. The package's own arguments would run everything in one process, which ends with its first page.
+    // Root in a container has no sandbox. The package's own arguments would run everything in one process, which crashes at its first page.
     args: ['--no-sandbox'],
     env: { ...process.env, LD_LIBRARY_PATH: join(UNPACKED, 'al2023', 'lib'), FONTCONFIG_FILE: join(UNPACKED, FONTS_FILE) },
   })

@@ -7,15 +7,14 @@ import { CLOCK_FILE } from './simulated-clock.ts'
 /** A wall clock that a test moves ahead. The processes of a simulation share it. Between two jumps it runs like the real clock. */
 export interface SimulatedTime {
   now(): number
-  /** Jumps to a time. A time before the present one changes nothing. */
+  /** Jumps to a time. Does nothing if the time has passed. */
   jumpTo(atMs: number): void
-  /** The environment of relay processes, which must run from their sources. */
+  /** The environment of the relay processes that use this clock. It works only for relays that run from their sources. */
   readonly env: NodeJS.ProcessEnv
 }
 
 const PRELOADED = new URL('./simulated-process.ts', import.meta.url).href
 
-/** Simulates time from `startMs` on, for one test. */
 export function simulateTime(startMs: number): SimulatedTime {
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-clock-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))

@@ -10,8 +10,8 @@ import { rawStatement } from '../raw-statement.ts'
 const REMEMBERED_CHARS = 8 * 1024 * 1024
 
 /**
- * The contents that this replica has cached. An id always means the same content, with two exceptions. An erasure removes contents, so clear
- * the cache after it. And a server that has lost commits may assign an id a second time.
+ * The contents that this replica has cached. Drop them after an erasure, which removes contents, and when the server has lost commits, because
+ * it may assign the lost ids to other contents.
  */
 export interface KnownContents {
   readonly byId: LRUCache<number, StoredContent>
@@ -33,7 +33,6 @@ export function createKnownContents(): KnownContents {
   }
 }
 
-/** The contents within one transaction. */
 export interface TransactionContents extends Contents {
   /** Caches a content that was read with its id. */
   note(id: number, json: string): StoredContent
