@@ -195,7 +195,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     expect(await shown()).toContain(`The fault is in eventTime, bytes ${from} to ${from + wrong.length - 1}.`)
     await press('Reprocess')
     expect(await page.getByRole('status').textContent()).toContain('It is still not understood.')
-    // This version cannot read the push. To act as a newer version that can, replace the body.
+    // Replace the body, so that the relay acts like a newer version that can read the push.
     const understood = pushBody({ trackingIds: [id] })
     expect(await changeStoredRows(store, 'update inbox set body = ? where body = ?', understood, Buffer.from(body))).toBe(1)
     await press('Reprocess')
@@ -207,7 +207,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
 
   test('the carrier’s page says when a silence was noticed, and how many entries polls found', async () => {
     const id = own('1001')
-    // After ten pushes, missing pushes are unlikely to be chance.
+    // The relay can notice a silence only after enough pushes have arrived.
     for (let nth = 0; nth < 10; nth++) await pushEvent({ trackingIds: [own(`200${nth}`)] })
     await pushEvent({ trackingIds: [id] })
     const sinceMs = Date.now()
@@ -235,7 +235,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
   })
 })
 
-/** Returns for each push to the webhook, from index `from` on, whether it is signed with this key. */
+/** Returns whether each push to the webhook, from index `from` on, is signed with this key. */
 function signedWith({ pushes }: WebhookReceiver, key: string, from = 0): readonly boolean[] {
   return pushes.slice(from).map(({ body, headers }) => headers['x-service-hmac-sha256'] === expectedSignature(body, key))
 }

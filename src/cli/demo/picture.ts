@@ -22,7 +22,6 @@ export interface ParcelPicture {
   readonly complete: boolean
 }
 
-/** The carrier's and the relay's state side by side, at one moment. */
 export interface Picture {
   readonly parcels: readonly ParcelPicture[]
   readonly replicas: readonly ReplicaNews[]
@@ -37,7 +36,6 @@ export interface Totals {
   readonly lost: number
   /** How many events with a lost push were found by a poll. */
   readonly filled: number
-  /** The pushes that the relays have received. */
   readonly pushes: PushCounts
 }
 
@@ -78,7 +76,7 @@ export function totalsOf({ parcels, replicas }: Picture): Totals {
   }
 }
 
-/** Whether a poll found an event whose push is lost. `mark` alone does not say so: an event whose push is only late is also `polled`. */
+/** Whether a poll found an event whose push is lost. An event whose push is only late is also `polled`. */
 export function isFilled({ lost, mark }: EventPicture): boolean {
   return lost && mark === 'polled'
 }

@@ -91,7 +91,6 @@ if [ "$funcstack[1]" = _parcel-relay ]; then _parcel_relay "$@"; else compdef _p
 `
 }
 
-/** Quotes a completion and its description for zsh. */
 function zshItem(name: string, about: string): string {
   return `'${name}${about === '' ? '' : `:${about.replaceAll("'", "'\\''").replaceAll(':', '\\:')}`}'`
 }

@@ -20,14 +20,12 @@ type ClaimRequest = Parameters<WriteSide['claimDuePolls']>[0]
 
 interface Turn {
   readonly polls: readonly DuePoll[]
-  /** Whether nothing more is due. */
   readonly ended: boolean
 }
 
 /**
  * Claims due polls: the most overdue first if there are enough calls, otherwise the most valuable first. The stored time of a poll is the
- * earliest possible one. Pushes since the last poll may have postponed the poll. Its later time is computed here, once, and not at every
- * push.
+ * earliest possible one. Pushes may have postponed the poll. Its later time is computed here, and not at every push.
  *
  * @param random returns a number from 0 (inclusive) to 1 (exclusive).
  */
@@ -96,7 +94,7 @@ export function createClaimDuePolls(
     return new Set([...parcels.filter(isDueAnyway), ...next.filter(isDue)].map(({ parcelId }) => parcelId))
   }
 
-  /** Whether a parcel was not polled since a restore. Pushes may have been lost, so none may postpone the poll (DOMAIN 6.1). */
+  /** Whether a parcel was not polled since a restore. The restore may have lost pushes, so the poll must not be postponed (DOMAIN 6.1). */
   function isUnaskedSinceRestore({ checkedAtMs, watchedAtMs }: ParcelState): boolean {
     const { restoredAtMs = null } = options
     const lastMs = checkedAtMs ?? watchedAtMs

@@ -38,7 +38,7 @@ export function createPoller(ports: PollerPorts, { concurrency }: { readonly con
   const { write, refresh, underWay, clock } = ports
   const failures = createFailureLog(ports)
   const inFlight = new Set<Promise<void>>()
-  /** The parcels whose polls ended because the lease of this replica had run out. The next claim ends the leases of these parcels. */
+  /** The parcels whose polls gave no result, because this replica had lost its own lease. The next claim ends the leases of these polls. */
   const lapsed = new Set<number>()
   const logMissed = createMissedPushLog(ports)
   let isRefused = false

@@ -25,7 +25,7 @@ export function createCountFailure(perMinute: PerMinute, addressOf: AddressOf): 
 }
 
 /**
- * Creates two counts of wrong passwords: by address with user name, and by address. Above either limit, no password is checked until the
+ * Creates two counts of wrong passwords: by address with user name, and by address. If either is over the limit, no password is checked until the
  * minute is over. Otherwise an attacker could keep guessing, and each check costs the relay more work than the client. Logins from other
  * addresses are not affected.
  */

@@ -52,7 +52,7 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     expect(await stateOf('1001')).toMatchObject({ latest, lastSeenAtMs, checkedAtMs, nextPollAtMs: null, stopped: 'unwatched' })
   })
 
-  test('P13: a poll that was under way keeps its interval if it ends before the jump is seen', async () => {
+  test('P13: if a poll ends before the jump is seen, the next poll waits for its whole interval', async () => {
     const { poll, stateOf, putBack, pass } = await world()
     const asked = { asked: '1001', trackingIds: ['1001'], statuses: [{ eventTimestamp: iso(NOON - 2 * HOUR_MS) }] }
     await poll(asked)
@@ -80,7 +80,7 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     expect(await stateOf('1001')).toMatchObject({ checkedAtMs: nowMs - 1000, nextPollAtMs: nowMs - 1000 + HOUR_MS / 2 })
   })
 
-  test('P13, 6.6: the push of an entry found before the jump is seen gets its whole grace period', async () => {
+  test('P13, 6.6: an entry that is found before the jump is seen gets its whole grace period', async () => {
     const { push, poll, writes, pass, now, putBack } = await world()
     await push({ trackingIds: ['1001'], eventTime: iso(NOON - 2 * HOUR_MS) })
     pass(HOUR_MS)
@@ -119,7 +119,7 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     )
   })
 
-  test('P13, 6.3: a poll that waits for the end of a refusal is still made at that end', async () => {
+  test('P13, 6.3: if the carrier knows no identifier, the next poll still comes a day later', async () => {
     const { push, stateOf, writes, pass, putBack, now, parcelIdOf } = await world()
     await push({ trackingIds: ['1001'] })
     pass(2 * HOUR_MS)

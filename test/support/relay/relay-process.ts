@@ -9,7 +9,7 @@ export interface RunningProcess extends RelayProcess, AsyncDisposable {
   stop(): RelayProcess['ended']
 }
 
-/** Config sections for a relay process. It logs when it is ready, and all intervals are seconds. */
+/** Config sections of a relay process that polls every second, and logs when it is ready. */
 export const inSeconds = {
   upstream: { ratePerSecond: 1000, concurrency: 8 },
   poll: {
@@ -52,7 +52,7 @@ export async function metricOf(internalUrl: string, name: string): Promise<numbe
   return Number(line?.slice(name.length + 1) ?? 0)
 }
 
-/** Returns the current and the peak resident memory of a process. Only for Linux. */
+/** Works only on Linux. */
 export function memoryOf(pid: number): { readonly residentBytes: number; readonly peakBytes: number } {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const bytes = (name: string) => Number(new RegExp(`^${name}:\\s*(\\d+) kB`, 'm').exec(status)?.[1] ?? Number.NaN) * 1024

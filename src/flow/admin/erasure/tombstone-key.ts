@@ -44,7 +44,6 @@ export interface TombstoneKeyKeeper {
   isKnown(): boolean
   /** Makes a key if there is none. Throws `storage_unavailable` if the at-rest key cannot be used. */
   ensure(): Promise<void>
-  /** Encrypts the key with the first at-rest key. */
   reseal(): Promise<KeyResealed>
   /** Returns the encrypted key; null: there is no key. */
   sealed(): Promise<string | null>
@@ -63,7 +62,7 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
     isKnown = true
   }
 
-  /** The restored store lacks the latest tombstones. Takes over their key, because their marks can be compared only with this key. */
+  /** The restored store lacks the latest tombstones. Takes over the key of these tombstones, because their marks are made with it. */
   async function adopt(): Promise<void> {
     const { sealedKey } = await write.missedErasures()
     const text = sealedKey === null ? null : await vault.open(sealedKey, TOMBSTONE_SEAL)
@@ -96,7 +95,7 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
       if (sealed === null) return 0
       const text = await vault.open(sealed, TOMBSTONE_SEAL)
       if (text === null && isUsed) throw lost(where())
-      // The at-rest key is lost. A new key does no harm, because no tombstone exists.
+      // If the at-rest key is lost, a new key does no harm, because no tombstone exists.
       await (text === null ? make(sealed) : use(text))
       return 0
     },

@@ -57,7 +57,7 @@ export interface RebuildStretch {
 const PARCELS_MAX = 100
 /** Reading an answer takes about as long as reading this many pushes. */
 const PUSHES_PER_ANSWER = 4
-/** A step that corrects nothing need not save its progress, which would cost a sync to disk. But every tenth step saves it. */
+/** Saving the progress costs a sync to disk, so of the steps that correct nothing only every tenth saves it. */
 const SAVE_EVERY = 10
 /** How many times a parcel is read in pieces if it keeps changing. */
 const TRIES_MAX = 3
@@ -199,7 +199,7 @@ async function take(tx: RebuildTx, work: Work): Promise<Step> {
   return { ...step, progress: { ...progress, rebuiltTo: ids.at(-1) ?? progress.rebuiltTo }, corrected }
 }
 
-/** Returns the next parcels of the task. `upTo`: the last id that was looked up, even if no parcel has it; null: the id of the last parcel. */
+/** Returns the next parcels of the task. `upTo`: the last id of the task that was looked up; null: the task names no ids, or no more. */
 async function nextParcels(
   tx: Pick<WriteTx, 'listRebuildable'>,
   task: RebuildJobTask,
@@ -211,7 +211,7 @@ async function nextParcels(
   return { parcels: found.flat().filter(({ parcelId }, at) => parcelId === wanted[at]), upTo: wanted.at(-1) ?? null }
 }
 
-/** Returns the first parcels: as many as can be read quickly in one step, but at least one. */
+/** Returns as many of the first parcels as can be read quickly in one step, but at least one. */
 function fitting(parcels: readonly RebuildableParcel[], limit: number): readonly RebuildableParcel[] {
   let weight = 0
   const end = parcels.findIndex(({ pushes, answers }, at) => {
@@ -286,7 +286,7 @@ async function rebuildAll(
   return { rebuilt: applied.rebuilt, corrected: corrections.map(({ state }) => state.parcelId) }
 }
 
-/** Removes erased identifiers from the evidence. The bytes of an existing parcel may name some of them, but these do not belong to the parcel. */
+/** Removes erased identifiers from the evidence. The bytes of a parcel may name them, but they must not be added to it again. */
 async function withoutErased(
   tx: Pick<WriteTx, 'findTombstones'>,
   key: Uint8Array | null,
