@@ -23,7 +23,6 @@ const BY_CODE: ReadonlyMap<string, FailureReason> = new Map([
   ['ETIMEDOUT', 'timeout'],
   ['UND_ERR_CONNECT_TIMEOUT', 'timeout'],
 ])
-/** Node's error codes for certificates and TLS handshakes. */
 const TLS_CODE = /^(?:ERR_TLS_|ERR_SSL_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/
 
 /** Undici's error codes for a proxy that opened no tunnel, refused our credentials, or could not be reached. */

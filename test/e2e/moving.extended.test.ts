@@ -77,7 +77,7 @@ test('a relay under load moves to PostgreSQL and back and loses nothing', async 
   expect(await undoMove(loadConfig(config))).toMatchObject({ kind: 'in_use', store: file, usedBy: `pid ${relay.process.pid}` })
   await relay.stop()
   await using again = await runRelay(config)
-  // The config still names the first store.
+  // The config still names the first store, but the relay opens the store in use.
   const response = await ask(again.internalUrl, asker.token, '/relay/jobs')
   expect([response.status, existsSync(file)]).toEqual([200, true])
 })

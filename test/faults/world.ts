@@ -58,7 +58,6 @@ async function openToldCarrier() {
     setDown(down: boolean) {
       isDown = down
     },
-    /** Makes every answer of the carrier wait for this promise. */
     wait(promise: Promise<void>) {
       latency = promise
     },
@@ -83,7 +82,6 @@ export async function startWorld(given: Sections = {}) {
     push: (body: string | Uint8Array, headers: Readonly<Record<string, string>> = {}) => push(relay.publicUrl, body, headers),
     get: (path: string) => ask(relay.internalUrl, token, path),
     getAsAdmin: (path: string) => ask(relay.internalUrl, adminToken, path),
-    /** Returns the whole history as the relay answers it. */
     async all(identifier: string, language = 'en'): Promise<Told> {
       const response = await ask(relay.internalUrl, token, `/v1/status/${identifier}/all?language=${language}`)
       if (response.status !== 200) return fail(`${identifier}: ${response.status} ${await response.text()}`)

@@ -188,7 +188,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect(await state()).toMatchObject({ stopped: 'unknown', nextPollAtMs: null })
   })
 
-  test('6.3: an operator may at once poll a parcel that the carrier did not know', async () => {
+  test('6.3: on an operator’s order, a parcel that the carrier did not know is polled at once', async () => {
     const { writes, now, parcelId } = await openUnknown()
     expect(await writes.claimPoll({ identifier: '1001', nowMs: now(), leaseMs: 1 })).toEqual({ parcelId, identifiers: ['1001'] })
   })

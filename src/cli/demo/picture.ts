@@ -76,7 +76,7 @@ export function totalsOf({ parcels, replicas }: Picture): Totals {
   }
 }
 
-/** Whether a poll found an event whose push is lost. An event whose push is only late is also `polled`. */
+/** Whether a poll found an event whose push is lost. `mark` alone does not tell, because an event whose push is only late is `polled` too. */
 export function isFilled({ lost, mark }: EventPicture): boolean {
   return lost && mark === 'polled'
 }

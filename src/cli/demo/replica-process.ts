@@ -17,7 +17,7 @@ export interface ReplicaOptions {
   readonly onTrouble: (message: string) => void
 }
 
-/** A process that has not stopped after this time is killed. */
+/** A relay that takes longer to stop is killed. */
 const STOP_MAX_MS = 15_000
 
 /** Starts `parcel-relay serve` in a separate process. Resolves when the relay is ready. */

@@ -8,7 +8,7 @@ export interface Trouble {
   readonly subject: string
   /** When the trouble began, epoch milliseconds. */
   readonly sinceMs: number
-  /** The number of pushes that were quarantined for the reason. For any other trouble 0. */
+  /** The number of pushes that were quarantined for one reason; 0: the trouble is not about a quarantine. */
   readonly count: number
 }
 
@@ -19,7 +19,6 @@ export interface TroubleBegun {
   readonly nowMs: number
 }
 
-/** The events that end a trouble. */
 export type EndEvent = Extract<
   OperatorEvent,
   { readonly event: 'credentials_accepted' | 'carrier_recovered' | 'disk_usable' | 'disk_recovered' }
@@ -96,7 +95,6 @@ export function tellQuarantined(known: KnownQuarantine, counts: readonly Quarant
   return { events, kept, over }
 }
 
-/** The subject of the trouble that the relay understands no push. */
 export const NOT_UNDERSTOOD = 'no push is understood'
 /** How many of the newest pushes decide whether pushes are understood. */
 export const NEWEST_PUSHES = 10

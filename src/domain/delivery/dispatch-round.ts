@@ -13,7 +13,6 @@ export interface DeliveryRules {
   readonly failingAfterMs: number
 }
 
-/** A delivery to be queued. */
 export interface QueuedDelivery {
   readonly endpointId: string
   readonly parcelId: number
@@ -39,7 +38,6 @@ export interface QueuedFeed {
   readonly deliveries: readonly QueuedDelivery[]
 }
 
-/** The ids of a claimed delivery and its endpoint. */
 export interface ClaimRef {
   readonly deliveryId: number
   readonly endpointId: string

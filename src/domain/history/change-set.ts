@@ -57,7 +57,7 @@ export interface WriteSet {
   readonly created: Set<number>
   /** The changed parcels in their new state, by id. */
   readonly parcels: Map<number, ParcelState>
-  /** Each status that was some parcel's latest status during the batch. */
+  /** Each status that was the latest of a parcel during the batch. */
   readonly statuses: Set<string>
   /** The values of new events, other than the status, that filters of endpoints can name. */
   readonly eventValues: EventValue[]
@@ -87,14 +87,12 @@ export function emptyWriteSet(join: ParcelJoin | null): WriteSet {
   }
 }
 
-/** The outcome of one observation. */
 export interface Recorded {
   readonly outcome: RecordOutcome
   /** The ids of all parcels whose served history may have changed, including parcels that were joined to others. */
   readonly touched: readonly number[]
 }
 
-/** All that a batch changes, as data to write. */
 export interface ChangeSet {
   /** The write sets, in the order in which to write them. Each join begins a new write set. */
   readonly writes: readonly WriteSet[]

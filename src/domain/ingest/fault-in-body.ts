@@ -4,7 +4,6 @@ import { isObject, member, nestsDeeperAt, readJson } from '../json-body.ts'
 import { EVENT_MEMBERS } from './event-members.ts'
 import { type JsonOutline, outlineJson, type Span } from './json-outline.ts'
 
-/** The position of an error in a body. */
 export interface BodyFault {
   /** The invalid member, such as `eventTime` or `trackingIds[1]`; null: the error is not in a single member. */
   readonly member: string | null

@@ -10,7 +10,7 @@ export interface TokenRecord extends TokenState {
 }
 
 export interface TokenState {
-  /** How many attempts were made since a token last worked. */
+  /** How many attempts the token endpoint has accepted or refused since a token last worked. */
   readonly tries: number
   /** How many token requests in a row had no usable answer. */
   readonly troubles: number

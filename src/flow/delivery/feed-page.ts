@@ -43,7 +43,6 @@ export interface FeedPagePorts {
  */
 export const EVENTS_PER_READ = { most: 25, first: 5 }
 
-/** Returns a text that is the same for equal requests. */
 export function pageKey({ after, limit, charsMax, inStep }: PageRequest): string {
   return [after, limit, charsMax, inStep].join()
 }

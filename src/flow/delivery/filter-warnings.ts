@@ -41,7 +41,6 @@ export function createFilterWarnings(
   }
 }
 
-/** Returns the warning as a line for the API, the log and commands. */
 export function describeWarning({ filter, message }: FilterWarning): string {
   return `filters.${filter}: ${message}`
 }

@@ -11,7 +11,6 @@ import type { WriteSide } from '../write-side.ts'
 
 /** The result of asking the carrier on behalf of an app. */
 export type FetchOutcome =
-  /** The carrier's answer is recorded. */
   | { readonly kind: 'recorded' }
   | { readonly kind: 'not_found' }
   | { readonly kind: 'unavailable'; readonly retryAfterMs: number }

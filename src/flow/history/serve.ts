@@ -107,11 +107,10 @@ interface Answer {
   readonly freshness: Freshness
   /** Whether the answer may be cached, because a repeated question would change nothing and need no call to the carrier. */
   readonly settled: boolean
-  /** The position of the cache before the store was read. */
+  /** `cache.mark()` from before the store was read. */
   readonly mark: bigint
 }
 
-/** Creates answers from the store, after asking the carrier for what the store lacks. */
 function createAnswer(ports: ServePorts, options: ServeOptions, carrier: FetchOnce, defaultLanguage: string) {
   const { clock } = ports
   const askAboutUnknown = createFetchUnknown(ports, options, carrier, defaultLanguage)

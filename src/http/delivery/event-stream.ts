@@ -12,7 +12,7 @@ export interface EventStreamPorts {
 export interface EventStreamOptions {
   /** How often a quiet stream sends a comment. */
   readonly heartbeatMs: number
-  /** A reader that receives nothing for this long, although bytes wait, is disconnected. */
+  /** A reader that takes none of the waiting bytes for this long is disconnected. */
   readonly slowMs: number
 }
 

@@ -24,7 +24,6 @@ export interface WebhookPorts {
 }
 
 export interface MisdirectedPorts {
-  /** `target`: the request target as it was sent. */
   readonly misdirected: (request: { readonly target: string; readonly isSigned: boolean }) => void
 }
 

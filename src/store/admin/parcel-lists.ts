@@ -150,7 +150,7 @@ const NOBODY: ParcelState = {
   full: false,
 }
 
-/** Loads all that the store knows about one parcel. Null: no parcel has this identifier. */
+/** Null: no parcel has this identifier. */
 export async function inspectParcel(session: Session, contents: Contents, identifier: string): Promise<InspectedParcel | null> {
   const found = await findIdentifier(session, identifier)
   if (found === null) return null

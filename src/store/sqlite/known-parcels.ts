@@ -121,7 +121,6 @@ export function createKnownParcels(session: Session): KnownParcels {
 function createKnownIdentifiers(session: Session) {
   const identifiers = new LRUCache<string, IdentifierState>({ max: REMEMBERED })
 
-  /** Reads all identifiers that are not cached in one statement. */
   async function findAll(values: readonly string[]): Promise<readonly IdentifierState[]> {
     const found = new Map<string, IdentifierState>()
     const unknown: string[] = []

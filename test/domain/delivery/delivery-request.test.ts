@@ -17,7 +17,7 @@ const nowMs = Date.now()
 const CONSTANT = { userAgent: 'parcel-relay/9' }
 
 describe('the headers of a delivery', () => {
-  test('are six, and the signature is the HMAC of the exact bytes', () => {
+  test('are exactly six, and the signature is the HMAC of the exact bytes', () => {
     expect(createDeliverySigner({ current: KEY }, 'carrier', CONSTANT).headers(content, nowMs)).toEqual({
       'content-type': 'application/json',
       'user-agent': 'parcel-relay/9',

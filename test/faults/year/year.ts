@@ -18,7 +18,6 @@ export interface YearReport {
   readonly living: number
   readonly compared: number
   readonly deliveries: number
-  /** The size of the store at each check, in bytes. */
   readonly sizes: readonly (readonly [day: number, bytes: number])[]
   /** The largest size in the last third of the days on which parcels both come and expire, divided by the largest size in the first third. */
   readonly growth: number

@@ -21,7 +21,6 @@ async function openRelay(engine: Engine, settings: Partial<EndpointSettings> = {
   const underWay: ((result?: AttemptResult) => void)[] = []
   const sent: string[] = []
   const turns: DispatchRound[] = []
-  /** The calls to the dispatcher's ports, in order. */
   const did: ('turn' | 'post' | 'breath')[] = []
   let gate: Promise<void> | undefined
   let hasKey = true

@@ -49,7 +49,7 @@ async function openNotingCarrier() {
   return { url, calls, scheduled: () => calls.filter(({ identifier }) => identifier.startsWith('CU')) }
 }
 
-/** Returns the largest number of calls within one second. The calls are sorted by time. */
+/** Returns the largest number of calls within one second. `calls` must be sorted by time. */
 function mostInASecond(calls: readonly { readonly atMs: number }[]): number {
   let most = 0
   for (let first = 0, last = 0; last < calls.length; last++) {

@@ -42,7 +42,6 @@ interface StoreAt {
   readonly clock: Clock
   /** Replaces options of `serveAt`. */
   readonly serving?: Partial<ServeOptions>
-  /** The size of the cache of answers. If absent, it is large enough for all tests. */
   readonly cacheBytes?: number
   readonly served?: Meter['served']
 }

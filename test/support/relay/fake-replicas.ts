@@ -102,7 +102,6 @@ export function createFakeReplicas({ endpoints = [] as readonly string[] } = {})
       for (const role of take) holders.set(role, id)
       seen.roles += 1
     },
-    /** Another replica declares a replica dead. */
     declareDead: remove,
     setEndpoints(next: readonly string[]) {
       endpointIds = next

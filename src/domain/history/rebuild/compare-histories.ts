@@ -50,7 +50,6 @@ function changeOf(entry: Entry, formers: readonly Entry[]): HistoryChange | null
   return members.length === 0 ? null : { kind: 'update', entry, members }
 }
 
-/** Returns the parts of an entry that answers show. */
 function partsOf({ status, detailedStatus, eventTimestamp, location, displayToConsumer, texts, extra }: Entry) {
   const sorted = Object.entries(texts).sort(([a], [b]) => (a < b ? -1 : 1))
   return { status, detailedStatus, eventTimestamp, location, displayToConsumer, texts: sorted, extra }

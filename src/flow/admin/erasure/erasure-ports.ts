@@ -38,7 +38,6 @@ export interface ErasureWrites {
   tombstoneKey(): Promise<{ readonly sealed: string | null; readonly isUsed: boolean }>
   /** Stores an encrypted key if the stored key is still `before` (null: no key). Returns the key that is stored afterwards. */
   keepTombstoneKey(request: { readonly before: string | null; readonly sealed: string }): Promise<string>
-  /** Uses this key for tombstones from now on. */
   useTombstoneKey(key: Uint8Array): Promise<void>
   /** Changes the time after which an erased identifier may belong to a new parcel. */
   adjustErasure(rules: ErasureRules): Promise<void>
@@ -74,7 +73,6 @@ export interface ErasureWrites {
   isErased(request: { readonly identifier: string; readonly nowMs: number }): Promise<boolean>
 }
 
-/** The part of `WriteTx` that erasures use. */
 export interface ErasureTx {
   /** Deletes parcels that the transaction holds, with all their data, and adds an `erased` event for each to the feed. */
   eraseParcels(parcelIds: readonly number[]): Promise<Omit<ErasedParcels, 'results'>>

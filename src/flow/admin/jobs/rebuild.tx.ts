@@ -53,7 +53,6 @@ export interface RebuildStretch {
   readonly news: RebuildNews | null
 }
 
-/** How many parcels are listed at a time. */
 const PARCELS_MAX = 100
 /** Reading an answer takes about as long as reading this many pushes. */
 const PUSHES_PER_ANSWER = 4
@@ -61,7 +60,7 @@ const PUSHES_PER_ANSWER = 4
 const SAVE_EVERY = 10
 /** How many times a parcel is read in pieces if it keeps changing. */
 const TRIES_MAX = 3
-/** The first sequence for the events of a dry run, above all real sequences. These events are not stored. */
+/** The first sequence for events that are only compared and not stored. It is above all real sequences. */
 const IMAGINED = 2 ** 52
 
 /** A parcel with many pushes, which is read in pieces, and the evidence from the pieces so far. */

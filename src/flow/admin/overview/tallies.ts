@@ -14,7 +14,7 @@ export interface Tallies {
   /** Returns a meter that also adds each report to the tallies. */
   over(meter: Meter): Meter
   callMade(spender: CallSpender): void
-  /** Stores the counts since the last call; nothing else writes. If the store fails, `flush` rejects and keeps the counts for the next call. */
+  /** Stores the counts since the last call. If the store fails, `flush` rejects and keeps the counts for the next call. */
   flush(): Promise<void>
 }
 

@@ -33,7 +33,7 @@ export interface ApplySource {
 /**
  * Writes the changes of a batch. All statements are sent together: first the rows without sequences, then the statement that locks the
  * counter of sequences, then the rows with sequences. So the server never waits for this process while the counter is locked. Only a batch
- * that joins parcels waits for answers, because a join reads rows and puts sequences into the text of an audit record.
+ * that joins parcels waits for answers, because a join reads rows, and puts the final sequences into the text of an audit record.
  */
 export async function applyBatch(source: ApplySource, { writes, next }: Pick<ChangeSet, 'writes' | 'next'>): Promise<void> {
   const { session } = source
@@ -147,7 +147,7 @@ const saveSightings = rawStatement<Columns<StoredSighting>>()(
       asked_at_ms = excluded.asked_at_ms, sequence = excluded.sequence, learnt_at_ms = excluded.learnt_at_ms, audience = excluded.audience,
       extra = excluded.extra`,
 )
-/** Writes events of the feed. The caller must have locked the counter. */
+/** The caller must have locked the counter. */
 export function enqueueFeed(session: Session, feed: readonly FeedEvent[]): void {
   enqueueRows(session, insertFeed, feed.map(feedRow))
 }
