@@ -12,7 +12,7 @@ export interface BodyFault {
   /** The offsets of the first byte of the error and of the first byte after it, counted from 0. */
   readonly from: number
   readonly to: number
-  /** The text at the position, at most 60 characters, or its bytes in hexadecimal if they are no text. Empty: a member is missing, or the body ends. */
+  /** The text at the position, at most 60 characters; bytes that are no text, in hexadecimal. Empty: a member is missing, or the body ends. */
   readonly found: string
   /** If a member is missing: some members of the event that the relay does not know. The missing member may be one of them, under a new name. */
   readonly unknown: readonly string[]

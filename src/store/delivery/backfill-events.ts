@@ -79,7 +79,7 @@ export interface BackfillRow {
 
 const NO_ENDPOINT = 0
 
-/** Finds backfill events of which the endpoint has no delivery, sorted by sequence. `next`: the sequence to continue after; null: there are no more. */
+/** Finds backfill events of which the endpoint has no delivery, sorted by sequence. `next`: the sequence to continue after; null: no more. */
 export async function findBackfill(
   session: Session,
   { endpointId, parcelId, after, upTo, limit }: BackfillQuery,
