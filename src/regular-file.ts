@@ -48,7 +48,7 @@ function refuseKind(path: string, found: Stats): void {
   if (!found.isFile()) throw new NotRegular(path, codeOf(found))
 }
 
-/** Returns an error code for the log. The system has a code only for folders, so the other codes are our own. */
+/** Returns an error code for the log. The system has a code only for folders. */
 function codeOf(found: Stats): string {
   if (found.isDirectory()) return 'EISDIR'
   if (found.isFIFO()) return 'NOT_A_FILE_BUT_A_NAMED_PIPE'

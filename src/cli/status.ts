@@ -89,10 +89,7 @@ function presentFacts(overview: unknown): string {
     .join('\n')
 }
 
-/**
- * Says when the carrier answered and how many calls are used. A login counts as a call, but not as an answer. After a restart, the relay does not
- * know when the carrier last answered.
- */
+/** A login counts as a call, but not as an answer. After a restart, the relay does not know when the carrier last answered. */
 function carrierEvidence(carrier: unknown): string {
   const [at, calls] = [textOf(carrier, 'lastAnswerAt'), Number(memberOf(carrier, 'callsToday'))]
   const isUnasked = textOf(carrier, 'standing') === 'unasked'
@@ -122,7 +119,7 @@ function wrongPaths(pushes: unknown): readonly (readonly [name: string, state: s
   })
 }
 
-/** Lists the periods whose refused pushes have all come again, so that an operator who saw the refusals knows that they are no problem. */
+/** Lists the periods whose refused pushes have all come again, which tells an operator who saw the refusals that nothing is lost. */
 function comebacks(pushes: unknown): readonly (readonly [name: string, state: string, evidence: string])[] {
   return listOf(pushes, 'refused').flatMap((spell) => {
     const [count, again] = [Number(memberOf(spell, 'pushes')), Number(memberOf(spell, 'again'))]
@@ -156,7 +153,7 @@ function missingRows(missing: unknown): readonly (readonly [name: string, state:
   ].map(([, state, evidence], at) => [at === 0 ? 'backfill' : '', state, evidence])
 }
 
-/** Shows a resend that is under way, so that nobody starts it again. */
+/** Shows a resend that is under way, so that nobody starts a second one. */
 function resendRow(resend: unknown, missing: unknown, atLeast: string) {
   const left = listOf(missing, 'endpoints').find((one) => endpointIn(one) === endpointIn(resend))
   const count = Number(left === undefined ? 0 : memberOf(left, 'count'))

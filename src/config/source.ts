@@ -28,7 +28,7 @@ const SYNTAX: Readonly<Record<string, string>> = {
   UNEXPECTED_TOKEN: 'this is not expected here: check brackets, commas and indentation, and put unusual text in quotes',
 }
 
-/** The message for an unclosed brace or bracket. The parser reports it as a line with too little indentation. */
+/** The message for an unclosed brace or bracket, which the parser reports as a line with too little indentation. */
 const UNCLOSED = 'a closing } or ] is missing before this'
 
 const MENDABLE = new Set(['DUPLICATE_KEY', 'TAB_AS_INDENT'])
@@ -74,7 +74,7 @@ function firstOfEachLine(findings: readonly Finding[], lines: LineCounter): read
     })
 }
 
-/** Returns the values of a readable source as plain data, or the problem that makes them unreadable. */
+/** Returns the values of a readable source as plain data, or a problem if its aliases expand to too much. */
 export function valuesOf(source: Source): { readonly values: unknown } | { readonly problem: string } {
   try {
     return { values: source.document.toJS({ maxAliasCount: ALIASES_MAX }) ?? {} }
@@ -83,7 +83,7 @@ export function valuesOf(source: Source): { readonly values: unknown } | { reado
   }
 }
 
-/** Returns the offset of a setting's value or key. If the setting is missing, returns the offset of the innermost group on its path that exists. */
+/** Returns the offset of a setting's value or key. If the setting is missing, returns the offset of the innermost group that exists on its path. */
 export function offsetOf(source: Source, path: Path, part: 'key' | 'value'): number {
   let node: unknown = source.document.contents
   let offset = isNode(node) ? (node.range?.[0] ?? 0) : 0
@@ -103,7 +103,7 @@ export interface Member {
   readonly value: unknown
 }
 
-/** Finds a member of a map, or an item of a sequence (returned as its own key); null: there is none. If a key is repeated, the last one counts. */
+/** Finds a member of a map, the last one if its key is repeated. Finds an item of a sequence as its own key and value. Null: there is none. */
 export function pairAt(node: unknown, segment: PropertyKey, document: Document): Member | null {
   const target = isAlias(node) ? node.resolve(document) : node
   if (isMap(target)) return target.items.findLast(({ key }) => keyName(key) === String(segment)) ?? null

@@ -11,7 +11,7 @@ export interface Tables {
   readonly parcel: ParcelTable
   /** The last id assigned in each AUTOINCREMENT table. SQLite maintains it. */
   readonly sqlite_sequence: { readonly name: string; readonly seq: number }
-  /** PostgreSQL only. `value`: the counter. `base`: its value before the last batch. `version`: rises when endpoints change. */
+  /** PostgreSQL only. `base`: the value before the last batch was recorded. `version`: rises when endpoints change. */
   readonly counter: { readonly name: string; readonly value: number; readonly base: number; readonly version: number }
   /** Every status that has been the latest of some parcel. */
   readonly parcel_status: { readonly status: string }
@@ -26,7 +26,7 @@ export interface Tables {
   readonly feed: FeedTable
   readonly expected_push: ExpectedPushTable
   readonly endpoint: EndpointTable
-  /** Events composed from polls, with the bytes that were queued first. */
+  /** Events composed from polls. `body`: the bytes as they were first queued. */
   readonly composed_event: { readonly sequence: number; readonly body: Uint8Array }
   readonly delivery: DeliveryTable
   readonly attempt: AttemptTable
@@ -40,7 +40,7 @@ export interface Tables {
     readonly parcel_id: number
     readonly detail: string
   }
-  /** The last sequence and the highest parcel id at a time in the past. */
+  /** Which sequence and which parcel id were the highest at a time in the past. */
   readonly age_mark: { readonly at_ms: number; readonly sequence: number; readonly parcel_id: number }
   /** Erased identifiers, each as a keyed digest. */
   readonly tombstone: { readonly mark: string; readonly parcel_id: number; readonly erased_at_ms: number }
@@ -55,7 +55,7 @@ export interface Tables {
   readonly tally: { readonly span: string; readonly kind: string; readonly from_ms: number; readonly counts: string }
 }
 
-/** Spells of refused pushes. Each process writes its own. */
+/** Periods in which a process refused pushes. */
 interface RefusedPushesTable {
   /** The random name of the process. */
   readonly process: string
@@ -77,7 +77,7 @@ interface OperatorEventTable {
   readonly detail: string
 }
 
-/** The orders of operators. (The table `audit` holds joins, so that they can be undone.) */
+/** The orders of operators. (The table `audit` holds joins of parcels, so that they can be undone.) */
 interface OperatorActionTable {
   readonly id: Generated<number>
   readonly at_ms: number
@@ -174,10 +174,7 @@ interface InboxTable {
   readonly body: Uint8Array | null
 }
 
-/**
- * Pushes that were refused because their signature did not match, with explanations. Only a sample is stored, and only its last few hundred
- * pushes stay.
- */
+/** Pushes that were refused because their signature did not match. Only a sample is stored, and only its last few hundred pushes stay. */
 interface RefusalTable {
   readonly id: Generated<number>
   readonly at_ms: number
@@ -200,11 +197,9 @@ interface FeedTable {
   readonly kind: number
   readonly parcel_id: number
   readonly entry: number
-  /**
-   * The body for endpoints: an inbox id or, for a composed event, a number of `encodePayloadRef`; null: the event is not sent to endpoints.
-   */
+  /** Where the body for endpoints is, as `encodePayloadRef` stores it; null: the event is not sent to endpoints. */
   readonly payload_ref: number | null
-  /** The subscribers to which the entry was sent before, stored like `sighting.audience`. They do not get it again. */
+  /** The subscribers that have had the entry before and do not get it again, stored like `sighting.audience`. */
   readonly earlier_audience: Generated<number>
 }
 
@@ -236,7 +231,7 @@ interface EndpointTable {
   /** When the next probe is due; null: the endpoint is not failing. */
   readonly probe_at_ms: number | null
   readonly probes_failed: Generated<number>
-  /** Deliveries whose last attempt was in this round or a later one were refused. Null: the endpoint refuses no deliveries. */
+  /** The endpoint refused the deliveries that were last attempted in this round or later; null: it refuses none. */
   readonly refused_from: number | null
   /** From this time on, a delivery that was not refused is used as a probe. */
   readonly refused_at_ms: number | null

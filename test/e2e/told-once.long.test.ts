@@ -69,7 +69,6 @@ test('a failure that lasts longer than failingAfter is reported once, and its re
     downForMs: Date.parse(String(recovered?.at)) - Date.parse(String(failing?.since)),
     waited: 6,
   })
-  // Each event was also sent to the operator's endpoint.
   await vi.waitFor(() => expect(operator.pushes).toHaveLength(2), SOON)
   expect(operator.pushes.map((one) => JSON.parse(String(one.body)).event)).toEqual(['endpoint_failing', 'endpoint_recovered'])
 })
@@ -96,7 +95,7 @@ test('operators get one event about low disk space, before pushes are refused', 
   expect((await push(relay.publicUrl, pushBody())).status).toBe(200)
   await relay.stop()
   const again = await start(sections, NO_CARRIER, folder)
-  // The relay checks the disk before it reports this push.
+  // A second event about the disk would come before the event about this push.
   await push(again.publicUrl, 'not JSON')
   await vi.waitFor(async () => expect(await namesOf(again)).toEqual(['disk_low', 'pushes_quarantined']), SOON)
 })
@@ -131,7 +130,6 @@ test('a reload is audited, and its event says what it changed and what needs a r
   expect(await eventsOf(relay, '?event=reloaded')).toMatchObject([
     { changed: ['webhook.sharedKeys', 'endpoints.shop', 'endpoints.old'], needsRestart: ['limits'], problems: [] },
   ])
-  // An endpoint that no config names is paused.
   expect(await eventsOf(relay, '?event=endpoint_disabled')).toMatchObject([{ endpoint: { name: 'old' }, because: 'unnamed' }])
   const { text, body } = await (await operatorOf(relay))('GET', '/relay/audit')
   expect(body.actions).toMatchObject([{ by: { kind: 'signal', name: 'SIGHUP' }, address: null, action: 'config.reloaded' }])
@@ -190,7 +188,7 @@ test(`${KILLS} kills around a 410 neither lose nor repeat the event of a disable
     const look = await operatorOf(again)
     const path = `/relay/endpoints/${String(body.id)}`
     const told = async () => (await eventsOf(again, '?event=endpoint_disabled')).length
-    // After the restart the delivery is tried again if its result was not saved.
+    // If the kill came before the 410 was saved, the delivery is tried again.
     await vi.waitFor(async () => expect((await look('GET', path)).body.disabledBecause).toBe('gone'), SOON)
     expected += 1
     expect(await told()).toBe(expected)

@@ -2,7 +2,7 @@ import type { PollObservation } from '../history/observation.ts'
 import type { MissedPushes } from './model-codec.ts'
 import type { PastSilence, Probation, PushHealth, SilenceEvidence } from './push-health.ts'
 
-/** A parcel whose poll is due. It is leased to the caller, so that no other process polls the parcel at the same time. */
+/** A parcel whose poll is due, leased to the caller so that no other process polls it at the same time. */
 export interface DuePoll {
   readonly parcelId: number
   /** The identifiers to try, in order, tracking numbers first. Leaves out identifiers that the carrier did not know lately (DOMAIN 6.3). */
@@ -43,7 +43,6 @@ export interface MissedPush {
 
 export interface WatchResult {
   readonly parcelId: number
-  /** Whether the parcel is new. */
   readonly created: boolean
 }
 
@@ -67,7 +66,6 @@ export interface PushChannelView {
   readonly lastSilence: PastSilence | null
   /** The trial of pushes; null: pushes have proved reliable, are silent, or are lost too often. */
   readonly probation: Probation | null
-  /** The newest pushes, and how many of them went into quarantine. */
   readonly newest: NewestPushes
   readonly missed: MissedPushes
 }
@@ -79,7 +77,7 @@ export interface NewestPushes {
   readonly misread: number
   /** Whether `misread` is so high that the relay does not rely on pushes. */
   readonly areTooMany: boolean
-  /** When the last push came that was not understood, epoch milliseconds; null: there was no such push. */
+  /** When the last misread push came, epoch milliseconds; null: none was misread. */
   readonly misreadAtMs: number | null
 }
 

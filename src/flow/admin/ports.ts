@@ -35,7 +35,7 @@ export interface AdminWrites {
     /** The results of a batch of a rebuild; null: the job was of another kind. */
     readonly rebuilt: RebuildNews | null
   }>
-  /** Saves the progress of a move or a backup, which `workOnJobs` does not do. `isWanted` false: the job was cancelled. */
+  /** Saves the progress of a move or a backup. `isWanted` false: the job was cancelled. */
   noteProgress(request: { readonly jobId: number; readonly done: number; readonly nowMs: number }): Promise<{ readonly isWanted: boolean }>
   /**
    * Copies the store to a file while others write to it. The copy has the state of the store at the end of the copying. `sequence`: the
@@ -52,7 +52,7 @@ export interface AdminWrites {
    * and whether operators were notified.
    */
   endBackup(end: BackupEnd): Promise<{ readonly state: BackupState; readonly isTold: boolean }>
-  /** Notifies operators of new restores. Resolves with their number. */
+  /** Notifies operators of new restores. Resolves with the number of restores. */
   tellRestores(request: { readonly nowMs: number }): Promise<number>
   /** Ends the jobs of backups that were interrupted because the relay was stopped or killed. */
   endLeftBackups(nowMs: number): Promise<void>
@@ -139,9 +139,9 @@ export interface AdminTx extends RetentionTx {
   takeQuarantineCounts(limit: number): Promise<readonly QuarantineCount[]>
   /** Adds counts to the tallies of their hours and days. */
   addTallies(additions: readonly TallyAddition[]): void
-  /** Notes that this transaction stores a flush; false: an earlier one has stored it. */
+  /** Notes that this transaction stores a flush; false: an earlier transaction has stored it. */
   noteFlush(flush: TallyFlush): Promise<boolean>
-  /** Skips the `newer` newest hours or days with counts, and returns the beginning of the next older one; null: there is none. */
+  /** Returns when the newest hour or day with counts began, after the `newer` newest were skipped; null: none is left. */
   findCounted(span: TallySpan, newer: number): Promise<number | null>
   /** Deletes up to `limit` tallies of hours or days before a time. Returns how many. */
   pruneTallies(span: TallySpan, beforeMs: number, limit: number): Promise<number>
@@ -164,7 +164,7 @@ export interface AdminReads extends AgedReads {
   counts(nowMs: number): Promise<StoreCounts>
   /** Counts the pushes in quarantine, which is cheaper than all of `counts`. */
   countQuarantined(): Promise<number>
-  /** Lists parcels. If a page has a `next`, more parcels may follow even if the page has fewer than asked for, or none. */
+  /** Lists parcels. A page with a `next` may be followed by more parcels, even if it is short or empty. */
   listParcels(query: ParcelQuery): Promise<ParcelPage>
   /** Everything that is known about the parcel with this identifier; null: no parcel has it. */
   inspectParcel(identifier: string): Promise<InspectedParcel | null>
@@ -218,9 +218,9 @@ export interface Watermarks {
 /** The facts about a replica's config that other replicas learn. */
 export interface ReplicaConfig {
   readonly configFingerprint: string
-  /** The names of the endpoints it defines. */
+  /** The names of the endpoints that the config defines. */
   readonly endpoints: readonly string[]
-  /** The names of its keys at rest; the first encrypts, all decrypt. */
+  /** The names of the keys at rest; the first key encrypts, all keys decrypt. */
   readonly atRestKeys: readonly string[]
 }
 
@@ -251,8 +251,8 @@ export interface ReplicaTable {
    */
   changeRoles(id: number, decide: (assignment: Assignment) => RoleChange): Promise<readonly Role[]>
   /**
-   * Saves a new config. Rejects as `register` does. Resolves with the time at which the config took effect; null: the replica was declared
-   * dead.
+   * Saves a new config. Resolves with the time at which the config took effect; null: the replica was declared dead. Rejects if this replica
+   * and another live one could not decrypt each other's secrets.
    */
   configure(id: number, config: ReplicaConfig): Promise<number | null>
   list(): Promise<readonly Replica[]>

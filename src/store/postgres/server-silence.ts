@@ -27,7 +27,7 @@ export interface Look {
 export interface Silence {
   /**
    * Runs work that needs the server. Rejects with a `StorageFailure` if the server is silent, or as soon as it falls silent. Work that waits
-   * before its first statement must then call `check`, which throws if the server has fallen silent.
+   * for something else first must call `check` before its first statement. `check` throws if the server has fallen silent meanwhile.
    */
   run<T>(work: (check: () => void) => Promise<T>): Promise<T>
   isSilent(): boolean

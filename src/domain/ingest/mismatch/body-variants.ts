@@ -13,10 +13,7 @@ export interface BodyVariant {
 const BOM = Buffer.from([0xef, 0xbb, 0xbf])
 const CRLF = /\r\n/g
 
-/**
- * Makes the bodies that the sender may have signed instead of this one, the likelier ones first. It makes one at a time, because the search
- * ends when a body matches the signature.
- */
+/** Makes the bodies that the sender may have signed instead of this one, the likelier ones first. */
 export function* bodyVariants(body: Uint8Array): Generator<BodyVariant, undefined> {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   yield* transported(bytes)
@@ -27,7 +24,7 @@ export function* bodyVariants(body: Uint8Array): Generator<BodyVariant, undefine
   for (const { bytes: packed, how } of compressions(bytes)) yield { bytes: packed, causes: [causeOf('body_inflated', how)] }
 }
 
-/** Makes bodies with small changes, such as editors, shells and proxies make. */
+/** Makes bodies with the small changes that editors, shells and proxies cause. */
 function* transported(body: Buffer): Generator<BodyVariant, undefined> {
   const text = body.toString('latin1')
   const made = (next: string, ...causes: readonly MismatchCause[]): BodyVariant => ({ bytes: Buffer.from(next, 'latin1'), causes })
@@ -51,7 +48,7 @@ function* transported(body: Buffer): Generator<BodyVariant, undefined> {
   yield { bytes: new Uint8Array(), causes: [causeOf('body_empty')] }
 }
 
-/** Makes the body itself, and its content if it is compressed or in Base64. */
+/** Makes the body itself, and then the body decompressed, in Base64 and in other encodings. */
 function* unwrapped(body: Buffer): Generator<BodyVariant, undefined> {
   yield { bytes: body, causes: [] }
   for (const { bytes, how } of decompressions(body)) yield { bytes, causes: [causeOf('body_compressed', how)] }
@@ -63,8 +60,8 @@ function* recoded(text: string): Generator<BodyVariant, undefined> {
   const made = (next: string, ...causes: readonly MismatchCause[]): BodyVariant => ({ bytes: Buffer.from(next, 'utf8'), causes })
   if (/^[A-Za-z0-9+/_\s-]{8,}={0,2}\s*$/.test(text))
     yield { bytes: Buffer.from(text, 'base64'), causes: [causeOf('body_base64', 'the sender signed the decoded bytes')] }
+  // A text of ASCII alone has the same bytes in Latin-1, in NFC and in NFD.
   if (/[\u0080-\uffff]/.test(text)) {
-    // A text of ASCII alone has the same bytes in Latin-1, in NFC and in NFD, so there is nothing to try.
     if (!/[\u0100-\uffff]/.test(text)) {
       const single = Buffer.from(text, 'latin1')
       yield { bytes: single, causes: [causeOf(isUtf8(single) ? 'body_recoded' : 'body_latin1')] }
@@ -90,7 +87,7 @@ function formDecoded(text: string): string {
   }
 }
 
-/** Makes a list with the body, and the parts that a JSON body may wrap: items of a list, members with usual names, or the text of a string. */
+/** Wraps the body in a list, and unwraps it: makes the items of a list, the members that usually hold a body, or the text of a string. */
 function* inEnvelopes(text: string): Generator<BodyVariant, undefined> {
   const made = (next: string, ...causes: readonly MismatchCause[]): BodyVariant => ({ bytes: Buffer.from(next, 'utf8'), causes })
   const reading = readJson(Buffer.from(text, 'utf8'))

@@ -20,8 +20,8 @@ const clear = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.updateTable('inbox').set({ body: null }).where('id', 'in', oneOf(p.ids)),
 )
 /**
- * Dismisses pushes, except those that were reprocessed since they were found. A `case` makes the exception. With a `where` on the state, the
- * planner might read all quarantined pushes, and not only these few by their ids.
+ * Dismisses pushes, except those that were reprocessed since they were found. The state is in a `case` because, with a `where` on the state,
+ * the planner might read all quarantined pushes instead of these few.
  */
 const close = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db
@@ -61,7 +61,7 @@ const dropMarks = statement<{ beforeMs: number; afterMs: number }>()((db, p) =>
   db.deleteFrom('age_mark').where((of) => of.or([of('at_ms', '<', p.beforeMs), of('at_ms', '>', p.afterMs)])),
 )
 
-/** Creates the methods by which a retention pass removes old data, except whole parcels. */
+/** Creates the methods by which a retention pass removes old data, but not parcels. */
 export function agedRemovals(session: Session) {
   return {
     keepMark: (mark: AgeMark) => session.enqueueWrite(upsertMark, { ...mark }),
