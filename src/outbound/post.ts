@@ -43,7 +43,7 @@ const TOO_LONG: SendFailure = { reason: 'bad_response', detail: 'TOO_LONG' }
  * not use undici's `request`, because the stream, the signal and the listeners that `request` makes cost more than the rest of a delivery.
  *
  * An endpoint may close an idle connection just when a post is written to it. If an earlier request had used the connection and no byte of
- * an answer came, the endpoint has most likely not seen the post. In that case the post is repeated once, at once, on a new connection.
+ * an answer came, the endpoint has most likely not seen the post. The post is then repeated once, without a pause, on a new connection.
  */
 export function startPost(
   dispatcher: Dispatcher,
@@ -115,7 +115,7 @@ export function startPost(
   return end
 }
 
-/** Returns the outcome for a status. Only the status decides: if the body breaks off later, the outcome stays. */
+/** The status alone decides the outcome, even if the body breaks off later. */
 function outcomeOf(status: number, retryAfter: string | string[] | undefined, nowMs: number): AttemptOutcome {
   if (status >= 200 && status <= 299) return { kind: 'accepted', status }
   return { kind: 'rejected', status, retryAfterMs: parseRetryAfter(typeof retryAfter === 'string' ? retryAfter : null, nowMs) }

@@ -25,7 +25,7 @@ const unit = readFileSync(UNIT, 'utf8')
 const all = (key: string) => [...unit.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value = '']) => value)
 const only = (key: string) => all(key).join('\n')
 
-test('the unit starts Node as the measurements do, always restarts it, and waits for its stop', () => {
+test('the unit starts Node as the benchmarks do, always restarts it, and waits until it stops', () => {
   const [node, ...words] = only('ExecStart').split(' ')
   expect([node, words.slice(0, 1 + LAUNCH.flags.length)]).toEqual(['/usr/bin/node', ['--enable-source-maps', ...LAUNCH.flags]])
   for (const [name, value] of Object.entries(LAUNCH.env)) expect(only('Environment').split(' ')).toContain(`${name}=${value}`)

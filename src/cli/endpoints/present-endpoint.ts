@@ -46,7 +46,7 @@ export function presentEndpoint(endpoint: unknown): string {
   return `${settings.join('\n')}\n${failures.length === 0 ? '' : `\n${presentFailures(failures)}`}`
 }
 
-/** Says how many deliveries a retry made due. There may be fewer than an earlier list showed, because some were delivered since. */
+/** Says how many deliveries a retry made due. */
 export function dueNow(endpoint: unknown): string {
   const waiting = Number(memberOf(endpoint, 'waiting'))
   return waiting === 0 ? 'nothing waits' : `${counted(waiting, 'delivery that still waits is', 'deliveries that still wait are')} due now`
@@ -138,7 +138,6 @@ function lastError(endpoint: unknown): string {
   return typeof failure === 'object' && failure !== null ? `${describeAnswer(failure)}, ${since(textOf(failure, 'at')) ?? ''}` : ''
 }
 
-/** Describes the result of an attempt: the status and the beginning of the answer, or the reason why there was no answer. */
 export function describeAnswer(attempt: unknown): string {
   const status = memberOf(attempt, 'status')
   if (typeof status !== 'number') return (textOf(attempt, 'reason') ?? 'no answer').replaceAll('_', ' ')

@@ -68,10 +68,8 @@ export interface Job {
   readonly rebuilt?: RebuildReport
 }
 
-/** At most this many jobs may wait or run. */
 export const UNENDED_MAX = 100
 
-/** Whether one of the jobs is of this kind and has not ended. */
 export function hasUnended(jobs: readonly Job[], kind: JobTask['kind']): boolean {
   return jobs.some(({ task, endedAtMs }) => task.kind === kind && endedAtMs === null)
 }
@@ -82,7 +80,6 @@ export function hasUnended(jobs: readonly Job[], kind: JobTask['kind']): boolean
  */
 export type JobCursor = ReplayCursor | RebuildProgress | { readonly inboxId: number } | { readonly passStartedAtMs: number }
 
-/** A job that has not ended. */
 export interface UnendedJob extends Job {
   /** Where the job continues; null: it has not started. */
   readonly cursor: JobCursor | null

@@ -9,8 +9,8 @@ import type { IncomingPush, ParsedEvent, ReceivedPush } from './inbox.ts'
 
 /**
  * Parses the body of a verified push as one event (spec, "Webhook event payload"; DOMAIN 5.3). An event must have a non-empty `status` and
- * `detailedStatus`, an `eventTime` that exists, and 1 to 100 valid `trackingIds`. Other members may be missing, and are ignored if their
- * type is wrong.
+ * `detailedStatus`, a valid `eventTime`, and 1 to 100 valid `trackingIds`. Other members may be missing, and are ignored if their type is
+ * wrong.
  */
 export function parseWebhookEvent(body: Uint8Array, contentEncoding: string | null): ParsedEvent {
   if (isEncoded(contentEncoding)) return { ok: false, reason: 'content_encoding' }
@@ -47,12 +47,11 @@ export function parseWebhookEvent(body: Uint8Array, contentEncoding: string | nu
   return { ok: true, observation: { kind: 'push', trackingIds, sighting, content: encodeContent(sighting), textsDropped: dropped } }
 }
 
-/** Whether a body is compressed or otherwise encoded. `identity` means that it is not. */
 function isEncoded(contentEncoding: string | null): boolean {
   return contentEncoding !== null && contentEncoding.trim().toLowerCase() !== 'identity'
 }
 
-/** Null: there are no ids, too many, or an invalid one, which may be the only id under which the parcel is known. */
+/** Null: there are no ids, too many, or an invalid one. (The parcel may be known under the invalid id alone, so it is not skipped.) */
 function parseTrackingIds(value: unknown): readonly string[] | null {
   if (!Array.isArray(value) || value.length === 0 || value.length > TRACKING_IDS_MAX) return null
   const ids = new Set<string>()

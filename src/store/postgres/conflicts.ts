@@ -7,12 +7,12 @@ import { StorageFailure, systemCode } from '../../domain/errors.ts'
  */
 const CONFLICTS = ['40001', '40P01', '23505', '22012']
 
-/** Whether another transaction made this one fail. If this one begins again, it sees the changes of the other. */
+/** Whether another transaction made this one fail, so that this one may succeed if it begins again. */
 export function isConflict(error: unknown): boolean {
   return CONFLICTS.includes(systemCode(error) ?? '')
 }
 
-/** Makes an error that counts as a conflict. A transaction that notices a conflict throws it to begin again. */
+/** Makes the error that a transaction throws to begin again, because it has noticed a conflict. */
 export function metAnother(message: string): Error {
   return Object.assign(new Error(message), { code: '40001' })
 }
@@ -33,8 +33,8 @@ export function isEndless(error: unknown, attempt: number): boolean {
 }
 
 /**
- * Makes the error after a conflict at every attempt. If other transactions were in the way for seconds, the store is too busy. A duplicate
- * key at every attempt is the fault of the request.
+ * Makes the error of a transaction that met a conflict at every attempt. A duplicate key at every attempt is the fault of the request.
+ * Otherwise the store is too busy.
  */
 export function endlessConflict(cause: unknown): Error {
   return systemCode(cause) === DUPLICATE_KEY

@@ -20,7 +20,7 @@ import { closeFolder, FILE_MODE, FOLDER_MODE, STORE_SUFFIXES } from './permissio
 const MAGIC = 'SQLite format 3\0'
 const CHUNK_BYTES = 1024 * 1024
 
-/** This file shows that the database has held data, so that a lost database is not mistaken for a new one. */
+/** A file that shows that the database has held data, so that a lost database is not mistaken for a new one. */
 const markerOf = (path: string) => `${path}.marker`
 const logOf = (path: string) => `${path}-wal`
 
@@ -93,9 +93,8 @@ export function leaveMarker(path: string): void {
 }
 
 /**
- * Rewrites the WAL with the same bytes and syncs it. The caller must hold the write lock. After a failed sync the kernel counts the pages as written,
- * though they are only in memory and never reach the disk. After a restart of the process, SQLite would trust these pages. The rewriting makes
- * them durable.
+ * Rewrites the WAL with the same bytes and syncs it. The caller must hold the write lock. After a failed sync the kernel counts pages as
+ * written that are only in memory and never reach the disk. After a restart of the process, SQLite would trust these pages.
  */
 export function rewriteLog(path: string): void {
   if ((sizeOf(logOf(path)) ?? 0) === 0) return

@@ -210,7 +210,7 @@ function erasingVerbs(
     },
     async saveTombstoneKey(sealed) {
       await verbs.saveTombstoneKey(sealed)
-      // The two writes may come in any order, because both values are the same key. Only its encryption differs.
+      // The two writes may come in any order, because both hold the same key, which is only encrypted differently.
       kept.replaceKey(sealed)
     },
     async searchMentions(request) {

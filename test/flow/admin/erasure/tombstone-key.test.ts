@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createTombstoneKeyKeeper } from '../../../../src/flow/admin/erasure/tombstone-key.ts'
 
-/** Opens a vault whose sealed texts show their at-rest key, and a store that may have a sealed key. */
+/** Makes a keeper with a vault that seals a text by writing the name of its at-rest key before it. */
 function open({ sealed = null, isUsed = false, missed = null, atRest = ['one'] }: Partial<Given> = {}) {
   let stored = sealed
   let keys = atRest
