@@ -4,9 +4,9 @@ import { type Finding, formatPath, isPlainName, type Path } from './finding.ts'
 import { REDACTED } from './secret.ts'
 import { keyName, pairAt, type Source } from './source.ts'
 
-// Shows a finding with its line and a caret. The line may contain a secret, and findings are copied to logs and tickets, so everything that may be a
-// secret is masked. In readable YAML, this is the value of every secret setting and of every unknown key, which may be a mistyped secret setting. In
-// unreadable YAML, it is everything that does not clearly belong to a setting without a secret.
+// Shows a finding with its line and a caret. Findings are copied to logs and tickets, so everything that may be a secret is masked. In readable
+// YAML, the values of secret settings and of unknown keys are masked. (An unknown key may be a mistyped secret setting.) In unreadable YAML,
+// everything is masked that does not clearly belong to a setting without a secret.
 
 const SECRET_KEYS = ['password', 'passwordHash', 'sharedKey', 'sharedKeys', 'atRestKeys', 'headers']
 const WIDTH = 120

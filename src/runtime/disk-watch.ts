@@ -65,7 +65,6 @@ export interface DiskWatch {
 /** The state before the first look at the disk. A store on PostgreSQL always has this state. */
 export const UNMEASURED: DiskState = { freeBytes: Number.POSITIVE_INFINITY, diskBytes: 0, storeBytes: 0, logBytes: 0, lost: null }
 
-/** Creates a watch that checks whether the disk has room and whether the store's files are in place. */
 export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBytesMin, logBytesWarn }: DiskWatchOptions): DiskWatch {
   let state: DiskState = UNMEASURED
   let measurable = true

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { readInput } from '../read-input.ts'
 import { boundsOf, type Place } from './missing.ts'
 
-/** A request to queue deliveries of an endpoint again, or to queue the events that the endpoint never received. */
+/** A request to queue events for an endpoint. */
 export interface ReplayOrder {
   /** True: queue the events that the endpoint never received. False: queue deliveries again. */
   readonly missing: boolean
@@ -18,7 +18,7 @@ export interface ReplayOrder {
   readonly sequence: number | null
   /** An identifier of a parcel; null: any parcel. */
   readonly parcel: string | null
-  /** The id of the endpoint whose deliveries are replayed, even if it was removed; null: the endpoint to which they are replayed. */
+  /** The id of the endpoint whose deliveries are replayed, even a removed one; null: the endpoint itself, to which they are replayed. */
   readonly of: string | null
   readonly states: readonly ('delivered' | 'dead' | 'cancelled')[]
   /** True: only count what would be queued. */

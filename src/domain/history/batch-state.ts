@@ -61,7 +61,7 @@ export interface BatchState {
   /** The pushes that this batch stores, by the digest of their bytes. */
   readonly kept: Map<string, { readonly inboxId: number; readonly parcelId: number }[]>
   readonly writes: WriteSet[]
-  /** The tombstones of the snapshot, and those of the identifiers that this batch has found to belong to erased parcels. */
+  /** The tombstones of the snapshot, and those of further identifiers with which this batch has seen erased parcels. */
   readonly tombstones: Map<string, Tombstone>
   readonly erased: ErasedName[]
   readonly scanSamples: ScanSample[]
@@ -111,7 +111,6 @@ export function needsOf({ missing }: BatchState): BatchNeeds | null {
   }
 }
 
-/** Returns the write set of the current observation. */
 export function currentWrites(batch: BatchState): WriteSet {
   const writes = batch.writes.at(-1)
   if (writes === undefined) throw new Error('a batch was started without a write set')
@@ -163,7 +162,6 @@ export function draftOf({ drafts, snapshot }: BatchState, parcelId: number): Par
   }
 }
 
-/** Returns the draft of a parcel that the batch creates. */
 export function newDraft(parcelId: number, nowMs: number): ParcelDraft {
   return {
     state: newParcel(parcelId, nowMs),

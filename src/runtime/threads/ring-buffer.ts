@@ -2,8 +2,8 @@ import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import { createEventDecoder, createEventEncoder } from './event-codec.ts'
 
 /**
- * A ring buffer for one producer and one consumer. It passes pushes to the writer's thread in shared memory, without messages. It is plain
- * data, so it can be passed to another thread.
+ * A ring buffer for one producer and one consumer. It passes observations to the writer's thread in shared memory. Large pushes, and what is
+ * not a push, go by message, and have an empty entry in the buffer.
  */
 export interface RingBuffer {
   /** The entries one after the other, each a whole number of 8-byte words: head, body, content encoding, and the encoded event. */
@@ -12,17 +12,17 @@ export interface RingBuffer {
   readonly state: Int32Array
 }
 
-/** A special value for the length of a body. It means that the observation of this entry comes by message. */
+/** In place of the length of a body: the observation of this entry comes by message. */
 const BY_MESSAGE = -1
-/** A special value for the length of a body. It means that the next entry is at the start of the memory. */
+/** In place of the length of a body: the next entry is at the start of the memory. */
 const TURN = -2
-/** A special value for the length of a content encoding. It means that the push has none. */
+/** In place of the length of a content encoding: the push has none. */
 const NONE = -1
 
 const TAKEN_TO = 0
 const PUT_TO = 1
 const READS = 2
-/** The number of entries put. It and the number of reads wrap at 32 bits. */
+/** The number of entries put. Like the number of reads, it wraps at 32 bits. */
 const PUTS = 3
 
 const WORD = 8
@@ -119,8 +119,8 @@ export interface RingConsumer<Other> {
 }
 
 /**
- * Opens the consumer's side. `nextMessage` returns the next observation that came by message. Undefined: it has not arrived yet. Then `take`
- * stops before its entry.
+ * Opens the consumer's side. `nextMessage` returns the next observation that came by message. If it returns undefined, the message has not
+ * arrived yet, and `take` stops before the entry of that observation.
  */
 export function openConsumer<Other>({ memory, state }: RingBuffer, nextMessage: () => Other | undefined): RingConsumer<Other> {
   const { bytes, numbers, times } = viewOf(memory)

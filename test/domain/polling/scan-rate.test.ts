@@ -12,7 +12,6 @@ import {
 import { cadence } from '../../support/history/policy.ts'
 import { DAY_MS, HOUR_MS } from '../../support/runner/constants.ts'
 
-/** This day is a Monday. */
 const MONDAY = Date.UTC(2026, 2, 2)
 const at = (day: number, hour: number) => MONDAY + day * DAY_MS + hour * HOUR_MS
 
@@ -67,7 +66,7 @@ test('a status with few samples has no learnt rate', () => {
   expect(hourlyRatesOf(learnt, 'constructor', 1)).toBeNull()
 })
 
-test('a check comes after the hour in which most scans come, not before it', () => {
+test('a poll comes after the hour in which most scans come, not before it', () => {
   const hour = hourOf(nextAt(learnt, {}))
   expect(hour).toBeGreaterThan(18)
   expect(hour).toBeLessThan(19)
@@ -85,7 +84,7 @@ test('while pushes are healthy, a poll comes after the hour in which a push was 
   expect(hour).toBeLessThan(21)
 })
 
-test('a check is put off by a day at most', () => {
+test('a poll is put off by a day at most', () => {
   expect(hourOf(nextAt(learnt, { latest: { status: 'Created', atMs: at(8, 20) }, checkedAtMs: at(8, 20) }))).toBeLessThanOrEqual(44)
 })
 
@@ -95,7 +94,7 @@ test('a sample from four weeks ago counts half', () => {
   expect(later.kinds.Created?.scans.reduce((sum, value) => sum + value, 0)).toBeCloseTo(before / 2)
 })
 
-test('an entry that comes later in complete histories shows that an earlier entry is missing', () => {
+test('if an entry is usually the third but is now the second, an earlier one is probably missing', () => {
   const places = Array.from({ length: 100 }, (): ScanSample[] => [
     { kind: 'place', status: 'Ingested', entryCount: 2 },
     { kind: 'place', status: 'TerminalArrived', entryCount: 3 },
@@ -105,7 +104,7 @@ test('an entry that comes later in complete histories shows that an earlier entr
   expect(missingBefore(scanRate, 'TerminalArrived', 3, 0.05)).toBeLessThan(0.01)
 })
 
-test('the learnt rates stay small, whatever statuses the carrier sends', () => {
+test('the learnt rates need little space, whatever statuses the carrier sends', () => {
   const words = Array.from({ length: 2000 }, (_, word): ScanSample => ({ ...wait, status: `Status${word}` }))
   expect(JSON.stringify(learnScanRate(emptyScanRate, words, at(7, 0))).length).toBeLessThan(256 * 1024)
 })

@@ -4,10 +4,10 @@ import { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 import { onTestFinished } from 'vitest'
 
-/** An option for every process that tests start: the process leads a group, so a tracer ends together with what it traces. */
+/** Makes a process that a test starts lead a group, so that a tracer and the process that it traces are killed together. */
 export const ownGroup = { detached: true } as const
 
-/** A shell script that reads which groups are tied (`+`) and untied (`-`). Its input closes when this process ends. Then it kills the groups still tied. */
+/** A shell script that reads which groups are tied (`+`) and untied (`-`). When this process ends, it kills the groups that are still tied. */
 const LEASH = `tied=
 while read -r sign group; do
   if [ "$sign" = + ]; then tied="$tied $group "; else tied="\${tied%% $group *} \${tied#* $group }"; fi

@@ -185,7 +185,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
 interface Order {
   /** The app that ordered the backup, or `SCHEDULE`. */
   readonly by: string
-  /** The entry for the audit trail; absent: no person started the backup, but the schedule. */
+  /** The entry for the audit trail; absent: the schedule started the backup. */
   readonly action?: OperatorAction
 }
 
@@ -196,7 +196,7 @@ async function queueJob({ write, clock }: ManageBackupsPorts, backup: Running, o
   return job
 }
 
-/** Creates the function that reads the folder. It never reads twice at the same time: each read that never ends blocks a thread. */
+/** Creates the function that reads the folder. It never reads twice at the same time, because a read that never ends blocks a thread. */
 function createListing({ pause }: ManageBackupsPorts): (place: Place) => Promise<readonly BackupFile[]> {
   let listing: Promise<readonly BackupFile[]> | null = null
   return async ({ folder, directory }) => {
@@ -208,7 +208,6 @@ function createListing({ pause }: ManageBackupsPorts): (place: Place) => Promise
   }
 }
 
-/** Keeps the results of backups. */
 interface BackupRecord {
   state(): BackupState
   failures(): number
@@ -339,7 +338,7 @@ async function copyStore(ports: ManageBackupsPorts, backup: Running): Promise<{ 
   return await copying
 }
 
-/** The job is read once in this many turns, to see whether an operator has cancelled it. */
+/** Once in this many turns, the job is read to see whether an operator has cancelled it. */
 const TURNS_PER_LOOK = 8
 
 /** Throws if the relay stops, the store's disk has become too full for a copy, or an operator has cancelled the backup. */

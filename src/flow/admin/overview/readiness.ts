@@ -9,7 +9,7 @@ import { reasonOfCode } from '../../../domain/system-reason.ts'
 import type { Carrier } from '../../ports.ts'
 import type { ReadSide } from '../../read-side.ts'
 
-/** The answer of `/readyz`: whether the relay can take pushes and answer reads, and if not, why. It also has other facts for operators. */
+/** The answer of `/readyz`: whether the relay can take pushes and answer reads. */
 export interface Readiness {
   readonly ready: boolean
   /** Why it is not ready; empty: it is ready. */
