@@ -21,7 +21,7 @@ export type Settings = DeepReadonly<z.output<ReturnType<typeof configSchema>>>
 export type Config = Settings & {
   /** Messages about settings that are allowed but unwise. They are logged at every start. Each has its file, line and column; none shows a secret. */
   readonly warnings: readonly string[]
-  /** Messages about settings that need other settings. If there are any, `serve` refuses to start. Each has its file, line and column. */
+  /** Messages about settings that need another, missing setting. If there are any, `serve` refuses to start. Each has its file, line and column. */
   readonly conflicts: readonly string[]
 }
 
@@ -84,7 +84,6 @@ function unsetIn(problems: readonly Finding[]): readonly string[] {
   return variables.length < problems.length ? [] : [...new Set(variables)]
 }
 
-/** Finds settings that need other settings. */
 function conflictsIn(config: Settings, source: Source): readonly Finding[] {
   if (config.store.engine === 'sqlite' || config.secrets.atRestKeys.length > 0) return []
   const message =

@@ -21,8 +21,8 @@ export interface TransactionKind<T = unknown> {
    */
   readonly ofRole?: 'poller' | 'janitor' | 'any'
   /**
-   * Whether to announce to other replicas that the deliveries of endpoints have changed. A function decides by the result. Do not announce
-   * work that has changed nothing, because replicas do some work after each announcement and would never come to rest.
+   * Whether to announce to other replicas that the deliveries of endpoints have changed. A function decides this by the transaction's result.
+   * Do not announce work that has changed nothing, because replicas do some work after each announcement and would never come to rest.
    */
   readonly announced?: boolean | ((result: T) => boolean)
 }

@@ -29,7 +29,6 @@ export function bars({ values, over = values.map(() => 0), overKind = 'bad', sum
   return html`<svg class="${size}" role="img" aria-label="${summary}" viewBox="0 0 ${all} ${height}" preserveAspectRatio="none"><path class="c-base" d="M0 ${height - 0.25}H${all}"/><path class="c-bar" d="${path}"/>${onTop === '' ? null : html`<path class="c-${overKind}" d="${onTop}"/>`}</svg>`
 }
 
-/** Draws the labels below a chart, from left to right. */
 export function axis(names: readonly Part[]): Markup {
   return html`<div class="axis" aria-hidden="true">${names.map((name) => html`<span>${name}</span>`)}</div>`
 }

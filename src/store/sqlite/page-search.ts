@@ -29,7 +29,7 @@ export function unusedParts(bytes: Buffer, { from, to, head }: Page): readonly P
   if (headerBytes === undefined) return []
   const at = (offset: number) => bytes.readUInt16BE(offset)
   const gap = { from: header + headerBytes + 2 * at(header + CELL_COUNT), to: from + (at(header + CONTENT_START) || 65_536) }
-  // The first bytes of an overflow page may look like a b-tree page.
+  // An overflow page may begin like a b-tree page, with offsets that make no sense.
   if (gap.from > gap.to || gap.to > to) return []
   const parts = [gap]
   for (let block = from + at(header + FIRST_FREEBLOCK); block > from; ) {
@@ -43,7 +43,7 @@ export function unusedParts(bytes: Buffer, { from, to, head }: Page): readonly P
   return parts
 }
 
-/** Finds the rest of a page: all bytes that are not in `unusedParts`. */
+/** Finds the bytes of a page that are not in `unusedParts`. */
 export function usedParts(bytes: Buffer, page: Page): readonly Part[] {
   const used: Part[] = []
   let from = page.from
@@ -72,7 +72,6 @@ const KEY_BYTES = 4
 const UPPER = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 0x61 && byte <= 0x7a ? byte - 0x20 : byte))
 const FILTER_BITS = 18
 
-/** Returns the index in the filter for the first bytes of a word. */
 const slotOf = (key: number) => Math.imul(key, 0x9e3779b1) >>> (32 - FILTER_BITS)
 
 function isWordByte(byte: number): boolean {

@@ -114,7 +114,7 @@ export interface Delivery {
   readonly testOperator: TestOperator
   /** Lists every endpoint and how to reach it, and connects to an endpoint as for a delivery, but sends nothing. */
   readonly connections: EndpointConnections
-  /** Starts sending. Call it when the relay's own ports are known, because nothing may be sent to them. */
+  /** Starts sending. Call it when `ownPorts` can list the relay's ports. */
   start(): void
   /** Call when there is something new to deliver. */
   wake(): void
@@ -139,7 +139,6 @@ export interface Delivery {
 
 const SIGNERS_MAX = 1000
 
-/** Assembles what sends to endpoints: their settings, the guard on their addresses, the sender, and the worker that drives the sender. */
 // oxlint-disable-next-line max-lines-per-function -- the order in which the parts are made is clearer in one list
 export async function openDelivery(config: Config, given: DeliveryPorts): Promise<Delivery> {
   const resends = createResends()

@@ -143,7 +143,7 @@ test('requests for an unknown parcel share one call in a configured language, wh
   expect(world.calls.map(({ language }) => language)).toEqual(['en'])
 })
 
-test('P6, 1.5: a 404 is remembered for its time, and then the carrier is asked again', async () => {
+test('P6, 1.5: a 404 is remembered for five minutes, and then the carrier is asked again', async () => {
   const world = createWorld()
   world.carrier = async () => ({ kind: 'not_found' })
   await expect(world.ask()).rejects.toEqual(code('not_found'))
@@ -177,7 +177,7 @@ test('a parcel that the carrier did not know a moment ago is known after a push'
   expect((await world.ask()).cacheStatus).toBe('parcel-relay; hit')
 })
 
-test('R5, 1.5: an unknown parcel while the carrier is down is a 503 that is not remembered', async () => {
+test('R5, 1.5: while the carrier is down, an unknown parcel gets a 503 that is not remembered', async () => {
   const world = createWorld()
   world.carrier = async () => unavailable
   await expect(world.ask()).rejects.toMatchObject({ code: 'upstream_unavailable', retryAfterMs: 42_000 })
@@ -185,7 +185,7 @@ test('R5, 1.5: an unknown parcel while the carrier is down is a 503 that is not 
   await expect(world.ask()).resolves.toBeDefined()
 })
 
-test('R5: a store that cannot be read or written is a 503, not a 404', async () => {
+test('R5: if the store cannot be read or written, the answer is 503, not 404', async () => {
   const world = createWorld()
   world.beforeRead = () => Promise.reject(new Error('gone'))
   await expect(world.ask()).rejects.toMatchObject({ code: 'storage_unavailable', retryAfterMs: 5000 })
@@ -313,7 +313,7 @@ function putBack(world: ReturnType<typeof createWorld>, ms: number): void {
   world.putBackMs += ms
 }
 
-test('P13: a 404 is remembered for its time even if the clock is put back by an hour', async () => {
+test('P13: a 404 is remembered for five minutes even if the clock is put back by an hour', async () => {
   const world = createWorld()
   world.carrier = async () => ({ kind: 'not_found' })
   await expect(world.ask()).rejects.toEqual(code('not_found'))
@@ -326,7 +326,7 @@ test('P13: a 404 is remembered for its time even if the clock is put back by an 
   expect(world.calls).toHaveLength(2)
 })
 
-test('P13: a cached answer is not served if the clock was put back to before its date', async () => {
+test('P13: after the clock was put back, an answer has the right age and is renewed in time', async () => {
   const world = createWorld({ refreshOlderThanMs: 60_000 })
   world.parcels.set(NUMBER, aView({ lastSeenAtMs: world.nowMs }))
   expect((await world.ask()).ageSeconds).toBe(0)
@@ -339,7 +339,7 @@ test('P13: a cached answer is not served if the clock was put back to before its
   expect((await world.ask()).cacheStatus).toBe('parcel-relay; fwd=stale; stored')
 })
 
-test('3.3: for a known parcel without entries, all is an empty list and latest is not found', async () => {
+test('3.3: for a known parcel without entries, /all is an empty list and /latest is a 404', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [], trackingIds: [], distributionType: '' }))
   expect(text(await world.ask())).toBe('{"statuses":[],"trackingIds":[],"distributionType":""}')

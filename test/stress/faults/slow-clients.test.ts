@@ -68,7 +68,7 @@ test(`H15, F7: ${CONNECTIONS} connections without a whole request are closed, an
     for (let at = 0; at < CONNECTIONS; at++) {
       const slow = SLOW[at % SLOW.length] ?? SLOW[0]
       open.push(dawdle(port, slow).then((tookMs) => ({ tookMs, owedMs: slow.withinMs })))
-      // The kernel drops connections when too many wait to be accepted, and a silent client never notices. So wait for a push.
+      // The kernel drops connections when too many wait to be accepted. When this push is answered, the relay has accepted the earlier ones.
       if (at % LOT === LOT - 1) await pushed()
     }
     let left = true
