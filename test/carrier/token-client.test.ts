@@ -10,7 +10,7 @@ const expiringIn = (seconds: number, id = 0) => jwt(JSON.stringify({ exp: Math.f
 const tokenAnswer = (token: unknown) => JSON.stringify({ token })
 
 describe('refused credentials', () => {
-  test.each([400, 401, 403])('T1: after a %i, tries 3 times in 15 minutes, then after 15, 30 and 60 minutes', async (status) => {
+  test.each([400, 401, 403])('T1: after a %i, 3 tries come in 15 minutes, then one after 15, 30 and 60 minutes', async (status) => {
     const { url, asked } = await openCarrier({ token: (_, response) => json(response, status, '{}') })
     const { carrier, fetchAll, move } = connect(url)
     const triesAtMs: number[] = []
@@ -145,7 +145,7 @@ describe('a refused token', () => {
     expect([asked.token, asked.status, carrier.state().credentials]).toEqual([3, 3, 'refused'])
   })
 
-  test('T2: many requests that were refused with one token share one new token', async () => {
+  test('T2: many requests whose common token was refused cause one token request', async () => {
     const { url, asked } = await openCarrier({
       status: (request, response) => json(response, request.headers.authorization === 'Bearer token-1' ? 401 : 200, goodBody),
     })

@@ -68,7 +68,7 @@ test('O9: a receiver that checks only one header loses nothing while the key is 
   expect(receiver.pushes.at(-1)?.headers).not.toHaveProperty('x-service-hmac-sha256-next')
 })
 
-test('O9: a Standard Webhooks push has both signatures in a rotation, by PATCH or by rotate', async () => {
+test('O9: after a PATCH of the key, a Standard Webhooks push has both signatures', async () => {
   const { operate, receiver, path, deliver } = await start({ signature: 'standard-webhooks' })
   const changed = await operate('PATCH', path, { sharedKey: AFTER })
   expect(changed.body).toMatchObject({ nextKeyFrom: expect.any(String), previousKeyUntil: null })

@@ -47,7 +47,7 @@ function sendThenRead(port: number, parts: readonly (string | Uint8Array)[]): Pr
 }
 
 describe('bodies that are too large', () => {
-  test('H1: a body declared over the limit is a 413 that the sender can read, and no row', async () => {
+  test('H1: a body declared over the limit gets a 413 that the sender can read, and is not stored', async () => {
     const body = eventOf(8_000_000, '90000002')
     const [rows, counted] = [await world.inbox.count(), await tooLarge()]
     const request = rawRequest('POST', [`Content-Length: ${body.length}`, header(signed(body))], body)
@@ -60,7 +60,7 @@ describe('bodies that are too large', () => {
     expect([await world.inbox.count(), await tooLarge()]).toEqual([rows, counted + 10])
   })
 
-  test('H2: a chunked body over the limit is a 413 that the sender can read, and no row', async () => {
+  test('H2: a chunked body over the limit gets a 413 that the sender can read, and is not stored', async () => {
     const [rows, counted] = [await world.inbox.count(), await tooLarge()]
     const body = eventOf(LIMIT + 1, '90000003')
     for (const size of [LIMIT + 1, 16_384, 1000]) {
@@ -92,7 +92,7 @@ describe('methods', () => {
   const body = pushBody({ trackingIds: ['90000006'] })
 
   test.each(['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY'])(
-    'H11: %s on the webhook is a 405 that allows POST only, and no row even if it is signed',
+    'H11: a signed %s on the webhook gets a 405 that allows only POST, and is not stored',
     async (method) => {
       const headers = [header(signed(body)), `Content-Length: ${body.length}`, 'Connection: close']
       const answer = await raw(world.publicPort, rawRequest(method, headers, body))
@@ -217,7 +217,7 @@ describe('paths', () => {
     '/healthz/',
     '/HEALTHZ',
     '//healthz',
-  ])('H22, 5.5: a signed POST to %s is a 404 and no row, never a redirect', async (target) => {
+  ])('H22, 5.5: a signed POST to %s gets a 404, never a redirect, and is not stored', async (target) => {
     const headers = [header(signed(body)), `Content-Length: ${body.length}`, 'Connection: close']
     const answer = await raw(world.publicPort, rawRequest('POST', headers, body, target))
     expect([answer.status, /\r\nLocation:/i.test(answer.text)]).toEqual([404, false])
@@ -240,18 +240,18 @@ describe('paths', () => {
     '/healthz/',
     '/READYZ',
     '//metrics',
-  ])('H22: GET %s is a 404 on the internal listener, never a redirect', async (target) => {
+  ])('H22: GET %s gets a 404 on the internal listener, never a redirect', async (target) => {
     expect(await statusOf(target)).toEqual([404, 'no_such_address'])
   })
 
-  test('H22: the internal listener accepts no push, and writes no row', async () => {
+  test('H22: the internal listener accepts no push, and stores none', async () => {
     const headers = [header(signed(body)), `Content-Length: ${body.length}`, 'Connection: close']
     const answer = await raw(world.internalPort, rawRequest('POST', headers, body))
     expect([403, 404, 405]).toContain(answer.status)
     expect(await world.inbox.rowsOf(body)).toEqual([])
   })
 
-  test('H18: a request with an absolute URL is answered by its path, on both listeners', async () => {
+  test('H18: on both listeners, only the path of an absolute URL counts', async () => {
     expect((await statusOf(`http://evil.example/v1/status/${KNOWN}/all`))[0]).toBe(200)
     const atPublic = (target: string) => raw(world.publicPort, `GET ${target} HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n`)
     expect((await atPublic('http://evil.example/healthz')).status).toBe(200)

@@ -25,7 +25,7 @@ export interface FeedEntry {
   readonly entry: Entry
   readonly payload: Payload
   readonly backfill: boolean
-  /** The endpoints that were sent the entry in an earlier event. This event is not sent to them. */
+  /** The endpoints to which the entry was sent in an earlier event. They do not get this event. */
   readonly earlierAudience: Audience
 }
 
@@ -35,21 +35,21 @@ export interface FeedEvent {
   readonly kind: FeedKind
   readonly parcelId: number
   /**
-   * Identifies the subject of the event. For an event that endpoints are sent: the sequence of the sighting that it reports. For another
-   * event about an entry: the sequence of any sighting of the entry. For an event about the whole parcel: the event's own sequence. For
-   * `join`: the id of the parcel that was joined.
+   * Identifies the subject of the event. If the event goes to endpoints: the sequence of the sighting that it reports. For another event
+   * about an entry: the sequence of any sighting of the entry. For an event about the whole parcel: the event's own sequence. For `join`:
+   * the id of the parcel that was joined.
    */
   readonly entry: number
-  /** A reference to the body, and the endpoints that were already sent the entry; null: endpoints are not sent the event. */
+  /** A reference to the body, and the endpoints to which the entry was already sent; null: the event does not go to endpoints. */
   readonly payloadRef: (PayloadRef & { readonly earlierAudience: Audience }) | null
 }
 
-/** Returns the event that reports that retention deleted a parcel. Endpoints are not sent it. */
+/** The event of a parcel that retention has deleted. It does not go to endpoints. */
 export function retiredEvent(sequence: number, parcelId: number): FeedEvent {
   return { sequence, kind: 'retired', parcelId, entry: sequence, payloadRef: null }
 }
 
-/** Returns the event that reports that a parcel was erased. Endpoints are not sent it. */
+/** The event of an erased parcel. It does not go to endpoints. */
 export function erasedEvent(sequence: number, parcelId: number): FeedEvent {
   return { sequence, kind: 'erased', parcelId, entry: sequence, payloadRef: null }
 }

@@ -51,7 +51,7 @@ test('a burst is granted, then one call per interval, with the time of the next 
   expect(settle({ schedule: 1 })).toMatchObject({ granted: 1, hold: null })
 })
 
-test('at most as many slots as the concurrency are in use, until they are ended or expire', () => {
+test('at most `concurrency` slots are in use, and a slot that ends or expires is free again', () => {
   const { settle, setClock } = openBudget({ concurrency: 2, intervalUs: 1000, headStartUs: 100_000 })
   expect(settle({ schedule: 3, names: ['a', 'b', 'c'] })).toMatchObject({ granted: 2, hold: 'busy' })
   expect(settle({ schedule: 1, names: ['d'], ended: ['a', 'unknown'] })).toMatchObject({ granted: 1, hold: null })
@@ -135,7 +135,7 @@ test('P13: a clock put forward to another day and back again allows no additiona
   expect(takeMost(NOON + 2 * DAY_MS)).toBe(100)
 })
 
-test('random requests of three callers get the same answers as from the call-by-call rule', () => {
+test('random requests get the same answers as from a budget that decides call by call', () => {
   for (let seed = 1; seed <= casesOf(40, 8); seed++) {
     let row = UNUSED_BUDGET
     for (const { nowMs, request, limits, answered } of randomRequests(seed, createStepByStepBudget())) {

@@ -16,7 +16,7 @@ function settled({ body: _body, previousSequence: _previous, ...delivery }: Clai
   return { ...delivery, result, atMs: NOON, random: 0.5 }
 }
 
-/** Stores three events of one parcel for an endpoint. They are claimed only when the test asks for a round. */
+/** Stores three events of one parcel for an endpoint. */
 async function openThree(engine: Engine) {
   const store = await openStore(NOON, engine)
   const { id } = await addEndpoint(store.writes, NOON)
@@ -37,7 +37,7 @@ async function openThree(engine: Engine) {
     async skip(nth: number) {
       return await store.writes.skipDelivery({ deliveryId: (await list())[nth]?.deliveryId ?? 0 })
     },
-    /** Claims the first delivery, as a dispatcher does before it sends it. */
+    /** Claims the first delivery, whose attempt then counts as under way. */
     async begin(): Promise<ClaimedDelivery> {
       const [claimed] = (await round()).claimed
       if (claimed === undefined) throw new Error('nothing was claimed')

@@ -96,7 +96,6 @@ async function joinOn(place: string) {
     join,
     id: () => current.id,
     write: () => again(write),
-    /** Tells whether the replica is still a member. */
     renew: () => again(async () => (await table.renew(current.id, LONG_MS)) !== null),
     list: () => again(() => table.list()),
   }

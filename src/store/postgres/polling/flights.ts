@@ -17,8 +17,8 @@ interface Ended {
 }
 
 /**
- * Takes a flight: writes its row if the row is missing, has lapsed, or has a result that this caller cannot use. A caller that waited for the
- * flight can use any result. Any other caller can use only `not_found`, and only if the row lapses later than `freshFromMs` from now.
+ * Takes a flight: writes its row if the row is missing, has lapsed, or has a result that is of no use to this caller. To a caller that waited
+ * for the flight, any result is of use; to another caller only `not_found`, and only if the row lapses later than `freshFromMs` from now.
  */
 const take = rawStatement<{ key: string; holder: string; leaseMs: number; waited: number; freshFromMs: number }>()(
   (p) => sql<{ holder: string }>`
@@ -52,7 +52,7 @@ const sweep = rawStatement()(
       and until_ms <= ${BUDGET_MS}`,
 )
 
-/** Makes the flights. Each is a row with a lease. If several replicas want to make the same call at the same time, only one makes it. */
+/** Makes the flights, which are rows with a lease. If several replicas want to make the same call at the same time, only one makes it. */
 export function createSharedFlights(writer: PostgresWriter): SharedFlights {
   return {
     async take({ key, leaseMs, waited, notFoundForMs }) {
