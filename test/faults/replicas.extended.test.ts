@@ -67,7 +67,7 @@ async function expectRelayed(replica: ReplicaProcess): Promise<void> {
   const acknowledged = answers.filter(({ status }) => status === 200).map(({ body }) => body)
   expect(acknowledged.length).toBeGreaterThan(0)
   expect(answers.filter(({ status }) => ![200, 503, null].includes(status))).toEqual([])
-  // No delivery waits for another push or an operator's order: all end by themselves.
+  // Every delivery ends without another push or an operator's order.
   await untilSent(replica.asker)
   const endpoints = await settledLedger(replica, receivers)
   expect(breaches({ acknowledged, parcelOf: (body) => pushes.parcels([body])[0] ?? '', endpoints })).toEqual([])

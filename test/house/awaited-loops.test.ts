@@ -61,7 +61,7 @@ const NOT_READ: Readonly<Record<string, string>> = {
  */
 function awaitedInLoops(path: string, source: string): readonly { readonly what: string; readonly line: number }[] {
   const found: { what: string; line: number }[] = []
-  /** One list for each function around the current node. It has one item for each loop: the part that is evaluated only once. */
+  /** The functions around the current node, each with its loops. A loop is stored as the part of it that is evaluated only once. */
   const loops: Span[][] = [[]]
   const enter = (once: Span) => void loops.at(-1)?.push(once)
   const leave = () => void loops.at(-1)?.pop()
@@ -117,7 +117,7 @@ test('transactions of the writer, and the store on PostgreSQL, do not wait row b
   expect(paths.length).toBeGreaterThan(100)
   const found = paths.flatMap((path) => awaitedInLoops(path, readFileSync(SOURCES + path, 'utf8')))
   expect(found.filter(({ what }) => !(what in EXCEPTED))).toEqual([])
-  // An exception that is not needed any more must be removed.
+  // Every exception is still needed.
   expect(Object.keys(EXCEPTED).filter((what) => !found.some((one) => one.what === what))).toEqual([])
 })
 

@@ -138,7 +138,7 @@ export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
       const today = dayOf(wallMs)
       const more = Math.max(0, Math.min(aheadMost, callsPerDay - callsToday(row, wallMs)))
       const counts = { ...written, ...row.days, [today]: (row.days[today] ?? 0) + more }
-      // While the new record is being saved, calls are made that only the old record counts. So the new record counts at least as many.
+      // While the new record is being saved, the calls that the old record counts may be made. So the new record must count them too.
       return listDays(counts).map(({ day, calls }) => ({ day, calls: Math.max(calls, written[day] ?? 0) }))
     },
     writtenDown(saved) {

@@ -124,7 +124,7 @@ export interface AnswerSource {
   readonly entries: readonly Entry[]
   readonly trackingIds: readonly string[]
   readonly distributionType: string
-  /** Members of the carrier's last-asked answer that the spec does not name. Apps get them after the known members. */
+  /** Members that the spec does not name, from the answer that was asked for last. Apps get them after the known members. */
   readonly extra: RawMembers
 }
 
@@ -209,7 +209,7 @@ function contentLanguages(used: ReadonlySet<string>, languages: readonly string[
   return [...languages.filter((language) => used.has(language)), ...[...used].filter((language) => !languages.includes(language)).sort()]
 }
 
-/** Whether at least one of the entries has no texts in a language, neither under its exact tag nor under its primary subtag (DOMAIN 4.2). */
+/** Whether any entry lacks texts both under the language's exact tag and under its primary subtag (DOMAIN 4.2). */
 export function isLanguageMissing(entries: readonly Entry[], language: string): boolean {
   const primary = primarySubtag(language)
   return entries.some((entry) => entry.texts[language] === undefined && entry.texts[primary] === undefined)

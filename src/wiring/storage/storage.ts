@@ -32,10 +32,7 @@ export async function openStorage(config: Config, log: Log, closing: Closing, th
   )
 }
 
-/**
- * Waits until the store is open, and logs regularly that it is still being opened. There is no deadline here, because recovery and migration
- * may take any time.
- */
+/** Logs regularly while the store is being opened. There is no deadline, because recovery and migration may take any time. */
 async function reportWaiting<T>(opening: Promise<T>, report: () => void): Promise<T> {
   const timer = setInterval(report, REPORT_EVERY_MS)
   try {
@@ -101,7 +98,7 @@ function once(work: () => Promise<void>): () => Promise<void> {
   }
 }
 
-/** The watch for a store on a server, which looks after its own disk. It never sees trouble. */
+/** The watch for a store on a server, which looks after its own disk. */
 const NO_DISK: DiskWatch = {
   check: async () => undefined,
   state: () => UNMEASURED,

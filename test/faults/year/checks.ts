@@ -7,7 +7,6 @@ import type { RelayOfYear } from './relay.ts'
 import type { StoreOfYear } from './stores.ts'
 import type { Violations } from './violations.ts'
 
-/** The state of the simulation that the checks read. */
 export interface Looked {
   readonly relay: RelayOfYear
   readonly store: StoreOfYear
@@ -21,15 +20,15 @@ export interface Looked {
 
 /** The relay must learn of a scan within this time, by a push or a poll. */
 const LEARNT_WITHIN_MS = 2 * DAY_MS
-/** A parcel may stay this long after its retention period, because passes are hourly and learn ages only from marks of earlier passes. */
+/** A parcel may stay this long after its retention period, because an hourly pass knows ages only by the marks that earlier passes made. */
 const RETIRED_WITHIN_MS = 2 * DAY_MS
 
 /** Returns when anything last happened to a parcel in the simulation. */
 const touchedMs = (parcel: YearParcel): number => Math.max(parcel.askedAtMs, madeScans(parcel).at(-1)?.atMs ?? 0)
 
-/** Tells whether the relay must still have a parcel, must have removed it, or may have done either. */
+/** Tells whether the relay must still have a parcel, must have removed it, or may do either. */
 function fateOf(parcel: YearParcel, { nowMs, historyMs, polledOnMs }: Looked): 'living' | 'gone' | 'either' {
-  // If no app asked for a parcel, all its pushes may have been lost, and the relay does not know it.
+  // If no app asked for a parcel and all its pushes were lost, the relay does not know the parcel.
   if (parcel.made === 0 || parcel.askedAtMs === 0) return 'either'
   const ageMs = nowMs - touchedMs(parcel)
   if (ageMs < historyMs - DAY_MS) return 'living'

@@ -36,7 +36,6 @@ interface Told {
 /** How many webhooks in trouble get a card. One line counts the others. The overview reads the backlogs of only this many webhooks. */
 const EXPLAINED = SHOWN.backlogs
 
-/** Makes a card for each problem, which says who must do what. */
 export function problemSections(visit: Visit, situation: Situation & Past, problems: readonly Problem[]): Markup {
   const ofWebhooks = problems.filter((problem) => 'state' in problem)
   const beyond = new Set<Problem>(ofWebhooks.slice(EXPLAINED))
@@ -177,7 +176,6 @@ ${SETTLE_QUARANTINE}
   }
 }
 
-/** Lists the newest reasons for quarantine, and counts the pushes of each. */
 function reasonsOf({ held }: Situation, nowMs: number): Part {
   return held.slice(0, 3).map(({ reason, count, last }, at) => {
     const words = reason === null ? 'expired' : reasonText(reason)

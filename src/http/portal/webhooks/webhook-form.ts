@@ -44,7 +44,7 @@ export const EMPTY_FIELDS: WebhookFields = {
   from: 'now',
 }
 
-/** Reads the fields of a form that was sent. A missing field counts as empty or has its default. */
+/** Reads the fields of a form that was sent. */
 export function fieldsOf(form: Form): WebhookFields {
   const text = (name: string) => form.get(name).trim()
   return {
@@ -168,7 +168,6 @@ export interface WebhookForm {
   readonly errors: FieldErrors
   /** Whether the form adds a webhook. Such a form also has the fields for the key and for the start in the feed. */
   readonly isNew: boolean
-  /** Whether the fields of the filters are open. */
   readonly isFilterOpen?: boolean
 }
 
@@ -230,7 +229,6 @@ function choice(name: string, chosen: string, options: readonly (readonly [value
   return html`<select id="${name}" name="${name}">${options.map(([value, text]) => html`<option value="${value}"${value === chosen ? SELECTED : null}>${text}</option>`)}</select>`
 }
 
-/** Makes a field with its label, its hint and, if the field is wrong, the mistake. */
 function field(name: string, hint: string, errors: FieldErrors, input: (more: Markup) => Markup): Markup {
   const error = errors[name]
   const described = html` aria-describedby="${error === undefined ? '' : `${name}-error `}${name}-hint"`

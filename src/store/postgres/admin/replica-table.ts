@@ -108,8 +108,8 @@ export function openReplicaTable(
   const own = new Map<number, number>()
 
   /**
-   * Frees the roles of an earlier registration, which no longer counts because the server has lost commits. If this fails, the roles become
-   * free when the lease lapses. The start time is compared, because another replica may have the same number now.
+   * Frees the roles of a registration that no longer counts because the server has lost commits. If this fails, the roles become free when
+   * the lease lapses. The start time is compared, because another replica may have the same number now.
    */
   async function removeLost(id: number): Promise<void> {
     const remove = async (client: PoolClient) => {
@@ -266,7 +266,6 @@ function candidatesOf(endpoints: readonly EndpointRow[], live: readonly LiveRow[
   )
 }
 
-/** Turns a failure of the server into a `StorageFailure`. */
 function failAsStorage(error: unknown): never {
   if (!isStorageFailure(error)) throw error
   throw runningFailure(error)
