@@ -17,7 +17,7 @@ const PER_ENDPOINT = 4
 const parcels = (count: number): readonly Buffer[] =>
   Array.from({ length: count }, (_, at) => pushBody({ trackingIds: [String(7000 + at)] }))
 
-test('O5: deliveries sent but not saved before a kill are sent again under their ids', async () => {
+test('O5: deliveries whose results a kill left unsaved are sent again under the same ids', async () => {
   let onArrival = (_count: number): void => undefined
   let count = 0
   const mood = (): Mood => {
@@ -93,7 +93,6 @@ test('O4: endpoints that swallow, drip or refuse everything do not delay other e
   })
   const bodies = parcels(60)
   await Promise.all(bodies.map((body) => push(relay.publicUrl, body)))
-  // The good endpoint gets its events long before an attempt at the other endpoints times out.
   await vi.waitFor(() => expect(healthy.arrivals).toHaveLength(bodies.length), { timeout: 60_000 })
   const operate = await operatorOf(relay)
   const waiting = await operate('GET', '/relay/deliveries?endpoint=1')

@@ -121,12 +121,10 @@ export function judgeRetention(last: RetentionReport | null, kept: string, nowMs
   return ok(message)
 }
 
-/** Judges whether erased data is gone from the files of the store. */
 export function judgeErasure(storage: StorageState): Verdict {
   return storage.state === 'clean' ? ok('As far as the relay knows, its store file contains no erased data.') : warning(storage.because)
 }
 
-/** The facts about the backups of a store by which they are judged. */
 export interface BackupsToJudge {
   readonly directory: string | null
   readonly cron: string | null
@@ -142,7 +140,6 @@ const LATE_GAPS = 2
 /** The usual gap is the longest one between two backups, but at least this long. */
 const GAP_MS = DAY_MS
 
-/** Judges the backups: whether any are made, and how old the newest is. */
 export function judgeBackups({ directory, cron, madeAtMs, failing, unreadable }: BackupsToJudge, nowMs: number): Verdict {
   if (directory === null) return warning('No backup is made: name backup.directory and backup.cron.')
   if (unreadable !== null) return failed(`The folder of backups cannot be read: ${unreadable}`)

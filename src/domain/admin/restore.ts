@@ -25,10 +25,9 @@ const recordSchema = z.object({
   isTold: z.boolean(),
 })
 
-/** The record of a restore. It is saved in the restored store. */
+/** The record of a restore, saved in the restored store. */
 export type RestoreRecord = Readonly<z.infer<typeof recordSchema>>
 
-/** At most this many records of restores are kept: the newest ones. */
 const KEPT_MAX = 100
 
 /** Parses the stored records of restores. A text that cannot be parsed counts as an empty list. */

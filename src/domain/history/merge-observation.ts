@@ -23,9 +23,8 @@ import type { RecordRules } from './record-rules.ts'
 import { type KeptSighting, mergeSightings, sightingsOf } from './sightings.ts'
 import { type KeptBody, secondOf } from './snapshot.ts'
 
-/** The parcel that an observation is about, with all changes of the observation except those of its history. */
+/** The parcel that an observation is about. All but its history is already as the observation leaves it. */
 export interface Subject {
-  /** The parcel after the observation, except for its history. */
   readonly draft: ParcelDraft
   /** When the parcel's next poll was due before the observation, epoch milliseconds; null: no poll was planned. */
   readonly plannedMs: number | null
@@ -108,9 +107,7 @@ interface Comparison {
   readonly entries: readonly Entry[]
 }
 
-/**
- * Whether an observation changes the parcel's identifiers, the order of its entries, or values of the whole parcel.
- */
+/** Whether an observation changes the parcel's identifiers, the order of its entries, or values of the whole parcel. */
 function isParcelChanged(
   batch: BatchState,
   { draft, newNames }: Subject,
@@ -143,7 +140,7 @@ function secondsAfter(
   return new Map(seconds).set(second, now)
 }
 
-/** Returns the newest entry. `second`: the only second that changed; null: any may have changed. A change in an earlier second leaves it as it is. */
+/** Returns the newest entry. `second`: the only second that changed; null: any may have changed. */
 function latestOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[], second: number | null): ParcelState['latest'] {
   const { latest } = draft.state
   if (second !== null && latest !== null && second < secondOf(latest.atMs)) return latest
@@ -194,8 +191,8 @@ function orderEntries(batch: BatchState, draft: ParcelDraft, entries: readonly E
 }
 
 /**
- * Encodes what answers show about a parcel apart from the entries themselves: their order, and the values of the whole parcel. If an
- * observation concerns a single second, comparing the entries of that second shows whether this changes.
+ * Encodes what answers show about a parcel apart from the entries themselves: their order, and the values of the whole parcel. For a push,
+ * the entries of its second alone show whether this has changed.
  */
 function envelopeOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[]): string {
   const ordered = orderEntries(batch, draft, entries)

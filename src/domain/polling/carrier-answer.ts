@@ -29,15 +29,12 @@ export type UnavailableReason =
 /** Reasons that concern a single question. The carrier may give usable answers to other questions. */
 const OF_QUESTION: ReadonlySet<UnavailableReason> = new Set(['rejected', 'bad_response'])
 
-/** Whether the carrier answered (400, 403, 422, or in another form), but neither reported on the parcel nor called it unknown. */
+/** Whether the carrier answered, but neither reported on the parcel nor called it unknown: with 400, 403 or 422, or not in the form of the spec. */
 export function isUnusable(answer: CarrierAnswer): boolean {
   return answer.kind === 'unavailable' && OF_QUESTION.has(answer.reason)
 }
 
-/**
- * Reasons that concern all parcels. After a failure for any other reason, calls for other parcels may succeed, so the breaker
- * decides whether to make them.
- */
+/** Reasons for which calls about other parcels would fail too. After any other failure, the breaker decides whether to make such calls. */
 const OF_ALL: ReadonlySet<UnavailableReason> = new Set([
   'budget',
   'resting',
@@ -47,7 +44,7 @@ const OF_ALL: ReadonlySet<UnavailableReason> = new Set([
   'token_bad_response',
 ])
 
-/** Whether this reason concerns all parcels, and not only the one that the relay asked about. */
+/** Whether a failure for this reason concerns all parcels. */
 export function isOfAll(reason: UnavailableReason): boolean {
   return OF_ALL.has(reason)
 }

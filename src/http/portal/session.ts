@@ -9,7 +9,7 @@ export interface Person {
   readonly name: string
   /** `status`: reads the overview and parcels; `admin`: does everything. */
   readonly scope: Scope
-  /** Whether the proxy in front of the portal has logged them in. */
+  /** Whether the proxy in front of the portal has logged the person in. */
   readonly isFromProxy: boolean
 }
 

@@ -74,7 +74,6 @@ export interface RouteRow extends Described<`/${string}`> {
   readonly listener: 'internal' | 'public' | 'both'
 }
 
-/** A row of the table of routes with its handler. */
 export interface Route<Ports> extends RouteRow {
   readonly handle: (ports: Ports) => (ctx: WithParams, next: () => Promise<unknown>) => unknown
 }
@@ -103,10 +102,7 @@ export interface WithAuthorize {
   readonly addressOf: AddressOf
 }
 
-/**
- * Makes a route under /relay. The row declares the scope and the parameters, so no handler has to check them. The route first authorizes the
- * request, then checks the query, then reads the body, and then calls the handler.
- */
+/** Makes a route under /relay, which authorizes the request, then checks the query, then reads the body, and then calls the handler. */
 export function apiRoute<const Path extends `/relay/${string}`, Query, Ports>(
   row: ApiRow<Path, Query, Ports>,
 ): Route<Ports & WithAuthorize> {

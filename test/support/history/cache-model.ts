@@ -40,7 +40,7 @@ export type CarrierMood = 'listed' | 'english' | 'empty' | 'not_found' | 'down' 
 const trackingNumber = (parcel: number) => `AB${String(parcel).padStart(6, '0')}SE`
 const trackingId = (parcel: number) => String(1000 + parcel)
 
-/** Opens a relay that answers from a real store in simulated time, with a cache of `cacheBytes`. Each step returns all that an observer sees. */
+/** Opens a relay that answers from a real store in simulated time. Returns a function that takes a step and returns all that an observer sees. */
 export async function openCacheModel(engine: Engine, cacheBytes: number, options: Partial<ServeOptions> = {}) {
   let nowMs = NOON
   const clock = { now: () => nowMs, monotonic: () => nowMs - NOON }
@@ -126,7 +126,7 @@ export async function openCacheModel(engine: Engine, cacheBytes: number, options
   const polls = async () => {
     for (;;) {
       const due = await write.claimDuePolls({ nowMs, limit: 16, leaseMs: MINUTE_MS })
-      // Sort by id: the order of polls that are due at once depends on the engine, and does not matter.
+      // Sort by id, because the order of polls that are due at the same time depends on the engine.
       for (const one of due.toSorted((a, b) => a.parcelId - b.parcelId)) seen.push(await refresh.poll(one))
       if (due.length === 0) return
     }
