@@ -76,10 +76,7 @@ function untrustedHeader(values: unknown): readonly Complaint[] {
   return [{ path, message: 'needs listen.internal.trustProxy: it is believed only from those proxies' }]
 }
 
-/**
- * Complains if an endpoint's fixed headers contain `portal.trustedHeader`. If the endpoint is also a relay, it would take the sender for a person who
- * has logged in.
- */
+/** Complains if an endpoint's fixed headers contain `portal.trustedHeader`. A relay at the endpoint would take the sender for a person who has logged in. */
 function headersForPeople(values: unknown): readonly Complaint[] {
   const [trusted, endpoints] = [valueAt(values, ['portal', 'trustedHeader']), valueAt(values, ['endpoints'])]
   if (typeof trusted !== 'string' || !Array.isArray(endpoints)) return []
@@ -127,7 +124,7 @@ function retentionOrder(values: unknown, source: Source): readonly Complaint[] {
   })
 }
 
-/** Complains about a backup schedule without a folder. It would make no backups, and nobody would notice until a backup is needed. */
+/** Complains about a schedule without a folder, with which no backups are made. Nobody would notice until a backup is needed. */
 function homelessBackups(values: unknown): readonly Complaint[] {
   const path = ['backup', 'cron']
   const [cron, directory] = [valueAt(values, path) ?? null, valueAt(values, ['backup', 'directory']) ?? null]

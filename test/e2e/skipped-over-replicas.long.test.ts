@@ -10,7 +10,7 @@ const PATIENCE = { timeout: 60_000, interval: 50 }
 const QUEUED = ['queued', null]
 const MARKED = ['queued', 'skipped']
 
-/** Starts two replicas and two endpoints. Each replica delivers to one of the endpoints. */
+/** Starts two replicas, each of which delivers to one of two endpoints. */
 async function start() {
   // No retry is due while a test runs.
   const delivery = { schedule: ['1h'], jitter: 0, allowNetworks: ['127.0.0.0/8'] }

@@ -10,7 +10,6 @@ export interface Permit {
   release(): void
 }
 
-/** Says why a call was refused, and after how many milliseconds a retry may succeed. */
 export interface Refusal {
   readonly kind: 'refused'
   readonly reason: 'budget' | 'rate_limited'
@@ -33,13 +32,11 @@ export interface CallQueue {
   waiting(): number
 }
 
-/** How many calls wait, by priority. */
 export interface Waiting {
   readonly apps: number
   readonly schedule: number
 }
 
-/** The part of a budget that the queue needs. */
 export interface QueueBudget extends Pick<OwnBudget, 'release' | 'pauseUntil' | 'earliestMs'> {
   /** Takes a slot for a call of this priority if one is free now. */
   takeSlot(nowMs: number, wallMs: number, priority: CallPriority): SlotResult
@@ -99,7 +96,7 @@ export function createCallQueue(options: CallQueueOptions): CallQueue {
     else refuseAll(UNWRITABLE_RETRY_MS)
   }
 
-  /** Grants calls while the budget allows them, then sets a timer for the next call. Also runs when a slot is released or more calls are reserved. */
+  /** Grants calls while the budget allows them, then sets a timer for the next call. */
   function admit(): void {
     cancelTimer?.()
     cancelTimer = null

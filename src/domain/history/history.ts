@@ -21,7 +21,7 @@ export interface Entry {
   readonly founding: number
   /** Its sightings, in the order in which they joined the entry; never empty. */
   readonly members: readonly KeptSighting[]
-  /** The lowest sequence of its members, that is, of its first known sighting. It identifies the entry. */
+  /** The lowest sequence of its members, which identifies the entry. */
   readonly sequence: number
 }
 
@@ -94,7 +94,7 @@ function relocate(entry: Founding, from: Founding[], to: Founding[]): void {
   to.sort((a, b) => a.nth - b.nth)
 }
 
-/** Returns the listing of an entry's first sighting: the entry takes no other sighting of it. Empty: the sighting was listed alone (0). */
+/** The listings from which an entry takes no further sighting, because it began with this one. Empty: the listing has no other sighting (0). */
 function listingsOf(kept: KeptSighting): Set<number> {
   return new Set(kept.listing === 0 ? [] : [kept.listing])
 }
@@ -231,7 +231,6 @@ export function lastSequenceOf(entries: readonly Entry[]): number {
   return entries.reduce((last, { sequence }) => Math.max(last, sequence), 0)
 }
 
-/** Returns the languages of an entry's texts, sorted bytewise. */
 export function languagesOf(entry: Entry): readonly string[] {
   return Object.keys(entry.texts).sort(compareBytes)
 }
@@ -261,7 +260,6 @@ export function diffEntries(before: readonly Entry[], after: readonly Entry[]): 
   })
 }
 
-/** An entry is derived from its members. So two entries with the same members are equal. */
 function sameMembers(a: Entry, b: Entry): boolean {
   return a.members.length === b.members.length && a.members.every((kept, at) => kept === b.members[at])
 }

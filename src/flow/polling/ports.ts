@@ -68,7 +68,6 @@ export interface PollingWrites {
   carrierMemory(): Promise<CarrierMemory | null>
   /** Saves facts about the carrier for the next run. */
   rememberCarrier(memory: CarrierMemory): Promise<void>
-  /** The state of the push channel (see `domain/polling/push-health`). */
   pushChannel(): Promise<PushChannelView>
   /** Returns when and why a parcel is polled next by the present model, or why it is not polled. */
   planPoll(facts: CadenceFacts): Promise<NextPoll>
@@ -114,14 +113,9 @@ export interface BudgetStore {
 export interface SharedToken {
   /** Reads the token, its version, and how the attempts to get a new one have ended. */
   read(): Promise<TokenRecord>
-  /**
-   * Takes or renews the right to replace the token of this version. False: another replica has that right, or has replaced the token.
-   */
+  /** Takes or renews the right to replace the token of this version. False: another replica has that right, or has replaced the token. */
   claim(request: { readonly holder: string; readonly version: number; readonly leaseMs: number }): Promise<boolean>
-  /**
-   * Ends a claim and saves the new token (`sealed` null: no new token). Returns the token's version; null: the claim was lost, and nothing is
-   * saved.
-   */
+  /** Ends a claim and replaces the token; `sealed` null: by none. Returns the new version; null: the claim was lost, and nothing is saved. */
   replace(request: TokenState & { readonly holder: string; readonly sealed: string | null }): Promise<number | null>
   /** Ends a claim that brought no new token. The previous token stays. */
   giveUp(request: TokenState & { readonly holder: string }): Promise<void>

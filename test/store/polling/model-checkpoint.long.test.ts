@@ -13,7 +13,6 @@ import { incomingPush } from '../../support/store/write-side.ts'
 const NOW = Date.UTC(2026, 2, 2, 8)
 const iso = (atMs: number) => new Date(atMs).toISOString()
 
-/** Opens a store for several runs. After a kill, the next run uses a copy of what was durable at that moment. */
 async function openRuns(engine: Engine) {
   let nowMs = NOW
   let path = await newPlace(engine)
@@ -151,7 +150,7 @@ describe.each(engines)('the model of the carrier on $name', (engine) => {
     const run = await runs.start()
     await runs.pushed(run)
     await run.record([incomingPush(pushBody({ trackingIds: ['5000'], eventTime: iso(runs.pass(HOUR_MS)) }), runs.now())])
-    // When a push uses the model, the model also learns the events that have waited.
+    // Later pushes make the model learn the push that waits.
     await runs.pushed(run, 20)
     await run.checkpointModel()
     expect(Object.keys((await rhythmOf(runs))?.kinds ?? {})).not.toEqual([])

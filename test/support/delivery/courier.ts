@@ -38,7 +38,7 @@ export function createCourier(writes: Pick<WriteSide, 'dispatchRound'>, nowMs: n
   return {
     wrong,
     round,
-    /** Repeats rounds until nothing is left to claim. Checks the order of each parcel's deliveries. The test may not record or replay meanwhile. */
+    /** Repeats rounds until nothing is left to claim. Checks the order of each parcel's deliveries. The test must not record or replay meanwhile. */
     async drain(): Promise<void> {
       const latest = new Map<string, number>()
       for (let claimed = await round(); claimed.length > 0; claimed = await round()) {

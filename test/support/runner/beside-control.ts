@@ -16,9 +16,8 @@ export interface BesideControl {
 }
 
 /**
- * Compares the time of a load beside a fault with its time without the fault. Runs both in turn on this machine, and takes the median of three
- * runs each. A miss is measured again, because other work on the machine may have caused it, while a real fault is slow each time. Resolves with
- * a sentence that gives the measures.
+ * Compares the time of a load beside a fault with its time without the fault, by the medians of three runs each. A miss is measured again,
+ * because other work on the machine may have caused it. Resolves with a sentence that gives the measures.
  */
 export async function expectBesideControl({ control, fault, ratio }: BesideControl): Promise<string> {
   const seen: string[] = []

@@ -17,9 +17,9 @@ export interface Duties {
 export interface Membership {
   /** The id of this replica in the store. */
   id(): number
-  /** Whether this replica holds the role now, by its own clocks. Call it before each attempt and each poll. */
+  /** Whether this replica holds the role now. Call it before each attempt and each poll. */
   holds(role: Role): boolean
-  /** The ids of the endpoints to which this replica delivers; null: all. */
+  /** The endpoints to which this replica delivers; null: all. */
   endpoints(): readonly string[] | null
   /** Whether this replica delivers to an endpoint now. */
   delivers(endpointId: string): boolean
@@ -85,9 +85,7 @@ interface HeldRoles {
   lost(): void
 }
 
-/**
- * Keeps the roles of this replica. The replica holds a role as soon as the store says so, and gives it up only when the role's work has ended.
- */
+/** Keeps the roles of this replica. It holds a role as soon as the store says so, and gives the role up only when the role's work has ended. */
 function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'changeRoles'>; readonly log: Log }): HeldRoles {
   let duties: Duties | null = null
   let held: ReadonlySet<Role> = new Set()

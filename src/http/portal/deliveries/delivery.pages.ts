@@ -18,10 +18,9 @@ const LIST_MAX = 100
 /** The page shows these errors next to its form. Other errors get an error page. */
 const MISTAKES: readonly ErrorCode[] = ['bad_request', 'bad_tracking_number', 'not_found', 'not_replayable', 'too_many_jobs']
 const NO_FILTERS: DeliveryFilters = { endpoint: '', parcel: '', state: '', from: '', to: '' }
-/** The start of a replay if the form gives none. A start is needed, because a replay without one includes deliveries queued after the count. */
+/** The start of a replay if the form gives none. A replay without a start would also include deliveries that were queued after the count. */
 const EVER = '1970-01-01T00:00:00.001Z'
 
-/** Makes the pages about deliveries: the list with the replay form, and a page for each delivery. */
 export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPagesOptions): readonly PageRoute[] {
   return [
     { method: 'get', path: '/deliveries', scope: 'admin', answer: list },
@@ -74,7 +73,7 @@ export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPag
     }
   }
 
-  /** Counts or replays what a form selects. A replay leaves out deliveries queued after the count, so a form sent twice replays once. */
+  /** Counts or replays what a form selects. A replay leaves out deliveries queued after the count, so that a form sent twice replays once. */
   async function replayMany(visit: Visit): Promise<PageAnswer> {
     const { form } = visit
     const fields = { of: form.get('of'), state: form.get('state'), since: form.get('since'), to: form.get('to') }
