@@ -15,7 +15,6 @@ import { EXIT, fail } from './exit-codes.ts'
 import { age } from './terminal/ages.ts'
 import { paint, plain, type Tone } from './terminal/table.ts'
 
-/** `status`: says whether a running relay works and, if not, what to do. */
 export function statusCommand(): Command {
   const command = new Command('status')
     .description('say whether everything works and, if not, what to do; exits with 1 if there is a problem that cannot wait')

@@ -76,7 +76,7 @@ function untrustedHeader(values: unknown): readonly Complaint[] {
   return [{ path, message: 'needs listen.internal.trustProxy: it is believed only from those proxies' }]
 }
 
-/** Complains if an endpoint's fixed headers contain `portal.trustedHeader`. A relay at the endpoint would take the sender for a person who has logged in. */
+/** Complains if an endpoint's fixed headers contain `portal.trustedHeader`, because a relay at the endpoint would take the sender for a person. */
 function headersForPeople(values: unknown): readonly Complaint[] {
   const [trusted, endpoints] = [valueAt(values, ['portal', 'trustedHeader']), valueAt(values, ['endpoints'])]
   if (typeof trusted !== 'string' || !Array.isArray(endpoints)) return []

@@ -55,7 +55,6 @@ function spanOf(node: unknown): Span[] {
   return isNode(node) && node.range ? [[node.range[0], node.range[1]]] : []
 }
 
-/** Returns the spans to mask in a line of unreadable YAML. */
 function maskedInLine(line: string, offset: number): readonly Span[] {
   const end = offset + line.length
   const [start = ''] = /^[\s-]*/.exec(line) ?? []

@@ -1,7 +1,6 @@
 import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml'
 import type { Finding, Path } from './finding.ts'
 
-/** A parsed config file. */
 export interface Source {
   readonly text: string
   readonly document: Document

@@ -9,7 +9,6 @@ const ANSWER_BYTES_MAX = 65_536
 /** The most provisional (1xx) answers to one request. */
 const PROVISIONAL_MAX = 100
 
-/** The content of a post, and where it goes. */
 export interface PostTarget {
   readonly origin: string
   /** The path with the query. */
@@ -19,7 +18,6 @@ export interface PostTarget {
   readonly body: Uint8Array
 }
 
-/** The functions that a post calls. */
 export interface PostHandlers {
   readonly now: () => number
   /** Says why the post may no longer be sent. Null: it may still be sent. Called when the post has a connection. */

@@ -131,7 +131,6 @@ export function admitOutsideTrouble(disk: Pick<DiskWatch, 'trouble'>): () => voi
   }
 }
 
-/** Makes a recorder refuse observations while there is any trouble. */
 export function refuseInTrouble(recorder: Recorder, disk: Pick<DiskWatch, 'trouble'>): Recorder {
   return {
     ...recorder,

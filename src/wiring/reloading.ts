@@ -51,7 +51,6 @@ const NAMED_MAX = 10
 
 const SIGNAL: Actor = { kind: 'signal', name: 'SIGHUP', address: null }
 
-/** Makes the methods of `RunningRelay` that reload the config. */
 export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRelay, 'reload' | 'reloadFailed'> {
   const { delivery, authenticate, sessions, certificates, receiver, publicServer, internalServer, applied } = ports
   let current = config

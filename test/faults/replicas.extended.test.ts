@@ -55,7 +55,7 @@ async function start(url: string, sections: Sections, folder: string): Promise<R
 const rolesOf = async (replica: ReplicaProcess, asked = replica): Promise<readonly string[]> =>
   (await asked.replicas()).find(({ name }) => name.endsWith(`/${replica.process.pid}`))?.roles ?? []
 
-/** Waits until one replica holds all roles, and resolves with the milliseconds that this took. */
+/** Resolves with the milliseconds until one replica held all roles. */
 async function untilHoldsAll(replica: ReplicaProcess, endpoints: number): Promise<number> {
   const fromMs = performance.now()
   await vi.waitFor(async () => expect(await rolesOf(replica)).toHaveLength(endpoints + 2), { timeout: 60_000, interval: 50 })

@@ -56,8 +56,9 @@ const NOT_READ: Readonly<Record<string, string>> = {
 }
 
 /**
- * Returns what a module awaits in a loop, or in a callback that `forEach` or `reduce` calls, as `path: what` with the line. Awaits in a callback of `map`
- * do not count, because they run at the same time. An await in the list of a `for` does not count either, because it runs only once.
+ * Returns what a module awaits in a loop, or in a callback that `forEach` or `reduce` calls, as `path: what` with the line. Awaits in a
+ * callback of `map` do not count, because they run at the same time. An await in the list of a `for` does not count either, because it runs
+ * only once.
  */
 function awaitedInLoops(path: string, source: string): readonly { readonly what: string; readonly line: number }[] {
   const found: { what: string; line: number }[] = []

@@ -101,7 +101,7 @@ function describeState(endpoint: unknown): string {
   return failingSince === null ? state : `${state}; it has accepted nothing for ${age(failingSince)}, since ${failingSince}`
 }
 
-/** Says when a failing endpoint is tried next. An event of a parcel that has no waiting delivery may be tried earlier than the waiting deliveries. */
+/** An event of a parcel that has no waiting delivery may be tried earlier than the waiting deliveries. */
 function describeNextProbe(endpoint: unknown): string | null {
   const [next, ofNew] = [textOf(endpoint, 'nextProbeAt'), textOf(endpoint, 'newEventProbeAt')]
   if (ofNew === null) return null
@@ -120,7 +120,6 @@ function describeKey(endpoint: unknown): string {
   return print === null ? `cannot be opened${since}` : `fingerprint ${print}${since}`
 }
 
-/** Says where the config takes the key from, and how to put a new value into use. */
 function keyOrigin(endpoint: unknown): string {
   const from = memberOf(endpoint, 'keyFrom')
   const [variable, file] = [textOf(from, 'env'), textOf(from, 'file')]

@@ -27,7 +27,6 @@ export type CheckName = (typeof CHECK_NAMES)[number]
 /** `ok`: the thing works. `warning`: it works, but somebody should look at it. `failed`: it does not work. `skipped`: it could not be checked. */
 export type CheckState = 'ok' | 'warning' | 'failed' | 'skipped'
 
-/** The result for one thing that was checked. */
 export interface CheckLine {
   readonly name: CheckName
   /** The name of the checked thing if there are several of its kind, such as an endpoint; null: there is only one. */
@@ -72,7 +71,6 @@ export function judgeClock(aheadMs: number | null): Verdict {
   return Math.abs(aheadMs) < CLOCK_FAILED_MS ? warning(message) : failed(message)
 }
 
-/** Judges the free space on the disk of the store, in bytes. */
 export function judgeDisk(freeBytes: number, freeBytesMin: number): Verdict {
   const room = { freeBytes, freeBytesMin }
   const [free, least] = [sizeText(freeBytes), sizeText(freeBytesMin)]

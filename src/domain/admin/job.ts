@@ -20,7 +20,6 @@ export interface DismissJobTask {
   readonly upTo: number
 }
 
-/** A retention pass that an operator has ordered. */
 export interface RetentionJobTask {
   readonly kind: 'retention'
 }
@@ -41,7 +40,6 @@ export interface MoveJobTask {
   readonly to: string
 }
 
-/** Makes a backup of the store. */
 export interface BackupJobTask {
   readonly kind: 'backup'
   readonly name: string

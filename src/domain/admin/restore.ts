@@ -3,13 +3,12 @@ import { z } from 'zod'
 /** After a restore, every counter continues at the next multiple of this, so that no number is given twice. */
 const STEP = 1_000_000_000
 
-/** Returns the number at which a counter continues: the next multiple of 10^9 above the last number that was given. */
 export function nextMultiple(last: number): number {
   return (Math.floor(last / STEP) + 1) * STEP
 }
 
 const recordSchema = z.object({
-  /** When the store was restored, epoch milliseconds. */
+  /** Epoch milliseconds. */
   atMs: z.number(),
   /** The name of the backup from which it was restored. */
   backup: z.string(),

@@ -18,7 +18,7 @@ export interface ReplayOrder {
   readonly sequence: number | null
   /** An identifier of a parcel; null: any parcel. */
   readonly parcel: string | null
-  /** The id of the endpoint whose deliveries are replayed, even a removed one; null: the endpoint itself, to which they are replayed. */
+  /** The id of the endpoint whose deliveries are replayed, even a removed one; null: the endpoint that gets the replay. */
   readonly of: string | null
   readonly states: readonly ('delivered' | 'dead' | 'cancelled')[]
   /** True: only count what would be queued. */

@@ -5,7 +5,7 @@ import type { RecordBatch } from './record-batch.ts'
 import type { Incoming } from './recording.ts'
 import { type BatchNeeds, type Needs, NO_PARCEL, pushKey, type SecondNeed, type StoredSnapshot, secondOf } from './snapshot.ts'
 
-/** Returns every identifier that the observations name, without duplicates. */
+/** Returns every identifier that the observations name, each once. */
 export function namesOf(observations: readonly Incoming[]): readonly string[] {
   const values = new Set<string>()
   for (const incoming of observations) {

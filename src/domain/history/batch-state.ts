@@ -47,7 +47,6 @@ type Counters = { -readonly [Name in keyof NextNumbers]: number }
  */
 export interface BatchState {
   readonly snapshot: Snapshot
-  /** Epoch milliseconds. */
   readonly nowMs: number
   readonly missing: Missing
   /** The next unused ids. */
@@ -122,7 +121,6 @@ export function startObservation(batch: BatchState): void {
   batch.nextBefore = { ...batch.next }
 }
 
-/** Gives back the ids that the current observation has taken, because the observation is refused. */
 export function giveNumbersBack(batch: BatchState): void {
   batch.next = { ...batch.nextBefore }
 }

@@ -10,7 +10,7 @@ export interface Entry {
   readonly detailedStatus: string
   /** The time of the entry as its source wrote it (DOMAIN 2.5). */
   readonly eventTimestamp: string
-  /** The instant of `eventTimestamp`, epoch milliseconds. */
+  /** The same instant in epoch milliseconds. */
   readonly atMs: number
   readonly location: string
   readonly displayToConsumer: boolean
@@ -268,7 +268,6 @@ function sameValue(a: Entry, b: Entry): boolean {
   return servedValue(a) === servedValue(b)
 }
 
-/** Encodes what answers show of an entry, for a comparison. */
 function servedValue(entry: Entry): string {
   const { eventTimestamp, location, displayToConsumer, extra } = entry
   const texts = Object.entries(entry.texts).sort(([a], [b]) => (a < b ? -1 : 1))

@@ -107,7 +107,6 @@ interface Comparison {
   readonly entries: readonly Entry[]
 }
 
-/** Whether an observation changes the parcel's identifiers, the order of its entries, or values of the whole parcel. */
 function isParcelChanged(
   batch: BatchState,
   { draft, newNames }: Subject,

@@ -27,13 +27,11 @@ export interface AnswerContext {
   readonly asked: string
   /** The language that the request named. */
   readonly language: string
-  /** The answer's `Content-Language` header. */
   readonly contentLanguage: string | null
   /** When the request was sent, epoch milliseconds. */
   readonly askedAtMs: number
 }
 
-/** A parsed answer, or the reason why the answer cannot be used. */
 export type ParsedAnswer = { readonly ok: true; readonly observation: PollObservation } | { readonly ok: false; readonly reason: string }
 
 /**
@@ -128,7 +126,6 @@ export interface AnswerSource {
   readonly extra: RawMembers
 }
 
-/** An answer as JSON text. */
 export interface EncodedAnswer {
   readonly body: string
   /** The languages of its texts, the most preferred first; never empty. */

@@ -4,7 +4,6 @@ import type { RefusedBy } from './carrier-memory.ts'
 /** `app`: an app waits for the answer. `schedule`: nobody waits for the answer. Apps go first if there are too few calls (DOMAIN 6.4). */
 export type CallPriority = 'app' | 'schedule'
 
-/** The result of a poll. */
 export type CarrierAnswer =
   | { readonly kind: 'found'; readonly observation: PollObservation }
   /** The carrier answered 404 or 410. Only these answers mean that it does not know the parcel (DOMAIN 1.5). */
@@ -54,7 +53,6 @@ export function wasNotAsked(reason: UnavailableReason): boolean {
   return reason === 'budget' || reason === 'resting'
 }
 
-/** The last refusal of the credentials. */
 export interface RefusalState {
   /** Epoch milliseconds; null: another replica saw the refusal. */
   readonly atMs: number | null

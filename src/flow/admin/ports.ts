@@ -141,7 +141,7 @@ export interface AdminTx extends RetentionTx {
   addTallies(additions: readonly TallyAddition[]): void
   /** Notes that this transaction stores a flush; false: an earlier transaction has stored it. */
   noteFlush(flush: TallyFlush): Promise<boolean>
-  /** Returns when the newest hour or day with counts began, after the `newer` newest were skipped; null: none is left. */
+  /** Skips the `newer` newest hours or days that have counts. Returns the start of the next older one; null: there is none. */
   findCounted(span: TallySpan, newer: number): Promise<number | null>
   /** Deletes up to `limit` tallies of hours or days before a time. Returns how many. */
   pruneTallies(span: TallySpan, beforeMs: number, limit: number): Promise<number>

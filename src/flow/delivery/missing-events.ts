@@ -12,7 +12,6 @@ export interface MissingEventsPorts {
   readonly yieldToIo: () => Promise<unknown>
 }
 
-/** How many events an endpoint never received. */
 export interface MissingCount {
   readonly count: number
   /** Whether there may be more, because the search has stopped at its limit. */
@@ -28,7 +27,7 @@ export interface MissingPage {
   readonly next: number | null
 }
 
-/** Limits of a search. It stops when it has found or read this many events. */
+/** A search stops when it has found or read this many events. */
 export interface MissingBounds {
   readonly found: number
   readonly lookedAt: number

@@ -16,7 +16,7 @@ export interface Bars {
   readonly size?: keyof typeof SIZES
 }
 
-/** Draws a bar chart. The highest bar is as high as the chart. */
+/** The highest bar is as high as the chart. */
 export function bars({ values, over = values.map(() => 0), overKind = 'bad', summary, size = 'spark' }: Bars): Markup {
   const { width, gap, height } = SIZES[size]
   const highest = Math.max(1, ...values.map((value, at) => value + (over[at] ?? 0)))

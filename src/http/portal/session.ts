@@ -4,7 +4,6 @@ import { AppError } from '../../domain/errors.ts'
 import type { Authenticate, Credentials, Scope, Visitor } from '../../flow/admin/tokens/authenticate.ts'
 import { headerValues } from '../server/header-values.ts'
 
-/** A user of the portal. */
 export interface Person {
   readonly name: string
   /** `status`: reads the overview and parcels; `admin`: does everything. */
@@ -49,7 +48,6 @@ export interface Sessions {
 
 export interface Held {
   readonly isAllowed: () => boolean
-  /** Call it when the request is over. */
   readonly release: () => void
 }
 

@@ -32,7 +32,6 @@ export interface RouteAnswer {
 }
 
 interface Example<Path extends string> {
-  /** The variable parts of the path. */
   readonly path: { readonly [Name in ParamOf<Path>]: string }
   /** The query without its question mark; absent: none. */
   readonly query?: string
@@ -42,7 +41,6 @@ interface Example<Path extends string> {
 type BodyContent = Readonly<Record<string, { readonly schema: () => z.ZodType; readonly example: unknown }>>
 
 interface RouteBody {
-  /** Whether a request may come without a body. */
   readonly optional?: true
   /** The largest body, in bytes. Null: a setting gives the limit. */
   readonly bytesMax: number | null
@@ -78,7 +76,6 @@ export interface Route<Ports> extends RouteRow {
   readonly handle: (ports: Ports) => (ctx: WithParams, next: () => Promise<unknown>) => unknown
 }
 
-/** An authorized request: the calling app and its checked input. */
 export interface ApiCall<Path extends string, Query> {
   readonly app: App
   /** The app and its address, for the audit trail. */

@@ -12,7 +12,7 @@ export function isConflict(error: unknown): boolean {
   return CONFLICTS.includes(systemCode(error) ?? '')
 }
 
-/** Makes the error that a transaction throws to begin again, because it has noticed a conflict. */
+/** Makes the error that a transaction throws to begin again, if it notices a conflict by itself. */
 export function metAnother(message: string): Error {
   return Object.assign(new Error(message), { code: '40001' })
 }

@@ -35,7 +35,7 @@ function fateOf(parcel: YearParcel, { nowMs, historyMs, polledOnMs }: Looked): '
   return ageMs > historyMs + polledOnMs + RETIRED_WITHIN_MS ? 'gone' : 'either'
 }
 
-/** Expects that every living parcel has the carrier's entries, and that no removed parcel is left. Asks as the operator, which does not count as a request of an app. */
+/** Expects that every living parcel has the carrier's entries, and that no removed parcel is left. An operator's request keeps no parcel alive. */
 export async function checkHistories(looked: Looked): Promise<{ readonly living: number }> {
   const { relay, parcels, violations, nowMs } = looked
   let living = 0
@@ -121,7 +121,6 @@ async function* pagesOf(relay: RelayOfYear, path: string): AsyncGenerator<string
   }
 }
 
-/** Reads the pages of the feed, from the oldest event. */
 async function* eventsOf(relay: RelayOfYear): AsyncGenerator<string> {
   const first = await relay.call('GET', '/relay/events?after=0&limit=1')
   let after = first.status === 410 ? Number(first.body.oldestSequence) - 1 : 0
@@ -134,7 +133,6 @@ async function* eventsOf(relay: RelayOfYear): AsyncGenerator<string> {
   }
 }
 
-/** Resolves when the condition holds, and rejects after `withinMs` of real time. */
 export async function until(what: string, isSo: () => Promise<boolean>, withinMs = 60_000): Promise<void> {
   const hangsAtMs = performance.now() + withinMs
   while (!(await isSo())) {

@@ -57,7 +57,6 @@ async function openRuns(engine: Engine) {
         { kind: 'poll', observation: aPoll({ asked: '5000', trackingIds: ['5000'], statuses, askedAtMs: nowMs }), watch: false },
       ])
     },
-    /** Returns the column `text` of the rows of a query. */
     read: async (sql: string) => {
       const rows = z.array(z.object({ text: z.union([z.string(), z.instanceof(Uint8Array)]) })).parse(await storedRows(path, sql))
       return rows.map(({ text }) => Buffer.from(text).toString())

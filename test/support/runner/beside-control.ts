@@ -9,7 +9,6 @@ const TRIES_MAX = 4
 export interface BesideControl {
   /** Runs the load without the fault. Resolves with its measure, in milliseconds. */
   readonly control: () => Promise<number>
-  /** Runs the same load beside the fault. */
   readonly fault: () => Promise<number>
   /** The limit of the measure beside the fault, as a multiple of the control's. */
   readonly ratio: number
@@ -39,7 +38,7 @@ async function medians(control: () => Promise<number>, fault: () => Promise<numb
   return [partOf(controls, 0.5), partOf(faults, 0.5)]
 }
 
-/** Returns a quantile of the measures. For `part`, 0.5 gives the median and 0.99 the 99th percentile. */
+/** Returns a quantile: for `part`, 0.5 gives the median and 0.99 the 99th percentile. */
 export function partOf(measures: readonly number[], part: number): number {
   if (measures.length === 0) return expect.fail('nothing was measured')
   return measures.toSorted((a, b) => a - b)[Math.max(0, Math.ceil(measures.length * part) - 1)] ?? Number.NaN

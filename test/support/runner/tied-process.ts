@@ -16,7 +16,6 @@ for group in $tied; do kill -s KILL -- "-$group"; done`
 
 let leash: Writable | null = null
 
-/** Writes to the shell that runs `LEASH` for this process. The first call starts it. */
 function tellLeash(sign: '+' | '-', group: number): void {
   if (leash === null) {
     const shell = spawn('/bin/sh', ['-c', LEASH], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })

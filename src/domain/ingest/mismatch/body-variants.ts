@@ -87,7 +87,7 @@ function formDecoded(text: string): string {
   }
 }
 
-/** Wraps the body in a list, and unwraps it: makes the items of a list, the members that usually hold a body, or the text of a string. */
+/** Wraps the body in a list, and takes out what the body may wrap: the items of a list, members with usual names, or the text of a string. */
 function* inEnvelopes(text: string): Generator<BodyVariant, undefined> {
   const made = (next: string, ...causes: readonly MismatchCause[]): BodyVariant => ({ bytes: Buffer.from(next, 'utf8'), causes })
   const reading = readJson(Buffer.from(text, 'utf8'))

@@ -19,7 +19,6 @@ import type { WriteSide } from '../../write-side.ts'
 import type { BackupFolder, BackupOrder, PlacedBackup } from './backup-ports.ts'
 import { ON_A_SERVER } from './backups.tx.ts'
 
-/** The settings of backups in the config. */
 export interface BackupSettings {
   /** Null: no backups are made. */
   readonly directory: string | null
@@ -44,7 +43,6 @@ export interface ManageBackupsPorts {
   readonly reads: Pick<ReadSide, 'listJobs'>
   /** The folder of backups; null: the store is on a database server, which has its own tools for backups. */
   readonly folder: BackupFolder | null
-  /** Returns the settings that are in effect now. */
   readonly settings: () => BackupSettings
   /** The members that all orders share. `copy`: a file next to the store. */
   readonly order: Pick<BackupOrder, 'copy' | 'version' | 'keyFile'> & { readonly keys: () => readonly string[] }
@@ -58,7 +56,6 @@ export interface ManageBackupsPorts {
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
 }
 
-/** The settings and the state of backups, and the backups in the folder. */
 export interface BackupList extends BackupState {
   readonly settings: BackupSettings
   readonly backups: readonly BackupFile[]
@@ -89,7 +86,6 @@ interface Running {
   readonly name: string
   jobId: number | null
   progress: BackupProgress
-  /** How many pages of the store were copied. */
   pages: number
   isCancelled: boolean
   isStopping: boolean
@@ -102,7 +98,7 @@ const LIST_MS_MAX = 5000
 /** The jobs of scheduled backups have this name in place of the name of the app that started them. */
 const SCHEDULE = 'schedule'
 
-/** Creates the functions that manage a store's backups. First ends the jobs of backups that were interrupted when the relay stopped or was killed. */
+/** First ends the jobs of backups that were interrupted when the relay stopped or was killed. */
 export async function openManageBackups(ports: ManageBackupsPorts): Promise<ManageBackups> {
   const { write, folder, settings, clock } = ports
   const record = await openRecord(ports)

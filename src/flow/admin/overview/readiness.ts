@@ -14,7 +14,7 @@ export interface Readiness {
   readonly ready: boolean
   /** Why it is not ready; empty: it is ready. */
   readonly reasons: readonly string[]
-  /** Trouble that does not stop the relay, such as the carrier's. */
+  /** Facts that do not decide whether the relay is ready, such as the state of the carrier. */
   readonly notes?: Readonly<Record<string, unknown>>
 }
 
@@ -98,7 +98,7 @@ function describeLost(lost: LostFile | null): string {
   return `store_lost: ${what} while the relay runs; put it back, or restore a backup`
 }
 
-/** Says what the error code means. Leaves out the error's message, because it may name paths and addresses. */
+/** Describes an error by its code alone, because its message may name paths and addresses. */
 function describe(error: unknown): string {
   const code = codeOf(error)
   return code === null ? 'for an unknown reason' : reasonOfCode(code)

@@ -21,7 +21,6 @@ export interface Membership {
   holds(role: Role): boolean
   /** The endpoints to which this replica delivers; null: all. */
   endpoints(): readonly string[] | null
-  /** Whether this replica delivers to an endpoint now. */
   delivers(endpointId: string): boolean
   /** Rises when this replica loses all its roles for good. Work that began before must not save its results. */
   term(): number

@@ -35,7 +35,6 @@ export interface DispatcherOptions extends SendDeliveryOptions {
   readonly claimsPerAttempt: number
 }
 
-/** Sends queued deliveries to their endpoints. */
 export interface Dispatcher {
   /** Call it when something may have become due. The next pass runs a round. */
   look(): void
@@ -119,7 +118,6 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
       if (asked === null && !isRoundDue(rounds, times, ports)) return 'idle'
       const claimed = await (asked ?? ask())
       asked = null
-      // Ask for another pass if something has changed since the round began.
       if (times.isLookDue()) ports.wake(null)
       // Start the next round before the claims are sent, so that the writer is not idle while they are sent.
       if (times.restMs() <= 0 && queues.isRoundWorthwhile()) {

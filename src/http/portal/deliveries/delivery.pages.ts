@@ -109,7 +109,7 @@ function readFilters({ endpoint, parcel, state, from, to }: DeliveryFilters) {
   }
 }
 
-/** Returns the result of the work. If the request was wrong, returns a sentence that says why. */
+/** Returns the result of the work, or a sentence that says why the request was wrong. */
 async function orMistake<Found extends object>(work: () => Promise<Found>): Promise<Found | string> {
   try {
     return await work()

@@ -158,7 +158,7 @@ const SETTLE_QUARANTINE = html`<li>Ask the carrier whether it has changed its fo
 <li>If the carrier returns to its old format, first set <code>backfill: true</code> on the endpoints that should get earlier events. Then fetch the parcels that the pushes name, with <code>parcel-relay inbox --refresh</code>, and dismiss the pushes.</li>
 <li>If the new format stays, install a version of the relay that reads it, then reprocess them.</li>`
 
-/** Makes the card for pushes that come, but are all in quarantine. The remedy differs from the one for pushes that do not come. */
+/** Makes the card for pushes that come, but are all in quarantine. */
 function tellMisunderstood({ nowMs, to, person }: Visit, { pushes, carrier, held }: Situation): Told {
   const [newest] = held
   const sinceMs = noPushSinceMs(pushes)
@@ -200,7 +200,6 @@ function tellFullDisk(disk: DiskRoom, { pushes }: Situation, nowMs: number): Tol
   }
 }
 
-/** Says which disk is full or filling, and how much of it the store uses. */
 function usageOf({ freeBytes, totalBytes, storeBytes, path }: DiskRoom): Markup {
   const usedBytes = totalBytes - freeBytes
   const others = storeBytes < usedBytes / 2 ? ': something else fills it' : ''

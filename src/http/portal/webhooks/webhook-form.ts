@@ -24,7 +24,7 @@ export interface WebhookFields {
   readonly from: string
 }
 
-/** What is wrong with the form: a sentence for each wrong field, by the field's id. */
+/** A sentence for each wrong field, by the field's id. */
 export type FieldErrors = Readonly<Record<string, string>>
 
 export const EMPTY_FIELDS: WebhookFields = {
@@ -44,7 +44,6 @@ export const EMPTY_FIELDS: WebhookFields = {
   from: 'now',
 }
 
-/** Reads the fields of a form that was sent. */
 export function fieldsOf(form: Form): WebhookFields {
   const text = (name: string) => form.get(name).trim()
   return {
@@ -85,7 +84,7 @@ export function fieldsOfEndpoint(endpoint: Endpoint, schedule: readonly string[]
   }
 }
 
-/** Makes the API's request body from the fields. If a number is mistyped, its text goes into the body, and the API says what is wrong. */
+/** Makes the API's request body. A mistyped number goes into the body as text, so that the API says what is wrong. */
 export function bodyOf(fields: WebhookFields): object {
   const list = (text: string) => {
     const values = text.split(',').map((value) => value.trim())

@@ -84,7 +84,6 @@ export function agedRemovals(session: Session) {
   } satisfies Partial<RetentionTx>
 }
 
-/** Deletes deliveries that have ended, with their attempts. */
 async function removeDeliveries(session: Session, deliveryIds: readonly number[]): Promise<void> {
   const gone = await session.all(removeEnded, { ids: deliveryIds })
   session.enqueueWrite(removeAttempts, { ids: gone.map(({ id }) => id) })
