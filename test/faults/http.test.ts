@@ -265,7 +265,7 @@ describe('paths', () => {
   })
 })
 
-test('H4: a client that leaves during its body leaves no row and no error in the log', async () => {
+test('H4: a client that disconnects during its body leaves no row and no error in the log', async () => {
   const body = pushBody({ trackingIds: ['90000008'] })
   const rows = await world.inbox.count()
   const linesBefore = world.lines.length

@@ -40,7 +40,7 @@ test('a budget that is used up says that calls are possible again at the next UT
   expect(describeSpent(NOON + DAY_MS / 2)).toMatch(/are used up; the relay can ask again from 2026-\d\d-\d\dT00:00:00\.000Z\.$/)
 })
 
-test('a burst is granted, then one call per interval, with the time of the next call', () => {
+test('a burst is granted, then one call per interval; a refusal says when to ask again', () => {
   const { settle, setClock } = openBudget()
   expect(settle({ schedule: 5 })).toMatchObject({ granted: 2, hold: 'wait', retryMs: 200, nextMs: 200, callsToday: 2 })
   setClock(NOON + 199)

@@ -105,7 +105,7 @@ test('P10: a thousand requests for an unknown parcel cause one call, and count o
   expect([served.length, world.calls.length, world.unknowns]).toEqual([1000, 1, ['shop']])
 })
 
-test('P10: a request that read the store before another request’s answer does not call again', async () => {
+test('P10: a request that read the store before another’s answer came does not call again', async () => {
   const world = createWorld()
   const gate = Promise.withResolvers<void>()
   world.beforeRead = () => gate.promise

@@ -102,7 +102,7 @@ describe.each(engines)('skipping deliveries on $name', (engine) => {
     expect(await states()).toEqual([SKIPPED, ['delivered', null], SKIPPED])
   })
 
-  test('skipping a delivery behind an earlier one does not affect the earlier one’s attempt', async () => {
+  test('skipping a delivery does not affect the running attempt of the delivery before it', async () => {
     const { begin, skip, round, underWay, states } = await openThree(engine)
     const first = await begin()
     await skip(1)
@@ -183,7 +183,7 @@ describe.each(engines)('skipping deliveries on $name', (engine) => {
     expect(claimed.map(({ deliveryId }) => deliveryId)).toEqual([first.deliveryId])
   })
 
-  test('a skipped delivery whose parcel is joined ends, and the others go on in order', async () => {
+  test('a skipped delivery whose parcel is joined ends, and the parcel’s next delivery is sent', async () => {
     const { begin, skip, round, push, states, idOf, underWay } = await openThree(engine)
     const first = await begin()
     await skip(0)

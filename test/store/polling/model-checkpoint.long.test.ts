@@ -203,7 +203,7 @@ describe.each(engines)('the model of the carrier on $name', (engine) => {
     expect(await eventsOf(runs)).toEqual(['pushes_silent', 'pushes_trusted'])
   })
 
-  test('operators learn that pushes are trusted only when few of the newest are quarantined', async () => {
+  test('pushes are trusted again only when few of the newest pushes went into quarantine', async () => {
     const runs = await openRuns(engine)
     const run = await runs.start()
     await run.syncEndpoints([], runs.now(), 'http://127.0.0.1:9/')

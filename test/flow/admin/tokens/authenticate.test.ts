@@ -107,7 +107,7 @@ test('R3: removing an app, or changing its password, revokes its tokens at once'
   await expect(authenticate.authorize(root, 'admin')).rejects.toMatchObject({ code: 'forbidden' })
 })
 
-test('R3: a token is accepted from memory only after its check, and while it is valid', async () => {
+test('R3: a token is accepted from memory only if it was checked before and is still valid', async () => {
   const world = createWorld()
   const { authenticate } = world
   const token = await authenticate.issueToken({ username: 'shop', password: 'secret' }, somebody)
