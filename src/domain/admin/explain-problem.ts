@@ -12,13 +12,11 @@ import { NOTICED_WITHIN_MS, type OwnRefusals, ownRefusalsOf } from './own-refusa
 import { comebackText, spellText, wholeSpell } from './refused-words.ts'
 import { areOnlyMisunderstood, misdirectedSincePush, type Problem, type Situation } from './verdict.ts'
 
-/** A problem in plain text, for a terminal or a message. */
 export interface Explanation {
-  /** The problem in one line, without a full stop. */
+  /** One line without a full stop. */
   readonly title: string
   /** When the problem began, epoch milliseconds; null: not known. */
   readonly sinceMs: number | null
-  /** The facts about the problem, in sentences. */
   readonly evidence: readonly string[]
   /** The steps that solve it, in order. */
   readonly todo: readonly string[]
@@ -32,14 +30,14 @@ const SETTLE_QUARANTINE = [
   'If the new format stays, install a version of the relay that reads it, then reprocess: parcel-relay inbox --reprocess --state quarantined.',
 ]
 
-/** Returns why the relay is not ready, in words for people: without the code before the colon, which is for programs. */
+/** Removes the code at the start of a reason such as `store_lost: ...`. The code is for programs. */
 export function readableReason(reason: string): string {
   const words = reason.replace(/^[a-z_]+: /, '')
   // A name such as relay.db keeps its case.
   return words.replace(/^[a-z]+(?= |$)/, (first) => `${first.charAt(0).toUpperCase()}${first.slice(1)}`)
 }
 
-/** Explains a problem of the relay: what is wrong, since when, and what to do. The portal says the same with links and buttons. */
+/** Explains a problem in plain text, for a terminal or a message. The portal says the same with links and buttons. */
 export function explainProblem(problem: Problem, situation: Situation, nowMs: number): Explanation {
   switch (problem.kind) {
     case 'not_ready':
@@ -109,16 +107,15 @@ function explainCarrier({ carrier }: Situation): Explanation {
   }
 }
 
-/** Says that polls do not find everything, so that nobody waits for polls instead of acting. */
+/** Keeps operators from waiting for polls to find everything. */
 export const UNHEARD_OF = 'Polls find nothing about parcels that no push has named yet: the relay does not know these parcels.'
 
-/** Describes requests to a wrong path. They are the best evidence that the carrier pushes to a wrong address. */
+/** Requests to a wrong path are the best evidence that the carrier pushes to a wrong address. */
 export function describeMisdirected({ path, isSigned, count, firstAtMs }: MisdirectedPath, webhookPath: string): string {
   const unsigned = isSigned ? '' : ', without a signature'
   return `POST ${path}: 404, ${counted(count, 'time', 'times')} since ${timeText(firstAtMs)}${unsigned} (the webhook's path is ${webhookPath}).`
 }
 
-/** How many wrong paths an explanation names. */
 export const MISDIRECTED_SHOWN = 3
 
 function timeText(atMs: number): string {
@@ -152,7 +149,6 @@ function explainSilence(situation: Situation): Explanation {
   }
 }
 
-/** How many periods of refused pushes an explanation lists. */
 const SPELLS_SHOWN = 3
 
 function explainLoss({ pushes, refused, missedByHour }: Situation, nowMs: number): Explanation {
@@ -170,7 +166,7 @@ function explainLoss({ pushes, refused, missedByHour }: Situation, nowMs: number
   }
 }
 
-/** Says how many lost pushes the relay itself refused. Without this, operators would look for the cause at the carrier. */
+/** Says how many lost pushes the relay itself refused, so that operators do not look for the cause at the carrier. */
 function ownRefusalEvidence({ spells, missed, explained }: OwnRefusals): readonly string[] {
   return [
     `The relay itself refused pushes with 503: ${spells.slice(0, SPELLS_SHOWN).map(spellText).join(', ')}.`,
@@ -283,7 +279,7 @@ function explainEndpoint(
   }
 }
 
-/** Says how to find out by fingerprint whether relay and receiver have the same key. So nobody has to read the key. */
+/** Has people compare fingerprints, so that nobody has to read the key itself. */
 function compareKeys(name: string, typed: string): string {
   return `Compare the fingerprint of its key, parcel-relay endpoints show ${typed}, with the key that ${name} verifies with, parcel-relay fingerprint --key-file FILE. If they differ, give ${name} the relay's key, or the relay the key of ${name}.`
 }

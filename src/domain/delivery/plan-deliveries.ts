@@ -7,30 +7,26 @@ import { endpointWants, type RelayedEvent } from './endpoint.ts'
 import type { Payload } from './feed-entry.ts'
 import type { FeedAddition } from './plan-events.ts'
 
-/** An event of the feed, with all that is needed to make its deliveries. */
 export interface DeliverableEvent {
-  /** The sequence of the event in the feed. It also orders the deliveries of the parcel. */
+  /** The event's position in the feed. Each endpoint gets the events of a parcel in this order. */
   readonly sequence: number
   readonly entry: Entry
   readonly parcelId: number
   readonly payload: Payload
   /** Whether the entry is older than the relay's knowledge of the parcel (DOMAIN 6.6). */
   readonly backfill: boolean
-  /** The endpoints that were sent the entry in an earlier event. This event is not sent to them. */
+  /** The endpoints that an earlier event has told of this entry. They are not sent this event. */
   readonly earlierAudience: Audience
   readonly nowMs: number
 }
 
-/**
- * The deliveries of an event. `composed`: the body, if the relay composed it; null: the body is a push as received, or no endpoint is sent
- * the event.
- */
 export interface PlannedDeliveries {
+  /** The body that the relay composed; null: the body is the push as received, or there are no deliveries. */
   readonly composed: Uint8Array | null
   readonly deliveries: readonly QueuedDelivery[]
 }
 
-/** Plans the deliveries of an event: one for each subscriber that wants the event and was not yet sent its entry. */
+/** Plans one delivery to each subscriber whose filters let the event pass and that no earlier event has told of the entry. */
 export function planDeliveries(subscribers: readonly Subscriber[], event: DeliverableEvent): PlannedDeliveries {
   const { entry, parcelId, payload, sequence, nowMs, earlierAudience } = event
   const offered = relayedEventOf(event)
@@ -45,13 +41,13 @@ export function planDeliveries(subscribers: readonly Subscriber[], event: Delive
   }
 }
 
-/** Returns the members of an event that the filters of endpoints look at. */
+/** Returns the fields of an event that the filters of endpoints test. */
 export function relayedEventOf({ entry, payload, backfill }: Pick<DeliverableEvent, 'entry' | 'payload' | 'backfill'>): RelayedEvent {
   const { status, detailedStatus, displayToConsumer } = entry
   return { status, detailedStatus, displayToConsumer, distributionType: payload.distributionType, backfill }
 }
 
-/** Returns the event to deliver for an addition to the feed; null: endpoints are not sent this addition. */
+/** Returns null if the event is for readers of the feed alone and endpoints are not sent it. */
 export function deliverableEventOf({ event, entry, payload }: FeedAddition, nowMs: number): DeliverableEvent | null {
   const { sequence, parcelId, payloadRef } = event
   if (payloadRef === null || payload === null) return null

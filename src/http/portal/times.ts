@@ -1,23 +1,22 @@
 import { spanText } from '../../domain/amounts.ts'
 import { html, type Markup } from './html.ts'
 
-// How pages show instants. The server writes them in UTC. Script can change them to the viewer's zone: `data-f` tells it the format.
+// The server writes times in UTC. A script in the page can change them to the viewer's zone: `data-f` tells the script the format.
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 const [SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS] = [1000, 60_000, 3_600_000, 86_400_000]
 
-/** An instant as `14:41:37`. */
 function clockText(atMs: number): string {
   return new Date(atMs).toISOString().slice(11, 19)
 }
 
-/** The day of an instant as `25 Nov`. */
+/** Returns a date such as `25 Nov`. */
 export function dayText(atMs: number): string {
   const day = new Date(atMs)
   return `${day.getUTCDate()} ${MONTHS[day.getUTCMonth()] ?? ''}`
 }
 
-/** An instant as `25 Nov 2026 14:41:37.250 UTC`. Whole seconds have no fraction. */
+/** Returns a time such as `25 Nov 2026 14:41:37.250 UTC`. */
 function fullText(atMs: number): string {
   const fraction = atMs % SECOND_MS === 0 ? '' : new Date(atMs).toISOString().slice(19, 23)
   return `${dayText(atMs)} ${new Date(atMs).getUTCFullYear()} ${clockText(atMs)}${fraction} UTC`
@@ -31,7 +30,6 @@ export function settingText(lengthMs: number): string {
   return lengthMs % SECOND_MS === 0 ? `${lengthMs / SECOND_MS} s` : `${lengthMs} ms`
 }
 
-/** How long ago or ahead an instant is: `12 min ago`, `in 5 min`, `just now`, `now`. */
 function relativeText(atMs: number, nowMs: number): string {
   if (Math.abs(atMs - nowMs) < 1500) return atMs <= nowMs ? 'just now' : 'now'
   return atMs > nowMs ? `in ${spanText(atMs - nowMs)}` : `${spanText(nowMs - atMs)} ago`
@@ -69,20 +67,20 @@ export function timeInLine(atMs: number, beforeMs: number | null, nowMs: number)
   return time(atMs, 'day', day + clockText(atMs), titleOf(atMs, nowMs))
 }
 
-/** For sentences about a state: how long ago it was, or how soon it will be. */
+/** For sentences about a state: `12 min ago`, `in 5 min`, `just now`, `now`. */
 export function relativeTime(atMs: number, nowMs: number): Markup {
   return time(atMs, 'rel', relativeText(atMs, nowMs), fullText(atMs))
 }
 
-/** For a page about one record: date and time to the millisecond, always in UTC. Script adds the time in the viewer's zone. */
+/** For a page about one record: date and time to the millisecond, always in UTC. The script adds the time in the viewer's zone. */
 export function fullTime(atMs: number, nowMs: number): Markup {
   return time(atMs, 'full', fullText(atMs), relativeText(atMs, nowMs))
 }
 
-/** The name of the zone, to put next to times. Script changes it together with the times. */
+/** The name of the zone, to put next to times. The script changes it together with the times. */
 export const zone = html`<span class="zone">UTC</span>`
 
-/** Returns the hour that begins at an instant, in UTC: `14:00`. */
+/** Returns the hour of a time in UTC, such as `14:00`. */
 export function hourText(atMs: number): string {
   return `${String(new Date(atMs).getUTCHours()).padStart(2, '0')}:00`
 }

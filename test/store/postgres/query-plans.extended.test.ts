@@ -53,7 +53,7 @@ function stepsOf(plan: Step): readonly Step[] {
 
 const isLarge = (of: Step) => LARGE.includes(of['Relation Name'] ?? '')
 const isUnbounded = (of: Step) => of['Index Cond'] === undefined
-/** Returns the indexes that find the rows of a bitmap step. Only the step above them names the table. */
+/** Returns a bitmap scan and the index scans below it. Those do not name the table. */
 const indexesOf = (of: Step) => stepsOf({ ...of, Plans: of.Plans?.filter((below) => below['Node Type'].startsWith('Bitmap')) })
 /** Whether a step reads a large table, or an index of it, from end to end. */
 const isScan = (of: Step) =>
@@ -62,11 +62,10 @@ const isScan = (of: Step) =>
     (of['Node Type'].startsWith('Index') && isUnbounded(of)) ||
     (of['Node Type'] === 'Bitmap Heap Scan' &&
       indexesOf(of).some((below) => below['Node Type'] === 'Bitmap Index Scan' && isUnbounded(below))))
-/** Whether a step sorts all candidate rows only to return the first ones. */
+/** Whether a step sorts all rows that match, only to return the first ones. */
 const isSortOfAll = (of: Step) =>
   of['Node Type'] === 'Limit' && stepsOf(of).some((below) => /Sort/.test(below['Node Type'])) && stepsOf(of).some(isLarge)
 
-/** Returns the statements whose plans contain a step for which `isFound` holds, with the plans. */
 async function plansWith(isFound: (of: Step) => boolean, client: pg.ClientBase, statements: readonly string[]): Promise<readonly string[]> {
   const plans: string[] = []
   for (const statement of statements) {
@@ -86,7 +85,7 @@ const parcelOf = `${FROM} + (n - ${FROM}) / ${EVENTS_EACH}`
 const isBackfill = 'n % 10 = 0'
 const isLast = `n % ${EVENTS_EACH} = 0`
 
-/** Fills a store as if it had run for a while. A tenth of the parcels have waiting deliveries. */
+/** Fills a store as if the relay had run for a while. */
 const FILL = [
   `insert into parcel (id, activated_at_ms, entry_count, failures, is_full, next_poll_at_ms, last_seen_at_ms)
      select n, n, 7, 0, 0, case when n % 4 = 0 then null else n end, n from ${parcels}`,

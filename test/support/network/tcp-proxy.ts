@@ -13,21 +13,18 @@ export interface TcpProxy {
   goDown(): Promise<void>
   /** Accepts connections again, at the same port. */
   comeUp(): Promise<void>
-  /** Returns how often, on all connections together, a client began to send after it had received something. */
+  /** Returns the number of round trips on all connections: how often a client has sent after it received. */
   trips(): number
 }
 
-/**
- * Starts a proxy between a client and a port of this machine. `awayMs`: the delay of everything that the server sends. Meanwhile a
- * client can send everything that needs no earlier answer.
- */
+/** Starts a proxy in front of a port of this machine. `awayMs`: the delay of everything that the server sends. */
 export async function startTcpProxy(target: number, options: { readonly awayMs?: number } = {}): Promise<TcpProxy> {
   const proxy = await openTcpProxy(target, options)
   onTestFinished(() => proxy[Symbol.asyncDispose]())
   return proxy
 }
 
-/** Starts a TCP proxy in front of the server of a database. `through` is the URL of the database behind the proxy. */
+/** Starts a proxy in front of a database server. `through`: the URL by which to reach the database through the proxy. */
 export async function startDatabaseProxy(url: string, options: { readonly awayMs?: number } = {}) {
   const proxy = await startTcpProxy(Number(new URL(url).port), options)
   const through = new URL(url)

@@ -3,7 +3,6 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { z } from 'zod'
 
-/** The part of a schema that tests need to make values for it. */
 export interface Schema {
   readonly $ref?: string | undefined
   readonly type?: string | readonly string[] | undefined
@@ -53,7 +52,6 @@ const shape = z.looseObject({
 export type Operation = z.output<typeof operation>
 type Method = z.output<typeof methods>
 
-/** The checked-in document, which relays serve. */
 export const apiDocument: z.output<typeof shape> = shape.parse(JSON.parse(readFileSync('docs/openapi.json', 'utf8')))
 
 const ajv = new Ajv2020({ strict: false, allErrors: true, logger: false })
@@ -66,7 +64,6 @@ export function schemaAt($ref: string): Schema {
   return found
 }
 
-/** Every operation, with its method and path. */
 export const operations: readonly { readonly method: Method; readonly path: string; readonly operation: Operation }[] = Object.entries(
   apiDocument.paths,
 ).flatMap(([path, item]) =>
@@ -84,7 +81,6 @@ export function validatorAt(...keys: readonly string[]): ValidateFunction {
   return validate
 }
 
-/** The parts of a relay's answer that the document describes. */
 interface Answered {
   readonly method: string
   /** The path with its query, if it has one. */
@@ -96,7 +92,7 @@ interface Answered {
 
 const OF_NO_ROUTE = [400, 404, 405, 431]
 
-/** Fetches a URL and checks the answer against the document. Resolves when the whole body has arrived, unless it is a stream. */
+/** Fetches a URL, and throws if the API document does not allow the answer. Streams of events are not checked. */
 export async function fetchDocumented(url: string, init: RequestInit = {}): Promise<Response> {
   const response = await fetch(url, init)
   const { status, statusText, headers } = response
@@ -107,7 +103,6 @@ export async function fetchDocumented(url: string, init: RequestInit = {}): Prom
   return new Response(bytes.byteLength === 0 ? null : bytes, { status, statusText, headers })
 }
 
-/** Throws if the document does not allow this answer. */
 export function expectConforms(answered: Answered): void {
   const fault = faultOf(answered)
   if (fault !== null)
@@ -138,7 +133,7 @@ function faultOf({ method, path, status, headers, text }: Answered): string | nu
 
 const templates = operations.map((found) => ({ found, parts: found.path.split('/') }))
 
-/** Returns the operation of a path, or null if the document has none. A fixed path part is preferred to a variable one. */
+/** Returns null if the document has no such path. A path with fewer variable parts wins. */
 function operationAt(method: string, path: string): (typeof operations)[number] | null {
   const given = (path.split('?')[0] ?? '').split('/')
   const wanted = method === 'HEAD' ? 'get' : method.toLowerCase()

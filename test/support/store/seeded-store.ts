@@ -16,7 +16,7 @@ const PARCELS = 24
 const BATCHES = 14
 const BATCH_SIZE = 24
 
-/** Returns an attempt with its result. The endpoint accepts most events, refuses some, and sometimes does not answer. `gone`: it answers 410. */
+/** Makes up the result of an attempt: most events are accepted, some refused, and some not answered. `gone`: the endpoint answers 410. */
 function answered(delivery: ClaimedDelivery, atMs: number, random: () => number, gone: boolean): SettledAttempt {
   const { body: _body, previousSequence: _previous, ...rest } = delivery
   const kind = random()
@@ -30,8 +30,8 @@ function answered(delivery: ClaimedDelivery, atMs: number, random: () => number,
 }
 
 /**
- * Writes a store through the write side, on a simulated clock: seeded observations in batches, and between them rounds of deliveries, failed
- * polls, requests for languages, watches and jobs. Everything is deterministic: no token key and no relay id are created, because both are random.
+ * Fills a store through the write side, on a simulated clock. The result is the same each time. So no token key and no relay id are created,
+ * because both are random.
  */
 export async function writeSeededStore(sqlitePath: string, engine?: Engine): Promise<void> {
   let nowMs = NOON
@@ -52,14 +52,14 @@ export async function writeSeededStore(sqlitePath: string, engine?: Engine): Pro
     await happen(writes, nth, nowMs)
     await dispatch(nowMs)
   }
-  // Leave entries whose pushes are still expected.
+  // The pushes of these entries are still expected when the store is closed.
   await writes.record(Array.from({ length: BATCH_SIZE }, () => observations.next(nowMs)))
   await writes.unwatch({ identifier: trackingIdOf(3) })
   await writes.checkpointModel()
   await writes.close()
 }
 
-/** Adds endpoints. Returns the id of the endpoint that answers 410. */
+/** Returns the id of the endpoint that answers 410. */
 async function addEndpoints(writes: WriteSide, nowMs: number): Promise<string> {
   const billing: EndpointSettings = { ...endpointSettings, name: 'billing', url: 'http://billing.internal/', concurrency: 1 }
   await writes.syncEndpoints([billing], nowMs, 'http://operator.internal/')
@@ -68,7 +68,7 @@ async function addEndpoints(writes: WriteSide, nowMs: number): Promise<string> {
   return (await addEndpoint(writes, nowMs, { name: 'gone' })).id
 }
 
-/** Runs two rounds at a time. The second round settles what the first claimed. Its own claims are lost, as in a crash. */
+/** Each call runs two rounds. The second settles what the first claimed. What the second claims is never settled, as after a crash. */
 function createDispatching(writes: WriteSide, goneId: string) {
   const random = seeded(7)
   return async (nowMs: number): Promise<void> => {
@@ -79,7 +79,6 @@ function createDispatching(writes: WriteSide, goneId: string) {
   }
 }
 
-/** Does what happens besides pushes and polls after the nth batch. */
 async function happen(writes: WriteSide, nth: number, nowMs: number): Promise<void> {
   for (const { parcelId } of await writes.claimDuePolls({ nowMs, limit: 2, leaseMs: BATCH_MS })) {
     await writes.notePollFailure({ parcelId, kind: 'unavailable', atMs: nowMs })

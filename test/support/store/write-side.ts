@@ -10,7 +10,7 @@ import { aPoll, type PollFields, type PushFields, pushBody } from '../history/bu
 import { deliverOptions, recordOptions, retention } from '../history/policy.ts'
 import { newPlace } from './engines.ts'
 
-/** Opens the write side and the read side on a store, a new one unless `place` is given, with a clock that the test moves. */
+/** Opens a store with a clock that the test moves. `place`: an existing store; null: a new store is made. */
 export async function openStore(startMs: number, engine: Engine = sqlite, place: string | null = null) {
   let nowMs = startMs
   let monotonicMs = 0
@@ -25,7 +25,7 @@ export async function openStore(startMs: number, engine: Engine = sqlite, place:
     await reads.close()
     await writes.close()
   })
-  /** Records a batch. Repeats it if this process was so slow that the server ended the transaction (after two idle seconds). */
+  /** Tries again if this process was so slow that the server ended the transaction, which it does after two idle seconds. */
   const record = async (...batch: readonly Incoming[]): Promise<BatchReport> => {
     for (let tries = 1; ; tries++) {
       try {
@@ -35,6 +35,7 @@ export async function openStore(startMs: number, engine: Engine = sqlite, place:
       }
     }
   }
+  /** Tests must look up parcel ids: the engines assign different ones. */
   const parcelIdOf = async (identifier: string): Promise<number> => {
     const found = await reads.inspectParcel(identifier)
     if (found === null) throw new Error(`no parcel has the identifier ${identifier}`)
@@ -46,7 +47,6 @@ export async function openStore(startMs: number, engine: Engine = sqlite, place:
     reads,
     errors,
     record,
-    /** Looks up parcel ids, because engines assign them in different ways. */
     parcelIdOf,
     /** The inbox ids of the newest pushes, oldest first. */
     inboxIds: async () => (await reads.listInbox({ state: null, before: null, limit: 100 })).pushes.map(({ inboxId }) => inboxId).reverse(),
@@ -57,7 +57,7 @@ export async function openStore(startMs: number, engine: Engine = sqlite, place:
       monotonicMs += Math.max(0, ms)
       return nowMs
     },
-    /** Sets the wall clock, without letting time pass. */
+    /** Sets the wall clock. The monotonic clock stays. */
     setClock: (ms: number) => {
       nowMs = ms
     },

@@ -5,13 +5,12 @@ import { FILE_MODE } from '../permissions.ts'
 
 /** The suffixes of the files that hold the data of a store. */
 const DATA = ['', '-wal', '-shm', '-journal']
-/** While this file exists, the files of a store are being replaced, and no relay opens the store. */
+/** While this file exists, a restore is replacing the files of the store, and no relay opens the store. */
 const markOf = (path: string) => `${path}.restoring`
-/** The names of the store that a restore has prepared, and of its key. These files then replace those in use. */
+/** The path at which a restore prepares the new store, before it replaces the store at `path`. */
 export const preparedOf = (path: string) => `${path}.restored`
 export const preparedKeyOf = (path: string) => `${path}.restored.key`
 
-/** Throws if a restore was interrupted while it replaced the files of a store. */
 export function refuseHalfRestored(path: string): void {
   if (!existsSync(markOf(path))) return
   throw new Error(
@@ -20,8 +19,8 @@ export function refuseHalfRestored(path: string): void {
 }
 
 /**
- * Replaces a store by the prepared one, and keeps the old store beside it under another name. If this is interrupted, a later call of
- * `finishSwap` completes it. Returns the new name of the old store; null: there was no old store.
+ * Replaces a store with the prepared one, and keeps the old store beside it under another name. If the process is killed meanwhile, a later
+ * call of `finishSwap` does the rest. Returns the new path of the old store; null: there was no old store.
  */
 export function swapStore(path: string, ending: string): string | null {
   const mark = openSync(markOf(path), 'w', FILE_MODE)
@@ -36,7 +35,7 @@ export function swapStore(path: string, ending: string): string | null {
 }
 
 /**
- * Finishes a restore that was interrupted while it replaced the files. Returns null if no restore was interrupted. `aside`: the new name of
+ * Finishes a restore that was interrupted while it replaced the files. Returns null if no restore was interrupted. `aside`: the new path of
  * the old store; null: there was no old store.
  */
 export function finishSwap(path: string): { readonly aside: string | null } | null {
@@ -74,7 +73,7 @@ export function removePrepared(path: string): void {
   for (const left of [preparedOf(path), `${preparedOf(path)}-journal`, preparedKeyOf(path)]) rmSync(left, { force: true })
 }
 
-/** Makes an ending for the name of a replaced store. The ending is unused, even if there are two restores within one second. */
+/** Returns an unused ending for the name of the old store, even if there are two restores within one second. */
 export function asideEnding(path: string, nowMs: number): string {
   const ending = `before-restore-${new Date(nowMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`
   return existsSync(`${path}.${ending}`) ? asideEnding(path, nowMs + 1000) : ending
