@@ -5,7 +5,6 @@ import { drawFor, randomFor, shuffled } from './random.ts'
 import { signatureOf } from './wire.ts'
 import type { PushEvent } from './world.ts'
 
-/** The result of one attempt to send a push to one receiver. */
 export interface PushAttempt {
   readonly url: string
   /** The status of the receiver's answer. Null: no answer came, and `error` says why. */
@@ -14,16 +13,15 @@ export interface PushAttempt {
 }
 
 /**
- * An event and what happened to its push. A push that is `silenced` (during a silence) or `lost` is never sent. A `waiting` push will still be
- * sent. A `sent` push has reached every receiver or was given up.
+ * An event, and what became of its push. `silenced` (during a silence) and `lost`: the push is never sent. `waiting`: it will be sent. `sent`:
+ * every receiver has accepted it, or the sandbox has given it up.
  */
 export interface PushRecord {
-  /** Numbered from 1, oldest first. */
   readonly sequence: number
   readonly trackingNumber: string
   readonly body: string
   readonly fate: 'silenced' | 'lost' | 'waiting' | 'sent'
-  /** How often the push is sent: 2 if it is duplicated, 0 if it is never sent. */
+  /** How often the push is sent: 2 for a duplicate, 0 if it is never sent. */
   readonly copies: number
   /** Whether a later event of the same parcel was sent before this event. */
   readonly reordered: boolean
@@ -31,11 +29,10 @@ export interface PushRecord {
 }
 
 export interface PusherOptions {
-  /** Returns the current addresses of the receivers. */
   readonly urls: () => readonly string[]
   readonly sharedKey: string
   readonly seed: number
-  /** How often a push that was not answered with 2xx is tried again. */
+  /** How often a push without a 2xx answer is tried again. */
   readonly retries: number
   readonly retryDelayMs: number
   readonly timeoutMs: number
@@ -76,8 +73,8 @@ function recordOf(event: PushEvent, sequence: number, silent: boolean, faults: F
 }
 
 /**
- * Creates a pusher. Each event passes through three stages: a window, where events are collected and may be shuffled; a delay; and a queue, the
- * same for all events of a parcel. So a receiver gets the pushes of a parcel one at a time, in the order in which they left the delay.
+ * Creates a pusher. Events are first collected, and may be shuffled. Then each event is delayed. Then it joins a queue, the same queue for all
+ * events of a parcel. So a receiver gets the pushes of a parcel one at a time, in the order in which they joined the queue.
  */
 export function createPusher(options: PusherOptions): Pusher {
   const { urls, seed, faults } = options
@@ -138,7 +135,7 @@ export function createPusher(options: PusherOptions): Pusher {
       waiting += record.copies
       held = [...held, ...Array.from({ length: record.copies }, (_, nth) => ({ record, first: nth === 0 }))]
       if (held.length >= now.reorder) release()
-      // The window may never fill up, so a timer releases its events.
+      // Too few events may come for a shuffle, so a timer releases them.
       else windowTimer ??= setTimeout(release, windowMsMax)
     },
     post: (body, sharedKey) =>
@@ -164,7 +161,6 @@ interface DeliverOptions extends Pick<PusherOptions, 'sharedKey' | 'retries' | '
   readonly stopping: AbortSignal
 }
 
-/** Sends a push until the receiver answers with 2xx, the attempts are used up, or the sandbox stops. */
 async function deliver(
   record: Growing,
   url: string,

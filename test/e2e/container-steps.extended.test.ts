@@ -10,11 +10,11 @@ import { ADMIN, SHOP } from '../support/relay/relay.ts'
 import { shipped } from '../support/runner/shipped.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
-// These tests run the documented steps of a container in a shell. A script acts as Docker, and runs the program of the image on this machine.
+// These tests run the documented commands for Docker in a shell. A script stands in for `docker`, and runs the relay on this machine.
 
 afterAll(closeOpened)
 
-/** Makes a folder with the shipped files of `config/`, and an environment in which the script is `docker`. */
+/** Makes a folder with the shipped files of `config/`, and an environment in which `docker` starts that script. */
 async function startDouble() {
   const folder = temporaryFolder()
   const bin = join(folder, 'bin')

@@ -64,7 +64,7 @@ test('within a second, an order to any replica reaches the replica that delivers
   }
   const arrivals = (name: keyof typeof receivers, body: string) =>
     receivers[name].pushes.filter((one) => one.body.toString() === body).length
-  // Create two endpoints, so that at least one is created at a replica that will not deliver to it.
+  // The replicas share the endpoints out. So with two endpoints, the replica that created both delivers to only one of them.
   for (const name of ['first', 'second'] as const) {
     await one.operate('POST', '/relay/endpoints', { name, url: receivers[name].url })
   }
@@ -139,7 +139,7 @@ test('7.4: a rolling restart pauses, and later removes, only endpoints that no r
   const paused = async () => (await next.operate('GET', `/relay/endpoints/${ids.old}`)).body
   await vi.waitFor(async () => expect(await paused()).toMatchObject({ state: 'disabled', disabledBecause: 'unnamed' }), LATE)
   const last = await start(url, after)
-  // `old` is removed only if a replica loads a config without it after `old` was paused. `next` loaded its config before.
+  // `old` is removed only if a replica loads a config without it after `old` was paused. `next` loaded its config before that.
   await vi.waitFor(async () => expect(await namesOf(next)).toEqual(['both', 'new']), LATE)
   await untilShared(last, 2, 2)
   expect([await idOf(last, 'both'), await idOf(last, 'new')]).toEqual([ids.both, newId])
@@ -198,7 +198,7 @@ test('7.4: an endpoint keeps its id while the only replica that names it is dead
   expect(await endpointsOf(again)).toEqual(before)
 })
 
-/** Selects the columns with times, but no times of events, and no hours or days of counts. */
+/** Selects all columns that hold a time of the server's clock. Durations, times of events and the periods of tallies are none. */
 const TIMES = `select table_name::text as of, column_name::text as name from information_schema.columns
   where table_schema = 'public' and column_name ~ '_ms$' and column_name !~ '^(duration|failed_for|accepted_duration|has|base|latest_at|event_at|first_pushed_at)_ms$'
     and (table_name, column_name) not in (('sighting', 'at_ms'), ('tally', 'from_ms'))`
@@ -223,7 +223,7 @@ test('replicas whose clocks are 20 minutes apart store only times of the databas
   for (const { trackingNumber } of parcels) {
     for (const replica of [slow, fast]) await replica.operate('PUT', `/relay/parcels/${trackingNumber}/watch`)
   }
-  // A token of either replica is valid at the other from now until it expires.
+  // Each replica accepts a token that the other has just issued.
   for (const [of, at] of [[slow, fast] as const, [fast, slow] as const]) {
     const answer = await fetch(`${at.internalUrl}/relay/endpoints`, { headers: { authorization: `Bearer ${of.asker.token}` } })
     expect(answer.status).toBe(200)
@@ -255,7 +255,7 @@ test('replicas whose clocks are 20 minutes apart store only times of the databas
     const sentMs = Number(headers['webhook-timestamp'] ?? 'NaN') * 1000
     if (!Number.isNaN(sentMs)) expect(Math.abs(sentMs - Date.now())).toBeLessThan(300_000)
   }
-  // A page shows its events as they were when a replica first read them, so wait until no event will change.
+  // A replica keeps the pages of the feed that it has read. So wait until no event changes any more.
   for (const language of ['en', 'sv'] as const) await untilCaughtUp(slow.asker, parcels, language, ({ trackingNumber }) => trackingNumber)
   const [ofSlow, ofFast] = await Promise.all(
     [slow, fast].map(async ({ operate }) => (await operate('GET', '/relay/events?after=0&limit=100')).text),

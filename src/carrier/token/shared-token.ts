@@ -3,23 +3,23 @@ import type { TokenRecord, TokenState } from '../../domain/polling/carrier-token
 import type { SharedToken, TokenVault } from '../../flow/polling/ports.ts'
 import { readPassword } from './credentials.ts'
 
-/** The claim of a replica that requests a token lapses after this time. So if that replica is killed, another replica can request a token. */
+/** A replica claims the right to request a token. The claim lapses after this time, so that another replica can go on if the first is killed. */
 export const CLAIM_MS = 5000
-/** The token is encrypted with this context. So another secret, copied into the token's column, cannot be decrypted as a token. */
+/** The vault needs this context to decrypt a token. So another secret that is copied into the token's column is not taken for a token. */
 const CONTEXT = 'carrier-token'
 
 /** The token that replicas share through the store, encrypted with the at-rest keys. */
 export interface TokenShare {
   /** Reads the token and its state. `token` null: there is no token, or it was obtained with other credentials than ours. */
   read(): Promise<TokenRecord & { readonly token: string | null }>
-  /** Claims, or continues to claim, the right to replace this version. False: another replica has the claim, or has replaced the version. */
+  /** Claims the right to replace this version, or renews the claim. False: another replica has the claim, or has replaced the version. */
   claim(version: number): Promise<boolean>
-  /** Saves the token that was obtained with this password. Resolves with its version; null: this replica no longer has the claim. */
+  /** Resolves with the version of the new token; null: this replica no longer has the claim. */
   replace(token: string, password: string, state: TokenState): Promise<number | null>
   /** Removes the token, because the credentials count as refused. */
   drop(state: TokenState): Promise<void>
   giveUp(state: TokenState): Promise<void>
-  /** `accepted` and `refused` start to save that the status API accepted or refused a token. They return at once; the next `read` waits for them. */
+  /** Call this or `refused` when the status API has accepted or refused the token. Both save it in the background; the next `read` waits. */
   accepted(version: number): void
   refused(version: number, state: TokenState): void
 }
@@ -36,13 +36,13 @@ export function createTokenShare(
 ): TokenShare {
   const holder = randomBytes(8).toString('hex')
   let saved: Promise<unknown> = Promise.resolve()
-  // This fingerprint is encrypted together with the token, so that nobody who reads the store can try passwords against it.
+  // The fingerprint is encrypted together with the token. Otherwise somebody who reads the store could try passwords against the fingerprint.
   const fingerprintOf = (password: string): string =>
     createHash('sha256')
       .update(JSON.stringify([login.authUrl, login.username, password]))
       .digest('base64url')
 
-  /** Starts a write. If it fails, nothing is lost: at the next call with the token, the status API accepts or refuses it again. */
+  /** Ignores failed writes: the next call with the token shows again whether the status API accepts it. */
   function saveSoon(write: () => Promise<void>): void {
     saved = saved.then(write).catch(() => undefined)
   }

@@ -1,50 +1,46 @@
-/** The scans in each hour of the week, and how long parcels waited for scans. */
 export interface WaitingHours {
-  /** The number of scans in each hour of the week (UTC, from Monday 00:00). Old scans weigh less. */
+  /** The number of scans in each hour of the week, from Monday 00:00 UTC. Old scans weigh less. */
   readonly scans: readonly number[]
-  /**
-   * How many hours parcels waited in each hour of the week, summed over all parcels. Old waits weigh less, too. The scan rate is scans
-   * divided by hours.
-   */
+  /** How long parcels waited in each hour of the week, summed over all parcels. Old waits weigh less. The scan rate is scans / hours. */
   readonly hours: readonly number[]
 }
 
 /**
- * The learnt times at which the carrier scans parcels. They take a few kilobytes for each status, and fade with a half-life of four weeks.
+ * What is learnt about the hours at which the carrier scans parcels. It fades with a half-life of four weeks.
  *
- * Each wait counts for two kinds: for the parcel's status, and for `status#n`, where n is the number of the parcel's latest entry. For
- * example, the wait after the third scan at a terminal differs from the wait after the fourth.
+ * Each wait counts twice: for the parcel's status, and for `status#n`, where n is the number of the parcel's latest entry. The wait
+ * after the third scan at a terminal, for example, differs from the wait after the fourth.
  */
 export interface ScanRate {
   readonly asOfMs: number
   readonly kinds: Readonly<Record<string, WaitingHours>>
-  /** By `status#n`: how many complete histories had this status as their nth entry. The counts fade. */
+  /** How many complete histories had this status as their nth entry, by `status#n`. The counts fade. */
   readonly places: Readonly<Record<string, number>>
 }
 
 export type ScanSample = Wait | NthEntry
 
-/** A sample of a complete history, which only a poll shows: the status of the entry with number `entryCount`, counted from 1. */
+/** An entry of a complete history, which only a poll shows. `entryCount`: the number of the entry, counted from 1. */
 export interface NthEntry {
   readonly kind: 'place'
   readonly status: string
   readonly entryCount: number
 }
 
-/** A sample: how long a parcel waited in a status. `entryCount`: the number of the entry with this status, counted from 1. */
+/** How long a parcel waited for a scan after an entry. `status` and `entryCount`: the status and the number of that entry, counted from 1. */
 export interface Wait {
   readonly kind: 'wait'
   readonly status: string
   readonly entryCount: number
   readonly fromMs: number
   readonly toMs: number
-  /** Whether a scan ended the wait. Waits that still go on count too, because otherwise long waits would be counted too rarely. */
+  /** Whether a scan ended the wait. Waits that still go on count too, because long waits would otherwise be too rare among the samples. */
   readonly scanned: boolean
 }
 
 /** Scans per hour during a wait. */
 export interface HourlyRates {
-  /** One rate for each hour of the week. */
+  /** For each hour of the week. */
   readonly rates: Float64Array
   /** The rates of the scan after the next one; 0: no further scan is expected. */
   readonly followingRates: Float64Array
@@ -60,7 +56,7 @@ const WEEK_HOURS = 168
 const EPOCH_HOUR_OF_WEEK = 72
 /** Old samples fade within months, because a carrier's hours change with seasons and contracts. */
 const HALF_LIFE_MS = 28 * 24 * HOUR_MS
-/** How many kinds of waits are learnt. The number is limited because the carrier chooses the statuses. */
+/** The most kinds of waits that are learnt. The carrier chooses the statuses, so there may be any number. */
 const KINDS_MAX = 256
 /** Entries with a higher number count as entries with this number. */
 const NTH_MAX = 12
@@ -73,8 +69,8 @@ const NTH_MARK = '#'
 /** A status with fewer scans gets no estimate. */
 const SCANS_MIN = 30
 /**
- * An estimate starts at the rate of a larger group of parcels or hours, as if this many scans had been seen at that rate. So a few scans in
- * a rare hour, which may be chance, do not look like a habit.
+ * An estimate begins as if this many scans had been seen at the rate of a larger group of parcels or hours. So a few scans at an unusual hour,
+ * which may be chance, change it little.
  */
 const PRIOR_SCANS = 16
 
@@ -99,12 +95,12 @@ export interface StatusShare {
 
 const shares = new WeakMap<ScanRate, readonly StatusShare[]>()
 
-/** Returns the hour of the week of an instant. Hour 0 begins on Monday at 00:00 UTC. */
+/** Hour 0 begins on Monday at 00:00 UTC. */
 export function hourOfWeek(atMs: number): number {
   return (((Math.floor(atMs / HOUR_MS) + EPOCH_HOUR_OF_WEEK) % WEEK_HOURS) + WEEK_HOURS) % WEEK_HOURS
 }
 
-/** Fades a scan rate by the time that has passed. Then adds samples, whose order does not matter. */
+/** Fades a scan rate by the time that has passed, then adds samples. The order of the samples does not matter. */
 export function learnScanRate(scanRate: ScanRate, scanSamples: readonly ScanSample[], nowMs: number): ScanRate {
   const fade = scanRate.asOfMs === 0 ? 1 : 2 ** (-Math.max(0, nowMs - scanRate.asOfMs) / HALF_LIFE_MS)
   const kinds = new Map(
@@ -133,9 +129,8 @@ export function learnScanRate(scanRate: ScanRate, scanSamples: readonly ScanSamp
 }
 
 /**
- * Estimates how many entries are missing before a parcel's latest entry. `entryCount`: the number of this entry among the known ones.
- * `lostExpected`: how many entries parcels lack on average. Entries are probably missing if this status often has a higher number in
- * complete histories.
+ * Estimates how many entries are missing before a parcel's latest entry, which is the known entry with number `entryCount`. Entries are probably
+ * missing if this status has a higher number in many complete histories. `lostExpected`: how many entries a parcel lacks on average.
  */
 export function missingBefore(scanRate: ScanRate, status: string, entryCount: number, lostExpected: number): number {
   const seenAt = (nth: number) => {
@@ -170,7 +165,7 @@ function addWait(to: { scans: number[]; hours: number[] }, { fromMs, toMs, scann
   to.scans[last] = (to.scans[last] ?? 0) + 1
 }
 
-/** Rates are cached, because every push and poll needs them. The scan rate from which they are computed changes rarely. */
+/** Rates are cached, because every push and poll needs them, and the scan rate changes rarely. */
 const cachedRates = new WeakMap<ScanRate, Map<string, HourlyRates | null>>()
 
 /**
@@ -197,7 +192,7 @@ function remembered(scanRate: ScanRate, kind: string, make: () => HourlyRates | 
   return made
 }
 
-/** Returns the rates for a parcel with `nth` entries in any status; null: too little is known. */
+/** Returns the rates for a parcel with `nth` entries whose status is not known; null: too little is known. */
 export function hourlyRatesAt(scanRate: ScanRate, nth: number): HourlyRates | null {
   return remembered(scanRate, kindOf('', nth), () => {
     const rates = followingRates(scanRate, nth)
@@ -239,7 +234,7 @@ function estimate(ofStatus: WaitingHours | undefined, ofNth: WaitingHours | unde
   return { meanRate, rates: Float64Array.from({ length: WEEK_HOURS }, (_, hour) => rates[hour] ?? nthByDay[hour % 24] ?? meanRate) }
 }
 
-/** Returns scans per hour. Adds `PRIOR_SCANS` scans at the rougher rate to the seen ones. */
+/** Returns scans per hour: the seen scans together with `PRIOR_SCANS` scans at the rougher rate. */
 function leaning(seen: WaitingHours | undefined, rougher: (hour: number) => number): readonly number[] {
   return (seen?.scans ?? []).map((scans, hour) => {
     const rough = Math.max(rougher(hour), 1e-6)
@@ -251,7 +246,7 @@ function byHourOfDay(seen: WaitingHours | undefined): WaitingHours {
   return { scans: folded(seen?.scans ?? []), hours: folded(seen?.hours ?? []) }
 }
 
-/** Sums the values of all hours of the week that are the same hour of the day. */
+/** Sums the values by hour of the day. */
 function folded(week: readonly number[]): number[] {
   const day = Array.from({ length: 24 }, () => 0)
   for (const [hour, value] of week.entries()) day[hour % 24] = (day[hour % 24] ?? 0) + value

@@ -9,20 +9,17 @@ export type Compacted =
   | { readonly kind: 'done'; readonly beforeBytes: number; readonly afterBytes: number }
   | { readonly kind: 'no_room'; readonly neededBytes: number; readonly freeBytes: number }
 
-/** Free space that the copy needs beyond the estimate from the used pages. */
 const MARGIN_BYTES = 16 * 1024 * 1024
 
 /**
- * Returns the free pages of a store to the disk. Throws `StoreInUse` while a relay uses the store, and another error if there is no store.
- * It copies the store, syncs the copy, and then puts the copy in the store's place. So after a crash either the old store or the copy is there,
- * undamaged.
+ * Makes the file of a store smaller by the pages that it does not use. Throws `StoreInUse` while a relay uses the store. The store is copied,
+ * and the copy is on the disk before it replaces the store. So after a crash either the old store or the copy is there, undamaged.
  */
 export async function compactStore(path: string): Promise<Compacted> {
   if (!existsSync(path)) throw new Error(`there is no store at ${path}`)
   const lock = lockStore(path)
   const copy = `${path}.compact`
   try {
-    // An earlier run that was killed may have left a copy.
     rmSync(copy, { force: true })
     const neededBytes = usedBytesOf(path) + MARGIN_BYTES
     const { bavail, bsize } = await statfs(dirname(resolve(path)))
@@ -59,8 +56,8 @@ function copyWithoutFreePages(path: string, copy: string): void {
 }
 
 /**
- * Puts the copy in place of the store. The WAL of the old file must be empty, because SQLite would apply it to the new file. It is not empty
- * if another program has the store open.
+ * Puts the copy in place of the store. Throws if the store has a WAL, as it does while another program has it open. SQLite would apply that WAL
+ * to the copy.
  */
 async function putInPlace(copy: string, path: string): Promise<void> {
   if (existsSync(`${path}-wal`) && statSync(`${path}-wal`).size > 0)

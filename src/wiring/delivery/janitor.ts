@@ -7,7 +7,7 @@ import type { WriteSide } from '../../flow/write-side.ts'
 import { startRepeating } from '../../runtime/repeating.ts'
 import { startRetryingWorker } from '../retrying-worker.ts'
 
-/** How many events of the feed one transaction queues. It is so low that pushes wait for the transaction no longer than for a batch of pushes. */
+/** How many events of the feed one transaction queues. Pushes wait for it about as long as for a batch of other pushes. */
 const CATCH_UP_EVENTS = 100
 
 export interface JanitorPorts {
@@ -19,20 +19,17 @@ export interface JanitorPorts {
   readonly onQueued: () => void
   /** Called when the order of waiting deliveries may have changed. */
   readonly onReordered: () => void
-  /** Called with the report of each batch of reprocessed pushes. */
   readonly onReprocessed: (report: BatchReport) => void
-  /** Called with what each batch of a rebuild has found. */
   readonly onRebuilt: (news: RebuildNews) => void
-  /** Called when the feed has new events of parcels that were retired or corrected. */
+  /** Called when retention or a rebuild has added events to the feed. */
   readonly onRetired: () => void
   /** Whether the disk has room for long work. Such work takes some room before it frees any. */
   readonly hasRoom: () => boolean
 }
 
-/** How often the janitor checks whether a retention pass is due, in milliseconds. */
 const LOOK_AT_RETENTION_MS = 60_000
 
-/** Starts the janitor. While this replica has that role, it does the long work of delivery, the inbox and retention, a batch at a time. */
+/** While this replica is the janitor, it does the long work of delivery, the inbox and retention, a batch at a time. */
 export function startJanitor(ports: JanitorPorts) {
   const { write, replicas, clock, log, inTurn, onQueued, onReordered, onReprocessed, onRebuilt, onRetired, hasRoom } = ports
   const holds = () => replicas.holds('janitor')

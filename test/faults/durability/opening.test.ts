@@ -78,7 +78,7 @@ test('S8: a folder that cannot be written to is named, with exit code 1', async 
   const folder = temporaryFolder()
   const store = join(folder, 'store')
   mkdirSync(store)
-  // Root may write anywhere, so give up this right. Stay root, because another user may have no access to this checkout.
+  // Root may write to any folder, so take this right away. Do not change the user: another one may have no access to this checkout.
   const unprivileged = process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-dac_override,-dac_read_search'] : []
   chmodSync(store, 0o555)
   const started = spawnTraced(folder, { wrapper: unprivileged, sections: { store: `sqlite:${join(store, 'relay.db')}` } })
@@ -93,7 +93,7 @@ testWith('strace')('S7: if the disk cannot be read at the start, the relay names
   expect(await pushPipelined(relay.publicUrl, bodies, 8)).toEqual(bodies.map(() => 200))
   await relay.kill()
   copyFileSync(path, join(folder, 'before'))
-  // These are SQLite's first reads of the file. The relay reads the header itself with another system call.
+  // Fails SQLite's first reads of the file. The relay itself reads the header with another system call.
   for (const when of byForm(['2+'], ['1+', '2+'])) {
     const strace = ['-P', path, '-e', 'trace=pread64', '-e', `inject=pread64:error=EIO:when=${when}`, '-o', join(folder, 'trace')]
     await expect(spawnTraced(folder, { strace })).rejects.toMatchObject({ code: 1, message: expect.stringContaining(path) })

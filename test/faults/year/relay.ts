@@ -16,19 +16,18 @@ export interface Answered {
   readonly body: Readonly<Record<string, unknown>>
 }
 
-/** The relay of a simulated year. It has one relay process at a time, and runs the commands of its operator. */
 export interface RelayOfYear {
   start(): Promise<void>
   stop(): Promise<void>
   kill(): Promise<void>
-  /** Reloads the current settings by SIGHUP, and rejects if they are refused. */
+  /** Sends SIGHUP. Rejects if the relay refuses the new settings. */
   reload(): Promise<void>
   call(method: string, path: string, body?: unknown): Promise<Answered>
   metrics(): Promise<string>
-  /** Runs a command of the program, and returns its output. Rejects if it fails. */
+  /** Runs a command of the operator, and returns its output. */
   command(...args: readonly string[]): Promise<string>
   publicUrl(): string
-  /** The different error lines of the log, each with its count. */
+  /** Error lines of the log, each with its count. */
   readonly errors: ReadonlyMap<string, number>
 }
 
@@ -36,13 +35,10 @@ export interface RelayOfYearOptions {
   readonly folder: string
   readonly carrierUrl: string
   readonly time: SimulatedTime
-  /** Returns the current settings. */
   readonly sections: () => Sections
-  /** Returns the current additions to the environment. */
   readonly env: () => NodeJS.ProcessEnv
 }
 
-/** An answer that takes longer than this counts as a hang. */
 const HANGS_MS = 60_000
 
 export function createRelayOfYear({ folder, carrierUrl, time, sections, env }: RelayOfYearOptions): RelayOfYear {

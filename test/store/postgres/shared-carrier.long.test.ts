@@ -14,7 +14,6 @@ const vault = createVault({ list: () => [KEY], first: () => KEY })
 
 type Options = Parameters<typeof connect>[1]
 
-/** Opens a replica for each of the options, on one database and one carrier. */
 async function openReplicas(carrierUrl: string, options: readonly Options[]) {
   const { url } = await createDatabase()
   onTestFinished(closeOpened)
@@ -30,7 +29,6 @@ async function openReplicas(carrierUrl: string, options: readonly Options[]) {
   return { url, replicas }
 }
 
-/** Records when each call came, and how many ran at once. */
 function createWitness(lastsMs: () => number) {
   const cameMs: number[] = []
   let present = 0
@@ -58,7 +56,7 @@ test('6.4: three eager replicas together keep to rate and concurrency, and use t
   })
   const limits = { ratePerSecond: 40, concurrency: 3, timeoutMs: 60_000 }
   const { replicas } = await openReplicas(url, [limits, limits, limits])
-  // On a busy machine the store may answer too late, so that a waiting call is refused. Try again then.
+  // On a busy machine the store may answer too late, and a waiting call is refused.
   const untilMade = async (fetch: () => ReturnType<(typeof replicas)[number]['fetchAll']>) => {
     while (areOfBudget([await fetch()]));
   }
@@ -80,7 +78,7 @@ test('P12: the day’s calls include those of all replicas, even killed ones', a
     await replicas[0]?.carrier.keep()
     return replicas[0]?.carrier.state().budget.callsToday
   }
-  // On a busy machine the store may answer too late. The calls then count although they were not made, and the callers ask again.
+  // On a busy machine the store may answer too late. Then a call counts although it was not made.
   await vi.waitFor(async () => {
     const answers = await Promise.all(replicas.flatMap(({ fetchAll }) => Array.from({ length: 15 }, () => fetchAll())))
     expect(answers.filter(({ kind }) => kind !== 'not_found')).toSatisfy(areOfBudget)
@@ -90,7 +88,7 @@ test('P12: the day’s calls include those of all replicas, even killed ones', a
   expect(answers).toSatisfy(areOfBudget)
   expect(asked.token + asked.status).toBeLessThanOrEqual(30)
   expect(asked.status).toBeGreaterThan(0)
-  // A replica that has just started gets no calls either.
+  // A new replica gets no calls either.
   const shared = openSharedCarrier(database)
   onTestFinished(() => shared.close())
   expect(await connect(url, { ...limits, shared: { ...shared, vault } }).fetchAll()).toMatchObject({
@@ -157,23 +155,23 @@ test('6.4: one of the replicas that start together logs in, and all learn the re
   expect([asked.token, told()]).toEqual([2, ['obtained', 'obtained', 'obtained']])
 })
 
-test('P13: refused credentials wait as long as planned when the server’s clock is put back', async () => {
+test('P13: when the server’s clock is put back, the wait after refused credentials stays the same', async () => {
   const { url: carrierUrl, asked } = await openCarrier({ token: (_request, response) => json(response, 401, '{}') })
   const { url, replicas } = await openReplicas(carrierUrl, [{}, {}, {}])
   const [first, second, third] = replicas
   const restMs = async () => (await first?.shared.token.read())?.refusedForMs ?? 0
   const change = (statement: string, ms: number) => withClient(url, (client) => client.query(statement, [ms]))
-  /** Acts as if the server's clock was put ahead by `byMs`: moves the stored times back by as much. */
+  /** Moves the stored times back, as if the server's clock had been put ahead by `byMs`. */
   const moveClock = async (byMs: number) => {
     await change('update carrier_budget set seen_ms = seen_ms - $1', byMs)
     await change('update carrier_token set refused_until_ms = refused_until_ms - $1', byMs)
   }
   await first?.fetchAll()
-  // Lengthen the wait as after many refusals, because the first wait is only a second.
+  // The first wait is only a second. Lengthen it, as many refusals would.
   await change('update carrier_token set refused_until_ms = refused_until_ms + $1', HOUR_MS / 4)
   const wholeMs = await restMs()
   await moveClock(-HOUR_MS)
-  // The budget's clock does not go on until the budget is read.
+  // The stored clock never goes back. It stands still until somebody uses the budget.
   expect(await restMs()).toBeLessThan(wholeMs + HOUR_MS / 12)
   expect(await second?.fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'credentials' })
   await second?.carrier.keep()
@@ -210,7 +208,7 @@ test.each([
   for (const { lines } of replicas) expect(lines.filter((line) => line.includes(message))).toHaveLength(1)
 })
 
-test('6.4: refused tokens are requested no more often by many replicas than by one', async () => {
+test('6.4: if every token is refused, many replicas request no more tokens than one would', async () => {
   const { url, asked } = await openCarrier({ status: (_request, response) => json(response, 401, '{}') })
   const { replicas } = await openReplicas(url, [{}, {}, {}])
   for (let round = 0; round < 3; round++) await Promise.all(replicas.map(({ fetchAll }) => fetchAll()))
@@ -218,7 +216,7 @@ test('6.4: refused tokens are requested no more often by many replicas than by o
   expect(replicas.map(({ carrier }) => carrier.state().credentials)).toContain('refused')
 })
 
-/** Starts `callers` calls for the same answer at once, spread over the replicas. A call ends only when all others wait for it. */
+/** Lets `callers` callers, spread over the replicas, ask for the same answer. The one that calls gets no answer until all others wait for it. */
 function flyTogether(replicas: readonly ReturnType<typeof openSharedCarrier>[], callers: number) {
   const held = new Set<number>()
   const together = Array.from({ length: callers }, (_, nth) => {
@@ -235,7 +233,7 @@ function flyTogether(replicas: readonly ReturnType<typeof openSharedCarrier>[], 
     const flight = {
       async start() {
         held.clear()
-        // Each earlier call failed together with its caller.
+        // A caller whose call failed does not wait again.
         const others = callers - 1 - flown
         const outcome = outcomes[flown++] ?? fail('there were more calls than outcomes')
         await vi.waitFor(() => expect(held.size).toBe(others))
@@ -260,7 +258,7 @@ test('if several replicas want the same answer, one asks, and the others learn t
   for (const outcome of ['recorded', 'not_found'] as const) {
     expect(await thirty(outcome, [outcome])).toEqual({ flown: 1, ends: Array(30).fill(outcome) })
   }
-  // A failed call gives no result, so another replica tries.
+  // A failed call gives no result, so another caller makes the call.
   const three = flyTogether(replicas, 3)
   expect(await three('failing', [new Error('the first fails'), 'recorded'])).toEqual({ flown: 2, ends: ['failed', 'recorded', 'recorded'] })
 })
