@@ -14,10 +14,9 @@ const SOON = { timeout: 10_000, interval: 20 }
 
 const BASE = { delivery: { allowNetworks: ['127.0.0.0/8'] }, log: { level: 'info' } }
 
-/** Starts a relay in this process. The test passes a new config to it. */
 const startHere = (sections: Sections = {}) => relayOfTest({ ...BASE, ...sections })
 
-/** Starts a relay process, which reads its config again on SIGHUP. */
+/** Starts a relay process, which reads its config file again on SIGHUP. */
 async function start(sections: Sections = {}) {
   const folder = temporaryFolder()
   const write = (changed: Sections) => writeConfig(folder, NO_CARRIER, { ...BASE, ...changed })
@@ -126,7 +125,7 @@ test('a reload changes how old an event may be to be recorded', async () => {
   })
 })
 
-test('a bad config at a reload is reported with its problems, and changes nothing', async () => {
+test('a reload of a bad config logs the problems, and changes nothing', async () => {
   const { publicUrl, reload, said } = await start()
   reload({ webhook: { sharedKeys: [OTHER_KEY] }, limits: { batch: 'many' } })
   await vi.waitFor(() => expect(said()).toContain('has problems; nothing has changed'))

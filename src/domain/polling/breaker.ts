@@ -4,18 +4,16 @@ import type { CallPriority } from './carrier-answer.ts'
  * A circuit breaker for calls to the carrier.
  *
  * `closed`: calls are made. Several failures in a row open the breaker. `open`: no calls are made until a rest is over. Then one call is
- * made as a probe. An app's question may be the probe sooner, because somebody waits for the answer. `probing`: the probe is under way, and
- * all other calls are refused. An answer to the probe closes the breaker; a failure begins a longer rest.
+ * made as a probe. A question of an app need not wait for the end of a long rest, because somebody waits for the answer. `probing`: the probe is
+ * under way, and all other calls are refused. An answer to the probe closes the breaker; a failure begins a longer rest.
  *
  * A single question may cause failures, such as a 500 or a time-out. So these failures count once for each question. If the carrier then
  * answers another question, the failed questions were at fault. From then on their failures do not count, until the carrier answers them. So
  * questions that always fail cannot open the breaker. Other failures, such as a refused connection, always count.
- *
- * The breaker is an immutable value. Pure functions return the changed one: the caller passes the time and keeps the new value.
  */
 export interface Breaker {
   readonly state: 'closed' | 'open' | 'probing'
-  /** The number of failures since the last answer; failures of the same question count once. */
+  /** The number of failures since the last answer. Failures of the same question count once. */
   readonly failures: number
   /** The questions that have failed since the last answer, by identifier. */
   readonly suspects: ReadonlySet<string>
@@ -28,10 +26,9 @@ export interface Breaker {
   readonly failedAtMs: number
 }
 
-/** Whether a call may be made. `ask`: yes. `probe`: yes, as the only probe. `rest`: not for the next `restMs` milliseconds. */
+/** Whether a call may be made. `ask`: yes. `probe`: yes, as the only probe. `rest`: not before `restMs` have passed. */
 export type Admission = { readonly kind: 'ask' | 'probe' } | { readonly kind: 'rest'; readonly restMs: number }
 
-/** A call that failed. */
 export interface CallFailure {
   /** The identifier that was asked about; null: the question cannot be the cause of the failure. */
   readonly question: string | null
@@ -53,18 +50,18 @@ export const closedBreaker: Breaker = {
   failedAtMs: Number.NEGATIVE_INFINITY,
 }
 
-/** More failures than a single call can have with its retries, but not many more: a carrier that is down must soon get no more calls. */
+/** More failures than a single call can have with its retries. Not many more, so that a carrier that is down soon gets no more calls. */
 export const FAILURES_TO_OPEN = 5
 const REST_MS = 5000
 const REST_MAX_MS = 5 * 60_000
-/** An app's question may be the probe as soon as the last failure is this long ago. */
+/** A question of an app may be the probe as soon as the last failure is this long ago. */
 const APP_REST_MS = 5000
-/** How many of the questions at fault are remembered. */
+/** The most questions at fault that are remembered. */
 const FAILING_MAX = 5000
 /** Rests are up to this share shorter, at random, so that several relays do not probe at the same time. */
 const JITTER = 0.2
 
-/** Decides whether the call for a question may be made now. If the answer is `probe`, the caller continues with `startProbe`. */
+/** Decides whether a call may be made now. After `probe` the caller calls `startProbe`, and then makes the call. */
 export function admit(breaker: Breaker, asker: CallPriority, question: string, nowMs: number): Admission {
   if (breaker.state === 'closed') return { kind: 'ask' }
   // An app may repeat a question that always fails. As an early probe, this question would make the rests longer for all questions.
@@ -84,12 +81,11 @@ export function callsAllowedNow({ state, restMs }: { readonly state: Breaker['st
   return state === 'open' && restMs <= 0 ? 1 : 0
 }
 
-/** Returns the breaker after the caller decided to make the probe. */
 export function startProbe(breaker: Breaker): Breaker {
   return { ...breaker, state: 'probing' }
 }
 
-/** Returns the breaker after the carrier answered a question. The questions that failed since the previous answer are at fault. */
+/** Returns the breaker after an answer. The other questions that failed since the previous answer are at fault. */
 export function afterAnswer(breaker: Breaker, question: string): Breaker {
   const { suspects, failing } = breaker
   if (suspects.size === 0 && !failing.has(question)) return { ...closedBreaker, failing }
@@ -103,10 +99,9 @@ export function afterNoVerdict(breaker: Breaker, wasProbe: boolean): Breaker {
   return wasProbe ? { ...breaker, state: 'open' } : breaker
 }
 
-/** Returns the breaker after the carrier failed or could not be reached. */
 export function afterFailure(breaker: Breaker, { question, wasProbe, nowMs, random }: CallFailure): Breaker {
   const isKnown = question !== null && isKnownToFail(breaker, question)
-  // A failure of this question was counted before, so this one shows nothing new. If it was the probe, the next rest is as long as the last one.
+  // This question has failed before, so the failure shows nothing new. After such a probe, the next rest is as long as the last one.
   if (isKnown && !wasProbe) return breaker
   if (isKnown) return { ...breaker, state: 'open', restUntilMs: nowMs + restMs(breaker.rests - 1, random) }
   const failures = breaker.failures + 1

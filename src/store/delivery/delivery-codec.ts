@@ -27,15 +27,14 @@ export function decodeDelivery(row: DeliveryRow): ListedDelivery {
   }
 }
 
-/** Whether a delivery counts as cancelled because its endpoint was removed, although its row still says that it waits. */
+/** Whether a delivery is cancelled because its endpoint was removed, although its row still says that it waits. */
 function isCancelledUnwritten(row: DeliveryRow): boolean {
   return row.removed_at_ms !== null && row.state < DELIVERY_STATE.delivered
 }
 
 /**
- * Returns when a delivery will be attempted next. Null: no time is set, because the delivery waits for something else, or will be skipped (a
- * due delivery with a reason). A failing endpoint gets nothing before its next probe. When an endpoint is woken, a new round starts, and
- * deliveries of earlier rounds are due at once.
+ * Null: the delivery waits for something else than a time, or it is to be skipped (its row has a reason). A failing endpoint gets nothing before
+ * its next probe. An endpoint that is woken begins a new round. Deliveries of earlier rounds are then due at once.
  */
 function nextAttemptAtMs(row: DeliveryRow): number | null {
   if (row.state !== DELIVERY_STATE.due || row.reason !== null || row.removed_at_ms !== null || row.disabled !== null) return null
@@ -65,10 +64,7 @@ export function decodeAttempt(row: Selectable<Tables['attempt']>): AttemptRecord
   }
 }
 
-/**
- * Returns the accepted attempt from the delivery's own row. Null: the row has none. The attempt in the row is always the newest, because a
- * replay first moves it to the table `attempt`.
- */
+/** The row of a delivered delivery holds its accepted attempt, which is the newest: a replay first moves it to the table `attempt`. Null: none. */
 export function acceptedAttempt(row: DeliveryRow): AttemptRecord | null {
   const { accepted_at_ms: atMs, accepted_duration_ms: durationMs, accepted_status: status, accepted_address: address } = row
   return atMs === null ? null : { atMs, durationMs: durationMs ?? 0, status, reason: null, answerStart: new Uint8Array(), address }

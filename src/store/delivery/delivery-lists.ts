@@ -14,7 +14,7 @@ import { type Dialect, statement } from '../statement.ts'
 import { acceptedAttempt, decodeAttempt, decodeDelivery } from './delivery-codec.ts'
 import { findSentEvent, withDetails, withIdentifiers } from './delivery-view.ts'
 
-/** A page scans at most this many deliveries. Without the limit, a page of a rare state could scan the whole table. */
+/** The most deliveries that a page scans. Without this limit, a page of a rare state could scan the whole table. */
 const LOOKED_AT_MAX = 50_000
 
 const newestBefore = statement<{ before: number }>()((db, p) =>
@@ -50,7 +50,7 @@ const wanted = (db: Kysely<Tables>, p: Wanted, { integer }: Dialect) =>
 const page = statement<Wanted & { readonly before: number; readonly from: number }>()((db, p, dialect) =>
   wanted(db, p, dialect).where('delivery.id', '<', p.before).where('delivery.id', '>=', p.from).orderBy('delivery.id', 'desc'),
 )
-// One parcel gets a separate statement, because the index by endpoint and parcel finds its few deliveries quickly.
+// A parcel has only a few deliveries. The index by endpoint and parcel finds them only if the statement names all endpoints.
 const pageOfParcel = statement<
   Wanted & { readonly fromMs: number; readonly toMs: number; readonly before: number; readonly parcelId: number }
 >()((db, p, dialect) =>
@@ -65,7 +65,7 @@ const pageOfParcel = statement<
 
 type Span = { readonly fromMs: number; readonly toMs: number; readonly beforeMs: number; readonly beforeId: number }
 
-/** The condition for the rows after the cursor. The cursor is a time and an id, because several deliveries may have the same time. */
+/** The cursor is a time and an id, because several deliveries may have the same time. */
 const isBefore = (p: Span) => sql<boolean>`(delivery.queued_at_ms, delivery.id) < (${p.beforeMs}, ${p.beforeId})`
 const pageByTime = statement<Wanted & Span & { readonly endMs: number; readonly endId: number }>()((db, p, dialect) =>
   wanted(db, p, dialect)
@@ -89,13 +89,13 @@ const endByTime = statement<Span>()((db, p) =>
     .offset(LOOKED_AT_MAX - 1),
 )
 
-/** Makes the condition that a column has a value. If the value is null, every row matches. */
+/** The value null matches every row. */
 function isAny(column: RawBuilder<unknown>, value: RawBuilder<number>): RawBuilder<boolean> {
   return sql<boolean>`(${value} is null or ${column} = ${value})`
 }
 
 const { behind, due } = DELIVERY_STATE
-/** The conditions for each state. Stored: `a` to `b`. `held` (endpoint disabled) and `tried` (attempted): 1 is yes, 0 is no, null is either. */
+/** The conditions for each state. The stored state is from `a` to `b`. `held`: 1 if the endpoint is disabled. `tried`: 1 if it was attempted. */
 const STATES: Readonly<Record<NonNullable<DeliveryQuery['state']>, { a: number; b: number; held: number | null; tried: number | null }>> = {
   queued: { a: behind, b: due, held: 0, tried: 0 },
   retrying: { a: behind, b: due, held: 0, tried: 1 },
@@ -135,7 +135,7 @@ async function listById(session: Session, asked: Wanted, cursor: DeliveryCursor 
 async function listByTime(session: Session, asked: Wanted, queued: QueuedSpan, query: DeliveryQuery): Promise<DeliveryPage> {
   const { before, state, endpointId } = query
   const span = { ...queued, beforeMs: before?.queuedAtMs ?? Number.MAX_SAFE_INTEGER, beforeId: before?.id ?? 0 }
-  // Without further conditions every row matches, so the scan ends with the page and needs no limit.
+  // Without these conditions every row matches, so the scan ends when the page is full.
   const [end] = state === null && endpointId === null ? [] : await session.all(endByTime, span)
   const rows = await session.all(pageByTime, { ...asked, ...span, endMs: end?.queued_at_ms ?? 0, endId: end?.id ?? 0 })
   return { deliveries: await withDetails(session, rows), next: rows.length < asked.limit ? cursorOf(end) : cursorOf(rows.at(-1)) }
@@ -158,7 +158,7 @@ const attemptsOf = statement<{ id: number }>()((db, p) =>
   db.selectFrom('attempt').selectAll().where('delivery_id', '=', p.id).orderBy('id', 'desc').limit(1000),
 )
 
-/** Loads a delivery with its attempts, newest first. Null: there is no such delivery. */
+/** The attempts are newest first. Null: there is no such delivery. */
 export async function findDelivery(session: Session, id: number): Promise<Awaited<ReturnType<ReadSide['findDelivery']>>> {
   const [row] = await session.all(one, { id })
   if (row === undefined) return null

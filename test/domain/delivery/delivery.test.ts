@@ -21,9 +21,7 @@ const queuedAtMs = Date.parse('2026-03-01T12:00:00Z')
 const nowMs = queuedAtMs + 60_000
 const usedUp = policy.scheduleMs.length + 1
 const alive: EndpointHealth = { ...newHealth, lastSuccessAtMs: queuedAtMs + 1, failingSinceMs: queuedAtMs + 2 }
-/** The health of an endpoint that has failed for twice as long as it takes to be disabled. */
 const worn: EndpointHealth = { ...newHealth, failingSinceMs: nowMs - 2 * FAILING_MAX_MS, failedForMs: 2 * FAILING_MAX_MS }
-/** Returns the health of an endpoint after an attempt for one of its parcels. */
 const healthThen = (health: EndpointHealth, outcome: AttemptOutcome, atMs: number) =>
   healthAfter(health, { parcelId: 1, outcome, atMs }, atMs)
 
@@ -155,7 +153,7 @@ describe('settling a delivery', () => {
     )
   })
 
-  test('the first failure of an endpoint after it is enabled again does not disable it', () => {
+  test('an endpoint that was enabled again is not disabled by its first failure', () => {
     expect(settled(failed('timeout'), { attempts: usedUp, health: newHealth }).state).toBe('retrying')
   })
 
@@ -173,7 +171,7 @@ describe('settling a delivery', () => {
     expect(settle(exhausted, rejected(500), nowMs, policy, alive, 0.5).state).toBe('retrying')
   })
 
-  test('an attempt that a stop of the relay interrupts is no failure, and is due again at once', () => {
+  test('an attempt that is interrupted as the relay stops is no failure, and is due again at once', () => {
     expect(settled(failed('interrupted'), { attempts: usedUp, health: worn })).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs })
     expect(healthThen(worn, failed('interrupted'), nowMs)).toBe(worn)
   })

@@ -12,14 +12,13 @@ import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import { aPoll, aPush, type PollFields, type PushFields, pushBody } from '../../support/history/builders.ts'
 import { NOON } from '../../support/runner/constants.ts'
 
-/** The time of an event of `aPush`, in seconds. */
+/** The time of the events of `aPush`, in epoch seconds. */
 const TEN = Date.UTC(2026, 2, 1, 10) / 1000
 
 const incoming = (body: Uint8Array): Incoming => parsePush({ body, contentEncoding: null, receivedAtMs: NOON, keyIndex: 0 })
 const push = (fields: PushFields = {}) => incoming(pushBody(fields))
 const poll = (fields: PollFields): Incoming => ({ kind: 'poll', observation: aPoll(fields), watch: false })
 
-/** Returns what a batch needs to load first, and the digests of its pushes. */
 function needsOf(known: Readonly<Record<string, number>>, ...observations: readonly Incoming[]) {
   const identifiers = new Map(Object.entries(known).map(([value, parcelId]) => [value, { value, parcelId, isTrackingId: true }]))
   const batch = recordBatch(observations, NOON)
@@ -36,11 +35,11 @@ test('a batch names each identifier once, and ignores pushes that are not events
 })
 
 describe('the first needs of a batch', () => {
-  test('ask for nothing about an unknown parcel', () => {
+  test('include nothing about an unknown parcel', () => {
     expect(needsOf({}, push()).needs).toEqual({ ...onlyNeeds({}), joins: [] })
   })
 
-  test('for pushes of one parcel, ask whether they are stored, and for the seconds they touch', () => {
+  test('include the stored copies of pushes, and the sightings in the seconds of the pushes', () => {
     const later = { eventTime: '2026-03-01T10:00:00.900Z', location: 'Malmö' }
     const { needs, digests } = needsOf({ 1001: 7 }, push(), push(later), push({ eventTime: '2026-03-01T10:00:01Z' }))
     const [one = '', two = '', three = ''] = digests
@@ -58,7 +57,7 @@ describe('the first needs of a batch', () => {
     })
   })
 
-  test('ask for the whole parcel if one of its observations is a poll', () => {
+  test('include the whole parcel if one of its observations is a poll', () => {
     const { needs } = needsOf({ 1001: 7 }, push(), poll({ asked: '1001' }))
     expect(needs).toMatchObject({ parcels: [7], whole: [7], seconds: [], answers: [7], joins: [] })
     expect(needsOf({ 1001: 7 }, poll({ asked: '1001' }), push({ trackingIds: ['1002', '1001'] })).needs).toMatchObject({
@@ -67,19 +66,19 @@ describe('the first needs of a batch', () => {
     })
   })
 
-  test('ask for all parcels that shared identifiers connect, the oldest first', () => {
+  test('include all parcels that shared identifiers connect, the oldest first', () => {
     const { needs } = needsOf({ 1001: 9, 1003: 7 }, push({ trackingIds: ['1001', '1002'] }), push({ trackingIds: ['1002', '1003'] }))
     expect(needs).toMatchObject({ joins: [[7, 9]], whole: [], seconds: [], answers: [] })
     expect(new Set(needs.parcels)).toEqual(new Set([7, 9]))
   })
 
-  test('do not look for a push whose identifiers belong to several parcels or to none', () => {
+  test('include no stored copy of a push whose identifiers belong to several parcels or to none', () => {
     expect(
       needsOf({ 1001: 9, 1003: 7 }, push({ trackingIds: ['1001', '1003'] }), push({ trackingIds: ['1001', '1004'] })).needs.pushes,
     ).toEqual([])
   })
 
-  test('ask whether a push that is not an event is stored without a parcel', () => {
+  test('include the stored copy of a push that is not an event and thus belongs to no parcel', () => {
     const { needs, digests } = needsOf({}, incoming(Buffer.from('{')))
     expect(needs).toEqual({ ...onlyNeeds({ pushes: [{ parcelId: NO_PARCEL, digest: digests[0] ?? '' }] }), joins: [] })
   })
@@ -89,19 +88,19 @@ describe('the later needs, once the parcels are known', () => {
   const state = { ...newParcel(7, NOON), latest: { status: 'TerminalArrived', atMs: TEN * 1000 + 250 } }
   const { needs, digests } = needsOf({ 1001: 7 }, push(), push({ eventTime: '2026-03-01T10:00:01Z' }))
 
-  test('skip seconds after the latest entry', () => {
+  test('leave out the seconds after the latest entry', () => {
     expect(certainNeeds(needs, [state], new Map()).seconds.map(({ second }) => second)).toEqual([TEN])
     expect(certainNeeds(needs, [newParcel(7, NOON)], new Map()).seconds).toEqual([])
   })
 
-  test('skip seconds that only duplicates touch', () => {
+  test('leave out the seconds in which all pushes are duplicates', () => {
     const kept = new Map([[pushKey(7, digests[0] ?? ''), 1]])
     expect(certainNeeds(needs, [state], kept).seconds).toEqual([])
     const beside = needsOf({ 1001: 7 }, push(), push({ location: 'Malmö' }))
     expect(certainNeeds(beside.needs, [state], kept).seconds).toHaveLength(1)
   })
 
-  test('ask for answers only if the parcel was polled', () => {
+  test('include answers only if the batch has a poll of the parcel', () => {
     expect(certainNeeds(needs, [state], new Map()).answers).toEqual([])
     expect(certainNeeds(needsOf({ 1001: 7 }, poll({ asked: '1001' })).needs, [state], new Map()).answers).toEqual([7])
   })
@@ -135,7 +134,6 @@ test('a load keeps everything that was loaded before it', () => {
 })
 
 describe('parcels that are to be joined', () => {
-  /** Makes the sightings of `count` different entries, as a parcel stores them. */
   const sightings = (count: number, from = 0): readonly KeptSighting[] =>
     Array.from({ length: count }, (_, nth) =>
       sightingsOf(aPush({ location: `Place ${from + nth}` })).map((one) => ({
@@ -146,7 +144,7 @@ describe('parcels that are to be joined', () => {
       })),
     ).flat()
 
-  /** Loads parcels with these sightings, to join them. Returns the parcels that each step loaded, and the last snapshot. */
+  /** Joins parcels with these sightings. `turns`: the parcels that each step loaded. */
   function load(...held: readonly (readonly KeptSighting[])[]) {
     const ids = held.map((_, at) => at + 1)
     const parcels = held.map(({ length }, at) => ({ ...newParcel(at + 1, NOON), entryCount: length }))
@@ -184,7 +182,7 @@ describe('parcels that are to be joined', () => {
     expect(snapshot.parcels.get(3)?.whole).toBe(false)
   })
 
-  test('are loaded completely if they have the same entries', () => {
+  test('are all loaded if they have the same entries', () => {
     const same = sightings(ENTRIES_MAX / 2 + 1)
     const { turns, snapshot } = load(same, same, same)
     expect(turns).toEqual([[1, 2], [3]])

@@ -47,7 +47,7 @@ test('a new database gets the tables, columns and indexes that SQLite has', asyn
     `select table_name || '.' || column_name || case is_nullable when 'YES' then '?' else '' end as name from information_schema.columns
      where table_schema = 'public' and table_name not in ('schema_version', 'counter', 'lease', 'replica', 'role', 'fenced_replica', 'lesson', 'carrier_budget', 'carrier_token', 'flight')`,
   )
-  // A replica checks its cache by `parcel.version`. SQLite serves a single process, so it has no such column.
+  // Replicas compare `parcel.version` to see whether their caches are current. Only one process uses a SQLite store, so it needs no versions.
   const names = columns.map(({ name }) => name).sort()
   expect(names).toContain('parcel.version')
   expect(names.filter((name) => name !== 'parcel.version')).toEqual(expected)
@@ -83,7 +83,7 @@ test('an observation that does not change a parcel’s schedule writes to no ind
   expect(rows).toEqual([{ hot: 1 }])
 })
 
-test('a status longer than an index entry is stored once', async () => {
+test('a status too long for an ordinary index is stored once', async () => {
   const pool = openTestPool((await createDatabase()).url)
   const status = Array.from({ length: 3000 }, (_, at) => String.fromCodePoint(0x4e00 + ((at * 7919) % 20_000))).join('')
   for (let time = 0; time < 2; time++) {
@@ -108,10 +108,10 @@ const planted = (servesFrom: number): SchemaStep => ({
   servesFrom,
   up: (db) => db.schema.alterTable('parcel').addColumn(`planted_${servesFrom}`, 'bigint').execute(),
 })
-/** A later version's steps, which add something that this version ignores. */
+/** The steps of a later version of the relay. They add a column that this version ignores. */
 const EXPANDED = [...STEPS, planted(CURRENT.serves_from)]
 const AFTER_EXPANDED = { ...CURRENT, version: CURRENT.version + 1 }
-/** The steps of the version after that. They remove something that this version uses, but the later version does not. */
+/** The steps of a still later version, whose schema this version cannot use. */
 const CONTRACTED = [...EXPANDED, planted(AFTER_EXPANDED.version)]
 const AFTER_CONTRACTED = { version: CURRENT.version + 2, serves_from: AFTER_EXPANDED.version }
 
@@ -123,7 +123,7 @@ test('during a rolling upgrade the older version starts on the newer one’s exp
   expect(await versionOf(pool)).toEqual([AFTER_EXPANDED])
 })
 
-test('S14: if the schema does not serve a version, the error names both, and nothing changes', async () => {
+test('S14: a schema too new for this version is left alone, and the error names both versions', async () => {
   const pool = await openEmpty()
   await migratePostgres(pool, PLACE, CONTRACTED)
   await expect(migratePostgres(pool, PLACE)).rejects.toThrow(
@@ -156,7 +156,7 @@ test('S14: a migration that fails half way leaves the database as it was', async
   expect(await versionOf(pool)).toEqual([AFTER_EXPANDED])
 })
 
-/** Adds a column and fills it by ranges of ids. `fail` is called before each batch. */
+/** Adds a column, and fills it in batches. `fail` is called before each batch. */
 function filled(fail: () => void): SchemaStep {
   return {
     servesFrom: CURRENT.serves_from,
@@ -186,7 +186,7 @@ test('S14: replicas share a backfill; if one fails, another continues, and later
   await expect(migratePostgres(pool, PLACE, [...STEPS, failing])).rejects.toThrow('killed')
   const leftOf = async () => Number((await pool.query('select count(*) as left from parcel where planted is null')).rows[0]?.left)
   expect(await leftOf()).toBe(count - 5000)
-  // A version that does not know the step works meanwhile.
+  // A version without this step starts meanwhile.
   await migratePostgres(pool, PLACE)
   const steps = [...STEPS, filled(() => {}), planted(CURRENT.serves_from)]
   await Promise.all([1, 2, 3].map(() => migratePostgres(openTestPool(url, 1), PLACE, steps)))
@@ -195,7 +195,7 @@ test('S14: replicas share a backfill; if one fails, another continues, and later
   expect((await pool.query('select backfilling from schema_version')).rows).toEqual([{ backfilling: 0 }])
 })
 
-test('if the user may not create tables, the error says once what to grant', async () => {
+test('if the user may not create tables, the error says what to grant', async () => {
   const { url, name } = await createDatabase('nothing')
   const role = `${name}_user`
   const asUser = new URL(url)

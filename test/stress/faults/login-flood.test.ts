@@ -10,7 +10,7 @@ const ROUNDS = 3
 const LOGINS = 5
 const CALLS = 100
 const SLACK_MS = 50
-/** A login waits for the verification that is running and for one of the flood. Pushes and reads do not wait. */
+/** Passwords are verified one at a time. A login waits for two verifications of the flood at most. Pushes and reads do not wait. */
 const RATIO = { logins: 6, pushes: 2, reads: 2 }
 const HASH = '$argon2id$v=19$m=19456,t=2,p=1$QSxfWZSD5ry4M1ntAH8yGQ$zdz3qX8bGwAYEUcHAOfeIYezNJJuU/fl8DdaFQEWTWg'
 const APPS = Array.from({ length: 2 * 2 * ROUNDS * LOGINS + 1 }, (_, nth) => `app${nth}`)
@@ -38,7 +38,7 @@ async function timesOf(calls: number, call: () => Promise<number | undefined>): 
   return tookMs
 }
 
-/** Logs in from another address than the flood's. */
+/** Logs in from another address than the flood. */
 function logInElsewhere(internalUrl: string, username: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/json' }
@@ -49,9 +49,9 @@ function logInElsewhere(internalUrl: string, username: string): Promise<number |
   })
 }
 
-test('I17: beside 200 logins with ever-new names, logins, pushes and reads go on', async () => {
+test('I17: a flood of wrong logins from one address slows others’ logins, pushes and reads little', async () => {
   const apps = [SHOP.username, ...APPS].map((username) => ({ username, passwordHash: HASH, scopes: ['status'] }))
-  // Every password must be verified, so set a limit so high that no address is refused for wrong passwords.
+  // An address with many wrong passwords would be refused before its passwords are verified. So set the limit high.
   const sections = { apps, limits: { failuresPerMinute: 1_000_000 }, serve: { fetchUnknown: false } }
   await using relay = await runRelay(writeConfig(temporaryFolder(), 'http://127.0.0.1:9', sections))
   const { publicUrl, internalUrl } = relay
@@ -59,7 +59,7 @@ test('I17: beside 200 logins with ever-new names, logins, pushes and reads go on
   let nth = 0
   const names = APPS.values()
   const round = async () => {
-    // This app has not logged in before, so its password must be verified.
+    // Each app logs in only once, because the relay recognizes a password that it has verified before.
     const logins = await timesOf(LOGINS, () => logInElsewhere(internalUrl, names.next().value ?? ''))
     const pushes = await timesOf(CALLS, async () => (await push(publicUrl, pushBody({ trackingIds: [String(10_000_000 + nth++)] }))).status)
     const reads = await timesOf(CALLS, async () => (await ask(internalUrl, token, '/v1/status/10000000/latest')).status)

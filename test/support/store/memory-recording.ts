@@ -35,8 +35,8 @@ interface HeldParcel {
 }
 
 /**
- * How much is loaded before `decide` asks for more. `whole`: everything about the parcels of a batch. `first`: what `firstNeeds` returns.
- * `certain`: what `certainNeeds` leaves of that. `asked`: only the states of the parcels.
+ * How much is loaded before `decide` asks for more. `whole`: everything about the parcels of a batch. `first`: the needs that `firstNeeds`
+ * returns. `certain`: those of them that `certainNeeds` keeps. `asked`: only the states of the parcels.
  */
 export type Loads = 'whole' | 'first' | 'certain' | 'asked'
 
@@ -47,10 +47,8 @@ interface Given {
   readonly loads: Loads
 }
 
-/** The answer that decides the order at equal instants, with the sightings that it lists. */
 type Order = NonNullable<ParcelRecord['order']>
 
-/** How often `decide` may ask for more before the test fails. */
 const ROUNDS_MAX = 12
 
 /** Creates a recorder that keeps everything in maps, without a database. */
@@ -58,9 +56,9 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
   const parcels = new Map<number, HeldParcel>()
   const identifiers = new Map<string, IdentifierState>()
   const pushes = new Map<string, { readonly inboxId: number; readonly parcelId: number; readonly digest: string }>()
-  /** Bodies of answers, by answer id. */
+  /** The bodies of answers, by answer id. */
   const answered = new Map<string, Uint8Array>()
-  /** Caches the order of a parcel by its list of answers, which is never changed in place. */
+  /** Caches the order by the parcel's list of answers. Such a list is never changed in place. */
   const orders = new WeakMap<readonly KeptAnswer[], Order | null>()
   const tombstones = new Map<string, Tombstone>()
   let next: NextNumbers = { parcelId: 1, sequence: 1, inboxId: 1 }
@@ -111,7 +109,6 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
     }
   }
 
-  /** Loads the needs together with the parcels that will be joined. */
   function loadMore(snapshot: Snapshot, { joins, ...needs }: BatchNeeds): Snapshot {
     const whole = [...new Set([...needs.whole, ...joins.flat()])]
     const loaded = look({ ...needs, whole, answers: [...new Set([...needs.answers, ...joins.flat()])] })
@@ -193,7 +190,6 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
       next = decided.next
       return decided
     },
-    /** The recorded parcels as a store would hold them, with their pushes. */
     stored: (): readonly { readonly parcel: StoredParcel; readonly pushes: readonly StoredPush[] }[] =>
       [...parcels].map(([parcelId, { state, sightings, answers, bodies }]) => {
         const order = orderOf(answers)?.answer
@@ -207,7 +203,6 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
           pushes: bodies.map(({ body }) => ({ parcelId, digest: pushDigest(body), contentEncoding: null, receivedAtMs: 0, body })),
         }
       }),
-    /** Erases the parcel of an identifier, if there is one. */
     erase(identifier: string, nowMs: number): void {
       const parcelId = identifiers.get(identifier)?.parcelId
       if (parcelId === undefined) return
@@ -219,7 +214,7 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
         tombstones.set(value, { parcelId, erasedAtMs: nowMs })
       }
     },
-    /** The recorded parcels, in the form of the merge model. */
+    /** The recorded parcels, as the model of the merge takes them. */
     parcels: (): readonly ParcelRecord[] =>
       [...parcels].map(([parcelId, { sightings, answers }]) => {
         const mine = [...identifiers.values()].filter((identifier) => identifier.parcelId === parcelId)

@@ -11,18 +11,14 @@ import type { TransactionEnd } from '../transaction-end.ts'
 import { endpointStays, saveHealthAfter } from './endpoint-health.ts'
 
 export interface TransactionEndpoints extends Endpoints {
-  /** Returns the endpoint as this transaction read it, for the check at the first save; null: it was not read, or was saved already. */
+  /** For the check at the first save: returns the endpoint as this transaction read it. Null: it did not read it, or has saved it before. */
   takeBefore(endpointId: string): EndpointState | null
   /** Whether the endpoint is still as it was read, so that it need not be saved. */
   isSame(state: EndpointState): boolean
-  /** Makes the transaction begin again if another one has changed endpoints since this one read them. */
+  /** Makes this transaction begin again if another transaction has changed endpoints since this one read them. */
   stay(): void
 }
 
-/**
- * Reads and changes endpoints within one transaction. If another transaction changes endpoints after this one has read them, this one begins
- * again, because it computed its changes from the old state.
- */
 export function createTransactionEndpoints(session: PostgresSession, end: TransactionEnd): TransactionEndpoints {
   let listed: Promise<readonly EndpointState[]> | null = null
   const read = new Map<string, EndpointState>()
@@ -80,7 +76,7 @@ const number = rawStatement<{ id: number }>()(
     where id = ${p.id}::bigint`,
 )
 
-/** Makes the methods that write endpoints. Two replicas may change the same endpoint: one after an attempt, another for an operator. */
+/** Two replicas may change the same endpoint at the same time: one after an attempt, the other for an operator. */
 export function endpointVerbs({ session, endpoints, end }: EndpointParts) {
   return {
     saveHealth(endpointId, health) {
@@ -90,7 +86,7 @@ export function endpointVerbs({ session, endpoints, end }: EndpointParts) {
       else saveHealthAfter(session, endpointId, health, before.health)
     },
     async saveEndpoint(state) {
-      // Each start of a relay saves its config, mostly unchanged. A needless change would make all open batches begin again.
+      // At each start a relay saves the endpoints of its config, mostly unchanged. A needless save would make all open batches begin again.
       if (endpoints.isSame(state)) return state.endpoint.id
       const before = endpoints.takeBefore(state.endpoint.id)
       if (before !== null) endpointStays(session, before)
