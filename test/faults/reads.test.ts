@@ -44,7 +44,7 @@ const forms: readonly (readonly [string, (token: string) => readonly string[]])[
   ['two headers, one empty', (token) => [`Bearer ${token}`, '']],
 ]
 
-test.each(forms)('R1: %s is a 401 that says how to log in, and nothing else', async (_name, write) => {
+test.each(forms)('R1: with this Authorization, the answer is a 401 that tells nothing about the parcel: %s', async (_name, write) => {
   const answer = await askWith(write(world.token))
   expect(answer.status).toBe(401)
   expect(answer.text).toMatch(/\r\nWWW-Authenticate: Bearer\r\n/i)
@@ -53,7 +53,7 @@ test.each(forms)('R1: %s is a 401 that says how to log in, and nothing else', as
   expect(answer.text).not.toContain('statuses')
 })
 
-test('R1: 16 KB of Authorization get a 431 or a 401', async () => {
+test('R1: an Authorization of 16 KB gets a 431 or a 401', async () => {
   expect([401, 431]).toContain((await askWith([`Bearer ${'x'.repeat(16_384)}`])).status)
 })
 
@@ -67,7 +67,7 @@ test('R1, R5: without a token an unknown parcel is a 401 too, without a call to 
   expect(world.carrier.asked.status).toBe(asked)
 })
 
-test('R5: a parcel that neither relay nor carrier knows is a 404, as latest and as all', async () => {
+test('R5: a parcel that neither relay nor carrier knows is a 404, for `latest` and `all`', async () => {
   for (const kind of ['latest', 'all']) {
     const answer = await world.get(`/v1/status/40000404/${kind}`)
     expect([answer.status, answer.headers.get('content-type'), await problemOf(answer)]).toEqual([
@@ -78,7 +78,7 @@ test('R5: a parcel that neither relay nor carrier knows is a 404, as latest and 
   }
 })
 
-test('R5: while the carrier is down a known parcel is a 200 with its age', async () => {
+test('R5: while the carrier is down, a known parcel is a 200 with the age of the answer', async () => {
   world.carrier.setDown(true)
   for (let time = 0; time < 3; time += 1) {
     const answer = await world.get(PATH)

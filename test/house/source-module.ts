@@ -9,13 +9,12 @@ export interface ImportSite {
   readonly line: number
 }
 
-/** Something in a module, other than an import, that a house rule forbids or restricts. */
+/** Something other than an import that a house rule forbids or restricts. */
 export interface Finding {
   readonly kind: 're-export' | 'environment' | 'clock' | 'syntax'
   readonly line: number
 }
 
-/** What the house rules need to know about a source file. */
 export interface SourceModule {
   /** Relative to the folder of the sources, with `/`. */
   readonly path: string
@@ -23,7 +22,6 @@ export interface SourceModule {
   readonly findings: readonly Finding[]
 }
 
-/** Reads every TypeScript module under a folder. */
 export function readModules(folder: string): readonly SourceModule[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((path) => /\.[cm]?tsx?$/.test(path))
@@ -31,7 +29,7 @@ export function readModules(folder: string): readonly SourceModule[] {
     .map((path) => parseModule(path.replaceAll('\\', '/'), readFileSync(join(folder, path), 'utf8')))
 }
 
-/** Reads a module with a TypeScript parser. A regular expression would miss imports over several lines, and find some inside strings. */
+/** Uses a parser, because a regular expression would miss imports over several lines, and find some inside strings. */
 export function parseModule(path: string, source: string): SourceModule {
   const { module, program, errors } = parseSync(path, source)
   const lineAt = (offset: number) => source.slice(0, offset).split('\n').length
@@ -42,7 +40,7 @@ export function parseModule(path: string, source: string): SourceModule {
   const findings: Finding[] = errors.map(() => ({ kind: 'syntax', line: 1 }))
   const find = (kind: Finding['kind'], { start }: { readonly start: number }) => void findings.push({ kind, line: lineAt(start) })
 
-  // The parser reports `export { a }` of an imported `a` as an export from the other module, at the position of the import.
+  // For an imported `a`, the parser reports `export { a }` as a re-export at the place of the import, which is listed already.
   for (const statement of module.staticExports) {
     const requests = new Set(statement.entries.flatMap(({ moduleRequest }) => moduleRequest?.value ?? []))
     if (requests.size > 0) find('re-export', statement)

@@ -2,11 +2,10 @@ import { type BackoffPolicy, lastDelayMs, nextDelayMs, obeyRetryAfterMs } from '
 
 /** The outcome of an attempt. An answer counts when its headers are complete. Its body does not matter. */
 export type AttemptOutcome =
-  /** A 2xx status. `byNextKey`: the encrypted next key, if that key signed `x-service-hmac-sha256`. */
+  /** A 2xx status. `byNextKey`: the endpoint's next key, encrypted, if the accepted request was signed with it (`x-service-hmac-sha256`). */
   | { readonly kind: 'accepted'; readonly status: number; readonly byNextKey?: string }
   /** Any other status. A redirect counts as a rejection, because the relay follows none. */
   | { readonly kind: 'rejected'; readonly status: number; readonly retryAfterMs: number | null }
-  /** There was no answer. */
   | { readonly kind: 'failed'; readonly reason: FailureReason; readonly detail: string }
 
 /**
@@ -34,19 +33,18 @@ export type AttemptResult = AttemptOutcome & {
   readonly durationMs: number
   /** The first bytes of the answer's body, at most `ANSWER_KEPT_BYTES`. */
   readonly answerStart: Uint8Array
-  /** The IP address to which the attempt went, or that refused the connection. With a proxy it is the proxy's. Absent: there was no connection. */
+  /** The IP address of the endpoint, or of the proxy, that was connected to or refused the connection. Absent: there was no connection. */
   readonly address?: string
 }
 
 /**
- * How many deliveries may be claimed for each concurrent attempt: one is attempted, and two wait. A waiting one starts as soon as an attempt ends,
- * without waiting until the result is stored. So attempts go on while a round stores results.
+ * How many deliveries are claimed for each concurrent attempt: one is attempted, and two wait. When an attempt ends, the next one starts before
+ * the result is stored. So attempts go on while a round stores results.
  */
 export const CLAIMS_PER_ATTEMPT = 3
 /** The same number for a store on a database server. There each round costs round trips and a commit, so larger rounds cost less per delivery. */
 export const CLAIMS_PER_ATTEMPT_ON_SERVER = 8
 
-/** How many bytes of an answer's body are stored. */
 export const ANSWER_KEPT_BYTES = 1024
 
 /** The facts about a delivery that decide its next state. */
@@ -63,7 +61,7 @@ export interface Delivery {
 export interface EndpointRecord {
   /** When the endpoint last accepted a delivery, epoch milliseconds; null: never. */
   readonly lastSuccessAtMs: number | null
-  /** For how many milliseconds all attempts have failed, since the endpoint last accepted a delivery, was created or was enabled. */
+  /** How long all attempts have failed, since the endpoint last accepted a delivery, was created or was enabled. */
   readonly failedForMs: number
 }
 
@@ -114,19 +112,17 @@ function isUnsent(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'failed' && (outcome.reason === 'interrupted' || outcome.reason === 'withdrawn')
 }
 
-/** Whether nothing was sent because the endpoint was changed. This does not count as an attempt. */
+/** Whether nothing was sent, because the endpoint was changed meanwhile. */
 export function isWithdrawn(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'failed' && outcome.reason === 'withdrawn'
 }
 
-/** Whether the endpoint answered 410, which means that it wants no more deliveries. */
+/** An endpoint that answers 410 wants no more deliveries. */
 export function isGone(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'rejected' && outcome.status === 410
 }
 
-/**
- * The statuses that reject the event itself, so that sending it again is useless. A wrong key, a wrong URL or a busy receiver gives another status.
- */
+/** The statuses that reject the event itself, not the key, the URL or the time. So it is useless to send the event again. */
 const REFUSED_FOR_GOOD = [400, 409, 413, 415, 422]
 
 /**
@@ -156,10 +152,8 @@ export function countAttempt(delivery: Delivery, outcome: AttemptOutcome, nowMs:
 }
 
 /**
- * Decides the next state of a delivery after an attempt (DOMAIN 7.4). Every input is an argument, even the time and a random number, and the return
- * type lists every outcome.
- *
- * `held`: the endpoint is now disabled, and the delivery waits until it is enabled.
+ * Decides the next state of a delivery after an attempt (DOMAIN 7.4). `held`: the endpoint is now disabled, and the delivery waits until it is
+ * enabled.
  *
  * When the schedule is used up, a delivery is given up only if the endpoint has accepted another delivery after the first failure of this one.
  * Otherwise the endpoint may be down, and an endpoint that is down for days must lose nothing.
@@ -170,7 +164,7 @@ export function countAttempt(delivery: Delivery, outcome: AttemptOutcome, nowMs:
  *
  * @param random from 0 (inclusive) to 1 (exclusive).
  *
- * @param plannedAtMs when the scheduled attempt is due, if this one was early or a probe, epoch milliseconds; null: this was the scheduled one.
+ * @param plannedAtMs when the scheduled attempt is due, if this attempt was early or a probe; null: this was the scheduled attempt.
  */
 export function settle(
   delivery: Delivery,

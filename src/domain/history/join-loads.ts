@@ -6,11 +6,11 @@ import { joinKey, type Needs, onlyNeeds, type StoredSnapshot } from './snapshot.
 /** The progress of loading a set of parcels that are to be joined. */
 export interface JoinLoad {
   readonly key: string
-  /** The parts of the set that are left to load, in order: the ids of parcels that are loaded together. */
+  /** The parts of the set that are still to be loaded, in order. The parcels of a part are loaded together. */
   readonly stretches: readonly (readonly number[])[]
   /** The greatest number of entries that the joined parcel may have. */
   readonly entriesMax: number
-  /** Counts the loaded entries, to stop when there are too many. Null: the set has a single part, so there is nothing to save. */
+  /** Counts the loaded entries, to stop loading when there are too many. Null: the set has a single part, after which loading ends anyway. */
   readonly count: EntryCount | null
 }
 
@@ -24,7 +24,7 @@ export function startJoins(joins: readonly (readonly number[])[], { parcels }: S
   })
 }
 
-/** Divides a set. Each part ends with the parcel that brings its entries above the limit, so that little is loaded in vain. */
+/** A part ends with the parcel whose entries bring it above the limit. So if that is too many for a join, nothing else was loaded in vain. */
 function stretchesOf(states: readonly ParcelState[], entriesMax: number): readonly (readonly number[])[] {
   const stretches: number[][] = []
   let room = 0
@@ -39,7 +39,6 @@ function stretchesOf(states: readonly ParcelState[], entriesMax: number): readon
   return stretches
 }
 
-/** Returns the data to load for the next part of each set. */
 export function joinNeeds(joins: readonly JoinLoad[], { parcels }: StoredSnapshot): Needs {
   const next = joins.flatMap(({ stretches }) => stretches[0] ?? [])
   return onlyNeeds({ whole: next.filter((parcelId) => parcels.get(parcelId)?.whole === false), answers: next })

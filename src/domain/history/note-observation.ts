@@ -11,7 +11,6 @@ import type { ParcelState } from './parcel-state.ts'
 import type { RecordRules } from './record-rules.ts'
 import { NO_PARCEL, pushKey } from './snapshot.ts'
 
-/** An observation that was merged into a parcel, to be noted in the batch. */
 export interface Decided {
   readonly subject: Subject
   readonly source: ObservationSource
@@ -32,7 +31,7 @@ export function noteJoin(batch: BatchState, { join, feed }: DraftJoin): void {
   }
 }
 
-/** Notes the changes of an observation, for the store and for later observations of the batch. Returns its outcome. */
+/** Notes the changes of an observation, for the store and for later observations of the batch. */
 export function noteMerge(batch: BatchState, decided: Decided, rules: RecordRules): Recorded {
   const { subject, source, merged, touched } = decided
   const { draft, changes, answer } = merged
@@ -63,9 +62,9 @@ export function noteMerge(batch: BatchState, decided: Decided, rules: RecordRule
   return { outcome: anomalies.length === 0 ? recorded : { ...recorded, anomalies }, touched }
 }
 
-/** Adds the planned events to the feed and queues their deliveries. Returns how many deliveries it queued. */
+/** Returns how many deliveries were queued. */
 function writeEvents({ snapshot, nowMs }: BatchState, writes: WriteSet, { events }: MergedObservation): number {
-  // An endpoint that is still catching up is sent this event later, when it reaches the event in the feed.
+  // An endpoint that is still catching up gets this event later, from the feed.
   const subscribers = snapshot.endpoints.filter(({ queuedTo }) => queuedTo === null)
   let queued = 0
   for (const planned of events) {
@@ -81,16 +80,14 @@ function writeEvents({ snapshot, nowMs }: BatchState, writes: WriteSet, { events
   return queued
 }
 
-/**
- * Returns the time of an entry, or `nowMs` if the carrier's clock is ahead of ours and dates the entry in the future (DOMAIN 6.1).
- */
+/** Returns the time of an entry; `nowMs` if the carrier's clock is ahead of ours and the entry is in the future (DOMAIN 6.1). */
 function countsAtMs({ atMs }: { readonly atMs: number }, nowMs: number): number {
   return Math.min(atMs, nowMs)
 }
 
 /**
- * Notes that the relay expects a push of each entry that a poll was the first to report. If the push does not come within the grace period,
- * it counts as missed. Pushes of backfill are not expected (DOMAIN 6.6).
+ * A poll has found entries before any push reported them. So their pushes are expected, and count as missed after the grace period. Pushes of
+ * backfill are not expected (DOMAIN 6.6).
  */
 function expectPushes(
   writes: WriteSet,
@@ -100,17 +97,14 @@ function expectPushes(
 ): void {
   for (const { event, entry, reported } of events) {
     if (event.kind !== 'entry' || reported?.audience.kind === 'backfill') continue
-    // The restore replaced a store, which may already have received the pushes of earlier entries. So these pushes are not expected.
+    // The pushes of entries from before a restore may have come already. The store that received them was replaced.
     if (restoredAtMs !== null && restoredAtMs !== undefined && entry.atMs < restoredAtMs) continue
     const found = { parcelId: event.parcelId, entry: entry.sequence, eventAtMs: countsAtMs(entry, nowMs), foundAtMs: nowMs }
     writes.expected.push({ ...found, dueAtMs: nowMs + missedPushGraceMs })
   }
 }
 
-/**
- * Marks a parcel as full. If parcels cannot be joined because together they have too many entries, marks the oldest one. `parcelId`
- * undefined: the parcel was not stored, so nothing is marked.
- */
+/** Marks a parcel as full. `parcelId` undefined: the parcel is not stored, so nothing is marked. */
 export function flagFull(batch: BatchState, parcelId: number | undefined): void {
   if (parcelId === undefined) return
   const draft = draftOf(batch, parcelId)
@@ -137,7 +131,7 @@ function duplicateInBatch(batch: BatchState, parcelId: number, digest: string): 
   return batch.kept.get(digest)?.find((one) => survivorOf(batch, one.parcelId) === parcelId)?.inboxId
 }
 
-/** Counts a repeated push with the stored one, its `twin`. If the repeated push has its own row in the inbox, deletes that row. */
+/** Counts a repeated push at the inbox row of the first one, `twin`. A row of its own, which a reprocessed push has, is deleted. */
 export function noteDuplicate(batch: BatchState, { inboxId }: IncomingPush, twin: number): Recorded {
   const writes = currentWrites(batch)
   writes.duplicates.push(twin)
@@ -147,7 +141,7 @@ export function noteDuplicate(batch: BatchState, { inboxId }: IncomingPush, twin
 
 type Unrecorded = Omit<InboxWrite, 'inboxId' | 'parcelId'>
 
-/** Stores a push in the inbox without recording it. If the inbox already has an equal push, only counts the new one. */
+/** Stores a push in the inbox without recording it. If the inbox has an equal push already, the new one is only counted. */
 export function keepUnrecorded(batch: BatchState, { push, digest, reason, ...unrecorded }: Unrecorded): Recorded {
   const { snapshot, missing, kept } = batch
   if (!snapshot.unrecorded.has(digest)) missing.unrecorded.add(digest)

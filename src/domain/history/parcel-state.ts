@@ -5,16 +5,16 @@ import type { KeptSighting } from './sightings.ts'
 /** The newest entry of a parcel. Times are epoch milliseconds. */
 export interface LatestEntry {
   readonly status: string
-  /** The time of the entry by the carrier's clock, which orders histories. */
+  /** The time by the carrier's clock, which orders histories. */
   readonly atMs: number
   /**
-   * When the relay learnt of the entry, if that was before `atMs`. Then the carrier's clock is ahead, so schedules use this time (DOMAIN
+   * When the relay learnt of the entry, if that was before `atMs`. The carrier's clock is then ahead, so schedules use this time (DOMAIN
    * 6.1). Absent: the relay learnt of the entry at `atMs` or later.
    */
   readonly learntAtMs?: number
 }
 
-/** Makes an entry a parcel's latest entry. If `before` is the same entry, the time at which the relay learnt of it stays. */
+/** Makes the record of a parcel's latest entry. If `before` is the same entry, the relay learnt of it then, not now. */
 export function latestEntry(entry: LatestEntry, before: LatestEntry | null, nowMs: number): LatestEntry {
   const { status, atMs } = entry
   // A push and a poll may give the same entry times that differ within a second.
@@ -60,7 +60,6 @@ export function isUnheardOf({ lastSeenAtMs, checkedAtMs, failures }: Checked): b
   return lastSeenAtMs === null && checkedAtMs !== null && failures === 0
 }
 
-/** Returns the state of a parcel that is new to the relay. */
 export function newParcel(parcelId: number, nowMs: number): ParcelState {
   return {
     parcelId,
@@ -86,11 +85,11 @@ export interface JoinedParcel {
 
 /** Parcels that proved to be one (DOMAIN 1.4). */
 export interface ParcelJoin {
-  /** The surviving parcel before the join. */
+  /** The parcel that remains, as it was before the join. */
   readonly survivor: JoinedParcel
-  /** The parcels that are joined to the surviving one, in order, each with the sequence of its `join` event in the feed. */
+  /** The parcels that are joined to the survivor, in order, each with the sequence of its `join` event in the feed. */
   readonly others: readonly (JoinedParcel & { readonly sequence: number })[]
-  /** The surviving parcel after the join. */
+  /** The survivor after the join. */
   readonly parcel: ParcelState
   /** The sightings that more than one of the parcels had, as they are after the join. */
   readonly shared: readonly KeptSighting[]
@@ -114,6 +113,6 @@ export interface ParcelView extends AnswerSource {
   readonly watched: boolean
   /** See `isUnheardOf`. */
   readonly unknownToCarrier: boolean
-  /** The languages that were fetched, unless an entry that was added later lacks them. They are not fetched again (DOMAIN 4.2). */
+  /** The languages that need not be fetched again: they were fetched, and all entries that came later have them (DOMAIN 4.2). */
   readonly languagesAsked: readonly string[]
 }

@@ -1,29 +1,29 @@
 import type { DayCalls } from './carrier-memory.ts'
 
 const DAY_MS = 86_400_000
-/** How many UTC days are kept with their calls. A past day is needed only if the clock is put back to it. */
+/** The most UTC days whose calls are kept. Only today's calls matter, unless the clock is put back. */
 const DAYS_MAX = 8
-/** How long a caller waits before it asks again, if the next call depends on other callers. */
+/** When a caller asks again if the other callers decide when the next call may be made. */
 const LOOK_MS = 150
-/** While an app waits at one caller, the schedules of all other callers wait until the app's next try, and for this much longer. */
+/** While an app waits at one caller, the schedules of the other callers wait until that caller has asked again, and this much longer. */
 const GRACE_MS = 500
 
-/** The whole state of the budget for calls to the carrier. Days are UTC and counted from the epoch. Other times are of the budget's clock. */
+/** The whole state of the budget for calls to the carrier. Days are UTC and counted from the epoch. All other times are of the budget's clock. */
 export interface BudgetRow {
-  /** The latest time that the budget's clock has shown, milliseconds. */
+  /** The latest time that the budget's clock has shown. */
   readonly seenMs: number
-  /** How far the budget's clock is ahead of `BudgetTime.nowMs`, which drives it, milliseconds. */
+  /** How far the budget's clock is ahead of `BudgetTime.nowMs`. */
   readonly offsetMs: number
   /** When the next call is due at an even pace, microseconds. */
   readonly dueUs: number
-  /** All callers pause until this time, because the carrier asked for a pause, milliseconds. */
+  /** Until when all callers pause, because the carrier asked for it. */
   readonly pausedUntilMs: number
   /** The day on which the row was last used. */
   readonly lastDay: number
   readonly days: Readonly<Record<string, number>>
-  /** The slots of running calls, by name, with the time at which each slot lapses, milliseconds. */
+  /** The slots of running calls, by name, with the time at which each slot lapses. */
   readonly slots: Readonly<Record<string, number>>
-  /** The callers at which an app waits, by name. The schedules of all other callers wait until the given time, milliseconds. */
+  /** The callers at which an app waits, by name. The schedules of all other callers wait until the given time. */
   readonly appWaits: Readonly<Record<string, number>>
 }
 
@@ -38,26 +38,25 @@ export const UNUSED_BUDGET: BudgetRow = {
   appWaits: {},
 }
 
-/** The present time, milliseconds. `nowMs`: for the rate, pauses and slots; its clock may be monotonic. `wallMs`: the real time, for days. */
+/** The present time. `nowMs`: for the rate, pauses and slots; its clock may be monotonic. `wallMs`: the wall clock, for days. */
 export interface BudgetTime {
   readonly nowMs: number
   readonly wallMs: number
 }
 
-/** The report and the request of a caller: a replica, or the one process that calls the carrier. Durations are milliseconds. */
+/** What a caller asks for and reports. A caller is a replica, or a relay that does not share its store. */
 export interface BudgetRequest {
-  /** A name that no other caller has. */
   readonly caller: string
-  /** Names for the wanted slots, as many as `apps` + `schedule`. If not all slots are granted, the first names get one. Empty: no slot is wanted. */
+  /** Names for the wanted slots, as many as `apps` + `schedule`. If only some slots are granted, the first names get them. */
   readonly names: readonly string[]
-  /** How many calls wait: calls for apps, and scheduled calls. */
+  /** How many calls for apps wait, and how many scheduled calls. */
   readonly apps: number
   readonly schedule: number
   /** The slots whose calls have ended. */
   readonly ended: readonly string[]
   /** How long the carrier asked to pause, counted from now; 0: it did not ask. */
   readonly pauseMs: number
-  /** An upper limit for the budget's clock, from the caller's own clock, milliseconds; null: no limit. */
+  /** An upper limit for the budget's clock, from the caller's own clock; null: no limit. */
   readonly atMostMs: number | null
 }
 
@@ -68,7 +67,7 @@ export interface BudgetLimits {
   readonly headStartUs: number
   readonly callsPerDay: number
   readonly concurrency: number
-  /** How long a slot lasts if its caller does not end it, milliseconds. */
+  /** How long a slot lasts if its caller does not end it. */
   readonly slotMs: number
 }
 
@@ -82,9 +81,9 @@ export interface BudgetAnswer {
   readonly granted: number
   /** Null: all wanted slots were granted. */
   readonly hold: BudgetHold | null
-  /** When to ask again, milliseconds from now: after the hold, or soon if another caller decides how long the hold lasts. */
+  /** How long to wait before asking again: until the hold is over, or a short time if its end depends on other callers. */
   readonly retryMs: number
-  /** How long until both the rate and the pause allow another call, milliseconds. */
+  /** How long until both the rate and the pause allow another call. */
   readonly nextMs: number
   /** The time of the budget's clock. This clock never goes back, and may differ from all other clocks. */
   readonly atMs: number
@@ -96,10 +95,8 @@ export interface BudgetAnswer {
  * Applies a caller's request to the budget for calls to the carrier (DOMAIN 6.4): ends slots, begins a pause, and grants slots, first to apps
  * and then to the schedule.
  *
- * **Clock.** The budget's clock never goes back: if the clock that drives it is put back, `offsetMs` grows by as much. It never runs ahead of
- * `atMostMs`, so a pause does not end early if the clock is put forward.
- *
- * **Rate.** `dueUs` is when the next call is due at an even pace. A call may be made earlier by `headStartUs`.
+ * **Clock.** The budget's clock never goes back: if `nowMs` goes back, `offsetMs` grows by as much. The budget's clock never runs ahead of
+ * `atMostMs`. So a pause does not end early if a clock is put forward.
  *
  * **Apps first.** If an app must wait, its caller is entered in `appWaits`. Until the app's call is made, or the entry lapses, the schedules
  * of other callers get no slot.
@@ -156,18 +153,15 @@ export function settleBudget(
 }
 
 /**
- * Returns how many calls count for the day of `wallMs`: the calls of that day and of later days. Later days exist if the clock was put back.
- * Since their calls count, a clock that jumps back and forth does not allow more calls.
+ * Returns how many calls count for the day of `wallMs`: the calls of that day and, if the clock was put back, those of later days. So a clock
+ * that jumps back and forth does not allow more calls.
  */
 export function callsToday(row: Pick<BudgetRow, 'lastDay' | 'days'>, wallMs: number): number {
   const { lastDay, days } = turnDay(row, wallMs)
   return callsOf(days, lastDay)
 }
 
-/**
- * Returns the row for the day of `wallMs`. When a new day begins, the days after it are removed: their calls were counted while the clock
- * was wrong, before it was put back.
- */
+/** Returns the row for the day of `wallMs`. A new day removes all later days, which were counted while the clock was ahead. */
 export function turnDay<R extends Pick<BudgetRow, 'lastDay' | 'days'>>(row: R, wallMs: number): R {
   const today = dayOf(wallMs)
   if (today <= row.lastDay) return today === row.lastDay ? row : { ...row, lastDay: today }
@@ -182,7 +176,6 @@ export function listDays(days: BudgetRow['days']): readonly DayCalls[] {
   return Object.entries(days).map(([day, calls]) => ({ day: Number(day), calls }))
 }
 
-/** Returns the UTC day of a time, counted from the epoch. */
 export function dayOf(wallMs: number): number {
   return Math.floor(wallMs / DAY_MS)
 }
@@ -196,7 +189,7 @@ export function spentUntilMs(calls: { readonly callsToday: number; readonly call
   return calls.callsToday < calls.callsPerDay ? null : wallMs + remainingDayMs(wallMs)
 }
 
-/** Says that the relay makes no calls because of its own limit, so that nobody blames the carrier. */
+/** Names the relay's own limit, so that nobody blames the carrier. */
 export function describeSpent(untilMs: number): string {
   const until = new Date(untilMs).toISOString()
   return `Today's calls to the carrier (upstream.callsPerDay) are used up; the relay can ask again from ${until}.`
@@ -206,7 +199,7 @@ function callsOf(days: BudgetRow['days'], today: number): number {
   return Object.entries(days).reduce((sum, [day, calls]) => (Number(day) >= today ? sum + calls : sum), 0)
 }
 
-/** Counts calls on a day. If there are too many days, adds the oldest day's calls to the day after it, so that all calls stay counted. */
+/** If there are too many days, the calls of the oldest day are added to the next day, so that all calls stay counted. */
 function addCalls(before: BudgetRow['days'], today: number, calls: number): BudgetRow['days'] {
   const days = new Map(listDays(before).map((one) => [one.day, one.calls]))
   days.set(today, (days.get(today) ?? 0) + calls)

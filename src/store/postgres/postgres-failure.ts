@@ -1,20 +1,17 @@
 import { StorageFailure, systemCode } from '../../domain/errors.ts'
 import { knownReason, reasonOfCode } from '../../domain/system-reason.ts'
 
-/** Messages of the driver, which have no code, about a connection that is gone or unusable. */
+/** The driver's messages about a lost or unusable connection. These errors have no code. */
 const LOST = /^(?:Connection terminated|Client (?:was closed|has encountered a connection error))/
 
-/**
- * Describes a failure of an open database. The original error becomes the cause. A failure that the driver reports without a code gets the
- * matching code of the operating system.
- */
+/** Describes a failure of an open database. An error of the driver without a code gets the matching code of the operating system. */
 export function runningFailure(error: unknown): StorageFailure {
   const message = error instanceof Error ? error.message : ''
   const code = systemCode(error) ?? driverCode(message)
   return new StorageFailure(describe(code ?? ''), error, code)
 }
 
-/** Makes the error that a move's job shows. It replaces the driver's message about a lost connection, which only programmers understand. */
+/** A move shows its error to operators. So this replaces the driver's message about a lost connection, which only programmers understand. */
 export function movingFailure(error: unknown): unknown {
   return error instanceof Error && LOST.test(error.message) ? runningFailure(error) : error
 }
@@ -54,7 +51,7 @@ function describe(code: string): string {
   return knownReason(code) ?? 'the database failed'
 }
 
-/** Describes why a database could not be opened, and what to do. An error that already has such a message is returned as it is. Shows no password. */
+/** Describes why a database could not be opened, and what to do. Shows no password. Returns an error with such a message unchanged. */
 export function openingFailure(name: string, error: unknown): unknown {
   const message = error instanceof Error ? error.message : String(error)
   if (message.startsWith('store: ')) return error

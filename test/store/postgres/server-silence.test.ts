@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { StorageFailure } from '../../../src/domain/errors.ts'
 import { createSilence } from '../../../src/store/postgres/server-silence.ts'
 
-/** Acts as a server that answers and accepts connections when the test says so. */
+/** Acts as a server that answers, and accepts connections, only when the test says so. */
 function createWorld() {
   const looks: PromiseWithResolvers<boolean>[] = []
   let speaks = false
@@ -35,7 +35,7 @@ function createWorld() {
   }
 }
 
-/** Makes a request that gets no answer, and tracks its state. */
+/** Makes a request that waits until the test answers it. */
 function ask({ silence }: ReturnType<typeof createWorld>) {
   const answer = Promise.withResolvers<number>()
   const asked = { state: 'waits', answer: answer.resolve, check: () => undefined as unknown }
@@ -51,7 +51,7 @@ function ask({ silence }: ReturnType<typeof createWorld>) {
   return asked
 }
 
-test('S18: a silent server’s requests fail within 0.8 s, and later ones at once', async () => {
+test('S18: requests to a silent server fail within 0.8 s, and later requests at once', async () => {
   const world = createWorld()
   const first = ask(world)
   await world.turns(5)
@@ -66,7 +66,7 @@ test('S18: a silent server’s requests fail within 0.8 s, and later ones at onc
   expect(third.state).toBe('unavailable')
 })
 
-test('a server that answers any connection is only busy, and no new connection is tried', async () => {
+test('a server that still answers on some connection is only busy, and no new one is tried', async () => {
   const world = createWorld()
   const asked = ask(world)
   for (let nth = 0; nth < 100; nth++) await world.turn({ isHeard: nth % 3 === 0 })
@@ -76,7 +76,7 @@ test('a server that answers any connection is only busy, and no new connection i
   expect(asked.state).toBe('answered')
 })
 
-test('a server without requests does not count as silent', async () => {
+test('a server that nobody asks does not count as silent', async () => {
   const world = createWorld()
   await world.turns(100)
   const asked = ask(world)
@@ -95,7 +95,7 @@ test('a server that accepts connections is not silent, however long a statement 
   expect([asked.state, world.cuts()]).toEqual(['waits', 0])
 })
 
-test('a silent server that answers on an old connection gets requests again', async () => {
+test('a silent server gets requests again after it answers on an old connection', async () => {
   const world = createWorld()
   ask(world)
   await world.turns(8)
@@ -121,7 +121,7 @@ test('while a server is silent, new connections are tried one at a time', async 
   expect(world.silence.isSilent()).toBe(false)
 })
 
-test('an error that is not silence is passed on at once', async () => {
+test('an error that the server reports is passed on at once', async () => {
   const { silence } = createWorld()
   await expect(silence.run(() => Promise.reject(new Error('no such table')))).rejects.toThrow('no such table')
 })

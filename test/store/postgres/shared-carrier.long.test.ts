@@ -155,7 +155,7 @@ test('6.4: one of the replicas that start together logs in, and all learn the re
   expect([asked.token, told()]).toEqual([2, ['obtained', 'obtained', 'obtained']])
 })
 
-test('P13: when the server’s clock is put back, the wait after refused credentials stays the same', async () => {
+test('P13: if the server’s clock is put back, the wait after refused credentials stays the same', async () => {
   const { url: carrierUrl, asked } = await openCarrier({ token: (_request, response) => json(response, 401, '{}') })
   const { url, replicas } = await openReplicas(carrierUrl, [{}, {}, {}])
   const [first, second, third] = replicas

@@ -49,7 +49,7 @@ function logInElsewhere(internalUrl: string, username: string): Promise<number |
   })
 }
 
-test('I17: a flood of wrong logins from one address slows others’ logins, pushes and reads little', async () => {
+test('I17: a flood of wrong logins from one address slows other logins, pushes and reads little', async () => {
   const apps = [SHOP.username, ...APPS].map((username) => ({ username, passwordHash: HASH, scopes: ['status'] }))
   // An address with many wrong passwords would be refused before its passwords are verified. So set the limit high.
   const sections = { apps, limits: { failuresPerMinute: 1_000_000 }, serve: { fetchUnknown: false } }

@@ -31,8 +31,8 @@ type JobsTx = AuditTx &
 type Rebuild = (request: { readonly limit: number; readonly nowMs: number }) => Promise<RebuildStretch>
 
 /**
- * Creates the functions for jobs. Only the oldest job runs. It is done in batches, so that pushes need not wait for it. Each batch saves the
- * job's progress in its own transaction, so that after a restart the job continues exactly after the last batch.
+ * Only the oldest job runs. It is done in batches, so that pushes need not wait for it. Each batch and the job's progress are saved in one
+ * transaction, so that after a restart the job continues exactly after the last batch.
  */
 export function createJobs(
   store: Transactions<JobsTx>,
@@ -102,7 +102,7 @@ export function createJobs(
       store.transaction(
         async (tx) => {
           const job = await tx.cancelJob(jobId, nowMs)
-          // If the job had already ended, it was not cancelled now, so there is nothing to record.
+          // A job that had ended before was not cancelled now, so there is nothing to record.
           if (job?.state === 'cancelled' && job.endedAtMs === nowMs) audit(tx, order, { kind: job.task.kind })
           return job
         },
@@ -142,7 +142,7 @@ function isInBatches(job: UnendedJob): job is JobInBatches {
   return job.task.kind !== 'move' && job.task.kind !== 'backup'
 }
 
-/** Continues the job's pass of retention, or begins a pass. The job ends when its pass ends. */
+/** Continues the job's retention pass, or begins one. The job ends with its pass. */
 async function pruneFor(job: UnendedJob, nowMs: number, prune: (ofPassMs: number | null) => Promise<PassBatch>): Promise<Worked> {
   const ofPassMs = job.cursor !== null && 'passStartedAtMs' in job.cursor ? job.cursor.passStartedAtMs : null
   const { removedByPass, retired, pass } = await prune(ofPassMs)
@@ -188,7 +188,7 @@ async function workOn(
 
 async function replayBatch(tx: ReplayTx, request: ReplayRequest, retention: Retention): Promise<ReplayedBatch | null> {
   const to = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === request.to)
-  // The endpoint may have been removed in the meantime. Or it is catching up, and will get these events from the feed anyway.
+  // The endpoint was removed meanwhile, or it is catching up and gets these events from the feed anyway.
   if (to === undefined || to.queuedTo !== null) return null
   return 'missing' in request ? await queueMissing(tx, to, request, retention) : await tx.replayDeliveries(request)
 }
