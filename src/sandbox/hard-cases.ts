@@ -3,8 +3,8 @@ import { between, drawFor, pick, type Random, randomFor } from './random.ts'
 import { places, unknownWords, type Word, words } from './vocabulary.ts'
 
 /**
- * Adds one hard case to a parcel. However cases are combined, an entry in a pull still matches its push: both have the same status, detailed
- * status and second. Both locations are equal, or one is empty. The milliseconds of both are equal, or one time is a whole second.
+ * Adds one hard case to a parcel. However cases are combined, an entry of the pull API still matches its push: both have the same status, detailed
+ * status and second. Their locations are equal, or one is empty. Their milliseconds are equal, or one time is a whole second.
  */
 type Harden = (plan: ParcelPlan, random: Random, seed: number, index: number) => ParcelPlan
 
@@ -16,7 +16,7 @@ function withScans(plan: ParcelPlan, word: Word, change: (scan: Scan, nth: numbe
   return { ...plan, scans: plan.scans.flatMap((scan, nth) => (isOf(word)(scan) ? change(scan, nth) : [scan])) }
 }
 
-// The random number depends on the instant and not on the scan, so that equal entries stay equal.
+// The random number depends on the time, not on the scan, so that equal entries stay equal.
 const wholeSecondPulls: Harden = (plan, _random, seed) => ({
   ...plan,
   scans: plan.scans.map((scan) => {
@@ -141,7 +141,6 @@ export const hardCases: readonly HardCase[] = Object.keys(hardenings).filter(isH
 /** The fraction of parcels that get each hard case, from 0 to 1. */
 export type Mix = Readonly<Record<HardCase, number>>
 
-/** Makes a record with a value for each hard case. */
 export function eachHardCase(of: (name: HardCase) => number): Readonly<Record<HardCase, number>> {
   return {
     equalInstants: of('equalInstants'),
@@ -169,7 +168,7 @@ export interface WorldOptions {
   readonly anchorMs: number
 }
 
-/** Plans all parcels. Draws no parcel twice for the same hard case, so that exactly the wanted fraction of parcels gets it. */
+/** Exactly the wanted fraction of parcels gets each hard case. */
 export function planWorld({ seed, parcels, mix, anchorMs }: WorldOptions): readonly ParcelPlan[] {
   let plans = Array.from({ length: parcels }, (_, index) => plainParcel(seed, index, anchorMs - spanMs))
   for (const name of hardCases) {

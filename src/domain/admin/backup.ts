@@ -1,6 +1,5 @@
 import { z } from 'zod'
 
-/** A backup in the folder of backups. */
 export interface BackupFile {
   readonly name: string
   readonly bytes: number
@@ -11,7 +10,7 @@ export interface BackupFile {
 
 const manifestSchema = z.object({
   name: z.string(),
-  /** The id of the relay. It is the same in all backups of a store. */
+  /** The same in all backups of a store. */
   relayId: z.string(),
   madeAtMs: z.number(),
   /** The version of the relay that made the backup. */
@@ -20,14 +19,14 @@ const manifestSchema = z.object({
   sequence: z.number(),
   /** The names of the configured keys that encrypt the secrets in the backup; empty: a key file encrypts them, or there is no key yet. */
   keys: z.array(z.string()),
-  /** The number of rows of each table. */
+  /** The number of rows by table. */
   rows: z.record(z.string(), z.number()),
 })
 
 /** The description of a backup, stored in the backup itself. */
 export type BackupManifest = Readonly<z.infer<typeof manifestSchema>>
 
-/** Parses a manifest; null: the text is no manifest. */
+/** Returns null if the text is no manifest. */
 export function parseManifest(text: string): BackupManifest | null {
   let value: unknown
   try {
@@ -38,19 +37,19 @@ export function parseManifest(text: string): BackupManifest | null {
   return manifestSchema.safeParse(value).data ?? null
 }
 
-/** The steps of a backup, in order: the store is copied to a file beside it, the copy is verified, and it is moved to the folder of backups. */
+/** In order: the store is copied to a file beside it, the copy is verified, and then moved to the folder of backups. */
 export type BackupStep = 'copying' | 'verifying' | 'placing'
 
-/** The progress of a backup. `done` and `total` count pages of the store while copying, tables while verifying, and bytes while placing. */
+/** `done` and `total` count pages of the store while copying, tables while verifying, and bytes while placing. */
 export interface BackupProgress {
   readonly step: BackupStep
   readonly done: number
   readonly total: number
 }
 
-/** The state of the backups of a store. It is saved in the store itself. Times are epoch milliseconds. */
+/** What a store remembers of its backups. Times are epoch milliseconds. */
 export interface BackupState {
-  /** The last backup that was made; null: none was made yet. */
+  /** Null: no backup was made yet. */
   readonly last: MadeBackup | null
   /** Why the last attempt failed, and since when all attempts have failed. Null: the last attempt succeeded, or there was none. */
   readonly failing: { readonly sinceMs: number; readonly reason: string } | null
@@ -69,7 +68,7 @@ export const BACKUP_WAS_STOPPED = 'The relay was stopped before the backup was d
 const SCHEDULED = 'scheduled-'
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/
 
-/** Returns why an operator cannot give a backup this name, as a text that completes "name ..."; null: the name is allowed. */
+/** Returns what is wrong with a name for a backup. The text continues a sentence that begins with `name`. Null: the name is allowed. */
 export function nameProblem(name: string): string | null {
   if (!NAME.test(name)) return 'must be 1 to 80 letters, digits and . _ -, and begin with a letter or digit'
   if (name.startsWith(SCHEDULED))
@@ -77,12 +76,11 @@ export function nameProblem(name: string): string | null {
   return /\.(?:db|key|part)$/.test(name) ? 'must not end in .db, .key or .part: the relay adds the endings' : null
 }
 
-/** Makes the name of a scheduled backup from its time in UTC, to the second. */
 export function scheduledName(atMs: number): string {
   return `${SCHEDULED}${new Date(atMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`
 }
 
-/** Whether a backup was made by the schedule. Only such backups are removed when there are enough newer ones. */
+/** Only scheduled backups are removed when there are enough newer ones. */
 export function isScheduled(name: string): boolean {
   return /^scheduled-\d{8}T\d{6}Z$/.test(name)
 }
@@ -98,7 +96,7 @@ const stateSchema = z.object({
   failing: z.object({ sinceMs: z.number(), reason: z.string() }).nullable(),
 })
 
-/** Parses the stored state of backups. A text that cannot be parsed counts as a state without backups. */
+/** A text that cannot be parsed counts as a state without backups. */
 export function parseBackupState(text: string): BackupState {
   try {
     return stateSchema.safeParse(JSON.parse(text)).data ?? NO_BACKUPS

@@ -2,12 +2,12 @@ import { isObject, member, readJson } from '../json-body.ts'
 import type { DeadReason } from './delivery.ts'
 import type { MissingSelection } from './missing.ts'
 
-/** Selects ended deliveries of one endpoint that meet all of these conditions. */
+/** Selects the ended deliveries of one endpoint that meet all of these conditions. */
 export interface DeliverySelection {
   readonly endpointId: string
   readonly states: readonly ('delivered' | 'dead' | 'cancelled')[]
   readonly fromSequence: number
-  /** The delivery was queued at this time (epoch milliseconds) or later. */
+  /** The delivery was queued at this time or later. */
   readonly fromMs: number
   /** Null: any. */
   readonly deliveryId: number | null
@@ -18,9 +18,9 @@ export interface DeliverySelection {
 /** A replay that queues ended deliveries again. */
 export interface EndedReplay {
   readonly selection: DeliverySelection
-  /** The id of the endpoint for which to queue them. It may be another endpoint, which then gets deliveries of the same events. */
+  /** The id of the endpoint for which to queue them. Another endpoint than before gets new deliveries of the same events. */
   readonly to: string
-  /** When the replay was ordered, epoch milliseconds. A selection by time leaves out deliveries that were queued later. */
+  /** When the replay was ordered. A selection by time leaves out deliveries that were queued later. */
   readonly untilMs: number
 }
 
@@ -32,15 +32,14 @@ export interface MissingReplay {
 
 export type ReplayTask = EndedReplay | MissingReplay
 
-/** Where a replay continues. `at`: the sequence (or the time) of the last delivery or event. `id`: the id of this delivery; 0 for an event. */
+/** The last delivery or event of the batch before. `at`: its sequence, or its time in a replay by time. `id`: the delivery's id; 0: an event. */
 export interface ReplayCursor {
   readonly at: number
   readonly id: number
 }
 
-/** One batch of a replay. */
 export interface ReplayBatch {
-  /** The end of the batch before; null: this is the first batch. */
+  /** Null: this is the first batch. */
   readonly after: ReplayCursor | null
   readonly limit: number
   readonly nowMs: number
@@ -49,23 +48,20 @@ export interface ReplayBatch {
 export type EndedReplayRequest = EndedReplay & ReplayBatch
 export type ReplayRequest = ReplayTask & ReplayBatch
 
-/** The result of one batch of a replay. */
 export interface ReplayedBatch {
   readonly count: number
-  /** Where the replay continues; null: it is complete. */
+  /** Null: the replay is complete. */
   readonly next: ReplayCursor | null
 }
 
 /** How many deliveries a replay would queue. */
 export interface ReplayCount {
   readonly count: number
-  /** How many parcels they belong to. */
   readonly parcels: number
-  /** When the oldest of these deliveries was queued, epoch milliseconds; null: there are none. */
+  /** When the oldest of these deliveries was queued; null: there are none. */
   readonly oldestAtMs: number | null
 }
 
-/** Which deliveries to list. */
 export interface DeliveryQuery {
   /** Null: any. */
   readonly endpointId: string | null
@@ -73,29 +69,28 @@ export interface DeliveryQuery {
   readonly parcelId: number | null
   /** When the deliveries were queued; absent: at any time. */
   readonly queued?: QueuedSpan
-  /** The cursor after which the page begins; null: it begins with the newest delivery. */
+  /** Null: the page begins with the newest delivery. */
   readonly before: DeliveryCursor | null
   readonly limit: number
 }
 
-/** The time from `fromMs` (inclusive) to `toMs` (exclusive), epoch milliseconds. */
+/** From `fromMs` (inclusive) to `toMs` (exclusive), epoch milliseconds. */
 export interface QueuedSpan {
   readonly fromMs: number
   readonly toMs: number
 }
 
 /**
- * The delivery after which a page begins. A list in order of time also needs `queuedAtMs`, because a replay gives a delivery a new time but not a new
- * id.
+ * The delivery after which a page begins. In a list by time, the id does not tell the delivery's place: a replay gives a delivery a new time, but
+ * it keeps its id.
  */
 export interface DeliveryCursor {
   readonly id: number
   readonly queuedAtMs: number
 }
 
-/** A page of deliveries. */
 export interface DeliveryPage {
-  /** The newest first. A page with a `next` may have fewer deliveries than `limit`, or none. */
+  /** Newest first. A page with a `next` may have fewer deliveries than `limit`, or none. */
   readonly deliveries: readonly FoundDelivery[]
   readonly next: DeliveryCursor | null
 }
@@ -112,16 +107,15 @@ export interface FoundDelivery extends ListedDelivery {
   readonly lastAttempt: AttemptRecord | null
 }
 
-/** A list does not read events that have more bytes than this. Otherwise a page of large events would be slow. */
+/** Lists do not read larger events than this, because a page of large events would be slow. */
 export const EVENT_READ_MAX = 16 * 1024
 
-/** The parcel status that an event reports. */
 export interface ToldEvent {
   readonly status: string
   readonly detailedStatus: string
 }
 
-/** Reads what an event reports about its parcel; null: the bytes are not an event. */
+/** Returns null if the bytes are not an event. */
 export function readToldEvent(body: Uint8Array): ToldEvent | null {
   const reading = readJson(body)
   if (!reading.ok || !isObject(reading.value)) return null
@@ -149,21 +143,20 @@ export interface ListedDelivery {
   readonly previousSequence: number
   readonly state: 'queued' | 'retrying' | 'held' | 'delivered' | 'dead' | 'cancelled'
   /**
-   * Why the delivery is dead or cancelled; null: it is neither. A waiting delivery with `skipped` is not attempted again, and ends when no attempt is
-   * running.
+   * Why the delivery is dead or cancelled; null: it is neither. A waiting delivery with `skipped` is not attempted again. It ends as soon as no
+   * attempt is running.
    */
   readonly reason: DeadReason | 'skipped' | 'endpoint_removed' | 'held_too_long' | null
   readonly attempts: number
   readonly queuedAtMs: number
   /**
-   * When the delivery is attempted next. While its endpoint is failing, this is the time of the next probe. Null: the delivery waits for an earlier
-   * delivery of its parcel, or it has ended.
+   * When the delivery is attempted next. While its endpoint is failing, this is the time of the next probe. Null: the delivery has ended, or waits
+   * for something else than a time.
    */
   readonly nextAttemptAtMs: number | null
   readonly settledAtMs: number | null
 }
 
-/** The record of an attempt that operators can see. */
 export interface AttemptRecord {
   readonly atMs: number
   readonly durationMs: number
@@ -171,11 +164,11 @@ export interface AttemptRecord {
   readonly status: number | null
   readonly reason: string | null
   readonly answerStart: Uint8Array
-  /** The IP address to which the attempt went, or that refused the connection; null: there was no connection. */
+  /** The IP address that was connected to, or that refused the connection; null: there was no connection. */
   readonly address: string | null
 }
 
-/** A delivery with its attempts, the last one first, and the request that an attempt sends. */
+/** The attempts are newest first. */
 export interface InspectedDelivery {
   readonly delivery: FoundDelivery
   readonly attempts: readonly AttemptRecord[]

@@ -1,19 +1,19 @@
 import type { ParcelState } from '../history/parcel-state.ts'
 
-/** Why the next poll of a parcel is due at its time. Durations are in milliseconds. */
+/** Why the next poll of a parcel is due when it is. */
 export type PollReason =
   /** Nothing is known about the parcel, and the carrier was never asked about it. */
   | { readonly kind: 'first' }
   /** The last polls failed. `failures`: how many in a row. */
   | { readonly kind: 'failed'; readonly failures: number; readonly retryMs: number }
   /**
-   * The parcel is delivered, and this poll is due `afterMs` after delivery. `more`: how many polls follow. `isRare`: some polls are left
-   * out, because pushes are reliable.
+   * The parcel is delivered, and this poll is due `afterMs` after the delivery. `more`: how many polls follow. `isRare`: pushes are reliable, so
+   * some of these polls are left out.
    */
   | { readonly kind: 'closing'; readonly afterMs: number; readonly more: number; readonly isRare: boolean }
   /** The parcel is delivered, and a push or an app's question came since the last poll. */
   | { readonly kind: 'revived' }
-  /** The interval of the status is over. `status` null: the parcel has no entry. `isRare`: the interval is longer, because pushes are reliable. */
+  /** The polling interval of the status is over. `status` null: the parcel has no entry. `isRare`: pushes are reliable, so it is longer. */
   | { readonly kind: 'interval'; readonly status: string | null; readonly everyMs: number; readonly isRare: boolean }
   /** At this time the carrier has probably scanned the parcel. `everyMs`: the average interval between polls. */
   | { readonly kind: 'likely_scan'; readonly status: string; readonly everyMs: number; readonly isRare: boolean }
@@ -25,19 +25,15 @@ const STOPPED: Readonly<Record<NonNullable<ParcelState['stopped']>, string>> = {
   unwatched: 'Somebody stopped watching it.',
 }
 
-/** Says in a sentence why a parcel is no longer polled. */
 export function describeStop(stopped: NonNullable<ParcelState['stopped']>): string {
   return STOPPED[stopped]
 }
 
-/** Says why a parcel is polled although the carrier did not know it: somebody asked for the parcel within a day after that answer. */
 export const UNKNOWN_ASKED_AGAIN =
   'The carrier knew none of its identifiers at the last check, and somebody has asked for it since: it is checked again a day after that check.'
 
-/** Says why a failed poll is repeated later than usual. */
 export const ASKED_TO_WAIT = 'The last check failed, and the carrier asked not to be asked again before this time (Retry-After).'
 
-/** Says in a sentence why the next poll of a parcel is due at its time. */
 export function describePoll(reason: PollReason): string {
   switch (reason.kind) {
     case 'first':

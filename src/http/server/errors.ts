@@ -5,12 +5,11 @@ import { createFailureLog, type FailureLog } from '../../flow/failure-log.ts'
 import type { Log } from '../../flow/ports.ts'
 import { traceOf } from './trace-id.ts'
 
-/** Codes of failures that only the HTTP layer has. */
 type EdgeCode = 'no_such_address' | 'method_not_allowed' | 'headers_too_large' | 'overloaded' | 'internal'
 
 export type ProblemCode = ErrorCode | EdgeCode
 
-/** A refusal by the HTTP layer itself. `allow`: the header of a `method_not_allowed`. */
+/** A refusal by the HTTP layer itself. `allow`: the `Allow` header of a `method_not_allowed`. */
 export class EdgeError extends Error {
   override readonly name = 'EdgeError'
   readonly code: EdgeCode
@@ -25,12 +24,12 @@ export class EdgeError extends Error {
   }
 }
 
-/** Makes the error for an address that does not exist. Its code differs from `not_found`, which means an unknown parcel to a client. */
+/** The code is not `not_found`, because that means an unknown parcel to clients. */
 export function noSuchAddress(): EdgeError {
   return new EdgeError('no_such_address', 'The relay has nothing at this address. Addresses are exact, to the slash at the end.')
 }
 
-/** The HTTP status and the title of each failure. Nothing else maps failures to statuses. */
+/** The only place that maps failures to HTTP statuses and titles. */
 export const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, title: string]>> = {
   bad_request: [400, 'The request is malformed'],
   bad_tracking_number: [400, 'This is not a tracking number'],
@@ -75,8 +74,8 @@ export function statusOf(error: unknown): number {
 }
 
 /**
- * Answers every failed request: turns errors into problem documents (RFC 9457), and requests without an answer into a 404. `areCounted`: the
- * route counts refused requests and logs the counts, so a 503 gets no warning here.
+ * Answers failed requests with problem documents (RFC 9457), and requests that no route has answered with a 404. `areCounted`: another part
+ * counts and logs refused requests, so a 503 gets no warning here.
  */
 export function presentProblems(log: Log, { areCounted }: { readonly areCounted: boolean }): Middleware {
   const failures = createFailureLog({ log, clock: { monotonic: () => performance.now() } })
@@ -116,7 +115,7 @@ function presentProblem(ctx: Context, error: unknown, { log, failures, areCounte
   const instance = `urn:uuid:${randomUUID()}`
   const request = { instance, ...traceOf(ctx.req) }
   if (code === 'internal') log.error({ err: error, ...request }, 'a request failed unexpectedly')
-  // No warning: the polling logs the start and the end of a carrier outage, and the webhook route logs counts of refused pushes.
+  // No warning is needed: polling logs the start and the end of a carrier outage, and the webhook logs counts of refused pushes.
   else if (code === 'upstream_unavailable' || (areCounted && status === 503))
     log.debug({ ...request, code }, 'a request could not be served')
   // Log the cause if there is one, because it says more than the answer to the client.

@@ -14,7 +14,7 @@ interface Reply {
   readonly id: number
   readonly value?: unknown
   readonly error?: Error
-  /** The error's code. It is sent separately, because a copy of an error in a message has no code. */
+  /** The error's code, which the copy of an error in a message loses. */
   readonly code?: string | null
 }
 
@@ -27,16 +27,13 @@ export interface Hosted<V> {
   readonly verbs: V
   /** Resolves with the reason when the thread has ended. */
   readonly died: Promise<unknown>
-  /**
-   * Handles replies that have already arrived. Without this call they are handled at the end of this turn of the event loop, and the thread
-   * that sent them may be idle until then. If there is no reply, the call costs little.
-   */
+  /** Handles the replies that have arrived, without waiting for the end of this turn of the event loop. Costs little if there are none. */
   readonly drainReplies: () => void
-  /** Ends the thread without waiting for its work. Calls that have no reply yet reject. */
+  /** Ends the thread without waiting for its work. Calls without a reply reject. */
   readonly end: () => Promise<unknown>
 }
 
-/** The channel for replies. `answered` counts the sent replies in shared memory, so that the caller sees whether a reply is in the channel. */
+/** The channel for replies. `answered` is in shared memory, and counts the sent replies: so the caller sees whether one has arrived. */
 interface Line {
   readonly port: MessagePort
   readonly answered: Int32Array
@@ -45,9 +42,8 @@ interface Line {
 export interface ThreadOptions {
   /** The thread's name in tools such as `top -H`. */
   readonly name: string
-  /** The thread's `workerData`. */
   readonly data: unknown
-  /** The message ports in `data`. They are transferred to the thread. */
+  /** The message ports in `data`, which are transferred to the thread. */
   readonly ends?: readonly MessagePort[]
   /**
    * The largest young generation of V8's heap, in MB. It can be small for a thread whose objects live only for one message. If the process was
@@ -64,8 +60,8 @@ export async function endThreads(): Promise<void> {
 }
 
 /**
- * Starts a thread that serves functions, called verbs. `file` is a module that calls `serveVerbs<V>`. Resolves when the thread has sent the
- * names of its verbs. Each call is sent as a message. Replies come in the order in which the calls finish.
+ * Starts a thread whose functions (verbs) this thread can call. `file` is a module that calls `serveVerbs<V>`. Resolves when the thread has sent
+ * the names of its verbs. Replies come in the order in which the calls finish.
  */
 export async function hostOnThread<V extends Verbs<V>>(file: URL, { name, data, ends = [], youngMb }: ThreadOptions): Promise<Hosted<V>> {
   const worker = new Worker(file, {
@@ -88,7 +84,7 @@ export async function hostOnThread<V extends Verbs<V>>(file: URL, { name, data, 
 }
 
 export interface CalledThere<V> extends Pick<Hosted<V>, 'verbs' | 'drainReplies'> {
-  /** Closes the connection. Calls that have no reply yet get none. */
+  /** Calls that have no reply yet get none. */
   close(): void
 }
 
@@ -108,7 +104,6 @@ export async function callThere<V extends Verbs<V>>(port: MessagePort): Promise<
   }
 }
 
-/** Reads the other end's first message: the names of its verbs. */
 function namesFrom(end: Worker | MessagePort): Promise<readonly string[]> {
   return new Promise((resolve) => end.once('message', resolve))
 }
@@ -137,7 +132,7 @@ function openCalls<V extends Verbs<V>>(there: Worker | MessagePort, names: reado
     }
   }
   const fail = (error: unknown) => {
-    // First handle the last replies, because they may still be in the channel.
+    // The last replies may still be in the channel.
     drainReplies()
     for (const { reject } of pending.values()) reject(error)
     pending.clear()
@@ -148,20 +143,20 @@ function openCalls<V extends Verbs<V>>(there: Worker | MessagePort, names: reado
       pending.set(id, { resolve, reject })
       there.postMessage({ id, verb, args } satisfies Call, args.flatMap(buffersOf))
     })
-  // Messages carry no types, but both ends use the same interface.
+  // Messages carry no types. Both ends use the interface `V`.
   const verbs = Object.fromEntries(names.map((name) => [name, (...args: unknown[]) => call(name, args)])) as unknown as V
   return { verbs, drainReplies, fail, close: () => port1.close() }
 }
 
-/** Returns the buffers in an argument. They are transferred, not copied, so the caller must not use them again. */
+/** The buffers in an argument are transferred, not copied. So the caller must not use them again. */
 function buffersOf(value: unknown): readonly ArrayBuffer[] {
   return typeof value === 'object' && value !== null ? Object.values(value).filter((member) => member instanceof ArrayBuffer) : []
 }
 
 /**
- * Serves verbs on the thread's end of the channel. A verb named `close` closes both channels after its reply, so that the thread can end. Each
- * call begins at the end of a turn of the event loop, because Node empties one channel before it looks at the next: a busy channel could
- * block the others.
+ * Serves verbs on the thread's end of the channel. After the reply to a verb named `close`, both channels are closed, so that the thread can end.
+ * Node handles all messages of a channel before it looks at the next channel. So each call waits for `setImmediate`: otherwise a busy channel
+ * could block the others.
  */
 export function serveVerbs<V extends Verbs<V>>(port: MessagePort, verbs: V): void {
   const byName = new Map<string, (...args: never[]) => Promise<unknown>>(Object.entries(verbs))
@@ -185,7 +180,7 @@ export function serveVerbs<V extends Verbs<V>>(port: MessagePort, verbs: V): voi
   port.postMessage([...byName.keys()])
 }
 
-/** Makes an error for a message to another thread. Puts the code into the error's message, because the copy has no code. */
+/** Makes an error for a message to another thread. The copy there loses the code, so its text begins with the code. */
 export function asError(error: unknown): Error {
   if (!(error instanceof Error)) return new Error(String(error))
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : ''

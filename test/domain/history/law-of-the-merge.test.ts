@@ -16,7 +16,7 @@ import {
 import type { ParcelRecord } from '../../support/history/parcel-record.ts'
 import { casesOf, LONG } from '../../support/runner/long-form.ts'
 
-/** The number of random cases. `npm run faults` runs more. */
+/** `npm run faults` runs more cases. */
 const RUNS = LONG ? 10_000 : casesOf(1000, 150)
 
 const pairs = observations.chain((all) => fc.tuple(fc.constant(all), rearranged(all)))
@@ -32,7 +32,7 @@ function lawHolds(derive: Matcher, seen: (parcels: readonly ParcelRecord[]) => v
   )
 }
 
-/** Tells whether some sighting fits several entries of its group, so that a matcher has to choose. */
+/** Whether some sighting fits several entries of its group, so that a matcher has to choose. */
 function isAmbiguous(parcel: ParcelRecord): boolean {
   const entries = deriveEntries(parcel.sightings)
   return parcel.sightings.some((kept) => {
@@ -87,19 +87,19 @@ function askedLater(observation: Observation, byMs: number): Observation {
   return observation.kind === 'push' ? observation : { ...observation, askedAtMs: observation.askedAtMs + byMs }
 }
 
-/** Makes all request times different. At equal times the relay keeps the greater listing whole, but `entriesOfAll` compares copies one by one. */
+/** Makes all request times different. At equal times the relay compares whole listings, but `entriesOfAll` single copies. */
 function neverAtOnce(all: readonly Seen[]): readonly Seen[] {
   return all.map((one, at) => ({ ...one, observation: askedLater(one.observation, at) }))
 }
 
-/** Numbers a listing so that no other observation shares the number. If all else is equal, the lower number joins first. */
+/** Returns a number for a listing that no listing of another observation has. If all else is equal, the lower number joins first. */
 type Numbering = (digest: number, at: number) => number
 
-// `at` only distinguishes copies of one listing. A digest has 48 bits, so this is exact for 32 observations.
+// `at` distinguishes copies with the same digest. A digest has 48 bits, so a `number` is exact for up to 32 observations.
 const byDigest: Numbering = (listing, at) => listing * 32 + at
 const byArrival: Numbering = (_, at) => at + 1
 
-/** Returns the entries that result if every copy of a listing is kept. */
+/** The entries if every copy of a listing is kept. */
 function entriesOfAll(all: readonly Seen[], numberOf: Numbering): readonly Entry[] {
   const copies = all.flatMap(({ observation }, at) =>
     sightingsOf(observation).map((listed) => {
@@ -110,7 +110,6 @@ function entriesOfAll(all: readonly Seen[], numberOf: Numbering): readonly Entry
   return deriveEntries(copies)
 }
 
-/** Returns the entries of the sightings that the relay keeps. */
 function entriesOfKept(all: readonly Seen[]): readonly Entry[] {
   const listed = all.flatMap(({ observation }) => sightingsOf(observation))
   return deriveEntries(mergeSightings([], listed, () => 0, null).kept)
@@ -120,7 +119,7 @@ function valuesOf(entries: readonly Entry[]): readonly string[] {
   return entries.map((entry) => JSON.stringify({ ...entry, members: [] })).sort()
 }
 
-test('equal listings are kept once, which changes no entry', () => {
+test('keeping only one of several equal listings changes no entry', () => {
   const report = fc.check(
     fc.property(pairs, ([, seen]) => {
       const all = neverAtOnce(seen)

@@ -8,7 +8,6 @@ import { copyDatabase, createDatabase } from '../../support/store/postgres-datab
 import { storedNumber } from '../../support/store/stored-rows.ts'
 import type { RelayOfYear } from './relay.ts'
 
-/** A file that may contain erased data. */
 export interface KeptFile {
   readonly name: string
   readonly text: () => string
@@ -16,20 +15,18 @@ export interface KeptFile {
   readonly madeAtMs: number | null
 }
 
-/** The store of a simulated year on one engine, and what an operator does with it. */
 export interface StoreOfYear {
   /** The path of the file, or the URL of the database. */
   place(): string
   sections(): Sections
-  /** Whether an erasure leaves nothing in the files of the store. */
+  /** Whether erased data is gone from the files of the store as soon as it is erased. */
   readonly isCleanAtOnce: boolean
-  /** Prepares what `restore` will need, if there are no scheduled backups. */
+  /** On an engine without scheduled backups: makes the copy that `restore` will use. */
   keepForRestore(relay: RelayOfYear): Promise<void>
   /** Restores the store while the relay is stopped. Returns the time of the restored state. */
   restore(relay: RelayOfYear, lastSequence: number): Promise<number>
-  /** Deletes these stores, which a restore has replaced. The answer to an erasure names them. */
+  /** Deletes stores that a restore has replaced. They may contain erased data, so the answer to an erasure names them. */
   removeReplaced(stores: readonly string[]): void
-  /** Runs the regular maintenance of a store, such as vacuuming. */
   tend(): Promise<void>
   /** Returns the size of the stopped store. Tallies do not count: they are kept for 400 days, so they still grow after a year. */
   bytes(): Promise<number>
@@ -38,7 +35,7 @@ export interface StoreOfYear {
 
 export const BACKUP = { cron: '15 3 * * *', hour: 3, minute: 15 } as const
 const BACKUPS_KEPT = 5
-/** The index of the backup to restore, which is from the night before last. */
+/** The second newest backup is restored. */
 const RESTORED = -2
 
 export function sqliteStore(folder: string): StoreOfYear {
@@ -70,7 +67,6 @@ export function sqliteStore(folder: string): StoreOfYear {
   }
 }
 
-/** Returns the time in the name of a scheduled backup. */
 function timeOf(name: string): number {
   const [, date = '', hours = '', minutes = '', seconds = ''] = /^scheduled-(\d{8})T(\d\d)(\d\d)(\d\d)/.exec(name) ?? []
   return Date.parse(`${date.slice(0, 4)}-${date.slice(4, 6)}-${date.slice(6)}T${hours}:${minutes}:${seconds}Z`)
@@ -104,7 +100,7 @@ export async function postgresStore(time: SimulatedTime, folder: string): Promis
       return kept.atMs
     },
     removeReplaced: () => undefined,
-    // Vacuum as autovacuum does. The year takes only minutes, so autovacuum would run too rarely.
+    // The simulated year takes only minutes, so autovacuum runs too rarely.
     tend: () => withClient(url, async (client) => void (await client.query('vacuum analyze'))),
     bytes: () => storedNumber(url, "select pg_database_size(current_database()) - pg_total_relation_size('tally')"),
     files: () => [],

@@ -8,7 +8,7 @@ import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 afterEach(closeOpened)
 
-/** Without scheduled polls, only apps cause calls. */
+/** There are no scheduled polls, so that only apps cause calls. */
 const ASLEEP = { poll: { cron: '0 0 1 1 *' }, limits: { unknownPerMinute: 100_000 } }
 
 async function startKillable(path: string): Promise<RelayProcess & { readonly kill: () => Promise<void> }> {
@@ -21,7 +21,7 @@ async function startKillable(path: string): Promise<RelayProcess & { readonly ki
   return { ...relay, kill }
 }
 
-/** Asks about new numbers, several at a time, until the relay ends. Resolves with the statuses of the answers. */
+/** Asks about new numbers, four at a time, until the relay ends. */
 async function askOn(relay: RelayProcess, run: number, statuses: number[] = []): Promise<readonly number[]> {
   const token = await logIn(relay.internalUrl)
   const one = async (lane: number) => {
@@ -29,7 +29,7 @@ async function askOn(relay: RelayProcess, run: number, statuses: number[] = []):
       const answer = await ask(relay.internalUrl, token, `/v1/status/RUN${run}LANE${lane}NO${at}/all`).catch(() => null)
       if (answer === null) return
       statuses.push(answer.status)
-      // Once the day's calls are used up, wait a little between requests, because the relay refuses all of them.
+      // Once the day's calls are used up, the relay refuses every request, so wait a little before the next.
       if (answer.status === 503) await new Promise((resolve) => setTimeout(resolve, 20))
     }
   }
@@ -56,7 +56,7 @@ test('P12: a relay that is killed repeatedly makes no more calls than the day al
     const before = asked.urls.length
     const statuses: number[] = []
     const asking = askOn(relay, run, statuses)
-    // Once the day's calls are used up, no more calls arrive. Then kill the relay after it has refused a request.
+    // Kill the relay after some calls. Once the day's calls are used up none arrives, so kill it after it has refused a request.
     await eventually(async () => asked.urls.length > before + 8 || statuses.includes(503))
     await relay.kill()
     await asking
