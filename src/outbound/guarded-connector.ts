@@ -21,13 +21,13 @@ export interface ConnectorOptions extends TlsIdentity {
   readonly startTimer?: StartTimer
 }
 
-/** After this idle time, TCP checks that the other side of a connection is still there. */
+/** After this idle time, TCP checks that the other side is still there. */
 const KEEP_ALIVE_MS = 60_000
 
 /**
  * Creates a connector that opens connections only to addresses that it has just checked. It does not resolve the name again, so an attacker
- * gains nothing by changing the name's address after the check. It also checks hosts that are given as addresses: Node never calls its `lookup`
- * hook for these. It tries several addresses a quarter of a second apart, and uses the first that answers.
+ * gains nothing by changing the name's address after the check. A check in Node's `lookup` hook would not do: the hook is not called for a host
+ * that is an address. Several addresses are tried a quarter of a second apart, and the first that answers is used.
  */
 export function createGuardedConnector(
   guard: Pick<EgressGuard, 'checkHost'>,
@@ -36,7 +36,7 @@ export function createGuardedConnector(
   const secure = buildConnector({
     timeout: timeoutMs,
     allowH2: false,
-    // Set it explicitly, because the environment variable `NODE_TLS_REJECT_UNAUTHORIZED` could turn the check off.
+    // Without this line, the environment variable `NODE_TLS_REJECT_UNAUTHORIZED` could turn the check off.
     rejectUnauthorized: true,
     secureContext: createTlsContext({ ca, client }),
   })
@@ -78,7 +78,6 @@ export function createGuardedConnector(
   }
 }
 
-/** Calls `onEnd` when the socket is connected, has failed, or has taken too long. */
 function whenConnected(socket: Socket, timeoutMs: number, startTimer: StartTimer, onEnd: buildConnector.Callback): void {
   const cancel = startTimer(timeoutMs, () => void socket.destroy(new errors.ConnectTimeoutError()))
   const onError = (error: Error): void => {
@@ -94,15 +93,15 @@ function whenConnected(socket: Socket, timeoutMs: number, startTimer: StartTimer
 }
 
 /**
- * Makes the socket reset its connection, instead of closing it, when a post is aborted. After a close, the operating system could go on for
- * minutes to send bytes that were already written. The endpoint could then get them after a newer post of another replica. `beneath`: the TCP
- * socket, which is below `socket` if that is a TLS socket.
+ * Makes the socket reset its connection when a post is aborted. After a mere close, the operating system could go on for minutes to send
+ * bytes that were already written. The endpoint could then get them after a newer post of another replica. `beneath`: the TCP socket, which
+ * is below `socket` if that is a TLS socket.
  */
 function resetWhenAborted(socket: Socket, beneath: Socket): Socket {
   const destroy = socket.destroy.bind(socket)
   socket.destroy = (error) => {
     if (socket.destroyed || !isAbort(error)) return destroy(error)
-    // The reset calls `destroy` without an error. Add `error` to that call, because the client waits for it.
+    // The reset calls `destroy` without an error. The client waits for `error`, so pass it on.
     socket.destroy = () => destroy(error)
     beneath.resetAndDestroy()
     return destroy(error)
@@ -110,5 +109,5 @@ function resetWhenAborted(socket: Socket, beneath: Socket): Socket {
   return socket
 }
 
-/** Whether undici destroys the connection because a request was aborted. It closes an idle connection with another error. */
+/** Whether undici destroys the connection because a request was aborted. An idle connection is closed with another error. */
 const isAbort = (error: Error | undefined): boolean => error instanceof errors.InformationalError && error.message === 'aborted'

@@ -19,20 +19,19 @@ import type { LostCommits } from '../store/postgres/admin/lost-commits.ts'
 import { openReplicaTable } from '../store/postgres/admin/replica-table.ts'
 import type { ServerWatch } from '../store/postgres/server-watch.ts'
 
-/** A replica that was not seen for this long is declared dead, in milliseconds. */
+/** A replica that was not seen for this long is declared dead. */
 const TTL_MS = 5000
 const RENEW_EVERY_MS = 1000
-/** How often this replica looks for commits of other replicas, in milliseconds. */
+/** How often this replica looks for commits of other replicas. */
 const LOOK_EVERY_MS = 100
 const TIDY_EVERY_MS = 60_000
-/** How long the server may take to answer, in milliseconds. After that, there is still time to ask again before the lease lapses. */
+/** How long the server may take to answer. It is short, so that the replica can ask again before its lease lapses. */
 const ANSWER_TIMEOUT_MS = 1500
 
-/** The membership of this relay among the relays that share its store. */
 export interface Replicas extends Membership {
-  /** Begins to take roles, and to call the listener when replicas have changed something. */
+  /** Begins to take roles, and to tell the listener what other replicas have changed. */
   begin(duties: Duties, listener: ReplicaChangeListener): void
-  /** Whether this replica has a lease. If so, the others count it as alive, and nobody can move the store without this replica. */
+  /** Whether this replica has a lease. Then the others count it as alive, and no move of the store can leave it behind. */
   isLive(): boolean
   leave(): Promise<void>
 }
@@ -42,7 +41,6 @@ const PROCESS = { host: hostname(), pid: process.pid }
 /** The name and version by which other replicas and operators know this relay. */
 export const REPLICA = { name: nameReplica(PROCESS), version: VERSION }
 
-/** Extracts the facts about a config that other replicas need. */
 export function replicaConfigOf({
   listen: _listen,
   log: _log,
@@ -66,13 +64,12 @@ export interface Joined {
   readonly lessons: LessonTable
 }
 
-/** The parts by which the lease and the store of a replica watch the server together. */
 export interface SharedWithStore {
   readonly watch: ServerWatch
   readonly lostCommits: LostCommits
 }
 
-/** Joins the replicas on a database, and begins to renew the lease. */
+/** Joins the replicas that share a database, and begins to renew the lease. */
 export async function openReplicas(url: string, shared: SharedWithStore, config: Config, log: Log): Promise<Joined> {
   const table = openReplicaTable(url, { answerTimeoutMs: ANSWER_TIMEOUT_MS, ...shared })
   let clock: ServerClock | null = null
@@ -101,14 +98,13 @@ export async function openReplicas(url: string, shared: SharedWithStore, config:
       begin(duties, listener) {
         membership.start(duties)
         looking.push(startRepeating(createReplicaChanges({ table, membership, listener }), LOOK_EVERY_MS))
-        // Facts about dead replicas in the store become invalid after a while. No counter shows that, so look at them regularly.
+        // Some work falls due only a while after a replica has died. No counter shows that, so look regularly.
         looking.push(startRepeating(async () => listener.replicasChanged(), TIDY_EVERY_MS))
       },
       isLive: () => !hasLeft && membership.isValid(),
       async leave() {
         hasLeft = true
         for (const one of [renewing, lapsing, ...looking]) one.stop()
-        // If this fails, the other replicas declare this one dead after a while.
         await membership.leave().catch((err: unknown) => log.debug({ err }, 'the replica could not leave; the others declare it dead'))
         await table.close()
       },

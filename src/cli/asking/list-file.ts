@@ -9,15 +9,14 @@ import { createProgressLine, type Screen } from './progress-line.ts'
 export interface ListPart {
   readonly type: string
   readonly text: string
-  /** Query parameters of the request, each as `name=value`. */
+  /** Query parameters, each as `name=value`. */
   readonly query: readonly string[]
-  /** The number of lines of the file in this part. */
+  /** The number of lines of the file in this part, without a repeated header. */
   readonly lines: number
   /** Converts the number of a line in this part to its number in the file. Both count from 1. */
   readonly lineOf: (line: number) => number
 }
 
-/** A file with a list of identifiers, and the name of the work that is done with them. */
 export interface ListToSend {
   readonly file: string
   /** The column of a CSV file to read; undefined: the relay looks for a column with a usual name. */
@@ -26,12 +25,12 @@ export interface ListToSend {
   readonly step: string
 }
 
-/** Lines per request. The number is small, so that progress can be shown. */
+/** It is small, so that progress can be shown. */
 const LINES_AT_ONCE = 5000
 
 /**
- * Sends a file of identifiers in parts, one after the other. If the first line of a CSV file names the columns, every part repeats that line. With
- * more than one part, a progress bar is shown.
+ * Sends a file of identifiers in parts, one after the other. If the first line of a CSV file names the columns, every part begins with that line. If
+ * there may be more than one part, progress is shown.
  */
 export async function sendList(
   { file, column, step }: ListToSend,
@@ -74,7 +73,7 @@ export async function sendList(
   progress?.end()
 }
 
-/** Counts the lines of a file. Null: it is no regular file (a pipe, for example), so counting would consume it. */
+/** Null: the file is a pipe, for example, and counting its lines would use them up. */
 async function countLines(file: string): Promise<number | null> {
   if (!statSync(file).isFile()) return null
   let count = 0
@@ -86,7 +85,7 @@ function linesOf(file: string) {
   return createInterface({ input: Readable.from(decoded(file)), crlfDelay: Infinity })
 }
 
-/** Decodes the text of a list. A spreadsheet may have saved it as UTF-16. */
+/** A spreadsheet may have saved the list as UTF-16. */
 async function* decoded(file: string): AsyncGenerator<string> {
   const decoder = createListDecoder()
   for await (const chunk of createReadStream(file)) if (chunk instanceof Uint8Array) yield decoder.write(chunk)

@@ -15,7 +15,6 @@ export interface GuideOptions {
   readonly nowMs: number
 }
 
-/** Writes the demo's introduction: what the demo shows, the addresses, and commands to paste. */
 export function presentGuide(stage: Stage, options: GuideOptions): string {
   const { replicas, carrier, subscriber, troubledApps, store, takenPorts } = stage
   const lines = [
@@ -78,7 +77,7 @@ function presentRelays({ replicas, webhookUrl }: Stage): readonly string[] {
 function linesToPaste({ replicas, webhookUrl, sharedKey }: Stage, { trackingNumber, nowMs }: GuideOptions): readonly string[] {
   const internalUrl = replicas[0]?.internalUrl ?? ''
   const parcel = `${internalUrl}/v1/status/${trackingNumber}`
-  // Use a parcel that the carrier does not know. Otherwise the relay's history would differ from the carrier's, and the demo would never complete.
+  // The carrier must not know this parcel. Otherwise the relay's history would differ from the carrier's, and the demo would never complete.
   const mine = '990000000000000001'
   const event = madeEvent({ trackingId: mine, eventTime: new Date(nowMs).toISOString(), text: 'Pushed by hand' })
   const bearer = '-H "authorization: Bearer $TOKEN"'
@@ -111,7 +110,7 @@ function linesAboutReplicas(internalUrl: string): readonly string[] {
   ]
 }
 
-/** Presents the commands that kill a replica. They are apart from the lines to paste, so that nobody kills a replica by accident. */
+/** These commands are apart from the lines to paste, so that nobody kills a replica by accident. */
 function presentKill(replicas: readonly DemoReplica[]): readonly string[] {
   const commands = replicas.map(({ pid }) => `kill -9 ${pid}`).join(' or ')
   return [
@@ -122,7 +121,7 @@ function presentKill(replicas: readonly DemoReplica[]): readonly string[] {
   ]
 }
 
-/** Returns the lines that stay at the bottom of the terminal while the demo delivers its parcels. They fit into 80 columns. */
+/** The lines that stay at the bottom of the terminal while parcels are delivered. They fit into 80 columns. */
 export function pinsOfGuide({ replicas }: Stage): readonly string[] {
   const internalUrl = replicas[0]?.internalUrl ?? ''
   return [
@@ -134,7 +133,6 @@ export function pinsOfGuide({ replicas }: Stage): readonly string[] {
   ]
 }
 
-/** Writes what is printed once every history is complete. */
 export function presentCompletion({ parcels, replicas, subscriber }: Picture): string {
   const running = replicas.filter(({ isRunning }) => isRunning).map(({ name }) => name)
   const comparison =
@@ -150,7 +148,7 @@ export function presentCompletion({ parcels, replicas, subscriber }: Picture): s
   ].join('\n')
 }
 
-/** Writes what is printed after the completion if the demo goes on. */
+/** Is printed after the completion if the demo goes on. */
 export function presentMore(stage: Stage, picture: Picture): string {
   return [
     'The demo goes on until Ctrl-C. From now on the carrier loses no push by chance.',
@@ -162,13 +160,13 @@ export function presentMore(stage: Stage, picture: Picture): string {
   ].join('\n')
 }
 
-/** Returns the lines that stay at the bottom of the terminal once every history is complete. They fit into 80 columns. */
+/** The lines that stay at the bottom of the terminal once every history is complete. They fit into 80 columns. */
 export function pinsOfMore(stage: Stage, picture: Picture): readonly string[] {
   const portal = `Portal: ${stage.replicas[0]?.internalUrl ?? ''} (${ADMIN.username} / ${ADMIN.password}); Ctrl-C ends it.`
   return [portal, 'Report an event, stop the pushes, report again, see the counts:', ...nextCommands(stage, picture)]
 }
 
-/** Returns commands to paste, each at most 79 characters wide. */
+/** No line is longer than 79 characters. */
 function nextCommands({ replicas, carrier }: Stage, { parcels }: Picture): readonly string[] {
   const scan = { trackingNumber: parcels[0]?.trackingNumber ?? '', status: 'TerminalUpdated' }
   const [first = '', ...others] = replicas.map(({ internalUrl }) => `${internalUrl}/metrics`)

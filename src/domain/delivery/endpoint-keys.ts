@@ -5,23 +5,23 @@
  */
 export interface SealedKeys {
   readonly current: string
-  /** When the current key was set, epoch milliseconds; absent: not known. */
+  /** When the current key was set; absent: not known. */
   readonly currentSinceMs?: number
-  /** The key that replaces the current one at `fromMs`, epoch milliseconds; null: no key is being replaced. */
+  /** The key that replaces the current one at `fromMs`; null: no key is being replaced. All times are epoch milliseconds. */
   readonly next: { readonly sealed: string; readonly fromMs: number } | null
-  /** A replaced key that still signs until `untilMs`, epoch milliseconds; null: no such key. Only earlier versions of the relay stored one. */
+  /** A replaced key that signs until `untilMs`. Only earlier versions of the relay stored one. */
   readonly previous: { readonly sealed: string; readonly untilMs: number } | null
   /** The values of the endpoint's fixed headers, by lower-case name; absent: it has no fixed headers. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Where a config takes a secret from: an environment variable, by its name, or a file, by its path. */
+/** Where a config takes a secret from: the name of an environment variable, or the path of a file. */
 export type SecretOrigin = { readonly env: string } | { readonly file: string }
 
 /** How long both keys sign while a key is replaced: a day, as is common among senders of webhooks. */
 const OVERLAP_MS = 24 * 60 * 60 * 1000
 
-/** Returns the keys of an endpoint with a single key that is not being replaced. `sinceMs`: when it was set; absent: not known. */
+/** Returns the keys of an endpoint that has just one key and no fixed headers. `sinceMs`: when the key was set; absent: not known. */
 export function onlyKey(sealed: string, sinceMs?: number): SealedKeys {
   return { current: sealed, ...(sinceMs === undefined ? {} : { currentSinceMs: sinceMs }), next: null, previous: null }
 }
@@ -30,7 +30,7 @@ function onlyNext(keys: SealedKeys, { sealed, fromMs }: NonNullable<SealedKeys['
   return replaceKey(keys, sealed, fromMs - OVERLAP_MS)
 }
 
-/** Makes `sealed` the only key, at once. An unfinished replacement is dropped; the fixed headers stay. */
+/** Makes `sealed` the only key from now on. The fixed headers stay. */
 export function replaceKey({ headers }: SealedKeys, sealed: string, sinceMs?: number): SealedKeys {
   return { ...onlyKey(sealed, sinceMs), ...(headers === undefined ? {} : { headers }) }
 }
@@ -42,19 +42,19 @@ export function changeHeaders(keys: SealedKeys, change: Readonly<Record<string, 
   return kept.length === 0 ? rest : { ...rest, headers: Object.fromEntries(kept) }
 }
 
-/** Applies the changes of keys that are due at `nowMs`. Returns the same object if none is due. */
+/** Applies the changes that are due at `nowMs`. Returns the same object if none is due. */
 export function keysAt(keys: SealedKeys, nowMs: number): SealedKeys {
   const { next, previous } = keys
   if (next !== null && next.fromMs <= nowMs) return onlyNext(keys, next)
   return previous !== null && previous.untilMs <= nowMs ? { ...keys, previous: null } : keys
 }
 
-/** Returns when the keys change next, epoch milliseconds; infinity: never. */
+/** Infinity: the keys do not change. */
 export function keysChangeAtMs({ next, previous }: SealedKeys): number {
   return Math.min(next?.fromMs ?? Number.POSITIVE_INFINITY, previous?.untilMs ?? Number.POSITIVE_INFINITY)
 }
 
-/** Moves the times of future key changes by as much as the clock was put back, so that both keys sign for as long as intended. */
+/** The clock was put back by `byMs`. Moves the changes of keys by as much, so that both keys sign for as long as intended. */
 export function shiftKeys({ next, previous, ...current }: SealedKeys, byMs: number): SealedKeys {
   return {
     ...current,
@@ -83,12 +83,11 @@ export function keysAfterUse(keys: SealedKeys, used: string): SealedKeys {
   return keys.next?.sealed === used ? onlyNext(keys, keys.next) : keys
 }
 
-/** Lists all encrypted texts: the keys and the values of fixed headers. */
 export function sealedTexts({ current, next, previous, headers = {} }: SealedKeys): readonly string[] {
   return [current, next?.sealed, previous?.sealed, ...Object.values(headers)].filter((text) => text !== undefined)
 }
 
-/** Replaces encrypted texts. `replacements` maps each old text to its new one. A text that is not in it stays. */
+/** Replaces encrypted texts. `replacements` maps old texts to new ones. Other texts stay. */
 export function resealKeys(keys: SealedKeys, replacements: ReadonlyMap<string, string>): SealedKeys {
   const { current, next, previous, headers, ...since } = keys
   const renewed = (text: string) => replacements.get(text) ?? text

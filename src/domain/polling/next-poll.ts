@@ -22,8 +22,6 @@ export function cadenceFactsOf(parcel: ParcelState, unpollable: boolean, nowMs: 
 }
 
 /**
- * Schedules the next poll of a parcel.
- *
  * @param pollableFromMs When the carrier may next be asked about the parcel, epoch milliseconds; null: never. Needed only if polling has
  * stopped because the carrier did not know the parcel.
  */
@@ -36,21 +34,21 @@ export function scheduleNextPoll(
 ): ParcelState {
   if (parcel.watchedAtMs === null || parcel.stopped === 'unwatched') return { ...parcel, nextPollAtMs: null }
   const unpollable = parcel.stopped === 'unknown' && (pollableFromMs === null || pollableFromMs > nowMs)
-  // After the answer "unknown", a push or a question came. So poll as soon as the carrier may be asked (DOMAIN 6.1, 6.3).
+  // The carrier did not know the parcel, but then a push or a question came. So poll as soon as the carrier may be asked (DOMAIN 6.1, 6.3).
   if (unpollable && (parcel.nextPollAtMs !== null || isAskedFor(parcel, nowMs))) return { ...parcel, nextPollAtMs: pollableFromMs }
   const next = nextPoll(cadenceFactsOf(parcel, unpollable, nowMs), model, cadence)
   if (next.kind === 'stopped') return { ...parcel, nextPollAtMs: null, stopped: next.reason }
   return { ...parcel, nextPollAtMs: Math.max(next.atMs, heldUntilMs(parcel, nowMs)), stopped: null }
 }
 
-/** Whether a push or a question may have come since the last poll. Assumes so if that poll is in the future, because the clock was put back. */
+/** Whether a push or a question may have come since the last poll. If the clock was put back, that poll may be in the future: then yes. */
 function isAskedFor({ activatedAtMs, checkedAtMs }: ParcelState, nowMs: number): boolean {
   return checkedAtMs === null || checkedAtMs > nowMs || activatedAtMs > checkedAtMs
 }
 
 /**
- * Returns the earliest time for the next poll of a parcel whose last poll failed. A push or an app's question must not make the
- * next poll earlier: the carrier may have answered with `Retry-After`, and only the planned time of the poll shows this. The wait is limited to the
+ * Returns the earliest time for the next poll of a parcel whose last poll failed. A push or an app's question must not make the next poll earlier,
+ * because the carrier may have answered with `Retry-After`, and only the planned time of the next poll shows this. The wait is limited to the
  * longest `Retry-After` (DOMAIN 6.4).
  */
 function heldUntilMs({ failures, checkedAtMs, nextPollAtMs }: ParcelState, nowMs: number): number {
@@ -59,15 +57,15 @@ function heldUntilMs({ failures, checkedAtMs, nextPollAtMs }: ParcelState, nowMs
 }
 
 /**
- * Keeps the planned time of a poll that a push would postpone. At that time, the poller moves the poll to its later time. So the poll
- * is moved once, however many pushes come.
+ * Keeps the planned time of the next poll if a push would make the poll later. The poller moves the poll when the planned time comes. So many
+ * pushes move the poll only once.
  */
 export function keepEarlierPoll(scheduled: ParcelState, plannedMs: number | null): ParcelState {
   if (plannedMs === null || scheduled.nextPollAtMs === null || scheduled.nextPollAtMs <= plannedMs) return scheduled
   return { ...scheduled, nextPollAtMs: plannedMs }
 }
 
-/** Returns the changes by which a parcel is polled again, after a push or an app's question (DOMAIN 6.1). */
+/** Returns what changes in a parcel so that it is polled again, after a push or an app's question (DOMAIN 6.1). */
 export function reactivate(parcel: ParcelState, nowMs: number): Pick<ParcelState, 'watchedAtMs' | 'activatedAtMs' | 'stopped'> {
   return {
     watchedAtMs: parcel.watchedAtMs ?? nowMs,

@@ -18,17 +18,15 @@ export interface RecordPorts {
   readonly store: Transactions<RecordTx> & Pick<WriteStore, 'isStorageFailure'>
   readonly clock: { now(): number; monotonic(): number }
   readonly log: Pick<Log, 'error'>
-  /** The present model of the carrier, by which the next polls are scheduled. */
   readonly model: () => CadenceModel
-  /** Adds a sample of the carrier's scan rate, which an observation gave, to the model. */
   readonly learn: (sample: ScanSample) => void
-  /** The key of the tombstones; null: nothing was ever erased. */
+  /** Null: nothing was ever erased. */
   readonly tombstoneKey: () => Uint8Array | null
-  /** Called with the event time, epoch milliseconds, of each entry that a poll reported before any push. */
+  /** Called with the event time of each entry that a poll reported before any push. */
   readonly foundByPoll: (eventAtMs: number) => void
 }
 
-/** The results of a transaction from which the model of the carrier learns after the commit. */
+/** The results of a transaction. After the commit, the model of the carrier learns from them. */
 type Done = Pick<ChangeSet, 'recorded' | 'scanSamples' | 'foundByPoll'>
 
 /**
@@ -36,8 +34,8 @@ type Done = Pick<ChangeSet, 'recorded' | 'scanSamples' | 'foundByPoll'>
  * changes, and applies the changes.
  *
  * An observation that cannot be recorded is quarantined, and all others are recorded. If the changes cannot be applied although the store
- * works, which is a bug, the batch is rolled back. Then each observation is recorded in its own transaction, so that only the failing one is
- * quarantined. If the store itself fails, the whole batch fails.
+ * works, there is a bug, and the batch is rolled back. Then each observation is recorded in its own transaction, so that only the failing one
+ * is quarantined. If the store itself fails, the whole batch fails.
  */
 export function createRecord(ports: RecordPorts, rules: RecordRules): (batch: readonly Incoming[]) => Promise<BatchReport> {
   const { store, clock } = ports
@@ -72,7 +70,7 @@ export function reportOf(recorded: readonly Recorded[], durationMs: number): Bat
   return recorded.some(({ touched }) => touched.length > 1) ? { ...report, joined: true } : report
 }
 
-/** How often deciding about a batch may ask for more data. */
+/** How often `decide` may ask for more data. */
 const NEEDS_MAX = 2
 
 export async function recordTogether(
@@ -96,7 +94,7 @@ export async function recordTogether(
   return decided
 }
 
-/** Counts the quarantined pushes by reason. Reprocessed pushes are left out, because they were counted when they arrived. */
+/** Counts quarantined pushes by reason. Reprocessed pushes are left out, because they were counted when they came. */
 function newlyQuarantined({ recorded, writes }: ChangeSet): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
   if (!recorded.some(({ outcome }) => outcome.kind === 'quarantined')) return counts
@@ -108,8 +106,8 @@ function newlyQuarantined({ recorded, writes }: ChangeSet): ReadonlyMap<string, 
 const REFUSED = 'an observation could not be recorded; it is quarantined'
 
 /**
- * Records each observation in its own transaction, and quarantines those that cannot be applied. If the store fails midway, the earlier
- * observations stay recorded, and are duplicates when they are sent again.
+ * Records each observation in its own transaction, and quarantines those that cannot be recorded. If the store fails midway, the earlier
+ * observations stay recorded. They are duplicates when they are sent again.
  */
 export async function recordEach(observations: readonly Incoming[], ports: RecordPorts, rules: RecordRules): Promise<Done> {
   const all: Done[] = []
@@ -124,7 +122,7 @@ export async function recordEach(observations: readonly Incoming[], ports: Recor
   }
 }
 
-/** Runs `record`. If it fails although the store works, quarantines the observation instead. */
+/** If `record` fails although the store works, quarantines the observation instead. */
 export async function orQuarantined<T>(
   { store, log }: Pick<RecordPorts, 'store' | 'log'>,
   record: () => Promise<T>,
@@ -148,7 +146,7 @@ function refused(incoming: Incoming, record: (one: Incoming) => Promise<Done>): 
   })
 }
 
-/** Returns the push in the form in which it is quarantined after it could not be recorded. */
+/** Returns a push that will be quarantined, because it could not be recorded. */
 export function failedPush<Push extends IncomingPush>(push: Push): Push {
   return { ...push, reading: { ok: false, reason: 'failed' } }
 }

@@ -9,23 +9,21 @@ import type { Clock, Meter } from '../ports.ts'
 import type { Comebacks } from './comebacks.ts'
 import type { RefusalSamples } from './explain-refusals.ts'
 
-/** A push as it arrived: nothing has decoded, decompressed or parsed `body` (DOMAIN 5.1). */
+/** A push as it came: `body` is not yet decoded, decompressed or parsed (DOMAIN 5.1). */
 interface PushRequest {
   readonly body: Uint8Array
-  /** All values of the signature header, in order. Exactly one is accepted. */
+  /** All values of the signature header. A push with more than one is refused. */
   readonly signatures: readonly string[]
   readonly contentEncoding: string | null
-  /** Describes the sender and the headers. Called only for a refused push that is examined. */
+  /** Describes the sender and the headers of a refused push. */
   readonly origin: () => Pick<RefusedPush, 'address' | 'header'>
 }
 
 export interface ReceivePorts {
   readonly verifier: Verifier
-  /**
-   * Records a push, and resolves only when the push is durable (DOMAIN 5.2). While there is trouble with the disk, it refuses pushes.
-   */
+  /** Resolves only when the push is durable (DOMAIN 5.2). While there is trouble with the disk, it refuses pushes. */
   readonly recorder: { submit(incoming: IncomingPush): Promise<RecordOutcome> }
-  /** Throws `storage_unavailable` while the recorder would refuse every push. Called for the relay's test pushes, which are not recorded. */
+  /** Throws `storage_unavailable` while the recorder refuses every push. For test pushes of the relay itself, which are not recorded. */
   readonly admit: () => void
   readonly meter: Pick<Meter, 'pushReceived'>
   readonly clock: Clock
@@ -34,15 +32,15 @@ export interface ReceivePorts {
   readonly comebacks: Comebacks
 }
 
-/** Receives one push. If it resolves, the push is durable and is answered with 2xx. */
+/** If it resolves, the push is durable and is answered with 2xx. */
 export type Receive = (request: PushRequest) => Promise<RecordOutcome | { readonly kind: 'check' }>
 
 /** How long a sender is asked to wait if the store does not say how long. */
 const RETRY_AFTER_MS = 5000
 
 /**
- * Creates the verb behind the webhook. It verifies the exact bytes, then records them. If it throws `signature_invalid`, nothing is stored.
- * If it throws `storage_unavailable`, the push may not be durable, so the sender must push again; a duplicate does no harm.
+ * Creates the function that verifies and records pushes. If it throws `signature_invalid`, nothing is stored. If it throws
+ * `storage_unavailable`, the push may not be durable, so the sender must push again; a duplicate does no harm.
  */
 export function createReceive({ verifier, recorder, admit, meter, clock, refusals, comebacks }: ReceivePorts): Receive {
   const verified = ({ body, signatures, origin }: PushRequest): number => {
@@ -87,8 +85,8 @@ export function createReceive({ verifier, recorder, admit, meter, clock, refusal
 }
 
 /**
- * Throws `signature_invalid` if there is not exactly one header value in the form of a signature. So such a push is refused before its body
- * is read.
+ * Throws `signature_invalid` unless there is exactly one signature, and it has the form of one. So a push without a signature is refused before
+ * its body is read.
  */
 export function admitSignature(signatures: readonly string[]): void {
   const signature = onlyOne(signatures)

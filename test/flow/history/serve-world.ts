@@ -14,7 +14,6 @@ import { aPoll } from '../../support/history/builders.ts'
 export const NUMBER = 'AB123456789SE'
 const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 
-/** Makes an entry that has the same text in each of these languages. */
 export function anEntry(languages: readonly string[], fields: Partial<Entry> = {}): Entry {
   return {
     status: 'Ingested',
@@ -50,12 +49,12 @@ export function aView(fields: Partial<ParcelView> = {}): ParcelView {
   }
 }
 
-/** Makes an answer of the carrier with one entry, in the requested language. */
+/** The carrier's answer, with one entry. */
 export function found(language: string, answered = language): CarrierAnswer {
   return { kind: 'found', observation: aPoll({ asked: NUMBER, language: answered, text: `text ${language}` }) }
 }
 
-/** Opens `serve` on a store, a carrier and a clock of the test. With `isShared`, other replicas write too, so the store gives versions of parcels. */
+/** Opens `serve` on a made-up store, carrier and clock. `isShared`: as if other replicas wrote too, so the store gives versions of parcels. */
 export function createWorld({ isShared = false, ...options }: Partial<ServeOptions> & { readonly isShared?: boolean } = {}) {
   const parcels = new Map<string, ParcelView>()
   const calls: { readonly identifier: string; readonly language: string; readonly priority: CallPriority }[] = []
@@ -64,16 +63,15 @@ export function createWorld({ isShared = false, ...options }: Partial<ServeOptio
   const unknowns: string[] = []
   const world = {
     nowMs: 2_000_000,
-    /** How far the wall clock was put back, in milliseconds. */
+    /** How far the wall clock was put back. */
     putBackMs: 0,
     reads: 0,
-    /** The number of times that versions of parcels were read. */
+    /** How often the version of a parcel was read. */
     looks: 0,
     carrier: async (language: string): Promise<CarrierAnswer> => found(language),
     admit: async (_app: string): Promise<number | null> => null,
     beforeRead: async () => {},
     beforeWrite: () => {},
-    /** Called when a fetched language is noted. */
     noted: () => {},
     parcels,
     calls,
@@ -88,7 +86,7 @@ export function createWorld({ isShared = false, ...options }: Partial<ServeOptio
     return [...parcels.values()].find((view) => view.parcelId === parcelId)?.version ?? null
   }
 
-  /** Adds the texts of the poll to those of the entries at the same index. */
+  /** Adds the texts of the poll's nth entry to those of the nth entry before. */
   const submit = async ({ observation, watch }: IncomingPoll) => {
     world.beforeWrite()
     const before = parcels.get(observation.asked)
@@ -104,7 +102,7 @@ export function createWorld({ isShared = false, ...options }: Partial<ServeOptio
 
   const changes = createChangeTable()
   const cache = createAnswerCache({ bytesMax: 1_000_000, changes })
-  /** Reports changed parcels to the cache, as the writer does after a commit. */
+  /** Tells the cache of changed parcels, as the writer does after a commit. */
   const changed = (parcelIds: readonly number[]) => tellChanged(changes, parcelIds)
   const serve = createServe(
     {

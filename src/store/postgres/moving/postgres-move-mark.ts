@@ -6,10 +6,10 @@ import { keyOf, MOVED_TABLES, type MovedTable } from '../../moving/moved-tables.
 import type { MoveClient } from './postgres-move-client.ts'
 
 const UNDEFINED_TABLE = '42P01'
-/** The replica id in a mark whose move no replica continues. */
+/** Stands in the mark for the id of a replica if no replica continues the move. */
 const NOBODY = -1
 
-/** Reads the mark of a move; null: the store has no mark. */
+/** Reads the mark that a move leaves in the store; null: there is none. */
 export async function readMark({ query }: Pick<MoveClient, 'query'>): Promise<MoveMark | null> {
   const { rows: found } = await query<{ there: string | null }>('select to_regclass($1)::text as there', [MARK_TABLE])
   if (found[0]?.there === null) return null
@@ -40,14 +40,14 @@ export async function dropMark({ query }: MoveClient): Promise<void> {
   await query(`delete from counter where name = '${MOVING}'`)
 }
 
-/** All replicas stop writing while this counter is above 0. */
+/** While this counter is above 0, no replica writes. */
 const MOVING = 'moving'
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
-/** A switch counts as failed after this time, in milliseconds. (It also fails if its connection is lost, but a pooler may keep that open.) */
+/** A switch counts as failed after this time, or when its connection is gone. A pooler may keep that connection open. */
 const PAUSE_MS_MAX = 10_000
 const PAUSE_GOES_ON = `paused_at_ms > ${NOW_MS} - ${PAUSE_MS_MAX} and exists (select 1 from pg_stat_activity where pid = mark.backend_pid)`
 
-/** Asks all replicas to stop writing. They notice the request when they next look for each other's commits. */
+/** Asks all replicas to stop writing. They see the request when they next look for commits of other replicas. */
 export async function askToPause({ query, transaction }: MoveClient, { moveId }: MoveSide): Promise<void> {
   await transaction({}, async () => {
     await query(`update ${MARK_TABLE} set state = 'pausing', paused_at_ms = ${NOW_MS}, backend_pid = pg_backend_pid() where move_id = $1`, [
@@ -62,20 +62,20 @@ export async function countReplicas({ query }: MoveClient): Promise<number> {
   return rows[0]?.n ?? 0
 }
 
-/** Whether the move is still under way. Another replica ends the move if the replica that runs it seems to be gone. */
+/** Whether the move is still under way. If the replica that runs it seems to be gone, another replica ends the move. */
 export async function isMine({ query }: MoveClient, { moveId }: MoveSide, lock = ''): Promise<boolean> {
   const { rowCount } = await query(`select 1 from ${MARK_TABLE} where move_id = $1 and state in ('copying', 'pausing') ${lock}`, [moveId])
   return rowCount === 1
 }
 
-/** Keeps other replicas from ending the move before this transaction ends. Throws if the move has ended already. */
+/** Keeps other replicas from ending the move during this transaction. Throws if the move has ended already. */
 export async function holdMark(client: MoveClient, side: MoveSide): Promise<void> {
   if (!(await isMine(client, side, 'for share'))) throw new Error(GIVEN_UP)
 }
 
 const GIVEN_UP = 'another replica has given the move up'
 
-/** Deletes recorded keys of changed rows. Throws if the move has ended, because the keys may then be those of the next move. */
+/** Deletes recorded keys of changed rows. Throws if the move has ended: the keys may be those of the next move. */
 export async function dropChanges({ query }: MoveClient, table: MovedTable, marks: readonly number[], { moveId }: MoveSide): Promise<void> {
   const { rowCount } = await query(
     `delete from ${changesOf(table)} where seq = any($1::bigint[])
@@ -85,13 +85,13 @@ export async function dropChanges({ query }: MoveClient, table: MovedTable, mark
   if (rowCount !== marks.length) throw new Error(GIVEN_UP)
 }
 
-/** Marks the move as one that no replica continues, and ends the pause. */
+/** Notes that no replica continues the move, and ends the pause. */
 export async function leaveMark({ query }: MoveClient): Promise<void> {
   await query(`update ${MARK_TABLE} set state = 'copying', move_id = '', replica_id = ${NOBODY}`)
   await query(`delete from counter where name = '${MOVING}'`)
 }
 
-/** Whether the store is being moved now: a live replica copies it, or a switch is under way. */
+/** Whether a live replica copies the store, or a switch is under way. */
 export async function isBeingMoved({ query }: MoveClient): Promise<boolean> {
   const { rowCount } = await query(`select 1 from ${MARK_TABLE} as mark
     where (state = 'copying' and exists (select 1 from replica where replica.id = mark.replica_id and until_ms > ${NOW_MS}))
@@ -99,7 +99,7 @@ export async function isBeingMoved({ query }: MoveClient): Promise<boolean> {
   return rowCount === 1
 }
 
-/** Locks the mark, so that nobody else changes it before the transaction ends. */
+/** Keeps others from changing the mark until the transaction ends. */
 export async function lockMark(client: MoveClient): Promise<void> {
   await makeMarkTable(client)
   await client.query(`lock table ${MARK_TABLE} in exclusive mode`)
@@ -110,16 +110,15 @@ export async function noteSwitch({ query }: MoveClient, { moveId }: MoveSide): P
   await query(`update ${MARK_TABLE} set paused_at_ms = ${NOW_MS}, backend_pid = pg_backend_pid() where move_id = $1`, [moveId])
 }
 
-/** Whether a switch to this store is under way. */
 export async function isBeingSwitched({ query }: MoveClient): Promise<boolean> {
   const { rowCount } = await query(`select 1 from ${MARK_TABLE} as mark where state = 'receiving' and ${PAUSE_GOES_ON}`)
   return rowCount === 1
 }
 
-/** Returns the name of the table in which a move records the keys of a table's changed rows. */
+/** Names the table in which a move records the keys of changed rows. */
 export const changesOf = ({ name }: MovedTable): string => `moving_${name}`
 
-/** The rows that each trigger sees. A trigger fires once for all rows of a statement. An insert with `on conflict do update` fires two. */
+/** The rows that each trigger sees. A trigger fires once for each statement. An insert with `on conflict do update` fires two triggers. */
 const EVENTS = {
   insert: { names: 'referencing new table as added', rows: ['added'] },
   update: { names: 'referencing old table as gone new table as added', rows: ['gone', 'added'] },
@@ -127,8 +126,8 @@ const EVENTS = {
 } as const
 
 /**
- * Begins to record the key of every changed row, or the old and the new key if the key itself changes. Waits for open transactions that
- * have written to the table.
+ * Begins to record the key of every changed row. If the key itself changes, both keys are recorded. Waits for open transactions that have
+ * written to the table.
  */
 export async function keepChanges({ query }: MoveClient, table: MovedTable): Promise<void> {
   const changes = changesOf(table)
@@ -154,8 +153,8 @@ export async function refuseWrites({ query }: MoveClient): Promise<void> {
 }
 
 /**
- * The tables that refuse writes after the switch. They include the counter, because every transaction that takes a number writes it. They
- * include the table of replicas, so that a replica that stood still during the switch cannot renew its lease.
+ * The tables that refuse writes after the switch: all moved tables, and two others. Every transaction that takes a number writes `counter`. And a
+ * replica that stood still during the switch must not renew its lease in `replica`.
  */
 export const REFUSING: readonly string[] = ['counter', 'replica', ...MOVED_TABLES.map(({ name }) => name)]
 
@@ -164,7 +163,7 @@ export async function stopKeepingChanges({ query }: MoveClient, table: MovedTabl
   await query(`drop function if exists ${functionsOf(table).join(', ')} cascade`)
 }
 
-/** Removes everything that a move adds to a store, except the mark. */
+/** Removes all that a move adds to a store, except the mark. */
 export async function dropMoveParts({ query }: MoveClient): Promise<void> {
   await query(`drop function if exists ${['moved_refuse()', ...MOVED_TABLES.flatMap(functionsOf)].join(', ')} cascade`)
   await query(`drop table if exists ${MOVED_TABLES.map(changesOf).join(', ')}`)
@@ -184,7 +183,6 @@ export async function noteLeftStore({ query }: MoveClient, left: LeftStore, curr
   ])
 }
 
-/** Marks the jobs of moves that have not ended as failed. */
 export async function failMoves({ query }: MoveClient, failure: string, nowMs: number): Promise<void> {
   await query("update job set state = 'failed', failure = $1, ended_at_ms = $2 where kind = 'move' and ended_at_ms is null", [
     failure,
@@ -192,5 +190,5 @@ export async function failMoves({ query }: MoveClient, failure: string, nowMs: n
   ])
 }
 
-/** Finds the mark if the move `$1` fills this store, and keeps other moves from replacing the mark until the transaction ends. */
+/** Finds the mark if the move `$1` fills this store. Keeps other moves from replacing the mark until the transaction ends. */
 export const MARK_IS_MINE = `select 1 from ${MARK_TABLE} where state = 'receiving' and move_id = $1 for share`
