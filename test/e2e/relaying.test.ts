@@ -23,7 +23,7 @@ async function startWithEndpoints(endpoints: readonly object[], folder = tempora
 const ofFile = relayOfFile(NO_CARRIER, { delivery: { schedule: SCHEDULE, allowNetworks: ['127.0.0.0/8'] } })
 const own = idsOfTest()
 
-/** Adds endpoints to the relay that the tests of this file share, until the test ends. */
+/** Until the test ends, the relay that all tests of this file share has these endpoints too. */
 async function withEndpoints(endpoints: readonly object[]) {
   for (const endpoint of endpoints) await endpointOfTest(ofFile(), { sharedKey: KEY, ...endpoint })
   return ofFile()
@@ -88,7 +88,7 @@ onlyLong(test)('7.4: an endpoint that is down loses nothing, even after its sche
   const first = await startWithEndpoints([{ name: 'shop', url: receiver.url }], folder, ['20ms', '20ms'])
   await push(first.publicUrl, at(1))
   await push(first.publicUrl, at(2))
-  // The schedule allows three attempts, so five attempts show that the relay goes on after the schedule.
+  // The schedule allows three attempts. The relay goes on after that.
   await vi.waitFor(() => expect(receiver.pushes.length).toBeGreaterThanOrEqual(5))
   await first.stop()
   receiver.answer(() => 200)
@@ -110,7 +110,7 @@ test('7.4: a 410 disables an endpoint, and later events wait', async () => {
   await vi.waitFor(() => expect(relay.lines.some(({ message }) => message.includes('answered 410'))).toBe(true))
   await push(relay.publicUrl, at(2))
   await push(relay.publicUrl, at(3, { trackingIds: ['7777'] }))
-  // `stop` waits for running attempts, so a wrong attempt at the disabled endpoint is counted below.
+  // `stop` waits for running attempts. So if the disabled endpoint is sent something, the count below shows it.
   await vi.waitFor(() => expect(other.pushes).toHaveLength(3))
   await relay.stop()
   expect(receiver.pushes).toHaveLength(1)

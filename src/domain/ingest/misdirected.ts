@@ -12,7 +12,7 @@ export interface MisdirectedPath {
   readonly lastAtMs: number
 }
 
-/** How many paths are kept: few, because strangers can post to any number of paths. */
+/** The most paths that are kept. Strangers can post to any number of paths. */
 const PATHS_MAX = 10
 const PATH_CHARS_MAX = 100
 
@@ -29,7 +29,7 @@ export function addMisdirected(
   return [added, ...(others.length < PATHS_MAX ? others : withoutLeast(others))]
 }
 
-/** Drops the least useful path: an unsigned one if there is one, then the one with the fewest requests, then the one requested least recently. */
+/** Drops the least useful path. Unsigned ones go first, then those with fewer requests, then those that were requested longer ago. */
 function withoutLeast(paths: readonly MisdirectedPath[]): readonly MisdirectedPath[] {
   const least = paths.reduce((a, b) => (isLess(b, a) ? b : a))
   return paths.filter((one) => one !== least)
@@ -40,7 +40,7 @@ function isLess(a: MisdirectedPath, b: MisdirectedPath): boolean {
   return a.count === b.count ? a.lastAtMs < b.lastAtMs : a.count < b.count
 }
 
-/** Returns a path that is safe to show: without its query, which may contain secrets, shortened, and only printable ASCII. */
+/** Returns a path that is safe to show. The query is left out, because it may contain secrets. */
 function shownPath(target: string): string {
   const [path = ''] = target.slice(0, PATH_CHARS_MAX + 1).split(/[?#]/, 1)
   const clean = path.replaceAll(/[^\x21-\x7e]/g, '?')

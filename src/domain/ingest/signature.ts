@@ -1,12 +1,12 @@
 import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto'
 
-/** Canonical, padded Base64 of exactly 32 bytes. The decoder of Node.js would also accept url-safe text, unpadded text and trailing characters. */
+/** Canonical, padded Base64 of 32 bytes. The decoder of Node.js is laxer: it also accepts url-safe text, unpadded text and trailing characters. */
 const FORM = /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/
 const FORM_CHARS = 44
 
-/** Verifies signatures with a set of keys. It is created once and used again, because preparing a key takes longer than an HMAC. */
+/** Create it once and use it again: preparing a key takes longer than an HMAC. */
 export interface Verifier {
-  /** Returns the index of the key with which the body was signed; null: no key matches, or the signature is malformed (DOMAIN 5.1). */
+  /** Returns the index of the key that signed the body; null: no key matches, or the signature is malformed (DOMAIN 5.1). */
   verify(body: Uint8Array, signature: string): number | null
 }
 
@@ -25,7 +25,7 @@ export function createVerifier(keys: readonly string[]): Verifier {
       if (signature.length !== FORM_CHARS) return null
       given.write(signature, 'latin1')
       let matched: number | null = null
-      // Try all keys even after one has matched, so that the time does not reveal which key it was.
+      // Try all keys even after one has matched. Otherwise the time would reveal which key it was.
       for (const [index, mac] of macs.entries()) {
         const wanted = mac(body)
         right.write(wanted, 'latin1')
@@ -54,7 +54,7 @@ export type Mac = (...parts: readonly (string | Uint8Array)[]) => string
 
 /** Creates a function that computes MACs with a key. It verifies pushes and also signs deliveries, so a change here changes both. */
 export function createMac(key: Uint8Array): Mac {
-  // Prepare the key once. If a key is given as bytes, Node.js prepares it again for every message.
+  // Node.js would prepare a key that is given as bytes again for every message.
   const secret = createSecretKey(key)
   return (...parts) => {
     const mac = createHmac('sha256', secret)

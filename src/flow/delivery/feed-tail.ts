@@ -12,21 +12,20 @@ import {
 } from './feed-page.ts'
 import { createStoredPages, refuseSkipped } from './stored-pages.ts'
 
-/** Reads pages of the feed. The end of the feed is kept in memory. */
 export interface FeedTail {
   /**
-   * Reads events after a sequence that were committed before the call: all of them, or the first ones. Readers at the same sequence get the
-   * same page object, so that a caller can use it as the key of a cache, for example of encoded pages. Throws `feed_gone`, `feed_rewound`
-   * and `storage_unavailable`.
+   * Reads the next events after a sequence, including all that were committed before the call. Readers at the same sequence get the same page
+   * object, so a caller can use it as the key of a cache, for example of encoded pages. Throws `feed_gone`, `feed_rewound` and
+   * `storage_unavailable`.
    */
   read(request: PageRequest): Promise<FeedPage>
-  /** Drops the pages in memory, because the store may have lost their events. Later reads go to the store. */
+  /** Drops the pages in memory, because the store may have lost their events. */
   forget(): void
 }
 
-/** At most this many reads of the store, one after the other, extend the tail. Readers who want more events ask again. */
+/** The most reads of the store, one after the other, by which one call extends the tail. Readers who want more events ask again. */
 const READS_MAX = 20
-/** The end of the feed is kept in memory as JSON, up to this many characters: some seconds at the carrier's peak. */
+/** How many characters of JSON are kept in memory. They suffice for some seconds at the carrier's peak. */
 const KEPT_CHARS_MAX = 8 * 1024 * 1024
 const KEPT_PAGES_MAX = 16
 /** The encoded events with sequences above `from` and up to `to`. */
@@ -48,7 +47,7 @@ export function createFeedTail(ports: FeedPagePorts): FeedTail {
   return {
     read: (request) => tail.read(request),
     forget() {
-      // Use a new cache. Reads that are running still fill the old cache, which nobody uses any more.
+      // Reads that are running may still fill the old cache, so it must not be used any more.
       tail = createReads(ports)
     },
   }
@@ -61,7 +60,7 @@ function createReads(ports: FeedPagePorts): Pick<FeedTail, 'read'> {
   let movingNext: Promise<void> | null = null
   const pages = new Map<string, FeedPage>()
   const stored = createStoredPages(ports, ({ after }, { events, next }) => {
-    // This page reaches the end of the feed. Keep it for the readers who continue from here.
+    // This page reaches the end of the feed. Other readers will continue from here.
     if (kept === null || next > kept.to) keep({ from: after, to: next, events, chars: charsOf(events) })
   })
 
@@ -71,8 +70,8 @@ function createReads(ports: FeedPagePorts): Pick<FeedTail, 'read'> {
   }
 
   /**
-   * Extends the tail by later commits. If a read is running, starts a second read after it and waits for the second one, because the running
-   * read may miss a commit that the caller knows of.
+   * Extends the tail by later commits. A read that is running may miss a commit that the caller knows of. So the caller waits for a second read
+   * after it.
    */
   function moveOn(): Promise<void> {
     if (moving !== null) {
@@ -94,7 +93,7 @@ function createReads(ports: FeedPagePorts): Pick<FeedTail, 'read'> {
     for (let go = 0; go < READS_MAX && kept !== null; go++) {
       const before: Kept = kept
       const reading = await readFeedSlice(reads, { after: before.to, limit: EVENTS_PER_READ.most })
-      // Something else has changed the tail during this read, for example an earlier read that ended late.
+      // Something else has changed the tail meanwhile, for example an earlier read that ended late.
       if (kept !== before) continue
       const after = movedOn(before, reading)
       if (after === null) kept = null
@@ -123,7 +122,7 @@ function createReads(ports: FeedPagePorts): Pick<FeedTail, 'read'> {
       const another = stored.underWay(request)
       if (another === undefined) return await stored.find(request)
       const found = await another
-      // If the read reached the end of the feed, later commits may be missing. The end is in memory now, so look there.
+      // Commits since the other reader asked may be missing at the end of the feed. The end is in memory now, so look there.
       return found.ended ? ((await fromTail(request)) ?? (await stored.find(request))) : found
     },
   }
@@ -133,7 +132,7 @@ function holds(kept: Kept | null, after: number): kept is Kept {
   return kept !== null && after >= kept.from && after <= kept.to
 }
 
-/** Returns the tail extended by the events that were read; null: the tail must be dropped, because some of its events were deleted. */
+/** Adds the events that were read to the tail. Null: some of its events were deleted, so the tail must be dropped. */
 function movedOn(before: Kept, { prunedTo, last, next, items }: FeedSlice): Kept | null {
   if (prunedTo > before.to || last < before.to) return null
   // The kept events may be about the erased parcel.
@@ -143,7 +142,7 @@ function movedOn(before: Kept, { prunedTo, last, next, items }: FeedSlice): Kept
   return { from: Math.max(before.from, prunedTo), to: next, events: [...before.events, ...more], chars: before.chars + charsOf(more) }
 }
 
-/** Drops the older half of the events, so that events need not be dropped one by one. */
+/** Drops half of the events, so that events need not be dropped one by one. */
 function newerHalf({ to, events }: Kept): Kept {
   const gone = Math.ceil(events.length / 2)
   const newer = events.slice(gone)

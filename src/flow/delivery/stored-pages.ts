@@ -13,22 +13,22 @@ import {
   readFeedSlice,
 } from './feed-page.ts'
 
-/** Reads pages of the feed from the store. Callers who ask for the same page at the same time share one read. */
+/** Reads pages of the feed from the store. Readers who want the same page at the same time can share one read. */
 export interface StoredPages {
-  /** Returns the page if it is being read for another reader. */
+  /** Returns the page that is being read for another reader, if it is the same. */
   underWay(request: PageRequest): Promise<FeedPage> | undefined
-  /** Returns the page if it was read a short while ago and did not reach the end of the feed. */
+  /** Returns the page if it was read recently and did not reach the end of the feed. */
   recall(request: PageRequest): FeedPage | undefined
-  /** Reads the page. Throws `feed_gone`, `feed_rewound` and `storage_unavailable`. */
+  /** Throws `feed_gone`, `feed_rewound` and `storage_unavailable`. */
   find(request: PageRequest): Promise<FeedPage>
 }
 
-/** Recently read pages are kept, up to this many characters. After an outage many readers return and read the same pages one by one. */
+/** How many characters of recently read pages are kept. After an outage many readers return, and read the same pages one after another. */
 const RECENT_CHARS_MAX = 4 * 1024 * 1024
-/** Shared pages end at sequences that are multiples of this number. A stream sends about this many events at once. */
+/** A page that is read `inStep` ends at a multiple of this sequence. So readers at different places soon want the same pages. */
 const STEP = 128
 
-/** @param onEnd called with each page that reaches the end of the feed, before the next reader asks. */
+/** @param onEnd called with each page that reaches the end of the feed. */
 export function createStoredPages(ports: FeedPagePorts, onEnd: (request: PageRequest, page: FeedPage) => void): StoredPages {
   const underWay = new Map<string, Promise<FeedPage>>()
   const recent = new Map<string, FeedPage>()
@@ -103,8 +103,8 @@ function stepOf(sequence: number): number {
 }
 
 /**
- * Throws if the requested events were deleted, or if the reader is ahead of the feed because the store is older. An empty page would look as
- * if nothing had happened.
+ * Throws if the requested events were deleted, or if the reader has read further than this store goes, for example after a restore. To such a
+ * reader an empty page would look as if nothing had happened.
  */
 function refuseOutside({ prunedTo, last }: FeedSlice, after: number): void {
   if (after > last) {

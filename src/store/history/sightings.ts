@@ -47,7 +47,7 @@ const ofParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
 const KEY = ['at_ms', 'time_form', 'content_id', 'listing', 'ordinal'] as const
 const FACTS = [...KEY, 'asked_at_ms', 'sequence', 'learnt_at_ms', 'audience', 'extra'] as const
 
-/** Copies sightings to another parcel. If several parcels have the same sighting, copies that of the parcel with the lowest id. */
+/** Copies sightings to another parcel. A sighting that several parcels have is copied from the parcel with the lowest id. */
 const copyInto = statement<{ ids: readonly number[]; into: number }>()((db, p, { oneOf, integer }) =>
   db
     .insertInto('sighting')
@@ -65,7 +65,7 @@ const deleteOfParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf 
   db.deleteFrom('sighting').where('parcel_id', 'in', oneOf(p.ids)),
 )
 
-/** Loads a parcel's sightings: all of them, or only those of one second (counted from the epoch). */
+/** `second`: loads only the sightings of this second (counted from the epoch); null: all. */
 export async function loadSightings(
   session: Session,
   contents: Contents,
@@ -94,7 +94,6 @@ async function decodeSightings(
   })
 }
 
-/** Loads the sightings of several parcels, by parcel. */
 export async function loadSightingsOf(
   session: Session,
   contents: Contents,
@@ -126,8 +125,8 @@ export function decodeSighting(row: Tables['sighting'], { content, json }: Store
 }
 
 /**
- * Inserts a sighting, or updates the columns that can change: the time of the last poll that brought it, its audience, its unknown members,
- * and (at a join) when the relay first learnt of it.
+ * Inserts a sighting, or updates the columns that can change: when the last poll that listed it was made, its audience, its unknown members, and
+ * (at a join) its sequence and when the relay first learnt of it.
  */
 export function saveSighting(session: Session, parcelId: number, contentId: number, kept: KeptSighting): void {
   session.enqueueWrite(upsert, sightingRow(parcelId, contentId, kept))
@@ -148,7 +147,7 @@ export function sightingRow<ContentId extends number | null>(parcelId: number, c
   }
 }
 
-/** Moves sightings to another parcel. If several parcels had the same sighting, the caller must then save the merged sighting. */
+/** Moves sightings to another parcel. If several parcels had the same sighting, the caller then saves the merged sighting. */
 export async function moveSightings(session: Session, from: readonly number[], into: number): Promise<void> {
   await session.run(copyInto, { ids: from, into })
   await session.run(deleteOfParcels, { ids: from })
@@ -163,8 +162,8 @@ const orderAnswers = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) 
 )
 
 /**
- * Loads the order of entries at equal instants. One stored answer of each parcel decides it. Returns the sighting ids of that answer, in its
- * order, by parcel id. It parses the stored bytes of the answers. This is rare, because few parcels have entries at the same instant.
+ * For each parcel, one stored answer decides the order of entries with the same time. Returns the sighting ids of that answer, in its order, by
+ * parcel id. The answers are parsed each time, because few parcels have such entries.
  */
 export async function loadOrders(session: Session, parcelIds: readonly number[]): Promise<ReadonlyMap<number, readonly string[]>> {
   const orders = new Map<number, readonly string[]>()

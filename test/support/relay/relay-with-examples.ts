@@ -9,7 +9,7 @@ import { nameOf } from '../portal/internal-routes.ts'
 import { ADMIN, logIn, push } from './relay.ts'
 import { relayOfTest } from './relay-of-test.ts'
 
-/** The statuses of routes that this relay must refuse: it has no job, no folder of backups, no config file and no operator, and cannot move its store. */
+/** The routes that this relay refuses: it has no job, no folder of backups, no config file and no operator, and cannot move its store. */
 export const REFUSED: Readonly<Record<string, number>> = {
   'GET /relay/jobs/:id': 404,
   'POST /relay/store/move': 409,
@@ -18,7 +18,7 @@ export const REFUSED: Readonly<Record<string, number>> = {
   'POST /relay/operator/test': 404,
 }
 
-/** Starts a relay with what the examples of the API's document refer to: a parcel, its waiting delivery, and a quarantined push. */
+/** Starts a relay with what the examples in the API document refer to: a parcel, its waiting delivery, and a quarantined push. */
 export async function startWithExamples() {
   const carrier = await openCarrier()
   const sections = { poll: { cron: '0 0 1 1 *' }, delivery: { allowNetworks: ['127.0.0.0/8'] } }
@@ -41,14 +41,14 @@ export async function startWithExamples() {
   return {
     ...relay,
     ask,
-    /** Waits until the example of this row can be sent. */
+    /** Waits until the example of this route can be sent. */
     async untilReadyFor(row: (typeof ROUTES)[number]) {
-      // The delivery may be skipped during an attempt, and then ends after it. Only a delivery that has ended can be replayed.
+      // Only a delivery that has ended can be replayed. A delivery that is skipped during an attempt ends after the attempt.
       if (nameOf(row) === 'POST /relay/deliveries/:id/replay') await untilDelivery('dead')
     },
   }
 }
 
 const removals = ROUTES.filter(({ method }) => method === 'delete')
-/** All routes. Routes that remove something come last. */
+/** Routes that remove something come last. */
 export const inOrder = [...ROUTES.filter((row) => !removals.includes(row)), ...removals]

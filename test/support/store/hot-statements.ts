@@ -18,7 +18,6 @@ import { writeSeededStore } from './seeded-store.ts'
 
 type AnyStatement = Statement<never, unknown>
 
-/** Wraps a session so that it adds its statements to `seen`. */
 function noting<S extends Session>(session: S, seen: Set<AnyStatement>): S {
   return {
     ...session,
@@ -42,7 +41,7 @@ const NOW = Date.UTC(2026, 2, 2)
 async function useStore(engine: Engine, place: string): Promise<void> {
   await writeSeededStore(place, engine)
   const store = await engine.openWriteStore(place)
-  // These statements run only for failing endpoints and for joins.
+  // The seeded store has not used these statements, for example because no endpoint failed for long.
   await store.transaction(async (tx) => {
     const look = { endpointId: '2', underWay: [7], limit: 5, nowMs: NOW }
     await tx.findNextDeliveries({ ...look, round: 9, wokenAtMs: NOW })
@@ -71,7 +70,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     await tx.listStoredPushes(rebuildable)
     await tx.pagePushes({ parcelId: rebuildable[0] ?? 0, after: '', limit: 5 })
     for (const { state, sightings, answers } of await tx.loadStoredParcels(rebuildable)) {
-      // No rows have this sequence and this language, so the tables stay as they are.
+      // No row has this sequence or this language, so nothing is deleted or changed.
       const dropped = sightings.slice(0, 1).map((kept) => ({ ...kept, sequence: -1 }))
       const corrected = answers.slice(0, 1).map((one) => ({ ...one, answer: { ...one.answer, language: 'none' } }))
       await tx.correctParcels([{ state, isRescheduled: false, dropped, saved: sightings, identifiers: [], answers: corrected, feed: [] }])
@@ -156,7 +155,6 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   await reads.close()
 }
 
-/** Runs the queries of the portal's other pages. */
 async function lookAtPages(reads: ReadSide): Promise<void> {
   await reads.counts(NOW)
   await reads.countQuarantined()
@@ -177,14 +175,14 @@ async function lookAtPages(reads: ReadSide): Promise<void> {
 const COUNTED =
   /^\s*select count\(\*\) as "count" from (?:"parcel"(?: where "next_poll_at_ms" (?:is not null|<= \S+))?|"inbox" where "state" = 1)\s*$/
 
-/** Tells if a statement counts most of a table or an index, as the overview and the metrics do. `npm run bench -- portal` measures these. */
+/** Whether a statement counts most rows of a table, for the overview and the metrics. `npm run bench -- portal` measures how long that takes. */
 export function isWholeCount(statement: string): boolean {
   return COUNTED.test(statement)
 }
 
 const USED = { named: true }
 
-/** Returns every statement of a used store on PostgreSQL, as it is sent. */
+/** Uses a store on PostgreSQL. Returns all statements as they were sent. */
 export async function usedOnPostgres(url: string): Promise<readonly string[]> {
   const seen = new Set<AnyStatement>()
   const pool = openTestPool(url, 6)
@@ -204,7 +202,7 @@ export async function usedOnPostgres(url: string): Promise<readonly string[]> {
   return [...new Set([...seen].map((statement) => compileForPostgres(statement).text))]
 }
 
-/** Returns every statement of a used store on SQLite, as it is prepared. */
+/** Uses a store on SQLite. Returns all statements as they were prepared. */
 export async function usedOnSqlite(path: string): Promise<readonly string[]> {
   const seen = new Set<AnyStatement>()
   const watched: Engine = {

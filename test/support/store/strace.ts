@@ -6,10 +6,10 @@ import { type RelayProcess, type Sections, writeConfig } from '../relay/relay.ts
 import { shipped } from '../runner/shipped.ts'
 import { ownGroup, tieToTest } from '../runner/tied-process.ts'
 
-/** One traced system call. `enteredAt` and `leftAt` are the lines of the trace at which it began and ended. */
+/** `enteredAt` and `leftAt` are the lines of the trace at which the call began and ended. */
 export interface SystemCall {
   readonly name: string
-  /** The path of the first argument if that is a file; otherwise the first text argument, decoded. */
+  /** The path of the file that is the first argument. If that is no file: the first text argument, decoded. */
   readonly path: string
   readonly args: string
   readonly result: number
@@ -17,36 +17,35 @@ export interface SystemCall {
   readonly leftAt: number
 }
 
-/** The system calls that change files or send data. */
 export const STORE_AND_SOCKET_CALLS = 'pwrite64,write,writev,sendto,sendmsg,fsync,fdatasync,ftruncate,openat,unlink,rename,fallocate'
 
 export interface TracedRelay extends RelayProcess {
-  /** Everything printed so far, on stdout and stderr. */
+  /** What it has printed so far, on stdout and stderr. */
   readonly output: () => string
   /** Sends SIGKILL to the relay itself. Resolves when the tracer has written its output. */
   kill(): Promise<void>
 }
 
 export interface TraceOptions {
-  /** Arguments of strace before the command: what to trace, the output file, what to inject. Missing: not traced. */
+  /** Options of strace: what to trace, the output file, what to inject. Absent: the relay is not traced. */
   readonly strace?: readonly string[]
-  /** A command that runs the relay, with a limit or as another user. */
+  /** A command that runs the relay with fewer rights or with a limit. */
   readonly wrapper?: readonly string[]
   readonly pragmas?: Readonly<Record<string, string | number>>
-  /** A file. While it contains a SQLite error code, every write transaction fails with that code. */
+  /** The path of a file. While the file contains a SQLite error code, every write transaction fails with that code. */
   readonly failure?: string
   readonly sections?: Sections
 }
 
-/** A carrier address where nothing listens: these relays only receive pushes. */
+/** Nothing listens here. These relays only receive pushes. */
 const NO_CARRIER = 'http://127.0.0.1:1'
 
-/** Starts a relay under strace from its first system call. Rejects with its output if it ends before it is ready. */
+/** Starts a relay process. Rejects with its output if it ends before it is ready. */
 export async function spawnTraced(
   folder: string,
   { strace = [], wrapper = [], pragmas, failure, sections = {} }: TraceOptions = {},
 ): Promise<TracedRelay> {
-  // The log line with the addresses has this level.
+  // The addresses are in a log line of this level.
   const configPath = writeConfig(folder, NO_CARRIER, { log: { level: 'info' }, ...sections })
   const preload = [
     ...(pragmas === undefined ? [] : ['--import', new URL('./weaker-store.ts', import.meta.url).href]),
@@ -96,7 +95,6 @@ export async function spawnTraced(
   }
 }
 
-/** Starts a relay like `spawnTraced`, and kills it after the test if it still runs. */
 export async function tracedRelayOfTest(folder: string, options: TraceOptions = {}): Promise<TracedRelay> {
   const relay = await spawnTraced(folder, options)
   onTestFinished(async () => {
@@ -105,7 +103,6 @@ export async function tracedRelayOfTest(folder: string, options: TraceOptions = 
   return relay
 }
 
-/** The relay ended before it was ready. The message contains its output. */
 export class NotReady extends Error {
   readonly code: number | null
   constructor(message: string, code: number | null) {
@@ -114,7 +111,7 @@ export class NotReady extends Error {
   }
 }
 
-/** Finds the relay's pid: it is the tracer's only child. */
+/** If the relay is traced, it is the tracer's only child. */
 function relayPid(child: ChildProcess, traced: boolean): number {
   const pid = child.pid ?? 0
   return traced ? Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()) : pid
@@ -126,7 +123,7 @@ function isReady(said: unknown): said is { public: string; internal: string } {
 
 const LINE = /^(\d+)\s+(?:<\.\.\. (\w+) resumed>(.*)|(\w+)\((.*))$/
 
-/** Parses the output of `strace -f -y -xx -o`, in the order in which the calls were entered. */
+/** Reads a file that `strace -f -y -xx -o` has written. The calls are in the order in which they began. */
 export function readTrace(path: string): readonly SystemCall[] {
   const open = new Map<string, { name: string; args: string; enteredAt: number }>()
   const calls: SystemCall[] = []

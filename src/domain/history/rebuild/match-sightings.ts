@@ -5,22 +5,21 @@ import type { ShownSighting } from './evidence.ts'
 
 export interface MatchedSightings {
   /**
-   * Stored sightings that were found in the bytes. `after`: the sighting with the content from the bytes, which may differ, and the sequence
-   * of `before`.
+   * Stored sightings that were found in the bytes. `after` has the content that the bytes have now, and keeps the sequence, the audience and the
+   * time of learning of `before`.
    */
   readonly matched: readonly { readonly before: KeptSighting; readonly after: KeptSighting }[]
-  /** Stored sightings that were not found in the bytes. */
+  /** Stored sightings that are not in the bytes. */
   readonly unproven: readonly KeptSighting[]
   /** Sightings that are in the bytes but not stored. */
   readonly missing: readonly ShownSighting[]
 }
 
 /**
- * Finds each stored sighting among those that this version of the relay reads from the bytes.
+ * Finds each stored sighting of a parcel among those that this version of the relay reads from the bytes of its pushes and answers.
  *
- * A new version may parse the bytes differently, and so find a new sighting instead of a stored one. The new sighting then takes over the
- * stored one's sequence, its audience and the time at which the relay learnt of it. The data does not say which sighting replaces which. So
- * this pairs the most similar sightings of the same source.
+ * A newer version may parse the bytes differently, and so find another sighting in place of a stored one. Nothing says which sighting replaces
+ * which. So this pairs the most similar sightings of the same source.
  */
 export function matchSightings(stored: readonly KeptSighting[], shown: ReadonlyMap<string, ShownSighting>): MatchedSightings {
   const matched: { before: KeptSighting; after: KeptSighting }[] = []
