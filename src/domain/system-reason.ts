@@ -1,6 +1,6 @@
 import { StorageFailure, systemCode } from './errors.ts'
 
-/** Describes error codes, each in a clause without a full stop. */
+/** What error codes mean. Each text is a clause without a full stop. */
 const REASONS: ReadonlyMap<string, string> = new Map([
   ['ENOENT', 'there is no such file or folder'],
   ['EACCES', 'permission is denied'],
@@ -65,7 +65,6 @@ const REASONS: ReadonlyMap<string, string> = new Map([
   ['55P03', 'the database took too long'],
 ])
 
-/** Describes families of error codes that begin in the same way. */
 const FAMILIES: readonly (readonly [begin: RegExp, reason: string])[] = [
   [/^SQLITE_FULL/, 'the disk is full'],
   [/^SQLITE_IOERR/, 'the disk fails'],
@@ -81,7 +80,7 @@ const FAMILIES: readonly (readonly [begin: RegExp, reason: string])[] = [
   [/^08...$/, 'the connection to the database was lost'],
 ]
 
-/** Describes why the system refused something. Returns a rare code unchanged. If the error has no code, says that the reason is unknown. */
+/** Says why the system refused something. Returns a rare code unchanged. */
 export function systemReason(error: unknown): string {
   const code = systemCode(error)
   return code === null ? 'for an unknown reason' : reasonOfCode(code)
@@ -96,12 +95,12 @@ export function knownReason(code: string): string | null {
   return REASONS.get(code) ?? FAMILIES.find(([begin]) => begin.test(code))?.[1] ?? null
 }
 
-/** The code at the beginning of a message. Only the message of an error that was copied from another thread still has the code. */
+/** The code at the beginning of a message. An error that was copied from another thread has its code only there. */
 const LEADING_CODE = /^([A-Z][A-Z0-9_]{3,63}): /
 
 /**
  * Describes any error to a person, in a clause without a full stop. Replaces a message of the system, such as "ENOENT: no such file or
- * directory, open 'x'", by a description. Keeps a message that the relay itself wrote.
+ * directory, open 'x'", with a description. Keeps a message that the relay itself wrote.
  */
 export function describeFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error).replace(/\.$/, '')
@@ -113,13 +112,13 @@ export function describeFailure(error: unknown): string {
   return path === null ? reason : `${path}: ${reason}`
 }
 
-/** Returns the path that a system call was about: the error's `path` or, for an error from another thread, the path in its message. */
+/** Returns the path that a system call was about. An error from another thread has it only in its message. */
 function pathOf(error: Error): string | null {
   if ('path' in error && typeof error.path === 'string') return error.path
   return /^[A-Z]+: .*, [a-z]+ '([^']+)'/.exec(error.message)?.[1] ?? null
 }
 
-/** Whether the system or the database wrote a message. The system's messages contain the code. A database's messages need not contain it. */
+/** Whether the system or a database wrote the message, not the relay. The system's messages contain the code. A database's may lack it. */
 function isSystems(code: string, message: string): boolean {
   return message.includes(code) || /^SQLITE_|^\d/.test(code)
 }

@@ -86,7 +86,6 @@ test('the page says that the carrier does not know the parcel, or cannot be aske
   expect(down.text).not.toContain('The store cannot be read')
 })
 
-/** Sends the form to watch parcels, as a browser does. */
 async function watchFile(content: string | Uint8Array<ArrayBuffer>, name: string, fields: Readonly<Record<string, string>> = {}) {
   const form = new FormData()
   for (const [field, value] of Object.entries({ identifiers: '', column: '', ...fields })) form.append(field, value)

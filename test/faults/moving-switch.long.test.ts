@@ -12,7 +12,7 @@ import { createDatabase } from '../support/store/postgres-database.ts'
 import { openTestPool } from '../support/store/postgres-pool.ts'
 import { storedBodies, storedRows } from '../support/store/stored-rows.ts'
 
-/** The load goes on when pushes are refused. In `npm test` it is small, because only the switch matters there. */
+/** The load goes on when pushes are refused. In `npm test` it is small. */
 const LOAD = { restMs: byForm(150, 0), isPatient: true }
 
 test('a replica killed during the switch of its move leaves the others on the old database', async () => {
@@ -30,7 +30,7 @@ test('a replica killed during the switch of its move leaves the others on the ol
   const asker = { internalUrl: other.internalUrl, token: await logIn(other.internalUrl, ADMIN) }
   const jobs = async (): Promise<unknown> => (await ask(asker.internalUrl, asker.token, '/relay/jobs')).json()
   await vi.waitFor(async () => expect(await jobs()).toMatchObject({ jobs: [{ state: 'failed' }] }), { timeout: 60_000, interval: 250 })
-  // The old relay may still answer for a moment, so try again.
+  // The other replica begins anew after the failed move, and may refuse a move until then.
   const job = await vi.waitFor(() => startMove(asker, to), { timeout: 60_000, interval: 200 })
   expect(await endedJob(asker, job)).toMatchObject({ state: 'done' })
   await load.untilAnswered(load.answered() + byForm(30, 100))
@@ -39,7 +39,7 @@ test('a replica killed during the switch of its move leaves the others on the ol
   expect(answers.filter(({ status, body }) => status === 200 && !stored.has(body))).toEqual([])
 })
 
-// `npm test` runs only the test above, in which the killed replica does not come back.
+// `npm test` runs only the test above.
 test.each(LONG ? ['stopped'] : [])('a replica that is %s during the switch of its move rejoins on the old database', async () => {
   const [from, to] = [(await createDatabase('nothing')).url, (await createDatabase('nothing')).url]
   const config = writeConfig(temporaryFolder(), NO_CARRIER, await onPostgres(from))
@@ -50,7 +50,7 @@ test.each(LONG ? ['stopped'] : [])('a replica that is %s during the switch of it
   await load.untilAnswered(100)
   const stateAt = async (place: string) => (await storedRows<{ state: string }>(place, 'select state from moving'))[0]?.state
   const job = await startMove(mover.asker, to)
-  // A switch updates the table `counter` of the new store last. This lock stops the switch there, while it has the locks of the old store.
+  // The last table of the new store that a switch updates is `counter`. This lock makes the switch wait there, while it locks the old store.
   await vi.waitFor(async () => expect(await stateAt(to)).toBe('receiving'), { timeout: 60_000, interval: 5 })
   const blocking = await openTestPool(to).connect()
   await blocking.query('begin; lock table counter in share mode')

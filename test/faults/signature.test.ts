@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => world.stop())
 
 let nth = 0
-/** Makes an event of a new parcel, over several lines like the example in the specification. */
+/** An event of a new parcel, in several lines like the example in the specification. */
 function freshEvent() {
   nth += 1
   const id = `70000000${nth}`
@@ -82,7 +82,7 @@ test('I4: two signature headers are a 401 and no row, in any order, and even if 
   expect(await world.inbox.rowsOf(body)).toEqual([])
 })
 
-/** Changes the last bits of the text, which a lax decoder ignores, so the 32 bytes stay the same. */
+/** Changes the last bits of the text. A lax decoder ignores them, and would return the same 32 bytes. */
 function withOtherLastBits(signature: string): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
   return `${signature.slice(0, 42)}${alphabet[alphabet.indexOf(signature.charAt(42)) + 1]}=`
@@ -112,7 +112,7 @@ const LAX: readonly (readonly [string, (signature: string) => string])[] = [
   ['a letter in the other case', (signature) => signature.replace(/[a-z]/, (letter) => letter.toUpperCase())],
 ]
 
-/** Makes an event whose signature has both letters that URL-safe Base64 replaces. */
+/** The signature has both letters that URL-safe Base64 replaces. */
 function eventWithBothLetters() {
   for (;;) {
     const event = freshEvent()
@@ -140,7 +140,7 @@ test('I5: a signature with a line break is refused, and there is no row', async 
   expect(await world.inbox.rowsOf(body)).toEqual([])
 })
 
-/** Works on `width` items at a time. Resolves with the results in the order of the items. */
+/** Works on `width` items at a time. The results are in the order of the items. */
 async function inParallel<Item, Result>(items: readonly Item[], width: number, work: (item: Item) => Promise<Result>): Promise<Result[]> {
   const results: Result[] = []
   const queue = [...items.entries()]
@@ -179,7 +179,7 @@ test('I6: a body with any one byte changed is a 401 and no row', async () => {
   expect((await world.push(body, headers)).status).toBe(200)
 })
 
-test('I7: the signature of the same JSON in another spelling is a 401 and no row', async () => {
+test('I7: the signature of equal JSON in other bytes is a 401 and no row', async () => {
   const { body } = freshEvent()
   const compact = JSON.stringify(JSON.parse(body))
   const others = [
@@ -242,7 +242,7 @@ test('I11: a signature header with underscores, or sent as a trailer, is a 401 a
   expect(await world.inbox.rowsOf(body)).toEqual([])
 })
 
-test('I12: the same push a thousand times gets a thousand 200s, and makes one row and one entry', async () => {
+test('I12: a push sent a thousand times gets 200 each time, and makes one row and one entry', async () => {
   const { id, body } = freshEvent()
   const before = await world.inbox.count()
   const statuses = await inParallel(Array.from({ length: 1000 }), 50, async () => (await world.push(body)).status)

@@ -25,15 +25,15 @@ export interface MissingSummaryPorts {
 
 const RECENT_MS = 24 * 3_600_000
 const STEP = 50
-/** A search looks at up to this many events. The limit is small, because for each event its whole parcel may have to be read. */
+/** The most events that a count looks at. For each of them, its whole parcel may have to be read. */
 const LOOKED_AT_MAX = 1000
-/** A count is used for a minute if the search has looked at this many events or more. */
+/** A count that looked at this many events or more took long, so its result is kept for `KEPT_MS`. */
 const LARGE = 200
 const KEPT_MS = 60_000
 
-/** Counts the events that endpoints never received, for all endpoints at once. */
+/** Counts the events that endpoints never received. */
 export function createMissingSummary({ reads, resends, retention, clock, yieldToIo }: MissingSummaryPorts) {
-  /** The last summary. `after` names the resends that had ended when the events were counted. */
+  /** The last summary. `after` changes when another resend has ended, and the summary is then outdated. */
   let known: { readonly summary: Counted; readonly untilMs: number; readonly after: string } | null = null
 
   async function count(states: readonly EndpointState[], selection: MissingSelection) {
@@ -59,7 +59,7 @@ export function createMissingSummary({ reads, resends, retention, clock, yieldTo
     return { summary: { sinceMs, endpoints: missing, more: after !== null }, lookedAt }
   }
 
-  /** Lists the endpoints that may miss events. An endpoint that is catching up with the feed is left out, because it still gets them. */
+  /** Lists the endpoints that may miss events. An endpoint that is catching up still gets them, so it is left out. */
   async function candidates(): Promise<readonly EndpointState[]> {
     const states = await reads.listEndpoints()
     return states.filter(
@@ -80,7 +80,7 @@ export function createMissingSummary({ reads, resends, retention, clock, yieldTo
   }
 
   return {
-    /** Counts events that were recorded in the last day. */
+    /** Counts the events of the last day. */
     async recent(): Promise<MissingSummary> {
       const states = await candidates()
       const fromMs = clock.now() - RECENT_MS
@@ -88,7 +88,7 @@ export function createMissingSummary({ reads, resends, retention, clock, yieldTo
       const jobs = (await reads.listJobs({ before: null, limit: UNENDED_MAX })).filter(isResend)
       const running = resendsOf(states, jobs)
       const after = `${resends.ended()} ${jobs.find(({ endedAtMs }) => endedAtMs !== null)?.jobId}`
-      // Count again while and after missing events are queued, because the queued events are no longer missing.
+      // A resend queues missing events, which are then no longer missing. So count again while one runs, and after it.
       const isKnown = known !== null && clock.monotonic() < known.untilMs && known.after === after && running.length === 0
       if (known !== null && isKnown) return { ...known.summary, resends: running }
       const { summary, lookedAt } = await count(states, selectMissing({ ...boundsOf({ atMs: fromMs }, null), sequence: null }, null))

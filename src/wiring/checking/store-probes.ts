@@ -8,7 +8,7 @@ import { readStorageState } from '../../store/sqlite/clean-storage.ts'
 import { permissionWarnings } from '../../store/sqlite/permissions.ts'
 import { keptFor } from './config-probes.ts'
 
-/** Judges the keys that encrypt secrets in the store. @param lost keys of endpoints that cannot be decrypted; null: all can be decrypted */
+/** @param lost keys of endpoints that cannot be decrypted; null: all can be decrypted */
 export function judgeAtRestKeys({ secrets, store }: Config, lost: LostKeys | null): Verdict {
   if (lost !== null)
     return failed(
@@ -22,7 +22,7 @@ export function judgeAtRestKeys({ secrets, store }: Config, lost: LostKeys | nul
     : failed('A store on PostgreSQL needs secrets.atRestKeys, the same on all replicas.')
 }
 
-/** Makes the probe that checks whether other users of the machine can read the store. @param path null: the store is on a server */
+/** Checks whether other users of the machine can read the store. @param path null: the store is on a server */
 export function filesProbe(path: string | null): Probe {
   return {
     name: 'files',
@@ -35,12 +35,12 @@ export function filesProbe(path: string | null): Probe {
   }
 }
 
-/** Makes the probe that checks whether old data is removed. @param last reports on the last retention pass; null: none is known */
+/** Checks whether old data is removed. @param last reports on the last retention pass; null: none is known */
 export function retentionProbe(config: Config, last: () => Promise<RetentionReport | null>, clock: Pick<Clock, 'now'>): Probe {
   return { name: 'retention', subject: null, look: async () => judgeRetention(await last(), keptFor(config), clock.now()) }
 }
 
-/** Makes the probe that checks whether the store's file may still contain erased data. @param path null: the store is on a server */
+/** Checks whether the store's file may still contain erased data. @param path null: the store is on a server */
 export function erasureProbe(path: string | null): Probe {
   return {
     name: 'erasure',
@@ -52,7 +52,7 @@ export function erasureProbe(path: string | null): Probe {
   }
 }
 
-/** Makes the probe that checks the free space on the disk. @param freeBytes infinite: the store is on a server, which watches its disk */
+/** @param freeBytes infinite: the store is on a server, which looks after its own disk */
 export function diskProbe(config: Config, freeBytes: () => Promise<number>): Probe {
   return {
     name: 'disk',

@@ -17,7 +17,7 @@ import { spawnTraced, type TracedRelay, tracedRelayOfTest } from '../../support/
 const MB = 1024 * 1024
 const RECOVERY_MS = withinOwed(5000)
 
-/** Repeats the check until the condition holds, and resolves with the time that this took in milliseconds. */
+/** Resolves when the condition holds, with the milliseconds that this took. */
 async function until(holds: () => Promise<boolean>): Promise<number> {
   const startedAt = performance.now()
   while (!(await holds())) {
@@ -30,7 +30,7 @@ async function until(holds: () => Promise<boolean>): Promise<number> {
 const statusOf = async (relay: TracedRelay, name: string) => (await push(relay.publicUrl, pushBody({ location: name }))).status
 const readiness = async (relay: TracedRelay) => await fetch(`${relay.internalUrl}/readyz`)
 
-testWith('a small file system')('S5, S6, F4: pushes are refused before the disk is full, and a start on a full disk says so', async () => {
+testWith('a small file system')('S5, S6, F4: pushes are refused before the disk is full, and no relay starts on a full disk', async () => {
   const disk = smallDisk(16)
   const store = join(disk, 'relay.db')
   const sections = { store: `sqlite:${store}`, limits: { freeSpaceMin: '4MB' } }
@@ -48,7 +48,7 @@ testWith('a small file system')('S5, S6, F4: pushes are refused before the disk 
   rmSync(join(disk, 'ballast'))
   expect(await until(async () => (await statusOf(relay, 'room again')) === 200)).toBeLessThan(RECOVERY_MS)
   expect((await readiness(relay)).status).toBe(200)
-  // The log counts refused pushes, so no refused push has a line of its own.
+  // Refused pushes are counted in the log, and have no lines of their own.
   expect(relay.output()).toContain('pushes were answered 503')
   expect(relay.output()).not.toContain('a request could not be served')
   // The relay refused the pushes before the disk itself failed a write.
@@ -99,7 +99,7 @@ onlyLong(testWith('a small file system'))('S4, F4: a full disk causes 503s and n
   expect({ damage, lost: owed.filter((body) => !bodies.has(body.toString())).length }).toEqual({ damage: null, lost: 0 })
 })
 
-test('S10, S12: another program’s lock makes pushes a 503; its open reads just grow the WAL', async () => {
+test('S10, S12: another program’s lock makes pushes get 503; its reads only let the WAL grow', async () => {
   const folder = temporaryFolder()
   const relay = await tracedRelayOfTest(folder, { pragmas: { journal_size_limit: 4 * MB, wal_autocheckpoint: 100 } })
   const token = await logIn(relay.internalUrl)
@@ -121,7 +121,7 @@ test('S10, S12: another program’s lock makes pushes a 503; its open reads just
   await expectLogCutBack(relay, folder)
 })
 
-/** Sends sixteen pushes at once and reads one after the other. Everything must be answered. */
+/** Sends sixteen pushes at once and, beside them, reads one after the other. */
 async function pushesBesideReads(relay: TracedRelay, token: string) {
   const startedAt = performance.now()
   const pushed = Promise.all(Array.from({ length: 16 }, (_, at) => statusOf(relay, `${startedAt} ${at}`)))
@@ -131,7 +131,7 @@ async function pushesBesideReads(relay: TracedRelay, token: string) {
   return { statuses: await pushed, tookMs: performance.now() - startedAt }
 }
 
-/** Expects that the WAL is truncated once no reader holds an old view. */
+/** Expects that the WAL is truncated when no reader uses an old state of the store any more. */
 async function expectLogCutBack(relay: TracedRelay, folder: string): Promise<void> {
   const logBytes = () => statSync(join(folder, 'relay.db-wal')).size
   const holder = new Database(join(folder, 'relay.db'), { readonly: true })
@@ -162,7 +162,7 @@ onlyLong(test)('S13: with too few open files allowed, connections wait or close,
     closed.push(new Promise((resolve) => socket.once('close', () => resolve())))
     return socket
   })
-  // Some connections are accepted and kept, and the others must be closed.
+  // The relay keeps some connections, and must close the others.
   await Promise.all(
     [closed[100], ...closed.slice(190)].map((one) => Promise.race([one, new Promise((resolve) => setTimeout(resolve, 2000))])),
   )

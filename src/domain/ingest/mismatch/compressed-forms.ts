@@ -11,9 +11,9 @@ import {
   zstdDecompressSync,
 } from 'node:zlib'
 
-/** Compressed or decompressed bytes, with the name of the format. */
 export interface CompressedForm {
   readonly bytes: Uint8Array
+  /** The name of the format. */
   readonly how: string
 }
 
@@ -22,7 +22,7 @@ const DECOMPRESSED_BYTES_MAX = 1024 * 1024
 /** Larger bodies are not compressed, because it would take too long. */
 const COMPRESSED_BYTES_MAX = 32 * 1024
 
-/** Decompresses a body, if it is compressed. */
+/** Tries the usual formats. Yields nothing if the body is not compressed. */
 export function* decompressions(body: Uint8Array): Generator<CompressedForm, undefined> {
   const bounds = { maxOutputLength: DECOMPRESSED_BYTES_MAX }
   const formats = [
@@ -32,7 +32,7 @@ export function* decompressions(body: Uint8Array): Generator<CompressedForm, und
     ['brotli', brotliDecompressSync],
     ['zstd', zstdDecompressSync],
   ] as const
-  // A body that begins with `{` or `[` counts as plain JSON, because it takes long to try all formats.
+  // It takes long to try all formats, so do not try a body that looks like JSON.
   if (body[0] === 0x7b || body[0] === 0x5b) return
   for (const [how, decompress] of formats) {
     const bytes = orNull(() => decompress(body, bounds))
@@ -48,11 +48,11 @@ function orNull(decompress: () => Uint8Array): Uint8Array | null {
   }
 }
 
-/** The codes of operating systems that compressors write into the header of gzip: Unix, unknown, FAT, NTFS. */
+/** Compressors write a code for the operating system into the header of gzip. These are Unix, unknown, FAT and NTFS. */
 const GZIP_SYSTEMS = [3, 255, 0, 10]
 const SYSTEM_AT = 9
 
-/** Compresses a body as the usual programs do. It does not try the bytes that other programs would produce. */
+/** Compresses a body as the usual programs do. Other programs may produce other bytes. */
 export function* compressions(body: Uint8Array): Generator<CompressedForm, undefined> {
   if (body.length > COMPRESSED_BYTES_MAX) return
   for (const level of [6, 9, 1]) {
@@ -65,7 +65,7 @@ export function* compressions(body: Uint8Array): Generator<CompressedForm, undef
     yield { bytes: deflateSync(body, { level }), how: 'deflate' }
     yield { bytes: deflateRawSync(body, { level }), how: 'deflate without a header' }
   }
-  // Higher qualities are not tried: they take many milliseconds even for a small body, and servers do not use them.
+  // Higher qualities take many milliseconds even for a small body, and servers do not use them.
   for (const quality of [4, 5, 6])
     yield { bytes: brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: quality } }), how: 'brotli' }
 }

@@ -13,16 +13,16 @@ import { timeInTable } from '../times.ts'
 import { options } from '../webhooks/webhook-names.ts'
 import { faultInTable, pushMark, STATE_NAMES } from './quarantine-words.ts'
 
-/** The state by which the list is filtered. `all`: pushes in any state. */
+/** The state of the listed pushes. `all`: any state. */
 export type Shown = InboxPush['state'] | 'all'
 
-/** The filters of the list, as text. */
+/** The filters as they were typed. */
 export interface InboxFilters extends TimeFilter {
   readonly parcel: string
   readonly reason: string
 }
 
-/** The result of reprocessing several pushes, for the page to show. Null: nobody asked for it. */
+/** What the page says after several pushes were reprocessed. Null: nobody asked for it. */
 export type ReprocessSaid =
   | { readonly kind: 'reprocessed'; readonly count: number; readonly outcomes: Readonly<Record<string, number>> }
   | { readonly kind: 'job'; readonly jobId: number }
@@ -32,19 +32,18 @@ export type ReprocessSaid =
 export interface InboxListing {
   readonly shown: Shown
   readonly filters: InboxFilters
-  /** What is wrong with the filters, as a sentence. Null: nothing is wrong. */
+  /** What is wrong with the filters, as a sentence. */
   readonly mistake: string | null
   readonly isFirst: boolean
   readonly pushes: readonly InboxPush[]
   readonly next: string | null
-  /** All pushes in quarantine, grouped by reason, whatever the filters are. */
+  /** All pushes in quarantine by reason, whatever the filters are. */
   readonly groups: readonly HeldGroup[]
   readonly said: ReprocessSaid
   /** The senders of pushes whose signature did not match, the latest first. */
   readonly refused: Awaited<ReturnType<ManageInbox['refusedSenders']>>
 }
 
-/** Makes the page that lists received pushes, newest first, with a table of the pushes in quarantine by reason. */
 export function inboxPage(visit: Visit, listing: InboxListing): string {
   const { to, nowMs, person } = visit
   const { shown, filters, isFirst, pushes, next, groups, mistake } = listing
@@ -74,7 +73,7 @@ ${refusedSection(visit, listing)}`
   return renderPage(visit, { title, section: 'inbox', person, main })
 }
 
-/** The states in the order of the filter: trouble first. */
+/** In the order of the filter: trouble first. */
 const STATES = ['quarantined', 'recorded', 'expired', 'dismissed'] as const satisfies readonly (typeof INBOX_STATES)[number][]
 
 function leadOf(total: number): Part {
@@ -122,7 +121,6 @@ function groupsOf({ to, nowMs }: Visit, groups: readonly HeldGroup[]): Markup {
 
 function rowsOf({ to, nowMs }: Visit, { shown, pushes }: InboxListing): Markup {
   const isQuarantine = shown === 'quarantined'
-  // Show the column of wrong bytes only if a push has wrong bytes.
   const hasFaults = pushes.some(({ fault }) => fault !== null)
   const parcelOf = ([identifier]: readonly string[], { state }: InboxPush): Part => {
     if (identifier === undefined) return 'unknown'
