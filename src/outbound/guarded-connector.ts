@@ -21,7 +21,6 @@ export interface ConnectorOptions extends TlsIdentity {
   readonly startTimer?: StartTimer
 }
 
-/** After this idle time, TCP checks that the other side is still there. */
 const KEEP_ALIVE_MS = 60_000
 
 /**

@@ -23,7 +23,7 @@ export type Committed =
 
 /**
  * Creates a queue whose batches are recorded in this thread, at most `atOnce()` at a time. Commits resolve in the order of the requests: the
- * caller takes each result for that of the oldest observations that have none.
+ * caller assigns each result to its oldest observations without one.
  */
 export function queueInProcess(
   record: (batch: readonly Incoming[]) => Promise<CommitReport>,

@@ -138,7 +138,7 @@ export function isHardCase(name: string): name is HardCase {
 
 export const hardCases: readonly HardCase[] = Object.keys(hardenings).filter(isHardCase)
 
-/** The fraction of parcels that get each hard case, from 0 to 1. */
+/** The fraction of parcels that get each hard case. */
 export type Mix = Readonly<Record<HardCase, number>>
 
 export function eachHardCase(of: (name: HardCase) => number): Readonly<Record<HardCase, number>> {

@@ -31,14 +31,13 @@ const ANSWER_TIMEOUT_MS = 1500
 export interface Replicas extends Membership {
   /** Begins to take roles, and to tell the listener what other replicas have changed. */
   begin(duties: Duties, listener: ReplicaChangeListener): void
-  /** Whether this replica has a lease. Then the others count it as alive, and no move of the store can leave it behind. */
+  /** Whether this replica has a lease. With a lease it counts as alive, and no move of the store leaves it behind. */
   isLive(): boolean
   leave(): Promise<void>
 }
 
 const PROCESS = { host: hostname(), pid: process.pid }
 
-/** The name and version by which other replicas and operators know this relay. */
 export const REPLICA = { name: nameReplica(PROCESS), version: VERSION }
 
 export function replicaConfigOf({

@@ -198,7 +198,7 @@ test('7.4: an endpoint keeps its id while the only replica that names it is dead
   expect(await endpointsOf(again)).toEqual(before)
 })
 
-/** Selects all columns that hold a time of the server's clock. Durations, times of events and the periods of tallies are none. */
+/** Selects the columns that hold times of the server's clock: not durations, times of events or periods of tallies. */
 const TIMES = `select table_name::text as of, column_name::text as name from information_schema.columns
   where table_schema = 'public' and column_name ~ '_ms$' and column_name !~ '^(duration|failed_for|accepted_duration|has|base|latest_at|event_at|first_pushed_at)_ms$'
     and (table_name, column_name) not in (('sighting', 'at_ms'), ('tally', 'from_ms'))`

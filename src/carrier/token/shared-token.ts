@@ -16,10 +16,10 @@ export interface TokenShare {
   claim(version: number): Promise<boolean>
   /** Resolves with the version of the new token; null: this replica no longer has the claim. */
   replace(token: string, password: string, state: TokenState): Promise<number | null>
-  /** Removes the token, because the credentials count as refused. */
+  /** Removes the token when the credentials count as refused. */
   drop(state: TokenState): Promise<void>
   giveUp(state: TokenState): Promise<void>
-  /** Call this or `refused` when the status API has accepted or refused the token. Both save it in the background; the next `read` waits. */
+  /** Notes that the status API has accepted the token. Like `refused`, this is saved in the background, and the next `read` waits for it. */
   accepted(version: number): void
   refused(version: number, state: TokenState): void
 }

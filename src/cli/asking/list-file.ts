@@ -5,7 +5,6 @@ import { createListDecoder } from '../../domain/admin/list-decoder.ts'
 import { createWatchLineReader } from '../../domain/admin/watch-list.ts'
 import { createProgressLine, type Screen } from './progress-line.ts'
 
-/** A part of a list, sent in one request. */
 export interface ListPart {
   readonly type: string
   readonly text: string

@@ -6,7 +6,7 @@ import type { Stage } from './stage.ts'
 import { ABOUT_TROUBLE } from './trouble.ts'
 
 export interface GuideOptions {
-  /** A parcel that the relay already knows. */
+  /** The relay knows this parcel. */
   readonly trackingNumber: string
   readonly parcels: number
   readonly seconds: number

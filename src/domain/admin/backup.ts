@@ -13,13 +13,13 @@ const manifestSchema = z.object({
   /** The same in all backups of a store. */
   relayId: z.string(),
   madeAtMs: z.number(),
-  /** The version of the relay that made the backup. */
+  /** The version of the relay. */
   version: z.string(),
   /** The last sequence of the feed in the backup. */
   sequence: z.number(),
   /** The names of the configured keys that encrypt the secrets in the backup; empty: a key file encrypts them, or there is no key yet. */
   keys: z.array(z.string()),
-  /** The number of rows by table. */
+  /** By table. */
   rows: z.record(z.string(), z.number()),
 })
 

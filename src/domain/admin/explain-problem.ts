@@ -18,7 +18,6 @@ export interface Explanation {
   /** When the problem began, epoch milliseconds; null: not known. */
   readonly sinceMs: number | null
   readonly evidence: readonly string[]
-  /** The steps that solve it, in order. */
   readonly todo: readonly string[]
 }
 
@@ -107,7 +106,7 @@ function explainCarrier({ carrier }: Situation): Explanation {
   }
 }
 
-/** Keeps operators from waiting for polls to find everything. */
+/** Tells operators not to wait for polls to find everything. */
 export const UNHEARD_OF = 'Polls find nothing about parcels that no push has named yet: the relay does not know these parcels.'
 
 /** Requests to a wrong path are the best evidence that the carrier pushes to a wrong address. */

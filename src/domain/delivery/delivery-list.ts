@@ -67,7 +67,6 @@ export interface DeliveryQuery {
   readonly endpointId: string | null
   readonly state: ListedDelivery['state'] | null
   readonly parcelId: number | null
-  /** When the deliveries were queued; absent: at any time. */
   readonly queued?: QueuedSpan
   /** Null: the page begins with the newest delivery. */
   readonly before: DeliveryCursor | null
@@ -95,7 +94,6 @@ export interface DeliveryPage {
   readonly next: DeliveryCursor | null
 }
 
-/** A delivery with all identifiers of its parcel, the status that it reports, and the result of its last attempt. */
 export interface FoundDelivery extends ListedDelivery {
   readonly identifiers: readonly string[]
   /**
@@ -123,11 +121,10 @@ export function readToldEvent(body: Uint8Array): ToldEvent | null {
   return typeof status === 'string' && typeof detailedStatus === 'string' ? { status, detailedStatus } : null
 }
 
-/** The request that an attempt sends. */
 export interface SentEvent {
   /** The URL that the endpoint has now. */
   readonly url: string
-  /** The names of the endpoint's fixed headers. */
+  /** The names of fixed headers. */
   readonly headers: readonly string[]
   /** Null: the body is no longer stored (`retention.raw`). */
   readonly body: Uint8Array | null

@@ -31,7 +31,6 @@ export type FailureReason =
 /** The result of an attempt, with the facts that are stored for operators. */
 export type AttemptResult = AttemptOutcome & {
   readonly durationMs: number
-  /** The first bytes of the answer's body, at most `ANSWER_KEPT_BYTES`. */
   readonly answerStart: Uint8Array
   /** The IP address of the endpoint, or of the proxy, that was connected to or refused the connection. Absent: there was no connection. */
   readonly address?: string
@@ -77,7 +76,6 @@ export type DeadReason = 'receiver_refused' | 'unreachable' | 'forbidden' | 'bod
 /** Why an endpoint was disabled: it answered 410, or all attempts failed for 120 h. */
 export type HeldReason = 'gone' | 'failing'
 
-/** The state of a delivery after an attempt. */
 export type Settlement =
   | { readonly state: 'delivered' }
   | { readonly state: 'retrying'; readonly nextAttemptAtMs: number }

@@ -11,7 +11,7 @@ export interface SealedKeys {
   readonly next: { readonly sealed: string; readonly fromMs: number } | null
   /** A replaced key that signs until `untilMs`. Only earlier versions of the relay stored one. */
   readonly previous: { readonly sealed: string; readonly untilMs: number } | null
-  /** The values of the endpoint's fixed headers, by lower-case name; absent: it has no fixed headers. */
+  /** The values of the fixed headers, by lower-case name. */
   readonly headers?: Readonly<Record<string, string>>
 }
 

@@ -26,7 +26,7 @@ export interface PlannedDeliveries {
   readonly deliveries: readonly QueuedDelivery[]
 }
 
-/** Plans one delivery to each subscriber whose filters let the event pass and that no earlier event has told of the entry. */
+/** Plans a delivery to each subscriber that wants the event, unless an earlier event has told it of the entry. */
 export function planDeliveries(subscribers: readonly Subscriber[], event: DeliverableEvent): PlannedDeliveries {
   const { entry, parcelId, payload, sequence, nowMs, earlierAudience } = event
   const offered = relayedEventOf(event)
@@ -47,7 +47,7 @@ export function relayedEventOf({ entry, payload, backfill }: Pick<DeliverableEve
   return { status, detailedStatus, displayToConsumer, distributionType: payload.distributionType, backfill }
 }
 
-/** Returns null if the event is for readers of the feed alone and endpoints are not sent it. */
+/** Null: only readers of the feed get this event, and endpoints do not. */
 export function deliverableEventOf({ event, entry, payload }: FeedAddition, nowMs: number): DeliverableEvent | null {
   const { sequence, parcelId, payloadRef } = event
   if (payloadRef === null || payload === null) return null

@@ -3,10 +3,10 @@ import type { ParcelState } from './parcel-state.ts'
 import { ENTRIES_MAX } from './pull-response.ts'
 import { joinKey, type Needs, onlyNeeds, type StoredSnapshot } from './snapshot.ts'
 
-/** The progress of loading a set of parcels that are to be joined. */
+/** How far a set of parcels that are to be joined is loaded. */
 export interface JoinLoad {
   readonly key: string
-  /** The parts of the set that are still to be loaded, in order. The parcels of a part are loaded together. */
+  /** The parts that are still to be loaded, in order. The parcels of a part are loaded together. */
   readonly stretches: readonly (readonly number[])[]
   /** The greatest number of entries that the joined parcel may have. */
   readonly entriesMax: number

@@ -131,7 +131,7 @@ function duplicateInBatch(batch: BatchState, parcelId: number, digest: string): 
   return batch.kept.get(digest)?.find((one) => survivorOf(batch, one.parcelId) === parcelId)?.inboxId
 }
 
-/** Counts a repeated push at the inbox row of the first one, `twin`. A row of its own, which a reprocessed push has, is deleted. */
+/** Counts a repeated push at the inbox row of the first one, `twin`. A push that is reprocessed has a row of its own, which is deleted. */
 export function noteDuplicate(batch: BatchState, { inboxId }: IncomingPush, twin: number): Recorded {
   const writes = currentWrites(batch)
   writes.duplicates.push(twin)

@@ -41,7 +41,6 @@ export interface ParcelState {
   /** The latest time at which a push about the parcel came, an app asked for it, or an operator watched it. */
   readonly activatedAtMs: number
   readonly entryCount: number
-  /** The newest entry; null: the parcel has no entry. */
   readonly latest: LatestEntry | null
   /** When a push or poll last reported on the parcel; null: never. */
   readonly lastSeenAtMs: number | null
@@ -103,12 +102,11 @@ export interface IdentifierState {
   readonly isTrackingId: boolean
 }
 
-/** The data from which answers about a parcel are made. */
+/** What answers about a parcel are made from. Times are epoch milliseconds. */
 export interface ParcelView extends AnswerSource {
   readonly parcelId: number
   /** Rises whenever the data changes, so that caches notice the change. Always 0 if only one process writes the store. */
   readonly version: number
-  /** When a push or poll last reported on this parcel, epoch milliseconds; null: never. */
   readonly lastSeenAtMs: number | null
   readonly watched: boolean
   /** See `isUnheardOf`. */

@@ -49,7 +49,7 @@ function macOf(key: string): Mac {
   return createMac(Buffer.from(key, 'utf8'))
 }
 
-/** Computes the HMAC-SHA256 of a message with one key, in Base64. `parts`: the parts of the message, in order; strings are UTF-8. */
+/** Returns the HMAC-SHA256 of the joined parts of a message, in Base64. Strings are UTF-8. */
 export type Mac = (...parts: readonly (string | Uint8Array)[]) => string
 
 /** Creates a function that computes MACs with a key. It verifies pushes and also signs deliveries, so a change here changes both. */

@@ -13,7 +13,7 @@ import type { CallPriority } from './carrier-answer.ts'
  */
 export interface Breaker {
   readonly state: 'closed' | 'open' | 'probing'
-  /** The number of failures since the last answer. Failures of the same question count once. */
+  /** Counted since the last answer. Failures of the same question count once. */
   readonly failures: number
   /** The questions that have failed since the last answer, by identifier. */
   readonly suspects: ReadonlySet<string>
@@ -34,7 +34,7 @@ export interface CallFailure {
   readonly question: string | null
   readonly wasProbe: boolean
   readonly nowMs: number
-  /** A random number from 0 (inclusive) to 1 (exclusive), which varies the length of the rest. */
+  /** From 0 (inclusive) to 1 (exclusive). It varies the length of the rest. */
   readonly random: number
 }
 

@@ -3,7 +3,7 @@ import type { DayCalls } from './carrier-memory.ts'
 const DAY_MS = 86_400_000
 /** The most UTC days whose calls are kept. Only today's calls matter, unless the clock is put back. */
 const DAYS_MAX = 8
-/** When a caller asks again if the other callers decide when the next call may be made. */
+/** When a caller asks again if the end of its hold depends on other callers. */
 const LOOK_MS = 150
 /** While an app waits at one caller, the schedules of the other callers wait until that caller has asked again, and this much longer. */
 const GRACE_MS = 500
@@ -18,7 +18,6 @@ export interface BudgetRow {
   readonly dueUs: number
   /** Until when all callers pause, because the carrier asked for it. */
   readonly pausedUntilMs: number
-  /** The day on which the row was last used. */
   readonly lastDay: number
   readonly days: Readonly<Record<string, number>>
   /** The slots of running calls, by name, with the time at which each slot lapses. */
@@ -52,7 +51,7 @@ export interface BudgetRequest {
   /** How many calls for apps wait, and how many scheduled calls. */
   readonly apps: number
   readonly schedule: number
-  /** The slots whose calls have ended. */
+  /** The names of slots whose calls have ended. */
   readonly ended: readonly string[]
   /** How long the carrier asked to pause, counted from now; 0: it did not ask. */
   readonly pauseMs: number
@@ -67,7 +66,7 @@ export interface BudgetLimits {
   readonly headStartUs: number
   readonly callsPerDay: number
   readonly concurrency: number
-  /** How long a slot lasts if its caller does not end it. */
+  /** How long a slot lasts unless its caller ends it. */
   readonly slotMs: number
 }
 

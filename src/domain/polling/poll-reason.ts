@@ -13,7 +13,7 @@ export type PollReason =
   | { readonly kind: 'closing'; readonly afterMs: number; readonly more: number; readonly isRare: boolean }
   /** The parcel is delivered, and a push or an app's question came since the last poll. */
   | { readonly kind: 'revived' }
-  /** The polling interval of the status is over. `status` null: the parcel has no entry. `isRare`: pushes are reliable, so it is longer. */
+  /** The interval of the status is over. `status` null: the parcel has no entry. `isRare`: the interval is longer, as pushes are reliable. */
   | { readonly kind: 'interval'; readonly status: string | null; readonly everyMs: number; readonly isRare: boolean }
   /** At this time the carrier has probably scanned the parcel. `everyMs`: the average interval between polls. */
   | { readonly kind: 'likely_scan'; readonly status: string; readonly everyMs: number; readonly isRare: boolean }

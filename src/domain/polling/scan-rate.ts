@@ -44,7 +44,6 @@ export interface HourlyRates {
   readonly rates: Float64Array
   /** The rates of the scan after the next one; 0: no further scan is expected. */
   readonly followingRates: Float64Array
-  /** The average rate in this status over all hours. */
   readonly meanRate: number
 }
 
@@ -56,11 +55,10 @@ const WEEK_HOURS = 168
 const EPOCH_HOUR_OF_WEEK = 72
 /** Old samples fade within months, because a carrier's hours change with seasons and contracts. */
 const HALF_LIFE_MS = 28 * 24 * HOUR_MS
-/** The most kinds of waits that are learnt. The carrier chooses the statuses, so there may be any number. */
+/** There is a limit because the carrier chooses the statuses. */
 const KINDS_MAX = 256
 /** Entries with a higher number count as entries with this number. */
 const NTH_MAX = 12
-/** The estimate considers at most this many missing entries. */
 const MISSING_MAX = 3
 /** Longer waits are ignored, because they say nothing about hours of the week. */
 const WAIT_MAX_MS = 14 * 24 * HOUR_MS

@@ -14,9 +14,9 @@ import { createStoredPages, refuseSkipped } from './stored-pages.ts'
 
 export interface FeedTail {
   /**
-   * Reads the next events after a sequence, including all that were committed before the call. Readers at the same sequence get the same page
-   * object, so a caller can use it as the key of a cache, for example of encoded pages. Throws `feed_gone`, `feed_rewound` and
-   * `storage_unavailable`.
+   * Reads the next events after a sequence. A page that reaches the end of the feed has all events that were committed before the call. Readers
+   * at the same sequence get the same page object, so a caller can use it as the key of a cache, for example of encoded pages. Throws
+   * `feed_gone`, `feed_rewound` and `storage_unavailable`.
    */
   read(request: PageRequest): Promise<FeedPage>
   /** Drops the pages in memory, because the store may have lost their events. */
@@ -60,7 +60,7 @@ function createReads(ports: FeedPagePorts): Pick<FeedTail, 'read'> {
   let movingNext: Promise<void> | null = null
   const pages = new Map<string, FeedPage>()
   const stored = createStoredPages(ports, ({ after }, { events, next }) => {
-    // This page reaches the end of the feed. Other readers will continue from here.
+    // Other readers will continue from this page, which reaches the end of the feed.
     if (kept === null || next > kept.to) keep({ from: after, to: next, events, chars: charsOf(events) })
   })
 
@@ -142,7 +142,6 @@ function movedOn(before: Kept, { prunedTo, last, next, items }: FeedSlice): Kept
   return { from: Math.max(before.from, prunedTo), to: next, events: [...before.events, ...more], chars: before.chars + charsOf(more) }
 }
 
-/** Drops half of the events, so that events need not be dropped one by one. */
 function newerHalf({ to, events }: Kept): Kept {
   const gone = Math.ceil(events.length / 2)
   const newer = events.slice(gone)

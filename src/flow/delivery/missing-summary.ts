@@ -31,7 +31,7 @@ const LOOKED_AT_MAX = 1000
 const LARGE = 200
 const KEPT_MS = 60_000
 
-/** Counts the events that endpoints never received. */
+/** Counts the events that endpoints should have received and never did. */
 export function createMissingSummary({ reads, resends, retention, clock, yieldToIo }: MissingSummaryPorts) {
   /** The last summary. `after` changes when another resend has ended, and the summary is then outdated. */
   let known: { readonly summary: Counted; readonly untilMs: number; readonly after: string } | null = null
@@ -95,7 +95,6 @@ export function createMissingSummary({ reads, resends, retention, clock, yieldTo
       known = lookedAt < LARGE || running.length > 0 ? null : { summary, untilMs: clock.monotonic() + KEPT_MS, after }
       return { ...summary, resends: running }
     },
-    /** Counts the events of the parcel with this identifier that endpoints never received. */
     async ofParcel(identifier: string): Promise<MissingSummary['endpoints']> {
       const states = await candidates()
       const view = states.length === 0 ? null : await reads.findParcel(identifier)

@@ -15,7 +15,7 @@ import {
 
 /** Reads pages of the feed from the store. Readers who want the same page at the same time can share one read. */
 export interface StoredPages {
-  /** Returns the page that is being read for another reader, if it is the same. */
+  /** Returns this page if it is just being read for another reader. */
   underWay(request: PageRequest): Promise<FeedPage> | undefined
   /** Returns the page if it was read recently and did not reach the end of the feed. */
   recall(request: PageRequest): FeedPage | undefined
@@ -25,7 +25,7 @@ export interface StoredPages {
 
 /** How many characters of recently read pages are kept. After an outage many readers return, and read the same pages one after another. */
 const RECENT_CHARS_MAX = 4 * 1024 * 1024
-/** A page that is read `inStep` ends at a multiple of this sequence. So readers at different places soon want the same pages. */
+/** A page that is read `inStep` ends at a multiple of this number. So readers at different places soon want the same pages. */
 const STEP = 128
 
 /** @param onEnd called with each page that reaches the end of the feed. */

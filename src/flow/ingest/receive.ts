@@ -27,7 +27,6 @@ export interface ReceivePorts {
   readonly admit: () => void
   readonly meter: Pick<Meter, 'pushReceived'>
   readonly clock: Clock
-  /** Examines some of the refused pushes. */
   readonly refusals: Pick<RefusalSamples, 'isDue' | 'take'>
   readonly comebacks: Comebacks
 }

@@ -25,7 +25,7 @@ interface Pending {
 
 export interface Hosted<V> {
   readonly verbs: V
-  /** Resolves with the reason when the thread has ended. */
+  /** Resolves with the reason when the thread ends. */
   readonly died: Promise<unknown>
   /** Handles the replies that have arrived, without waiting for the end of this turn of the event loop. Costs little if there are none. */
   readonly drainReplies: () => void
@@ -180,7 +180,7 @@ export function serveVerbs<V extends Verbs<V>>(port: MessagePort, verbs: V): voi
   port.postMessage([...byName.keys()])
 }
 
-/** Makes an error for a message to another thread. The copy there loses the code, so its text begins with the code. */
+/** Makes an error for a message to another thread. The copy there loses its code, so the code is put into the text. */
 export function asError(error: unknown): Error {
   if (!(error instanceof Error)) return new Error(String(error))
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : ''

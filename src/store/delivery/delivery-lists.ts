@@ -95,7 +95,7 @@ function isAny(column: RawBuilder<unknown>, value: RawBuilder<number>): RawBuild
 }
 
 const { behind, due } = DELIVERY_STATE
-/** The conditions for each state. The stored state is from `a` to `b`. `held`: 1 if the endpoint is disabled. `tried`: 1 if it was attempted. */
+/** The conditions for each state. The stored state is from `a` to `b`. `held`: 1 if the endpoint is disabled. `tried`: 1 after an attempt. */
 const STATES: Readonly<Record<NonNullable<DeliveryQuery['state']>, { a: number; b: number; held: number | null; tried: number | null }>> = {
   queued: { a: behind, b: due, held: 0, tried: 0 },
   retrying: { a: behind, b: due, held: 0, tried: 1 },

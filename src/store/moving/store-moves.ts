@@ -17,8 +17,8 @@ export interface StoreMoves {
   /** Reads the mark of a move; null: the store has no mark, or does not exist. */
   readMark(address: string): Promise<MoveMark | null>
   /**
-   * Removes what a move has left in the old store if its process was killed. Leaves a move alone that a live relay continues. Only a relay that
-   * uses the store may call this.
+   * Removes what a move has left in the old store if its process was killed. Leaves the moves of live relays alone. Only a relay that uses the
+   * store may call this.
    */
   clear(address: string, nowMs: number): Promise<void>
   /** Completes a move whose process was killed right after the switch, so that the new store can be opened. */

@@ -31,7 +31,7 @@ export interface Storage {
   readonly write: Omit<WriteSide, 'record'>
   /** Refuses all further writes. Resolves when everything that was accepted before is stored. */
   readonly endWriting: () => Promise<void>
-  /** What this relay shares with other relays on the store; null: the store is a file, which only one relay can use. */
+  /** Null: the store is a file, which only one relay can use. */
   readonly shared: SharedStore | null
 }
 
@@ -47,6 +47,6 @@ export interface SharedStore {
   readonly flights: SharedFlights
   readonly model: Omit<SharedModel, 'keeper' | 'checkpoint'>
   readonly replicas: Pick<Replicas, 'begin'>
-  /** Removes what is left of a move of the store whose process was killed. Leaves the move of a live replica alone. */
+  /** If a replica was killed while it moved the store, removes what is left of the move. */
   readonly clearMoves: () => Promise<void>
 }

@@ -87,7 +87,7 @@ function askedLater(observation: Observation, byMs: number): Observation {
   return observation.kind === 'push' ? observation : { ...observation, askedAtMs: observation.askedAtMs + byMs }
 }
 
-/** Makes all request times different. At equal times the relay compares whole listings, but `entriesOfAll` single copies. */
+/** Makes all request times different. At equal times the relay compares whole listings, and `entriesOfAll` would compare single sightings. */
 function neverAtOnce(all: readonly Seen[]): readonly Seen[] {
   return all.map((one, at) => ({ ...one, observation: askedLater(one.observation, at) }))
 }

@@ -121,7 +121,6 @@ test('S10, S12: another program’s lock makes pushes get 503; its reads only le
   await expectLogCutBack(relay, folder)
 })
 
-/** Sends sixteen pushes at once and, beside them, reads one after the other. */
 async function pushesBesideReads(relay: TracedRelay, token: string) {
   const startedAt = performance.now()
   const pushed = Promise.all(Array.from({ length: 16 }, (_, at) => statusOf(relay, `${startedAt} ${at}`)))

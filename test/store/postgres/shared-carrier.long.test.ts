@@ -216,7 +216,7 @@ test('6.4: if every token is refused, many replicas request no more tokens than 
   expect(replicas.map(({ carrier }) => carrier.state().credentials)).toContain('refused')
 })
 
-/** Lets `callers` callers, spread over the replicas, ask for the same answer. The one that calls gets no answer until all others wait for it. */
+/** Callers at all replicas ask for the same answer. The caller that calls the carrier gets no answer until all others wait for it. */
 function flyTogether(replicas: readonly ReturnType<typeof openSharedCarrier>[], callers: number) {
   const held = new Set<number>()
   const together = Array.from({ length: callers }, (_, nth) => {

@@ -56,7 +56,7 @@ test('P12: a relay that is killed repeatedly makes no more calls than the day al
     const before = asked.urls.length
     const statuses: number[] = []
     const asking = askOn(relay, run, statuses)
-    // Kill the relay after some calls. Once the day's calls are used up none arrives, so kill it after it has refused a request.
+    // Kill the relay after some calls or, once the day's calls are used up, after it has refused a request.
     await eventually(async () => asked.urls.length > before + 8 || statuses.includes(503))
     await relay.kill()
     await asking

@@ -9,7 +9,7 @@ export interface TcpProxy {
   swallow(): void
   /** Lets everything pass again, beginning with what was sent meanwhile. */
   flow(): void
-  /** Acts like a server that goes down: resets connections and refuses new ones. */
+  /** Acts like a server that goes down: resets connections, and refuses new ones. */
   goDown(): Promise<void>
   /** Accepts connections again, at the same port. */
   comeUp(): Promise<void>

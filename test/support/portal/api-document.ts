@@ -73,7 +73,7 @@ export const operations: readonly { readonly method: Method; readonly path: stri
   }),
 )
 
-/** Returns the validator of the schema at a path within the document. */
+/** `keys`: the path of a schema within the document. */
 export function validatorAt(...keys: readonly string[]): ValidateFunction {
   const pointer = keys.map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/')
   const validate = ajv.getSchema(`api#/${pointer}`)

@@ -37,7 +37,6 @@ function notingReads(engine: ReadEngine, seen: Set<AnyStatement>): ReadEngine {
 
 const NOW = Date.UTC(2026, 2, 2)
 
-/** Does everything that a busy store must do, and reads the result as apps, readers of the feed and operators do. */
 async function useStore(engine: Engine, place: string): Promise<void> {
   await writeSeededStore(place, engine)
   const store = await engine.openWriteStore(place)

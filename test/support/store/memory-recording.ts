@@ -51,7 +51,7 @@ type Order = NonNullable<ParcelRecord['order']>
 
 const ROUNDS_MAX = 12
 
-/** Creates a recorder that keeps everything in maps, without a database. */
+/** Records without a database. */
 export function createMemoryRecording({ rules, model, endpoints, loads }: Given) {
   const parcels = new Map<number, HeldParcel>()
   const identifiers = new Map<string, IdentifierState>()

@@ -11,7 +11,7 @@ export interface MatchedSightings {
   readonly matched: readonly { readonly before: KeptSighting; readonly after: KeptSighting }[]
   /** Stored sightings that are not in the bytes. */
   readonly unproven: readonly KeptSighting[]
-  /** Sightings that are in the bytes but not stored. */
+  /** Sightings in the bytes that are not stored. */
   readonly missing: readonly ShownSighting[]
 }
 

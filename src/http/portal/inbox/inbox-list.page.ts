@@ -16,7 +16,6 @@ import { faultInTable, pushMark, STATE_NAMES } from './quarantine-words.ts'
 /** The state of the listed pushes. `all`: any state. */
 export type Shown = InboxPush['state'] | 'all'
 
-/** The filters as they were typed. */
 export interface InboxFilters extends TimeFilter {
   readonly parcel: string
   readonly reason: string
@@ -40,7 +39,7 @@ export interface InboxListing {
   /** All pushes in quarantine by reason, whatever the filters are. */
   readonly groups: readonly HeldGroup[]
   readonly said: ReprocessSaid
-  /** The senders of pushes whose signature did not match, the latest first. */
+  /** The senders of pushes with a wrong signature, the latest first. */
   readonly refused: Awaited<ReturnType<ManageInbox['refusedSenders']>>
 }
 

@@ -27,7 +27,6 @@ async function makeMarkTable({ query }: MoveClient): Promise<void> {
     replica_id bigint not null, paused_at_ms bigint, backend_pid integer)`)
 }
 
-/** Writes the mark, and replaces any other. */
 export async function writeMark(client: MoveClient, mark: MoveMark): Promise<void> {
   const { query } = client
   await makeMarkTable(client)
@@ -99,7 +98,6 @@ export async function isBeingMoved({ query }: MoveClient): Promise<boolean> {
   return rowCount === 1
 }
 
-/** Keeps others from changing the mark until the transaction ends. */
 export async function lockMark(client: MoveClient): Promise<void> {
   await makeMarkTable(client)
   await client.query(`lock table ${MARK_TABLE} in exclusive mode`)

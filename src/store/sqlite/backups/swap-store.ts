@@ -68,12 +68,11 @@ function moveAside(from: string, to: string): void {
   if (existsSync(from) && !existsSync(to)) renameSync(from, to)
 }
 
-/** Removes the prepared store of an earlier restore that failed. */
 export function removePrepared(path: string): void {
   for (const left of [preparedOf(path), `${preparedOf(path)}-journal`, preparedKeyOf(path)]) rmSync(left, { force: true })
 }
 
-/** Returns an unused ending for the name of the old store, even if there are two restores within one second. */
+/** Returns an ending for the name of the old store. It is unused even if there are two restores within one second. */
 export function asideEnding(path: string, nowMs: number): string {
   const ending = `before-restore-${new Date(nowMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`
   return existsSync(`${path}.${ending}`) ? asideEnding(path, nowMs + 1000) : ending
