@@ -22,7 +22,6 @@ import { changeStoredRows, storedNumber, storedRows } from '../support/store/sto
 afterAll(closeOpened)
 const run = promisify(execFile)
 
-/** Runs the shipped command while the relay is stopped. */
 async function restore(folder: string, ...args: readonly string[]) {
   const { args: relay, env } = shipped()
   const config = ['--config', join(folder, 'relay.yaml')]
@@ -128,7 +127,7 @@ test('a restore brings back the state of the backup, and polls fill the gap', as
   const fresh = await again.feed(lastOfBackup)
   expect(fresh.sequences.length).toBeGreaterThan(0)
   expect(Math.min(...fresh.sequences)).toBeGreaterThan(1e9)
-  // A page of the feed is now in memory, but a reader in the gap is still refused.
+  // A page of the feed is now in memory, but a reader that saw later sequences than the backup is still refused.
   expect((await again.feed(seen)).status).toBe(410)
   await expect.poll(() => receiver.pushes.length, { timeout: 60_000 }).toBeGreaterThan(3)
   const ids = receiver.pushes.map(({ headers, body: sent }) => [headers['webhook-id'], sent] as const)
@@ -170,7 +169,7 @@ test('every counter continues at the next multiple of 10^9 after each restore', 
   }
 })
 
-test('a lost store needs --last, and numbers continue after it', async () => {
+test('a restore without the old store needs --last, and later numbers are greater', async () => {
   const { folder, backup } = await backedUp()
   rmSync(store(folder))
   const unknown = await restore(folder, backup)
@@ -348,7 +347,7 @@ test('a backup without its at-rest key is restored without keys if an operator c
   expect((await again.operator('DELETE', '/relay/parcels/KEPT0001')).status).toBe(200)
 })
 
-test('the day’s call count comes from the old store, and expected pushes are dropped', async () => {
+test('a restore takes the day’s call count from the old store and drops expected pushes', async () => {
   const { folder, backup } = await backedUp()
   const memory = {
     atMs: Date.now(),

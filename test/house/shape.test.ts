@@ -11,7 +11,7 @@ const CAPABILITIES = ['ingest', 'history', 'polling', 'delivery', 'admin']
 const CROSSINGS = [
   // A push that is reprocessed from the inbox is recorded like one that has just arrived.
   'admin/inbox/reprocess.tx.ts -> history/record.tx.ts',
-  // A job queues events that an endpoint never received, in batches, as a replay without a job does.
+  // A replay job queues events that an endpoint never received.
   'admin/jobs/jobs.tx.ts -> delivery/queue-missing.tx.ts',
 ]
 

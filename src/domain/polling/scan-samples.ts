@@ -16,14 +16,14 @@ export interface KnownBefore {
 /** The time at which the observation is recorded. */
 export interface LearntAt {
   readonly nowMs: number
-  /** The last sequence before the observation. */
+  /** The last sequence before the observation. A new entry has a greater one. */
   readonly knownTo: number
 }
 
 /**
- * Returns the samples of the scan rate that an observation gives. `entries`: the whole history for a poll, and for a push only the second
- * that it may have changed. Only entries that are newer than all known ones count. An older entry should correct an earlier sample, but this
- * is too rare to matter. An entry counts no later than the time at which the relay learnt of it (DOMAIN 6.1).
+ * Returns the samples of the scan rate that an observation gives. `entries`: for a poll the whole history, for a push the entries that it may
+ * have changed. Only entries that are newer than all known ones end a wait. An older entry should correct an earlier sample, but this is too
+ * rare to matter. If an entry's time is later than the time at which the relay learnt of it, the latter counts (DOMAIN 6.1).
  */
 export function scanSamplesOf(
   before: KnownBefore,
@@ -41,13 +41,13 @@ export function scanSamplesOf(
     : [...waits(before, timed(newer), notAhead(observation.askedAtMs, nowMs)), ...nthEntries(before, timed(oldestFirst))]
 }
 
-/** A status with the time that counts for its entry. */
+/** An entry's status and the time that counts for it (DOMAIN 6.1). */
 interface Timed {
   readonly status: string
   readonly atMs: number
 }
 
-/** Returns the waits that new entries have ended. For a poll, also returns the wait that is still going on. */
+/** Returns the waits between entries that new entries have ended. For a poll, also returns the wait that is still going on. */
 function waits(before: KnownBefore, newer: readonly Timed[], askedAtMs: number | null): readonly ScanSample[] {
   const { latest, entryCount, checkedAtMs } = before
   const chain = latest === null ? newer : [{ status: latest.status, atMs: countsFromMs(latest) }, ...newer]
@@ -63,8 +63,8 @@ function waits(before: KnownBefore, newer: readonly Timed[], askedAtMs: number |
 }
 
 /**
- * Returns the new entries of a poll with their numbers. Leaves out entries before `checkedAtMs`, because an earlier poll gave their samples.
- * A push gives no such samples, because it does not show a complete history.
+ * Returns the new entries of a poll with their positions in the history. An earlier poll gave the samples of entries before `checkedAtMs`. A
+ * push gives no such samples, because it does not show a complete history.
  */
 function nthEntries({ checkedAtMs }: KnownBefore, oldestFirst: readonly Timed[]): readonly ScanSample[] {
   return oldestFirst.flatMap(({ status, atMs }, at): ScanSample[] =>

@@ -8,10 +8,7 @@ import { type SpentUntil, spentNote } from '../spent-note.ts'
 import type { Freshness, ParsedQuestion } from './answer.ts'
 import type { FetchOnce, FetchOutcome } from './fetch-once.ts'
 
-/**
- * A time in which the carrier is not asked about a known parcel. `untilMs`: when it ends, in monotonic milliseconds. `freshness`: the
- * freshness of the answers that the store gives until then.
- */
+/** Until `untilMs` (monotonic), the carrier is not asked about a known parcel, and answers from the store have this `freshness`. */
 export interface Pause {
   readonly untilMs: number
   readonly freshness: Freshness
@@ -19,21 +16,20 @@ export interface Pause {
 
 export interface FetchOnMissPorts {
   /**
-   * For each identifier that the carrier does not know, the time until which the relay does not ask about it again. Monotonic milliseconds,
-   * because a wall clock may be put back.
+   * Until when the relay does not ask again about an identifier that the carrier does not know. Monotonic milliseconds, because a wall clock
+   * may be put back.
    */
   readonly notFound: Memory<number>
   readonly pauses: Memory<Pause>
-  /** For each identifier about which the carrier gave answers that cannot be used, the time until which the relay does not ask again. */
+  /** Until when the relay does not ask again about an identifier, because the carrier's last answer could not be used. */
   readonly rests: Memory<Rest>
   /**
    * Counts an app's question about an unknown identifier against `limits.unknownPerMinute`. Resolves with the time that the app must wait, in
    * milliseconds; null: the question is within the limit.
    */
   readonly admitUnknown: (app: string) => Promise<number | null>
-  /** Whether an identifier belongs to an erased parcel. */
   readonly isErased: (identifier: string) => Promise<boolean>
-  /** Until when the day's calls to the carrier are used up. Absent: this is not known. */
+  /** Absent: it is not known whether the day's calls to the carrier are used up. */
   readonly spentUntilMs?: SpentUntil
   readonly log: Log
   readonly clock: Clock
@@ -50,16 +46,16 @@ export interface FetchOnMissOptions {
 export interface Refusal {
   readonly error: AppError
   readonly freshness: Freshness
-  /** Delays the next question to the carrier. Call it if a push has created a parcel for the identifier meanwhile. */
+  /** Call it if a push has created a parcel for the identifier meanwhile. Then the carrier is not asked about that parcel at once. */
   readonly pause: () => void
 }
 
 /**
- * Asks the carrier about an identifier that no parcel has. Resolves with null if the answer was recorded, so that a parcel has it now.
+ * Asks the carrier about an identifier that no parcel has. Resolves with null if the answer was recorded. Then a parcel has the identifier.
  * Resolves with a `Refusal` if no answer was recorded, or if `fetchUnknown` is off.
  *
- * Throws without asking: `not_found` while a 404 is remembered, `upstream_unavailable` while the identifier rests, `too_many_requests` if
- * the app asks about too many unknown identifiers.
+ * Throws without asking: `not_found` while a 404 is remembered or if the parcel was erased, `upstream_unavailable` while the identifier rests,
+ * `too_many_requests` if the app asks about too many unknown identifiers.
  */
 export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMissOptions, carrier: FetchOnce, defaultLanguage: string) {
   const { notFound, pauses, clock } = ports
@@ -102,19 +98,19 @@ export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMiss
   }
 }
 
-/** The result of asking about a known parcel. `retryAfterMs`: before this time has passed, asking again brings nothing new. */
+/** The result of asking about a known parcel. `retryAfterMs`: asking again sooner brings nothing new. */
 export interface Asked {
   readonly freshness: Freshness
   readonly retryAfterMs: number
 }
 
-/** An answer that the store lacks for a known parcel, and that the carrier may give. */
+/** What the store lacks about a known parcel and the carrier may give. */
 export interface Wanted {
   /** The language to ask in. */
   readonly language: string
-  /** True: the parcel's entries lack the language. False: its stored answer is missing or too old. */
+  /** Whether texts in the language are missing. If not, the relay has no report on the parcel yet, or only an old one. */
   readonly isMissing: boolean
-  /** Whether the parcel, read again, still lacks the answer. */
+  /** Whether the parcel still lacks this after it was read again. */
   readonly isLacking: (view: ParcelView) => boolean
 }
 
@@ -157,12 +153,12 @@ export function createFetchKnown(ports: FetchOnMissPorts, options: FetchOnMissOp
 /** The key has the identifier and not the parcel's id, because a database server that has lost commits may give the id to another parcel. */
 const pauseKey = (identifier: string, language: string) => `${identifier} ${language}`
 
-/** Remembers until when the carrier is not asked about an identifier, because its answers cannot be used. An operator's refresh ignores this. */
+/** An identifier rests after an answer that cannot be used: no app's question about it goes to the carrier. An operator's refresh ignores this. */
 function createRests({ rests, clock }: Pick<FetchOnMissPorts, 'rests' | 'clock'>) {
   return {
-    /** Returns for how many milliseconds the carrier is not asked about an identifier; 0: it may be asked now. */
+    /** Returns how many milliseconds an identifier still rests; 0: it does not rest. */
     left: (identifier: string): number => Math.max(0, (rests.get(identifier)?.untilMs ?? 0) - clock.monotonic()),
-    /** Notes how a question ended. Returns for how many milliseconds its identifier rests now. */
+    /** Notes how a question ended. Returns how many milliseconds its identifier rests now. */
     after(identifier: string, asked: FetchOutcome): number {
       if (asked.kind === 'unavailable') return 0
       if (asked.kind !== 'unusable') {

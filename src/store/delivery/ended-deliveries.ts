@@ -77,7 +77,7 @@ interface EndedQuery {
   readonly selection: DeliverySelection
   readonly after: ReplayCursor | null
   readonly limit: number
-  /** If the query selects by time, deliveries that were queued after this time are left out (epoch milliseconds). */
+  /** When the replay was requested. If the query selects by time, deliveries that were queued later are left out. */
   readonly untilMs: number
 }
 
@@ -104,10 +104,7 @@ export async function findEnded(
   return { ended, next: last === undefined ? null : { at: last.at, id: last.id } }
 }
 
-/**
- * Counts the selected deliveries, up to a limit, and their parcels, and finds when the oldest of these deliveries was queued. Also counts
- * deliveries that waited for a removed endpoint, even before their rows are updated.
- */
+/** Counts the selected deliveries up to `limit`. Waiting deliveries of a removed endpoint count as ended. */
 export async function countReplayable(
   session: Session,
   selection: DeliverySelection,
@@ -121,7 +118,7 @@ export async function countReplayable(
   return { count: rows.length, parcels: new Set(rows.map((row) => row.parcel_id)).size, oldestAtMs }
 }
 
-/** Returns waiting deliveries of a removed endpoint: the selected ones or, if it has at least `limit` waiting deliveries, any `limit` of them. */
+/** Returns the selected waiting deliveries of a removed endpoint. If `limit` or more wait, returns any `limit` of them, even unselected ones. */
 async function waitingOf(session: Session, selection: DeliverySelection, limit: number) {
   const rows = await session.all(waitingOfRemoved, { endpointId: Number(selection.endpointId), limit })
   if (rows.length === limit) return rows
@@ -136,7 +133,7 @@ async function waitingOf(session: Session, selection: DeliverySelection, limit: 
   )
 }
 
-/** Whether the query selects by the time of queuing. A replay by time leaves out deliveries that were queued after it was requested. */
+/** Whether the query selects by the time of queuing. */
 export function isByTime({ fromMs, sequence, parcelId, deliveryId }: DeliverySelection): boolean {
   return fromMs > 0 && sequence === null && parcelId === null && deliveryId === null
 }

@@ -23,11 +23,9 @@ const insertAttempt = statement<{
     address: p.address,
   }),
 )
-/**
- * How many attempts of a delivery are kept. Older attempts are deleted, because a delivery can be retried for years. If the delivery was erased
- * during an attempt, all of its attempts are deleted.
- */
+/** A limit, because a delivery can be retried for years. */
 const ATTEMPTS_KEPT = 50
+/** Deletes a delivery's oldest attempts. If the delivery was erased during an attempt, all of them are deleted. */
 const forgetAttempts = statement<{ deliveryId: number }>()((db, p) =>
   db
     .deleteFrom('attempt')
@@ -49,7 +47,7 @@ const forgetAttempts = statement<{ deliveryId: number }>()((db, p) =>
       ]),
     ),
 )
-/** This statement and the next two change nothing if the delivery has ended, because the result of the attempt then came too late. */
+/** This statement and the next two change nothing if the delivery has ended during the attempt. */
 const retry = statement<{
   id: number
   attempts: number
@@ -113,8 +111,7 @@ const accept = statement<{
  * Makes the first waiting delivery of a parcel due, after the delivery `id` of the parcel has ended. Reads the parcel from the ended row,
  * because a join may have moved the delivery to another parcel.
  *
- * The time at which the delivery was queued becomes its due time. So older deliveries go first, and neighbouring rows are written together.
- * A delivery that has failed keeps the time of its retry.
+ * Its due time is the time at which it was queued, so older deliveries go first. A delivery that has failed keeps the time of its retry.
  */
 const releaseFirst = statement<{ id: number; nowMs: number }>()((db, p, { least }) =>
   db
@@ -177,7 +174,6 @@ export function saveSettlements(session: Session, settled: readonly Settled[], s
   for (const { deliveryId: id } of skipped) session.enqueueWrite(releaseFirst, { id, nowMs })
 }
 
-/** Whether a delivery will not be attempted again. */
 export function hasEnded({ settlement }: Settled): boolean {
   return settlement.state !== 'retrying' && settlement.state !== 'held'
 }

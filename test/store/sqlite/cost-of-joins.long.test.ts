@@ -16,7 +16,7 @@ import { countWork } from '../../support/store/counted-engine.ts'
 import { storedRows } from '../../support/store/stored-rows.ts'
 import { incomingPush } from '../../support/store/write-side.ts'
 
-// Count on SQLite alone, because its engine reports statements and rows.
+// These tests run on SQLite alone, because only its engine reports statements and rows.
 
 const clock = { now: () => NOON, monotonic: () => performance.now() }
 const PARCELS = 100
@@ -26,10 +26,10 @@ const open = (path: string) => openWriteSide({ sqlitePath: path, record: recordO
 /** Returns a second that no other entry of any parcel has. */
 const timeOf = (parcel: number, entry: number) => new Date(NOON - (1 + entry * PARCELS + parcel) * 1000).toISOString()
 
-/** A push that repeats the first event of the first parcel, and names all parcels as one. */
+/** A push that repeats the first event of the first parcel, and names the identifiers of all parcels. */
 const namingAll = incomingPush(pushBody({ trackingIds: IDS, eventTime: timeOf(0, 0) }), NOON)
 
-/** Counts the statements and rows while something is recorded in an existing file. */
+/** Records an observation in an existing file, and counts the statements and rows. */
 async function recordCounted(path: string, incoming: Incoming) {
   const { engine, work } = countWork(await openSqliteWriter(path))
   const model = createCarrierModelKeeper(clock).current
@@ -50,7 +50,7 @@ async function recordCounted(path: string, incoming: Incoming) {
   return { outcomes, work, cpuMs: (user + system) / 1000 }
 }
 
-test('1.4: a push that names 100 parcels joins them in sets', async () => {
+test('1.4: a push that names 100 parcels joins them with fewer than 300 statements', async () => {
   const path = join(temporaryFolder(), 'relay.db')
   const entries = 20
   const writes = await open(path)
@@ -75,7 +75,7 @@ test('1.4: a push that names 100 parcels joins them in sets', async () => {
   expect(await storedRows(path, 'select count(*) as due from delivery where state = 1')).toEqual([{ due: 2 }])
 })
 
-test('1.6: parcels that do not fit into one are not joined, and not read to the end', async () => {
+test('1.6: parcels with too many entries for one are not joined, and few entries are read', async () => {
   const path = join(temporaryFolder(), 'relay.db')
   const entries = 300
   const writes = await open(path)
@@ -95,14 +95,14 @@ test('1.6: parcels that do not fit into one are not joined, and not read to the 
   expect(await storedRows(path, 'select reason from inbox')).toEqual([{ reason: 'parcel_full' }])
 })
 
-test('7.1: the pushes of entries that a join separates are read together, not one by one', async () => {
+test('7.1: if a join splits many entries, their pushes are read together, not one by one', async () => {
   const path = join(temporaryFolder(), 'relay.db')
   const seconds = 30
   const writes = await open(path)
   await addEndpoint(writes, NOON)
   for (let at = 0; at < seconds; at++) {
     const second = timeOf(0, at).slice(0, -5)
-    // The push without a location is merged with Lund, until an earlier push shows that this is wrong.
+    // The push without a location shares an entry with Lund. After the join it shares one with Umeå, which is earlier.
     for (const [id, time, location] of [
       ['1001', '.000', null],
       ['1001', '.100', 'Lund'],

@@ -17,7 +17,6 @@ export interface ToldReplica {
 /** One of the relay processes that share a store. */
 export interface ReplicaProcess extends RunningProcess {
   readonly asker: Asker
-  /** Returns the replicas, as this replica lists them. */
   replicas(): Promise<readonly ToldReplica[]>
   /** Returns this replica as it lists itself. */
   itself(): Promise<ToldReplica | undefined>
@@ -39,7 +38,7 @@ export async function startReplica(config: string, more: NodeJS.ProcessEnv = {})
   }
 }
 
-// The peer is the relay itself, so this checks only the kind of the answer.
+// The relay itself gives the answer, so the fields of the replicas are not checked.
 function isTold(answer: unknown): answer is { readonly replicas: readonly ToldReplica[] } {
   return typeof answer === 'object' && answer !== null && 'replicas' in answer && Array.isArray(answer.replicas)
 }
