@@ -32,13 +32,12 @@ export interface Metrics {
   render(): Promise<{ readonly contentType: string; readonly body: string }>
 }
 
-/** Functions that read values. Each scrape calls them. */
 export interface MetricsPorts {
   readonly gauges: () => Promise<Gauges>
   readonly endpoints: () => Promise<readonly EndpointGauge[]>
-  /** Returns the certificate of each listener, with the time when it expires (epoch milliseconds). */
+  /** Returns when the certificate of each listener expires (epoch milliseconds). */
   readonly certificates: () => readonly { readonly listener: string; readonly untilMs: number }[]
-  /** Returns the client certificates that the relay shows to endpoints, with the time when each expires (epoch milliseconds). */
+  /** Returns when each certificate expires that the relay shows to an endpoint (epoch milliseconds). */
   readonly clientCertificates: () => readonly { readonly endpoint: string; readonly untilMs: number }[]
   /** Counts the encrypted secrets in the store. `upToDate`: encrypted with the first at-rest key. `outdated`: with another key. */
   readonly secrets: () => Promise<{ readonly upToDate: number; readonly outdated: number }>
@@ -47,11 +46,11 @@ export interface MetricsPorts {
   /** Returns the state of the backups, and how many backups have failed since the relay was started. */
   readonly backups: () => { readonly state: BackupState; readonly failures: number; readonly nowMs: number }
   readonly retention: () => Promise<RetentionState>
-  /** Returns all replicas that share the store, and the id of this replica. */
+  /** `id`: the id of this replica. */
   readonly replicas: () => Promise<{ readonly all: readonly Pick<Replica, 'id' | 'roles'>[]; readonly id: number }>
 }
 
-/** Creates the metrics of one replica. The library adds more metrics, such as the delay of the event loop and the memory. */
+/** Creates the metrics of one replica. `prom-client` adds more metrics, such as the delay of the event loop and the memory. */
 export function createMetrics(
   version: string,
   { gauges, endpoints, replicas, certificates, clientCertificates, secrets, backups, restores, retention }: MetricsPorts,
@@ -62,7 +61,7 @@ export function createMetrics(
   new Gauge({ name: 'relay_build_info', help: '1; the version is a label.', labelNames: ['version'], registers }).set({ version }, 1)
   const { received, explained, erased, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, rebuilt, served } =
     createCounters(registers)
-  // The library's lookup of a label costs as much time as an answer from the cache. So look each label up once and remember the counter.
+  // `labels()` of `prom-client` takes as long as an answer from the cache. So call it once for each label and remember the counter.
   const servedBy = remembered((result) => served.labels(result))
   const nameOf = boundedNames()
   const attemptedWith = remembered((endpoint, outcome) => attempted.labels(endpoint, outcome))

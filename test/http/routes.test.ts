@@ -20,8 +20,8 @@ const whole = {
   answer: () => async () => undefined,
 } as const
 
-// `npm run types` is the real test: each line below must not compile.
-test('a row that lacks its scope, a schema, its example or its handler does not compile', () => {
+// `npm run types` is the real test: it fails if a line after `@ts-expect-error` compiles.
+test('a route that lacks its scope, a schema, its example or its handler does not compile', () => {
   const { method: _m, ...noMethod } = whole
   const { scope: _s, ...noScope } = whole
   const { params: _p, ...noParams } = whole
@@ -59,7 +59,7 @@ test('a row that lacks its scope, a schema, its example or its handler does not 
   expect(rows).toHaveLength(12)
 })
 
-test('no two rows have the same method and path', () => {
+test('no two routes have the same method and path', () => {
   const names = ROUTES.map(nameOf)
   expect(new Set(names).size).toBe(names.length)
   expect(names.length).toBeGreaterThan(INTERNAL_ROUTES.length)

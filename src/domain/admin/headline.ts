@@ -16,7 +16,7 @@ export interface Headline {
   readonly verdict: 'works' | 'new' | 'problems'
   /** The line, without a full stop. */
   readonly text: string
-  /** Sentences about trouble that is no problem yet. `text` mentions the trouble too, unless it seems to be over or there are problems. */
+  /** Sentences about trouble that is no problem yet. If there are no problems, `text` mentions such trouble unless it seems to be over. */
   readonly caveats: readonly string[]
 }
 
@@ -61,7 +61,7 @@ function ofPushes({ pushes }: Situation, nowMs: number): readonly Caveat[] {
   return [{ clause: standing === 'resumed' ? 'pushes have just recovered' : 'many pushes are not understood', sentence }]
 }
 
-/** The words for each cause of refused pushes. Such pushes are no problem, because a stranger may have sent them and must not cause one. */
+/** The words for each cause of refused pushes. They are caveats and not problems, because any stranger can send a push that is refused. */
 const REFUSED: Readonly<Record<Exclude<RefusedCause, 'not_stored'>, readonly [clause: string, why: string, todo: string]>> = {
   overload: [
     'pushes were refused because too many came at once',
@@ -86,8 +86,8 @@ const REFUSED: Readonly<Record<Exclude<RefusedCause, 'not_stored'>, readonly [cl
 }
 
 /**
- * Returns one caveat for each cause, so that somebody who sends such pushes again and again does not fill the list. The headline leaves a cause out
- * an hour after its last push if a later push was understood. Otherwise one push of a stranger would stay in the headline for a day.
+ * Returns one caveat for each cause, so that a stranger who sends many such pushes does not fill the list. A cause leaves the headline an hour
+ * after its last push if a later push was understood. Otherwise one push of a stranger would stay in the headline for a day.
  */
 function ofRefused({ refused, pushes: { lastPushAtMs } }: Situation, nowMs: number): readonly Caveat[] {
   return [...Map.groupBy(refused, ({ cause }) => cause)].flatMap(([cause, spells]) => {

@@ -1,4 +1,3 @@
-/** A request to post to an endpoint. */
 export interface PostRequest {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>

@@ -9,7 +9,7 @@ import type { AnswerSource } from './pull-response.ts'
 export interface KeptAnswer {
   readonly language: string
   readonly askedAtMs: number
-  /** SHA-256 of the body in hexadecimal. It is compared in place of the body where the rules say that the greatest bytes decide. */
+  /** SHA-256 of the body in hexadecimal. Where DOMAIN 3.1 says that the greatest bytes decide, the greatest digest does. */
   readonly digest: string
   readonly entryCount: number
   /** Whether items were skipped. Then the answer decides neither how often an entry occurs nor the order of entries (DOMAIN 6.7). */
@@ -44,7 +44,6 @@ export function betterOrderAnswer<A extends KeptAnswer>(a: A | null, b: A | null
 /** How many of the last-asked answers are kept for each parcel and language. Older answers are kept only if they decide something. */
 export const ANSWERS_MAX = 8
 
-/** The answers of a parcel that are kept. */
 export interface KeptAnswers {
   readonly kept: readonly KeptAnswer[]
   /** The kept answer that decides the order of entries at equal instants; null: no answer does. */
@@ -78,7 +77,7 @@ export function answerId({ language, digest }: Pick<KeptAnswer, 'language' | 'di
   return `${language}/${digest}`
 }
 
-/** Chooses each value of the whole parcel (DOMAIN 2.5): from the last-asked poll that has it, or else from the pushes. */
+/** Chooses the values that no entry has of its own (DOMAIN 2.5): from the last-asked poll that has them, or else from the pushes. */
 export function presentParcel(entries: readonly Entry[], answers: readonly KeptAnswer[], trackingIds: readonly string[]): AnswerSource {
   const lastAsked = answers.toSorted(compareLastAskedAnswer)
   const polled = lastAsked.find((answer) => answer.distributionType !== null)?.distributionType

@@ -35,7 +35,7 @@ export function seededObservations(seed: number, parcels: number): SeededObserva
   const { below, pick } = drawWith(random)
   const pushed: Buffer[] = []
 
-  /** Returns a time within the last day. Every third time has no milliseconds, and many share a second. */
+  /** Returns a time within the last day. Some have no milliseconds, and many share a second. */
   const timeOf = (nowMs: number) => {
     const atMs = nowMs - below(48) * (HOUR_MS / 2)
     const second = new Date(atMs).toISOString().slice(0, 19)

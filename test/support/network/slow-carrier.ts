@@ -20,9 +20,7 @@ const startOfDay = (nowMs: number) => nowMs - (nowMs % DAY_MS)
 /** Each replica asks at its own address: `/{replica}/v1/status/{parcel}/all`. */
 const QUESTION = /^\/(\w+)\/v1\/status\/(\w+)\/all$/
 
-/**
- * Starts a slow carrier. Each request in the first language finds a new entry, so that a poll also asks for the texts of the other language.
- */
+/** Starts a slow carrier. Each request in the first language finds a new entry, so that a poll then asks for its texts in the other language. */
 export async function openSlowCarrier(firstLanguage: string, answerAfterMs: () => number) {
   const asks: Ask[] = []
   const entries = new Map<string, number>()
@@ -58,9 +56,9 @@ export async function openSlowCarrier(firstLanguage: string, answerAfterMs: () =
     asks,
     /** Counts the calls since midnight UTC. The few calls for tokens all count as today's. */
     callsToday: () => asked.token + asks.filter(({ dayStartMs }) => dayStartMs === startOfDay(Date.now())).length,
-    /** Returns the config with which a replica asks under this name. */
+    /** Returns the config of a replica whose requests the carrier notes under the name `by`. */
     configOf: (by: string) => ({ baseUrl: `${url}/${by}`, authUrl: `${url}/auth/token` }),
-    /** How many milliseconds ago the carrier was last asked. */
+    /** How long ago the carrier was last asked. */
     silentMs: () => performance.now() - (asks.at(-1)?.atMs ?? 0),
     underWay: (by: string) => asks.filter((ask) => ask.by === by && ask.answeredAtMs === null),
     /** Stops adding entries to parcels. Returns how many entries were added. */

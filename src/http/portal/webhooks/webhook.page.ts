@@ -23,7 +23,6 @@ import { disabledBecause, webhookMark } from './webhook-list.page.ts'
 /** The result of the button that somebody pressed on this page. Null: the page was only loaded. */
 export type WebhookSaid = { readonly kind: 'tested'; readonly result: AttemptResult } | { readonly kind: 'unconfirmed' } | null
 
-/** Makes the page of one webhook: its state, its settings, and the actions that are possible. */
 export function webhookPage(visit: Visit, view: InspectedEndpoint & { readonly attempts: readonly Tally[] }, said: WebhookSaid): string {
   const { to, nowMs, person } = visit
   const { id, name } = view.endpoint
@@ -54,7 +53,6 @@ ${isManaged ? stopSection(visit, view) : null}`
   return renderPage(visit, { title, section: 'webhooks', person, main })
 }
 
-/** Draws the attempts of each of the last 24 hours. */
 function attemptStrip(attempts: readonly Tally[]): Markup {
   const of = (name: string) => attempts.map(({ counts }) => counts[name] ?? 0)
   const [accepted, failed] = [of('accepted'), of('failed')]
@@ -173,12 +171,11 @@ function settingsOf({ endpoint }: EndpointState): readonly (readonly [string, Pa
   ]
 }
 
-/** Returns a digest of a webhook's encrypted keys, for a hidden field: it tells whether the keys have changed since the page was made. */
+/** Returns a digest of a webhook's encrypted keys. A hidden field has it, to show whether the keys have changed since the page was made. */
 export function stampOfKeys({ keys }: EndpointState): string {
   return keys === null ? '' : digest(`${keys.current} ${keys.next?.sealed ?? ''}`)
 }
 
-/** Shows the fingerprint of a key. To compare, `parcel-relay fingerprint` prints the fingerprint of the receiver's key. */
 function fingerprintOf(fingerprint: string | null | undefined): Part {
   return fingerprint === null || fingerprint === undefined ? 'The relay cannot open it.' : html`Fingerprint <code>${fingerprint}</code>.`
 }

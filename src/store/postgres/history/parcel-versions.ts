@@ -13,18 +13,16 @@ const versionsOf = rawStatement<{ ids: readonly number[] }>()(
 
 type Versions = ReadonlyMap<number, number>
 
-/** The parcels of one query. */
 interface Batch {
   readonly parcelIds: Set<number>
-  /** The query's answer, for which all callers wait. */
   readonly versions: Promise<Versions>
   /** Sends the query. Parcels that are asked for later belong to another query. */
   send(): void
 }
 
 /**
- * Makes a function that reads the version of a parcel. One query serves all calls of one turn of the event loop, and the calls that
- * waited for earlier queries. A query is sent only after the calls that it serves, so an answer is never older than its call.
+ * Makes a function that reads the version of a parcel. One query serves many calls. It is sent only after these calls, so an answer is never
+ * older than its call.
  */
 export function createParcelVersions(session: Pick<Session, 'all'>): (parcelId: number) => Promise<number | null> {
   const batches: Batch[] = []
