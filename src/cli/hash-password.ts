@@ -4,7 +4,7 @@ import { hash } from '@node-rs/argon2'
 import { Command } from 'commander'
 import { fail, withExitCodes } from './exit-codes.ts'
 
-// The minimum that OWASP recommends for argon2id. It is also the library's default.
+// The minimum that OWASP recommends for argon2id.
 const COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const
 const BYTES_MAX = 4096
 /** A shorter password gets a warning, because somebody who has the hash can guess it by trying. */
@@ -61,7 +61,7 @@ async function readAll(): Promise<string> {
     .replace(/\r?\n$/, '')
 }
 
-/** Asks for the password twice. Null: the two answers differ. */
+/** Null: the two answers differ. */
 async function askTwice(): Promise<string | null> {
   // readline echoes what is typed to this output, so the terminal does not show the password.
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })

@@ -16,11 +16,11 @@ export interface GroupCommitPorts {
 }
 
 export interface GroupCommitOptions {
-  /** How many observations may be in `queue`. An observation in the queue will be recorded, even if its sender was refused. */
+  /** How many observations may be in `queue`. An observation in the queue is recorded, even if it is refused while it waits there. */
   readonly recorderMax: number
   /** How many observations may wait in all. More are refused at once, so that memory and waiting times stay limited. */
   readonly waitingMax: number
-  /** How long an observation may wait, in milliseconds. Then the relay refuses it, because the disk is too slow, and the sender tries again. */
+  /** How long an observation may wait, in milliseconds. Then the disk is too slow, and the relay refuses the observation. */
   readonly patienceMs: number
 }
 
@@ -35,7 +35,7 @@ interface Waiting {
 interface Lines {
   /** Observations that are not in the queue yet. */
   waiting: Waiting[]
-  /** Observations in the queue, oldest first. */
+  /** Observations in the queue. */
   put: Waiting[]
 }
 
@@ -45,7 +45,6 @@ const TRY_AGAIN_MS = 1000
 /** The queue holds two batches: the one being committed and the next. */
 const RECORDER_BATCHES = 2
 const WAITING_BATCHES = 64
-/** How long an observation may wait until its commit begins. */
 const PATIENCE_MS = 10_000
 
 /** Derives the limits from `limits.batch`. */
@@ -149,7 +148,6 @@ function refuseStale(lines: Lines, beforeMs: number): void {
   lines.waiting = lines.waiting.filter((waiting) => !isStale(waiting))
 }
 
-/** Creates a report of failures that calls `report` once for each series of failures with the same message. */
 function createFailureReport(report: (error: unknown) => void) {
   let last: string | null = null
   return {
@@ -173,8 +171,8 @@ interface RetryPorts {
 }
 
 /**
- * Records the last failed batch again after a while, to find out whether the store works again. A relay that is not ready may get no new pushes
- * that would show it. If the senders repeat the pushes of this batch later, the repeats are duplicates.
+ * Records the last failed batch again after a while, to find out whether the store works again. Without this, a relay that is not ready might
+ * never find out, because it may get no new pushes. If the senders repeat the pushes of the batch later, the repeats are duplicates.
  */
 function createRetry(later: (work: () => void, ms: number) => void, ports: RetryPorts) {
   let refused: readonly Incoming[] = []

@@ -90,7 +90,7 @@ function beginSharing({ replicas, model, clearMoves }: DutiesOfShared, ports: Du
       },
       replicasChanged() {
         void tidy()
-        // The next dispatch round ends skipped deliveries of endpoints to which no replica delivers any more.
+        // Perhaps no replica delivers to an endpoint any more. The next dispatch round then ends its skipped deliveries.
         delivery.review()
       },
       moving: ports.awaitMove,

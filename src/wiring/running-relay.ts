@@ -4,7 +4,6 @@ import type { ManageMovesPorts } from '../flow/admin/moving/manage-moves.ts'
 import type { ReloadConfig, Reloaded } from '../flow/admin/reload-config.ts'
 import type { Threads } from './hosting/threads.ts'
 
-/** A relay that was started. */
 export interface RunningRelay {
   /** The addresses with the ports that are in use, for example `http://127.0.0.1:8080`. */
   readonly publicUrl: string
@@ -30,7 +29,7 @@ export interface RunningRelay {
   stop(timeoutMs?: number): Promise<void>
 }
 
-/** The options of a start, which may replace another relay of this process. */
+/** How to start a relay. It may replace another relay of this process. */
 export interface StartOptions {
   /** Threads that are already starting. */
   readonly threads?: Threads | undefined

@@ -134,7 +134,7 @@ const compose = z
   })
   .parse(parse(readFileSync('compose.yaml', 'utf8')))
 
-test('the stop grace of the compose file exceeds the relay’s, and its secrets and volumes exist', () => {
+test('compose waits longer for a stop than the relay takes; its secrets and volumes exist', () => {
   const { relay } = compose.services
   const { shutdownTimeoutMs } = loadConfig(writeConfig(temporaryFolder(), 'http://127.0.0.1:9'))
   expect(Number.parseInt(relay.stop_grace_period, 10) * 1000).toBeGreaterThan(shutdownTimeoutMs)

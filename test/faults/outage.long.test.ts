@@ -18,7 +18,7 @@ import { eventually, startWorld } from './world.ts'
 
 const { log } = createLogBook()
 
-/** Opens a store with watched parcels, and a poller whose carrier answers at once, as fast as the budget allows. */
+/** Opens a store with watched parcels, and a poller. The carrier answers without delay, so only the budget limits the polls. */
 async function openPoller(parcels: number, ratePerSecond: number) {
   const store = await openStore(NOON)
   const polled: { readonly parcelId: number; readonly atMs: number }[] = []
@@ -75,7 +75,6 @@ async function openPoller(parcels: number, ratePerSecond: number) {
   }
 }
 
-/** Returns the largest number of polls in any one second. */
 function mostInASecond(times: readonly { readonly atMs: number }[]): number {
   return Math.max(...times.map(({ atMs }) => times.filter((one) => one.atMs >= atMs && one.atMs < atMs + 1000).length))
 }
@@ -245,7 +244,6 @@ test('T1: a crash loop tries refused credentials at most three times in fifteen 
   const folder = temporaryFolder()
   const { url, asked } = await openCarrier({ token: (_request, response) => void response.writeHead(401).end() })
   onTestFinished(closeOpened)
-  // Three starts or more cause at most two requests for a token.
   for (let at = 0; at < byForm(3, 5); at++) {
     const relay = await relayOfTest({ poll: { cron: '0 0 1 1 *' } }, { folder, carrierUrl: url })
     const token = await logIn(relay.internalUrl)

@@ -18,7 +18,6 @@ export const KEY = 'a-shared-key-of-some-length'
 export const PATH = '/webhooks/status'
 export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() }
 
-/** Starts a server that is stopped after the test. */
 export async function start(...[listener, options]: [Parameters<typeof startServer>[0], Partial<Parameters<typeof startServer>[1]>?]) {
   const server = await startServer(listener, { host: '127.0.0.1', port: 0, connectionsMax: 4096, requestsWaitingMax: 2000, ...options })
   onTestFinished(() => server.stop(0))
@@ -82,7 +81,7 @@ export async function startPublic(world: PublicWorld = {}) {
   return { server, port: server.port, url: `http://127.0.0.1:${server.port}`, recorded, counted, misdirected, lines: book.lines }
 }
 
-/** Sends a signed push like the carrier. The given headers replace those of the carrier. */
+/** Sends a push with the carrier's headers. `headers` replaces some of them, or adds others. */
 export function push(url: string, body: string | Uint8Array, headers: Record<string, string> = {}): Promise<Response> {
   return fetch(`${url}${PATH}`, {
     method: 'POST',
@@ -134,7 +133,6 @@ export function rawPush(headers: readonly string[], body: string | Uint8Array = 
   return [`${method} ${PATH} HTTP/1.1\r\n${['Host: relay', ...headers].join('\r\n')}\r\n\r\n`, body]
 }
 
-/** Waits until the condition holds, at most a minute. */
 export async function eventually(holds: () => boolean): Promise<void> {
   const giveUpAtMs = performance.now() + 60_000
   while (!holds()) {

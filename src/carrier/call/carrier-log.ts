@@ -69,7 +69,7 @@ interface FailureFields extends Pick<Failure, 'reason' | 'detail'> {
   readonly retryAfterMs: number | undefined
 }
 
-/** Creates the log. It writes a line when an outage begins, then a line a minute with the number of failures, and a line when it ends. */
+/** Writes a line when an outage begins, then a line a minute with the number of failures, and a line when the outage ends. */
 export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
   let lastAnswerAtMs: CarrierState['lastAnswerAtMs'] = null
   let lastFailure: CarrierState['lastFailure'] = null
@@ -81,7 +81,7 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
   const mayLog = createLineLimit(clock)
 
   const logTrouble = ({ reason, detail, url, retryAfterMs, conclusive }: Failure): void => {
-    // A call that was cut off while it waited in our queue is not the carrier's trouble.
+    // If the time ran out while the call waited in the relay's own queue, the carrier is not to blame.
     const trouble = reason === 'timeout' && !conclusive ? null : TROUBLES[reason]
     if (reason === 'budget' || trouble !== null) lastFailure = { reason, atMs: clock.now() }
     const fields = { reason, detail, url, retryAfterMs }
@@ -160,7 +160,7 @@ function secondsSince(fromMs: number, clock: Pick<Clock, 'monotonic'>): number {
   return Math.round((clock.monotonic() - fromMs) / 1000)
 }
 
-/** Returns a function that counts the lines of each minute, and returns whether the next line may be logged. */
+/** Returns a function that counts a line, and returns whether the line may be logged. */
 function createLineLimit(clock: Pick<Clock, 'monotonic'>): () => boolean {
   let minute = { fromMs: Number.NEGATIVE_INFINITY, lines: 0 }
   return () => {

@@ -9,7 +9,7 @@ import type { Answered, Exchange, Failed } from './exchange.ts'
 import { spentBy, withQuickRetries } from './quick-retry.ts'
 
 const BODY_BYTES_MAX = 1_048_576
-/** The `retryAfterMs` of a call that was cut off too early to blame the carrier, for example in our own queue. A retry may soon succeed. */
+/** The `retryAfterMs` of a call whose time ran out before the carrier had enough of it, for example in the relay's own queue. */
 const CUT_RETRY_MS = 1000
 
 export interface StatusPorts {
@@ -17,7 +17,7 @@ export interface StatusPorts {
   readonly baseUrl: string
   readonly exchange: Exchange
   readonly tokens: TokenClient
-  /** Allows no calls for this time. Resolves when the pause is saved. */
+  /** Stops all calls for this time. Resolves when the pause is saved. */
   readonly pause: (waitMs: number) => Promise<void>
   readonly clock: Clock
 }

@@ -1,7 +1,7 @@
 import { type AskRelay, describeProblem, listOf, memberOf, textOf } from '../asking/ask-relay.ts'
 import { createProgressLine } from '../asking/progress-line.ts'
 
-/** Selects pushes of the inbox by state and, unless `reason` is undefined, by the reason why they were quarantined. */
+/** Selects pushes of the inbox. `reason`: why they were quarantined; undefined: for any reason. */
 export interface PushSelection {
   readonly state: string
   readonly reason: string | undefined
@@ -40,7 +40,6 @@ export async function listPushes(ask: AskRelay, { state, reason }: PushSelection
   return found.reverse()
 }
 
-/** Finds the parcels that selected pushes name, and whether the relay knows them. */
 export async function findNamedParcels(ask: AskRelay, selection: PushSelection): Promise<NamedParcels> {
   const pushes = await listPushes(ask, selection)
   const named = new Map<string, ReadonlySet<string>>()
@@ -66,7 +65,7 @@ export async function findNamedParcels(ask: AskRelay, selection: PushSelection):
 
 async function identifiersOf(ask: AskRelay, push: unknown): Promise<readonly string[]> {
   const listed = textsIn(push)
-  // The relay does not read long bodies for a list, so ask for such a push by its id.
+  // A list of pushes has no identifiers from long bodies, so ask for such a push by its id.
   const isUnread = listed.length === 0 && memberOf(push, 'place') === null && memberOf(push, 'bodyBytes') !== null
   return isUnread ? textsIn((await ask('GET', `/relay/inbox/${textOf(push, 'id') ?? ''}`)).body) : listed
 }

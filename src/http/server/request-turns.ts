@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 export interface RequestTurns {
   /** Handles the server's `request` events. */
   readonly handle: RequestListener
-  /** Returns the last unanswered response of each connection: the last response that its client will read. */
+  /** Returns the last response of each connection that is not sent yet. Its client reads no response after it. */
   lastOwed(): readonly ServerResponse[]
 }
 
@@ -40,7 +40,7 @@ interface Parser {
 const AT_ONCE = 8
 /** How many waiting requests begin in one turn of the event loop, before other connections are read. */
 const TURNS_AT_ONCE = 32
-/** The requests that wait on one connection may weigh at most this fraction of `waitingMax`: a sixteenth. */
+/** The requests that wait on one connection may weigh at most `waitingMax` divided by this. */
 const SHARES = 16
 /** A waiting pipelined request has weight 1, and 1 more for every 4 KiB of its body. */
 const BODY_BYTES_PER_WEIGHT = 4096
@@ -71,8 +71,8 @@ export function shareTurns(answer: RequestListener, waitingMax: number, onFirst:
     else wait(line, { req, res, weight: isFirst ? 0 : weightOf(req) })
   }
 
-  // Use one map entry for each connection, not for each request. V8 keeps the old tables of a map that changes often, and with them whole
-  // requests, which makes young garbage collections ten times as long.
+  // Use one map entry for each connection, not for each request. V8 keeps old tables of a map that changes often. Requests in these tables
+  // would stay in memory and make young garbage collections ten times as long.
   const open = (req: IncomingMessage, res: ServerResponse): Line => {
     const { socket } = req
     onFirst(req, res)

@@ -14,7 +14,6 @@ async function openLists(engine: Engine, statusOf: () => number = () => 200) {
   const world = await openDeliveryWorld(engine, NOON, { statusOf })
   const page = async (query: Partial<DeliveryQuery> = {}) =>
     await world.reads.listDeliveries({ endpointId: null, parcelId: null, state: null, before: null, limit: 100, ...query })
-  /** Reads all pages of a list, and counts them. */
   const listed = async (query: Partial<DeliveryQuery>) => {
     const times: number[] = []
     let before: DeliveryCursor | null = null
@@ -47,7 +46,7 @@ describe.each(engines)('a list of deliveries on $name', (engine) => {
     expect((await listed({ queued: { fromMs: NOON, toMs: to } })).times).toEqual([NOON])
   })
 
-  test('skips the gap that a restore leaves between ids in a few pages', async () => {
+  test('needs few pages to skip the gap that a restore leaves between ids', async () => {
     const { path, id, listed } = await openLists(engine)
     await writeDeliveries(path, { endpointId: id, count: 20, state: DELIVERED })
     await changeStoredRows(path, 'update delivery set id = id + 3000000000 where queued_at_ms > 10')
@@ -56,7 +55,7 @@ describe.each(engines)('a list of deliveries on $name', (engine) => {
     expect(pages).toBeLessThan(4)
   })
 
-  test('for a period and a rare state reads only a part of the period for each page', async () => {
+  test('for a period and a rare state finds all rows, but reads only a part of the period a page', async () => {
     const { path, id, listed } = await openLists(engine)
     await writeDeliveries(path, { endpointId: id, count: 60_000, state: DELIVERED })
     await changeStoredRows(

@@ -16,7 +16,7 @@ import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const NOW_MS = Date.UTC(2026, 2, 1)
 
-test.each(engines)('a moved store on $name names the new store, and can be taken back', async (engine) => {
+test.each(engines)('a moved store on $name names the new store, and its move can be undone', async (engine) => {
   const [old, next] = [await seededPlace(engine), await placeOf(engine)]
   const before = await contentsOf(old)
   await moveStore(old, next)
@@ -35,7 +35,7 @@ test.each(engines)('a moved store on $name names the new store, and can be taken
   const left = await reads.listLeftStores()
   await reads.close()
   expect(left.map(({ name }) => name)).toEqual([movesOf(engine).nameOf(next.place)])
-  // Its contents are unchanged, except that it now names the new store as one that was left behind.
+  // The old store is unchanged, except that it now lists the new store as left behind.
   await changeStoredRows(old.place, "delete from setting where name = 'left-stores'")
   expect(await contentsOf(old)).toEqual(before)
   expect(await movesOf(engine).undo(old.place, 0)).toBeNull()
@@ -108,7 +108,7 @@ test.each(engines)('an abandoned move from $name leaves nothing behind', async (
   expect(await parts()).toBe(0)
 })
 
-test.each(engines)('a copy on $name that differs is found before the switch, and the store stays in use', async (engine) => {
+test.each(engines)('a copy on $name that differs is found before the switch, and the old store stays in use', async (engine) => {
   const [old, next] = [await seededPlace(sqlite), await placeOf(engine)]
   await using opened = await openMove(old, next, { isSlow: true })
   // Wait until the rows are copied and the comparison begins.

@@ -40,7 +40,7 @@ async function open(place: string | null = null) {
 
 type Opened = Awaited<ReturnType<typeof open>>
 
-/** Records parcels with identifiers in random order, and erases them one by one. Stops when the raw file still contains an erased identifier. */
+/** Records parcels, and erases them in another order, some at a time. Stops when the raw file still contains an erased identifier, and returns it. */
 async function plant({ record, erase, settled, path, now }: Opened): Promise<string> {
   const { below } = drawWith(seeded(7))
   const names = Array.from({ length: PARCELS }, (_, nth) => `${below(1e9)}N${nth}Q`)

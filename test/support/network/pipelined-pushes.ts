@@ -9,8 +9,8 @@ export function distinctPushes(count: number, name: string): readonly Buffer[] {
 }
 
 /**
- * Pushes over one connection with HTTP pipelining, `atOnce` at a time. Responses come in the order of the pushes, however they were batched.
- * Resolves with the statuses. These are fewer than the pushes if the connection ends early.
+ * Pushes over one connection with HTTP pipelining, `atOnce` at a time. Resolves with the statuses in the order of the pushes. There are fewer
+ * statuses than pushes if the connection ends early.
  */
 export async function pushPipelined(publicUrl: string, bodies: readonly Buffer[], atOnce: number): Promise<readonly number[]> {
   const { hostname, port } = new URL(publicUrl)

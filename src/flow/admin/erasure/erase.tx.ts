@@ -28,7 +28,6 @@ type EraseTx = Pick<
 /** Thrown at the end of a dry run, to roll back its transaction. */
 class DryRun extends Error {}
 
-/** Creates the functions that erase parcels, each in one transaction. */
 export function createErase(
   { store, tombstoneKey, changed }: ErasePorts,
   rules: ErasureRules,

@@ -15,7 +15,7 @@ export type Shown =
 
 export interface LiveLookPorts {
   readonly overview: Pick<Overview, 'glance'>
-  /** Reads the end of the feed, as its followers do. */
+  /** Reads the newest events of the feed. */
   readonly tail: { read(request: typeof PAGE & { readonly after: number }): Promise<TailPage> }
   readonly reads: Pick<ReadSide, 'readFeed' | 'listJobs'>
   readonly clock: Pick<Clock, 'now'>
@@ -27,7 +27,7 @@ interface TailPage {
   readonly ended: boolean
 }
 
-/** Looks for changes. One look serves all open pages. */
+/** Looks for changes on behalf of all open pages. */
 export interface LiveLook {
   /**
    * Returns a text for each page. A text changes whenever its page would show something else. The texts are made from the store, so changes
@@ -36,12 +36,12 @@ export interface LiveLook {
   stamps(shown: readonly Shown[]): Promise<readonly string[]>
 }
 
-/** One look reads at most this many pages of the feed. If there are more, any parcel may have changed. */
+/** One look reads at most this many pages of the feed. If there are more, all shown parcels count as changed. */
 const PAGES_MAX = 20
 const PAGE = { limit: 500, charsMax: 256 * 1024, inStep: true }
 /** A look reads only this many of the newest jobs. The running jobs are among them. */
 const JOBS_MAX = 20
-/** Times such as `lastPushAtMs` change all the time. A stamp contains them rounded to this, so a page may show them some seconds late. */
+/** Times such as `lastPushAtMs` change all the time. They are rounded to this, so a page may show them some seconds late. */
 const COARSE_MS = 30_000
 
 /** Each look makes a few small reads, however many pages are open. While a parcel is shown, it also reads the events since the last look. */

@@ -14,9 +14,9 @@ export interface ParcelCommandsPorts {
   readonly fetchUnknown: (identifier: string, operator: string) => Promise<'recorded' | 'unknown' | 'unavailable'>
   /** Marks a parcel as being polled while `work` runs. */
   readonly underWay: { during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value> }
-  /** Until when the day's calls to the carrier are used up. Absent: this is not known. */
+  /** Absent: it is not known whether the day's calls to the carrier are used up. */
   readonly spentUntilMs?: SpentUntil
-  /** Lists the events of the parcel with an identifier that endpoints never received. */
+  /** Lists the events of a parcel that endpoints never received. */
   readonly missingOf: (identifier: string) => Promise<readonly MissingAt[]>
   readonly clock: Clock
 }
@@ -40,12 +40,11 @@ export interface ParcelCommands {
   ): Promise<{
     readonly identifier: string
     readonly outcome: 'recorded' | 'unknown'
-    /** The events of the parcel that endpoints never received. */
     readonly missing: readonly MissingAt[]
   }>
 }
 
-/** A refreshed parcel gets no scheduled poll for this long, nor while `underWay` lists it. */
+/** A refreshed parcel gets no scheduled poll for this long. It gets none while `underWay` lists it, either. */
 const LEASE_MS = 60_000
 const RETRY_AFTER_MS = 30_000
 
@@ -81,7 +80,7 @@ export function createParcelCommands({
     async refresh(text, by) {
       const identifier = readIdentifier(text)
       const due = await write.claimPoll({ identifier, nowMs: clock.now(), leaseMs: LEASE_MS })
-      // A tracking number has no parcel until an answer of the carrier names the tracking id that pushes use for the same parcel.
+      // Pushes contain only tracking ids, so a tracking number may have no parcel until an answer of the carrier names both (DOMAIN 1.2).
       const outcome =
         due === null ? await fetchUnknown(identifier, by.name) : await underWay.during(due.parcelId, () => refresh.refreshNow(due))
       await write.recordAction({ ...orderOf(by, 'parcel.refreshed', identifier), detail: { outcome } })

@@ -55,18 +55,17 @@ export function createParcelQueries({
   async function explain(state: ParcelState): Promise<string | null> {
     if (state.nextPollAtMs === null) return state.stopped === null ? null : describeStop(state.stopped)
     if (state.stopped === 'unknown') return UNKNOWN_ASKED_AGAIN
-    // Show the parcel even if the writer cannot say when the parcel is polled.
+    // Show the parcel even if the plan of its next poll cannot be read.
     const planned = await write.planPoll(cadenceFactsOf(state, false, clock.now())).catch(nullForStorage)
     if (planned === null) return null
     if (planned.kind === 'stopped') return describeStop(planned.reason)
-    // A failed poll is repeated later than planned only if the carrier has asked the relay to wait.
+    // The stored time is later than the plan only if the carrier has asked the relay to wait.
     const isHeld = planned.why.kind === 'failed' && planned.atMs < state.nextPollAtMs
     return isHeld ? ASKED_TO_WAIT : describePoll(planned.why)
   }
 
   /**
-   * Refuses a status that no parcel ever had. The carrier may use any status, but this one is probably a typing error, and an empty list
-   * would hide the error.
+   * Refuses a status that is neither documented nor stored. It is probably a typing error, which an empty list would hide.
    */
   async function refuseUnknown(status: string): Promise<void> {
     const known = [...new Set([...DOCUMENTED_STATUSES, ...(await reads.listStatuses())])]

@@ -42,9 +42,9 @@ export interface AuthenticatePorts {
   readonly tokens: Tokens
   /** Whether a password matches an argon2 hash. This is expensive, so calls take turns among the visitors, and a call may be refused. */
   readonly verifyPassword: (hash: string, password: string, visitor: Visitor) => Promise<boolean>
-  /** Returns a keyed digest of a hash and a password, by which a password that was right before is recognized. */
+  /** Returns a keyed digest of a hash and a password. It serves to recognize a password that was right before. */
   readonly digestPassword: (hash: string, password: string) => string
-  /** Digests of passwords that were right, by user name, and by address and user name. */
+  /** Digests of passwords that were right. There are two keys for each: the user name, and the visitor's network with the user name. */
   readonly rightPasswords: Memory<string>
   readonly verified: Memory<VerifiedToken>
   readonly clock: Clock
@@ -69,8 +69,8 @@ export interface Visitor {
   /** The address of the visitor, or its network if one client can have many addresses. */
   readonly network: string
   /**
-   * Counts a try as one with a wrong password. Throws `too_many_requests` after too many. Otherwise resolves with a function to call if the
-   * password turns out to be right.
+   * Counts a wrong password in advance. Throws `too_many_requests` after too many. Otherwise resolves with a function that takes the count
+   * back. Call it if the password turns out to be right.
    */
   readonly admit: () => Promise<() => Promise<void>>
   /** Whether the visitor still waits for the answer. */
@@ -83,14 +83,13 @@ export interface Session {
   readonly renewed: string | null
 }
 
-/** Authenticates apps and operators. */
 export interface Authenticate {
   /**
    * Issues a bearer token (spec, "POST /auth/token"). Throws `unauthorized`, with the same message for an unknown user and a wrong
    * password, and `too_many_requests`.
    *
-   * A password that was right before is accepted at once if it comes from the same network. From another network it counts as a try, like
-   * any other password, because digests are made so fast that anybody could try many passwords.
+   * A password that was right before is accepted at once if it comes from the same network. From another network it must be admitted like any
+   * other password. Otherwise anybody could try many passwords, because their digests are compared fast.
    */
   issueToken(credentials: Credentials, visitor: Visitor): Promise<string>
   /** Returns the app of a token. Throws `unauthorized` for an invalid token and `forbidden` for a missing scope. */
