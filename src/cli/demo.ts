@@ -27,10 +27,7 @@ const LOOK_EVERY_MS = 500
 /** With --until-complete, every history must be complete within this time after the last event. */
 const PATIENCE_MS = 60_000
 
-/**
- * `parcel-relay demo`: runs a relay, a carrier that loses pushes, and a subscriber that receives every event. It also makes trouble to look at in the
- * portal.
- */
+/** `parcel-relay demo`: also makes trouble to look at in the portal. */
 export function demoCommand(): Command {
   const command = new Command('demo')
     .description(

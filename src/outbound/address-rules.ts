@@ -14,7 +14,7 @@ const network = (cidr: string): Network => ipaddr.parseCIDR(cidr)
 /** Metadata services of clouds, which give out credentials. The link-local ones are not listed, because all link-local addresses are refused. */
 const METADATA = ['100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32', 'fd00:ec2::/32', 'fd20:ce::/32'].map(network)
 
-/** IPv6 addresses that embed an IPv4 address. They must be refused too, but the library does not name this range. */
+/** IPv6 addresses that embed an IPv4 address. `ipaddr.js` has no name for this range. */
 const IPV4_COMPATIBLE = network('::/96')
 const SPECIAL: ReadonlySet<string> = new Set([
   'unspecified',
@@ -32,7 +32,7 @@ const SPECIAL: ReadonlySet<string> = new Set([
 /** Parses an address, or a network in CIDR form. Null: the text is neither. An IPv4 address that is written as IPv6 becomes IPv4. */
 export function parseNetwork(text: string): Network | null {
   const [written = '', bits] = text.split('/')
-  // Check with `isIP` first, because the library also accepts `10.1` and `012.0.0.1`.
+  // Check with `isIP` first, because `ipaddr.js` also accepts `10.1` and `012.0.0.1`.
   if (isIP(written) !== 0 && bits !== undefined && ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text)
   const address = parseAddress(text)
   return address === null ? null : [address, address.kind() === 'ipv4' ? 32 : 128]
@@ -82,7 +82,7 @@ export function refuseNetwork(listed: Network): AddressRefusal | null {
   return first.range() === last.range() ? refuseAddress(first.toString(), [listed]) : null
 }
 
-/** Whether somebody listed this network to allow loopback. A wider network, such as 0.0.0.0/0, contains loopback only by chance. */
+/** Whether a network was listed to allow loopback. A wider network, such as 0.0.0.0/0, contains loopback only by chance. */
 function isLoopback([address, bits]: Network): boolean {
   return address.range() === 'loopback' && bits >= 8
 }
@@ -99,7 +99,6 @@ function isIn(address: Address, [base, bits]: Network): boolean {
   return address.kind() === base.kind() && address.match(base, bits)
 }
 
-/** Whether an address belongs to this machine. */
 export function isOwnAddress(text: string): boolean {
   const address = parseAddress(text)
   if (address === null) return false

@@ -17,8 +17,8 @@ export interface SandboxOptions {
   /** Whether the clock stands still until `resume`. */
   readonly paused?: boolean
   /**
-   * Whether parcels start now, and their events follow `speed` times faster than planned. The clock then runs at speed 1, so that entries have
-   * real times. Tests of rules about the age of an entry need this, such as tests of missed pushes.
+   * Whether parcels start now. The plan is then shortened by the factor `speed`, and the clock runs at speed 1, so that entries have real times.
+   * Tests of rules about the age of an entry need this, such as tests of missed pushes.
    */
   readonly live?: boolean
   /** The fraction of parcels that get each hard case. `mix` sets other fractions for some cases. */

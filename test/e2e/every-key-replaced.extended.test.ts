@@ -129,7 +129,7 @@ test('a reload that drops an at-rest key still in use is refused, and says what 
   expect((await operate('POST', '/relay/secrets/reseal')).body).toMatchObject({ resealed: 0, upToDate: 1 })
 })
 
-test('ended tokens are refused, even in an open session', async () => {
+test('tokens that an operator has ended are refused, even in an open session', async () => {
   const { operate, internalUrl } = await startRelay({})
   const token = await logIn(internalUrl)
   expect((await ask(internalUrl, token, '/v1/status/1001/all')).status).not.toBe(401)

@@ -51,7 +51,7 @@ test('a world of 200 parcels holds at least twenty of every hard case', async ()
   for (const name of hardCases) expect(sandbox.world.tally[name], name).toBeGreaterThanOrEqual(20)
 })
 
-test('a tidy world has no hard cases, and a given mix is exact and not random', async () => {
+test('a tidy world has no hard cases, and a mix sets the exact number of each case', async () => {
   await using tidy = await stillSandbox({ parcels: 50, hard: 0 })
   for (const name of hardCases) expect(tidy.world.tally[name], name).toBe(0)
   await using mixed = await stillSandbox({ parcels: 50, hard: 0, mix: { numberOnly: 0.1, backDated: 0.2 } })
@@ -206,7 +206,7 @@ test('no scan is in the future, and a world grows step by step', async () => {
   for (const parcel of sandbox.world.parcels()) expect(parcel.entries).toBe(parcel.entriesPlanned)
 })
 
-test('texts change in the pull after the push, and not before', async () => {
+test('an answer first has the texts of the push, and changed texts only later', async () => {
   await using sandbox = await stillSandbox({ parcels: 1, hard: 0, mix: { textsChanged: 1, textsWithdrawn: 1 } })
   const seen = new Map<string, Set<unknown>>()
   while (!sandbox.finished()) {

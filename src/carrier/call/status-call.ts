@@ -9,7 +9,7 @@ import type { Answered, Exchange, Failed } from './exchange.ts'
 import { spentBy, withQuickRetries } from './quick-retry.ts'
 
 const BODY_BYTES_MAX = 1_048_576
-/** The `retryAfterMs` of a call whose time ran out before the carrier had enough of it, for example in the relay's own queue. */
+/** The `retryAfterMs` of a call that timed out in the relay's own queue, or too early to blame the carrier. */
 const CUT_RETRY_MS = 1000
 
 export interface StatusPorts {

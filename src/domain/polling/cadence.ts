@@ -52,7 +52,6 @@ export type NextPoll =
   | { readonly kind: 'at'; readonly atMs: number; readonly why: PollReason }
   | { readonly kind: 'stopped'; readonly reason: 'delivered' | 'stale' | 'unknown' }
 
-/** The last status that a parcel gets. */
 export const FINISHED = 'DeliverySucceeded'
 /** A failed poll is repeated after one minute, then after two, four and so on, but not later than the next regular poll. */
 const RETRY_MS = 60_000
@@ -118,7 +117,7 @@ function regularPoll(facts: CadenceFacts, model: CadenceModel, policy: CadencePo
   return unlessStale(facts, model, policy, planned(facts, model, policy))
 }
 
-/** Returns a poll at `atMs`, or no poll if the parcel is stale by then (`staleAfterMs`). A failed poll brings no news. */
+/** Returns a poll at `atMs`, or no poll if the parcel is stale by then (`staleAfterMs`). Time in which the carrier was silent does not count. */
 function unlessStale(
   facts: CadenceFacts,
   { silence = noSilence }: CadenceModel,
@@ -223,9 +222,9 @@ function hiddenPart({ pushHealth, pushLoss }: CadenceModel, { whenPushIsHealthy 
 /**
  * Returns the value of polling a parcel at `nowMs`. It ranks parcels if there are too few calls for all of them.
  *
- * A poll finds the entries that exist already. Each of them adds value for each hour until the parcel's next turn. Entries that will come
- * before that turn take value away, because only a poll at that turn can find them. So a poll after a parcel's busy hours is worth more than
- * a poll before them. A long wait adds value.
+ * A poll finds the entries that exist already. Each of them adds value for each hour until the parcel's next turn. Entries that are expected
+ * before that turn take value away, because a poll now cannot find them. So a poll after a parcel's busy hours is worth more than a poll
+ * before them. A long wait adds value.
  */
 export function pollValue(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy, nowMs: number): number {
   const { latest, checkedAtMs, watchedAtMs, activatedAtMs } = facts
@@ -256,7 +255,7 @@ function hoursBetween(fromMs: number, toMs: number): number {
 
 /**
  * Estimates how many entries before the latest one are missing. Since the last poll the relay has only had pushes, some of which may be
- * lost. The more entries the relay knows for the latest status, the fewer are missing.
+ * lost. If the relay knows as many entries as parcels usually have at the latest status, few are missing.
  */
 function doubtOf({ latest, entryCount, checkedAtMs, watchedAtMs }: CadenceFacts, model: CadenceModel, policy: CadencePolicy): number {
   const sinceMs = checkedAtMs ?? watchedAtMs
@@ -268,7 +267,7 @@ function doubtOf({ latest, entryCount, checkedAtMs, watchedAtMs }: CadenceFacts,
   return missingBefore(model.scanRate, latest.status, entryCount, lostExpected)
 }
 
-/** Returns the interval for a parcel without learnt scan rates. */
+/** Returns the configured interval. Learnt scan rates do not change it. */
 function intervalMs(facts: CadenceFacts, { pushHealth }: CadenceModel, policy: CadencePolicy): number {
   return statusIntervalMs(facts.latest?.status, policy) * (pushHealth === 'healthy' ? policy.whenPushIsHealthy : 1)
 }

@@ -10,7 +10,6 @@ export interface RefusalSamplesPorts {
   readonly explained: (refusal: Refusal) => void
 }
 
-/** The keys that an explanation tries. */
 export interface RefusalKeys {
   readonly push: readonly NamedKey[]
   readonly others: readonly NamedKey[]
@@ -22,7 +21,7 @@ export interface RefusalSamples {
   isDue(): boolean
   /** Explains a push if `isDue` returns true; otherwise does nothing. Copies the body, so the caller may release it at once. */
   take(refused: RefusedPush): void
-  /** Uses other keys from now on. Removed keys are still tried in explanations until the process ends. */
+  /** Uses other keys from now on. Explanations still try the keys that were removed last. */
   replaceKeys(keys: RefusalKeys): void
 }
 

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 export interface RequestTurns {
   /** Handles the server's `request` events. */
   readonly handle: RequestListener
-  /** Returns the last response of each connection that is not sent yet. Its client reads no response after it. */
+  /** Returns the last response of each connection, unless it has ended. */
   lastOwed(): readonly ServerResponse[]
 }
 

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads'
 
 /** A checkpoint starts when this many pages of the WAL wait for it. With a higher number, fewer pages are written twice, but commits wait longer. */
 const CARRIED_PAGES = 4000
-/** At this many pages, the whole WAL is checkpointed, and the next commit writes to its start again. Writes wait while the checkpoint ends. */
+/** At this many pages, the whole WAL is checkpointed, so that the next commit writes to its start again. Commits wait for the last pages. */
 const LOG_PAGES = 20_000
 /** The WAL is checked only after this many commits, because a check costs as much as recording a push. */
 const COMMITS_A_LOOK = 8
@@ -25,7 +25,6 @@ export interface CheckpointData {
 }
 
 export interface CheckpointPorts {
-  /** The database file. */
   readonly path: string
   /** See `keepOpen`. */
   readonly open: () => number | null
@@ -42,8 +41,7 @@ export interface Checkpointer {
 
 /**
  * Checkpoints the WAL on a separate thread, some thousand pages at a time, while the writer keeps writing. If the WAL has grown long, the
- * thread checkpoints almost all of it, and then the writer checkpoints the rest. The next transaction then writes the WAL from its start. The
- * thread is started when it is first needed.
+ * thread checkpoints almost all of it, and then the writer checkpoints the rest. The thread is started when it is first needed.
  */
 export function createCheckpointer({ path, open, log, finish }: CheckpointPorts): Checkpointer {
   let thread: Worker | null = null

@@ -7,9 +7,8 @@ import shippedBuild from '../../../rolldown.config.ts'
 import { leftOut } from './system-tools.ts'
 
 /**
- * Before all tests, compiles the relay, because compiled code starts in half the time. The result looks like an installed package, with manifest,
- * configs and dependencies. `shipped` runs it as a process of its own, and `relay-in-process` in the process of the test. After all tests, names the
- * tests that were skipped.
+ * Before all tests, compiles the relay, because compiled code starts in half the time. The result looks like an installed package. `shipped`
+ * runs it as a process of its own, and `relay-in-process` in the process of the test. After all tests, names the tests that were skipped.
  */
 export async function setup(project: TestProject): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-compiled-'))
@@ -26,7 +25,7 @@ export async function setup(project: TestProject): Promise<() => void> {
   }
 }
 
-/** Compiles what is shipped, and `more` by name, to a folder. */
+/** Compiles the shipped programs and `more`, a source for each name, to a folder. */
 async function compile(dir: string, more: Readonly<Record<string, string>> = {}): Promise<void> {
   // Hide warnings about libraries, which mean nothing to people who run the tests. Code that does not compile still throws.
   await build({ ...shippedBuild, logLevel: 'silent', input: { ...shippedBuild.input, ...more }, output: { ...shippedBuild.output, dir } })

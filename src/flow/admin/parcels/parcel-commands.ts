@@ -80,7 +80,7 @@ export function createParcelCommands({
     async refresh(text, by) {
       const identifier = readIdentifier(text)
       const due = await write.claimPoll({ identifier, nowMs: clock.now(), leaseMs: LEASE_MS })
-      // Pushes contain only tracking ids, so a tracking number may have no parcel until an answer of the carrier names both (DOMAIN 1.2).
+      // Pushes contain only tracking ids, so a tracking number may have no parcel until a poll ties it to them (DOMAIN 1.2).
       const outcome =
         due === null ? await fetchUnknown(identifier, by.name) : await underWay.during(due.parcelId, () => refresh.refreshNow(due))
       await write.recordAction({ ...orderOf(by, 'parcel.refreshed', identifier), detail: { outcome } })

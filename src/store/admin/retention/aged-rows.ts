@@ -16,8 +16,8 @@ function pageOf({ beforeMs, after, limit }: AgePage): Page {
 }
 
 /**
- * Finds deliveries by the time of queuing, in any state. With a condition on the state, one page might skip a million rows: the deliveries of
- * an endpoint that was down for weeks were queued long ago, but ended only lately.
+ * Finds deliveries by the time of queuing, in any state. A condition on the state could make one page read a million rows that do not match,
+ * for example after an endpoint was down for weeks.
  */
 const queued = statement<Page>()((db, p) =>
   db
