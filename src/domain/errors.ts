@@ -45,8 +45,8 @@ export function systemCode(error: unknown): string | null {
 const STORAGE_FAILURE = /^SQLITE_(?:FULL|IOERR|BUSY|LOCKED|CORRUPT|READONLY|CANTOPEN|NOTADB|PROTOCOL|NOMEM)(?:_|$)/
 
 /**
- * The store cannot be reached or has failed. A database engine throws this if the code of the original error does not say that the store
- * failed. `code`: by default the code of the cause.
+ * The store cannot be reached or has failed. A database engine throws this if `isStorageFailure` would not recognize the original error.
+ * `code`: by default the code of the cause.
  */
 export class StorageFailure extends Error {
   override readonly name = 'StorageFailure'
@@ -66,8 +66,8 @@ export function isStorageFailure(error: unknown): boolean {
 export type ErrorFacts = Readonly<Record<string, string | number | readonly object[] | readonly string[]>>
 
 /**
- * An expected failure. `message` is safe to show. `retryAfterMs`: how long to wait before a retry, milliseconds. `facts`: details for
- * programs, which answers contain beside the message.
+ * An expected failure. `message` is safe to show. `retryAfterMs`: how long to wait before a retry. `facts`: details that an answer contains
+ * besides the message, for programs.
  */
 export class AppError extends Error {
   override readonly name = 'AppError'

@@ -23,8 +23,8 @@ export interface SenderOptions {
 }
 
 /**
- * Posts to endpoints. `close` ends the running posts; later posts fail as `interrupted`. `retire` waits for the running posts, then closes.
- * After a call of `retire`, a running post without a connection ends as `withdrawn` when it gets one.
+ * Posts to endpoints. `close` ends the running posts; later posts fail as `interrupted`. `retire` waits for the running posts, then closes. A
+ * post that has no connection yet when `retire` is called ends as `withdrawn`.
  */
 export interface Sender extends DeliverySender {
   close(): Promise<void>

@@ -10,7 +10,7 @@ import { type Destination, type NoConnection, tryConnection } from '../outbound/
 
 /** Connections to endpoints, and the guard that checks the addresses of endpoints. */
 export interface Outbound {
-  /** Sends attempts. The guard checks each of them by the latest config. */
+  /** The guard checks each attempt by the latest config. */
   readonly sender: DeliverySender
   /** Returns why a URL is not allowed for an endpoint; null: it is allowed. */
   refuseUrl(url: string): string | null
@@ -82,7 +82,7 @@ export function openOutbound(config: Config, { ownPorts, clock, replicas }: Outb
   }
 }
 
-/** Returns the host of the operator's address. It is allowed even in a private network, because the config names it. */
+/** Returns the host of `operator.url`. It is allowed even in a private network, because the config names it. */
 function hostOf(operator: Config['operator']): readonly string[] {
   if (operator === null) return []
   const url = new URL(operator.url.reveal())

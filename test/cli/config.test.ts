@@ -357,7 +357,7 @@ describe('settings', () => {
   })
 
   test.each(['not a host', 'http://x', 'x:80', '10.1', '-a.example', '127.0.0.1:0', '127.0.0.1:70000', ''])(
-    'does not allow %j',
+    'does not allow endpoints at %j',
     (target) => {
       expect(headlinesOf(withLines(`delivery: { allowNetworks: ["${target}"] }`))).toEqual([
         expect.stringMatching(/allowNetworks\[0\]: must (be a network|have a port)/),

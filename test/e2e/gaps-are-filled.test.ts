@@ -14,8 +14,8 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 import { copyStore, storedBodies, storedRows } from '../support/store/stored-rows.ts'
 
 /**
- * The tests share one relay and one carrier in a separate process. The carrier loses a fifth of the pushes, sends a tenth twice,
- * and shuffles them. The carrier's clock advances in leaps, and the relay polls after each leap.
+ * The tests share one relay, and one carrier that runs in a process of its own. The carrier loses a fifth of the pushes, sends a tenth twice,
+ * and shuffles them. Its clock advances in leaps, and the relay polls after each leap.
  */
 const PARCELS = byForm(34, 200)
 /** With these settings, each hard case occurs at least twenty times. */
@@ -72,7 +72,7 @@ async function untilPolledAnew(): Promise<void> {
   await vi.waitFor(async () => expect(await polls()).toBeGreaterThanOrEqual(before + alive))
 }
 
-/** Asks for the parcels that no push reported, by tracking number, so that the relay knows them. */
+/** Asks for the parcels that no push has reported, so that the relay learns their tracking numbers. */
 async function askInVain(parcels: readonly SandboxParcel[]): Promise<void> {
   const hidden = parcels.filter((parcel) => knownByPush(parcel) === null)
   await Promise.all(hidden.map(({ trackingNumber }) => textOf(asker, trackingNumber, 'all', 'en')))
@@ -187,7 +187,7 @@ test('after a refresh, every history equals the carrier’s in both languages, b
 })
 
 onlyLong(test)('a restart on the same store changes no byte of any answer', async () => {
-  // Other tests use the relay, so restart it on a copy of the store. First refresh the copy until nothing is left to learn.
+  // Other tests use the relay, so restart another one on a copy of the store. First refresh all parcels, so that nothing is left to learn.
   const copy = temporaryFolder()
   await copyStore(join(folder, 'relay.db'), join(copy, 'relay.db'))
   const start = () => relayOfTest(inSeconds, { folder: copy, carrierUrl: sandbox.url })

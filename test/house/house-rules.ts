@@ -16,7 +16,7 @@ const EDGE = ['buffer', 'crypto', 'dns', 'dns/promises', 'events', 'http', 'http
   .map((name) => `node:${name}`)
 const FILES = ['node:fs', 'node:fs/promises']
 
-/** The ports of the flows, one file for each capability, and the two files that join them: the read side and the write side. */
+/** The ports of the flows, and the files that join them: the read side, the write side and the store. */
 const PORTS = [
   'ports.ts',
   'ingest/ports.ts',
@@ -79,7 +79,7 @@ export const ROOMS: readonly Room[] = [
     libraries: ['lru-cache'],
     platform: [...EDGE, 'node:worker_threads'],
   },
-  // A push is sent between threads as text, which only these modules write and read.
+  // A push is sent between threads as text. Only this module writes and reads that text.
   {
     place: 'runtime/threads/event-codec.ts',
     imports: ['domain/history/content.ts', 'domain/history/observation.ts', 'domain/ingest/inbox.ts'],
@@ -152,7 +152,7 @@ export const ROOMS: readonly Room[] = [
   { place: 'package-files.ts', imports: [], libraries: [], platform: ['node:fs', 'node:url'] },
 ]
 
-/** The rooms that read the environment. (The flags of the sandbox command also name variables, which commander reads.) */
+/** The rooms that read the environment. (The library `commander` also reads it, for flags of the sandbox command.) */
 export const READS_ENVIRONMENT = ['config/']
 
 /** Rooms that get the time and random values as arguments. */

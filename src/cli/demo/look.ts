@@ -27,7 +27,7 @@ export function createLook(carrier: Pick<Sandbox, 'world'>, shop: Shop, subscrib
     const differing = asksNow ? parcels.filter(({ trackingNumber, answers }) => histories.get(trackingNumber) !== answers.en) : []
     for (let from = 0; from < differing.length; from += AT_ONCE) await Promise.all(differing.slice(from, from + AT_ONCE).map(askFor))
     return {
-      // Compare with the carrier's state before the requests. In a newer state, an event whose push is still on its way would look polled.
+      // Compare with the carrier's state before the requests. A newer event, whose push is still on its way, would look polled.
       parcels: parcels.map((parcel) => pictureOf(parcel, histories.get(parcel.trackingNumber) ?? null)),
       replicas: await shop.news(),
       subscriber: subscriber.counts(),

@@ -13,7 +13,7 @@ export interface Retention {
   readonly feedMs: number
   /** The audit trail and operator events. */
   readonly auditMs: number
-  /** The longest time for which undelivered events, pushes in quarantine, and data that an endpoint still needs are held back from removal. */
+  /** Undelivered events, pushes in quarantine, and data that an endpoint still needs are held back from removal, but no longer than this. */
   readonly heldMs: number
 }
 
@@ -68,7 +68,7 @@ export interface AgedDelivery {
   readonly isWaiting: boolean
 }
 
-/** Decides which waiting deliveries are cancelled, because they are older than `heldMs`. The other waiting deliveries are held back. */
+/** Cancels waiting deliveries that are older than `heldMs`. Those that are only older than `deliveriesMs` are held back. */
 export function decideOverdue(rows: readonly AgedDelivery[], nowMs: number, { heldMs, deliveriesMs }: Retention) {
   const isOver = ({ queuedAtMs }: AgedDelivery) => queuedAtMs < nowMs - heldMs
   const waiting = rows.filter(({ isWaiting }) => isWaiting)
@@ -215,7 +215,7 @@ function isDoubted(marks: readonly AgeMark[], nowMs: number): boolean {
   return jumped !== -1 && nowMs - (times[jumped] ?? nowMs) < TRUSTED_AFTER_MS
 }
 
-/** Returns the time of the newest mark that is older than the longest of these periods; 0: there is none. Earlier marks are not needed any more. */
+/** Returns the time of the newest mark that is older than every period in `Retention` that uses marks; 0: none. Earlier marks are not needed. */
 export function marksKeptFrom(marks: readonly AgeMark[], nowMs: number, { historyMs, feedMs, heldMs }: Retention): number {
   const pastMs = nowMs - Math.max(historyMs, feedMs, heldMs)
   return Math.max(0, ...marks.flatMap(({ atMs }) => (atMs < pastMs ? [atMs] : [])))
@@ -262,7 +262,6 @@ export interface RetentionPass {
   readonly isClockDoubted: boolean
 }
 
-/** The result of one batch of a stage. */
 export interface StageOutcome {
   readonly removed: number
   readonly held?: HeldBack
@@ -323,7 +322,6 @@ export function endPass({ stage: _stage, cursor: _cursor, ...counted }: Retentio
 /** Operators are notified of data that was held back for at least this long. */
 const HELD_TOLD_AFTER_MS = 30 * 24 * 3_600_000
 
-/** Whether data was held back for so long that operators must be notified. */
 export function isHeldLong({ heldSinceMs, startedAtMs }: RetentionReport): boolean {
   return heldSinceMs !== null && startedAtMs - heldSinceMs >= HELD_TOLD_AFTER_MS
 }
@@ -347,7 +345,7 @@ function earlier(one: number | null, other: number | null): number | null {
   return Math.min(one, other)
 }
 
-/** @param dueMs when each row became old enough to be removed */
+/** `dueMs`: when each row became old enough to be removed. */
 function heldOf(dueMs: readonly number[]): HeldBack {
   return dueMs.length === 0 ? NOTHING_HELD : { count: dueMs.length, sinceMs: Math.min(...dueMs) }
 }

@@ -20,16 +20,14 @@ export function nextDelayMs(attempts: number, policy: BackoffPolicy, random: num
   return waitMs === undefined ? null : jittered(waitMs, policy.jitter, random)
 }
 
-/** Returns the wait if the schedule is used up but the delivery may not be given up: always the last wait of the schedule (DOMAIN 7.4). */
+/** Returns the wait for a delivery that may not be given up although its schedule is used up: the schedule's last wait (DOMAIN 7.4). */
 export function lastDelayMs(policy: BackoffPolicy, random: number): number {
   return jittered(policy.scheduleMs.at(-1) ?? 0, policy.jitter, random)
 }
 
 /**
- * Returns the longer of the schedule's wait and the receiver's `Retry-After`, which counts as at least 1 s and at most 1 h. If a shorter
- * `Retry-After` counted, a receiver that always asks for one second would use up a schedule of days at once.
- *
- * @param retryAfterMs `null`: the receiver sent none.
+ * Returns the longer of the schedule's wait and the receiver's `Retry-After`, which counts as at least 1 s and at most 1 h. If the shorter
+ * one counted, a receiver that always asks for one second would use up a schedule of days at once.
  */
 export function obeyRetryAfterMs(delayMs: number, retryAfterMs: number | null): number {
   return retryAfterMs === null ? delayMs : Math.max(delayMs, clampRetryAfterMs(retryAfterMs))

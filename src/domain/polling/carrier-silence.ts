@@ -30,7 +30,7 @@ export function afterNoAnswer(silence: CarrierSilence, atMs: number): CarrierSil
   return silence.sinceMs === null ? { ...silence, sinceMs: atMs } : silence
 }
 
-/** Corrects a silence after the clock was put back: removes the part that is now in the future. */
+/** Removes the part of a silence that is in the future, because the clock was put back. */
 export function clampSilenceToClock(silence: CarrierSilence, nowMs: number): CarrierSilence {
   const { sinceMs, past } = silence
   if ((sinceMs ?? nowMs) <= nowMs && past.every(({ toMs }) => toMs <= nowMs)) return silence

@@ -46,7 +46,6 @@ export interface Served {
   readonly cacheStatus: string
 }
 
-/** The values of the header `Cache-Status`. */
 const CACHE_STATUS: Readonly<Record<Freshness, string>> = {
   hit: 'parcel-relay; hit',
   fetched: 'parcel-relay; fwd=miss; stored',
@@ -57,7 +56,7 @@ const CACHE_STATUS: Readonly<Record<Freshness, string>> = {
 /** Spaces around an identifier are accepted (DOMAIN 1.1). Line breaks and other invisible characters are not. */
 const PRINTABLE = /^[ -~]*$/
 
-/** Parses a question before anything else uses it. Throws `bad_tracking_number` and `bad_language` (DOMAIN 1.1, 4.1). */
+/** Throws `bad_tracking_number` and `bad_language` (DOMAIN 1.1, 4.1). */
 export function parseQuestion({ app, identifier, language, kind }: Question): ParsedQuestion {
   const folded = PRINTABLE.test(identifier) ? parseIdentifier(identifier) : null
   if (folded === null) throw new AppError('bad_tracking_number', describeBadIdentifier(identifier))
@@ -83,16 +82,13 @@ export function encodeAnswer(view: ParcelView, { language, kind }: ParsedQuestio
   }
 }
 
-/**
- * Copies a text into a separate buffer. A slice of the buffer pool of Node.js would keep the whole pool in memory while the answer is cached.
- */
+/** Copies a text into a buffer of its own. A slice of Node's buffer pool would keep the whole pool in memory while the answer is cached. */
 function ownBytes(text: string): Buffer {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text))
   bytes.write(text)
   return bytes
 }
 
-/** Returns the answer as it is sent at `nowMs`. */
 export function presentServed(answer: CachedAnswer, freshness: Freshness, nowMs: number): Served {
   const { body, etag, contentLanguage, lastSeenAtMs } = answer
   const ageSeconds = lastSeenAtMs === null ? null : Math.max(0, Math.floor((nowMs - lastSeenAtMs) / 1000))

@@ -45,7 +45,7 @@ async function plantLocation(place: string, atMs: number, location: string): Pro
 
 const CREATED_MS = Date.parse('2026-03-01T09:00:00Z')
 
-/** Each entry damages rows, and names the changes that a rebuild then makes in histories. */
+/** Ways to damage rows. `changes`: what a rebuild then changes in histories. */
 const PLANTED: Readonly<Record<string, { readonly plant: (place: string) => Promise<unknown>; readonly changes: object }>> = {
   'another text in an entry': {
     plant: (place) => plantLocation(place, CREATED_MS, 'Oslo'),
@@ -150,7 +150,7 @@ describe.each(engines)('a rebuild on $name', (engine) => {
     expect((await store.reads.findParcel('1001'))?.entries).toHaveLength(4)
   })
 
-  test('reads what an older rule ignored, keeps entry ids, and adds each change to the feed', async () => {
+  test('adds values that an older rule left out, keeps entry ids, and puts changes into the feed', async () => {
     const store = await fewParcels(engine)
     const last = (await store.reads.readFeed({ after: 0, limit: 500 })).last
     const facts = 'select sequence, learnt_at_ms, audience, asked_at_ms from sighting order by sequence'
@@ -214,7 +214,7 @@ describe.each(engines)('a rebuild on $name', (engine) => {
 /** Leaves out what may change when a rebuild schedules a parcel again, because its latest status was wrong. */
 function withoutSchedule(rows: Readonly<Record<string, readonly string[]>>): object {
   const schedule = /"(?:next_poll_at_ms|stopped)":[^,}]*/g
-  // A content may get a new id, so compare its text.
+  // A sighting may refer to a new row of `content`.
   return {
     ...rows,
     sighting: rows.sighting?.map((row) => row.replace(/"content_id":\d+/, '')),

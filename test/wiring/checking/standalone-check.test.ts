@@ -75,13 +75,13 @@ test('a store in which erased data may be left is a warning until it is compacte
   expect(await look()).toMatchObject({ state: 'ok' })
 })
 
-test('a config on PostgreSQL without at-rest keys is red, although it can be printed', async () => {
+test('a config on PostgreSQL without at-rest keys is red, although it can be loaded', async () => {
   const { of } = await check({ sections: { store: 'postgres://relay:secret@127.0.0.1:9/relay' } })
   expect(of('config')).toEqual(red('secrets.atRestKeys'))
   expect(of('store')).toEqual(red('postgres://relay@127.0.0.1:9/relay'))
 })
 
-test('a missing key file and a pair that does not match are red', async () => {
+test('a listener with a missing key file is red', async () => {
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'cert.pem'), 'no certificate')
   const tls = { certFile: join(folder, 'cert.pem'), keyFile: join(folder, 'key.pem') }

@@ -14,10 +14,9 @@ import { spawnTraced } from '../../../support/store/strace.ts'
 /** Each commit takes a single push, so that few pushes make a queue. */
 const LIMITS = { batch: 1, bodyBytesInFlight: '8MB' }
 const WAITING_MAX = 64
-/** The number of pushes at once. In the long form it exceeds the limit of the queue. */
+/** The number of pushes at once. It exceeds the limit of the queue. */
 const AT_ONCE = 200
 const READS = 10
-/** The longest time that a push may wait in the queue. */
 const PATIENCE_MS = 10_000
 const MB = 1024 * 1024
 /** How often `expectBesideControl` runs each measurement. */
