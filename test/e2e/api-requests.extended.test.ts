@@ -94,7 +94,7 @@ test('no documented or nearly documented request is answered with a 500 or a 503
       if (answer.status === 401 && who === 'admin' && !isPublic) token = await logIn(relay.internalUrl, ADMIN)
       statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1)
       expect(answer.status).not.toBe(500)
-      // A 503 is right only while the store or the carrier fails, and in this test neither does.
+      // Neither the store nor the carrier fails in this test.
       expect(answer.status).not.toBe(503)
     }),
     { numRuns: byForm(1000, 20_000), endOnFailure: true },

@@ -82,7 +82,7 @@ test('a delivery shows what was sent and each answer, and no key', async () => {
   expect(page).not.toContain(signature)
 })
 
-test('a form that sends a delivery again is refused when it is submitted twice', async () => {
+test('a form that sends a delivery again is refused if it is submitted a second time', async () => {
   await using receiver = await startWebhookReceiver()
   const id = await addWebhook(own('again'), receiver.url)
   await pushEvent({ trackingIds: [own('1001')] })

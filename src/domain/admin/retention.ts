@@ -68,7 +68,7 @@ export interface AgedDelivery {
   readonly isWaiting: boolean
 }
 
-/** Cancels waiting deliveries that are older than `heldMs`. Those that are only older than `deliveriesMs` are held back. */
+/** Decides which waiting deliveries are cancelled: those older than `heldMs`. Those that are only older than `deliveriesMs` are held back. */
 export function decideOverdue(rows: readonly AgedDelivery[], nowMs: number, { heldMs, deliveriesMs }: Retention) {
   const isOver = ({ queuedAtMs }: AgedDelivery) => queuedAtMs < nowMs - heldMs
   const waiting = rows.filter(({ isWaiting }) => isWaiting)

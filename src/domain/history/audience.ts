@@ -29,7 +29,6 @@ export function audienceOf(members: readonly { readonly audience: Audience }[]):
   return members.reduce<Audience>((audience, one) => uniteAudiences(audience, one.audience), noAudience)
 }
 
-/** Returns the endpoints that are in at least one of two audiences. */
 export function uniteAudiences(a: Audience, b: Audience): Audience {
   if (a.kind === 'nobody' || b.kind === 'all') return b
   if (b.kind === 'nobody' || a.kind === 'all') return a
@@ -72,8 +71,8 @@ export function backfillSpan(before: BackfillSpan | null, wantsBackfill: boolean
 }
 
 /**
- * Adds a span to the earlier ones. An empty span adds nothing. If the last span ended where the new one begins, it is extended. So the list
- * does not grow if backfill is turned off and on while the feed has no new event.
+ * Adds a span to the earlier ones. The list does not grow if backfill is turned off and on while the feed has no new event: an empty span adds
+ * nothing, and a span that begins where the last one ended extends it.
  */
 function withSpan(earlier: NonNullable<BackfillSpan['earlier']>, from: number, to: number): NonNullable<BackfillSpan['earlier']> {
   if (from === to) return earlier
@@ -81,7 +80,7 @@ function withSpan(earlier: NonNullable<BackfillSpan['earlier']>, from: number, t
   return end === from ? [...earlier.slice(0, -1), [begin, to]] : [...earlier, [from, to]]
 }
 
-/** Returns the parts of the feed from `first` on in which an endpoint received no backfill, in order: first and last sequence of each. */
+/** Returns the first and last sequence of each part of the feed, from `first` on, in which an endpoint received no backfill. */
 export function withoutBackfill(span: BackfillSpan | null, first: number): readonly (readonly [from: number, to: number])[] {
   const spans = span === null ? [] : [...(span.earlier ?? []), [span.from, span.to ?? Number.POSITIVE_INFINITY] as const]
   const stretches: (readonly [number, number])[] = []

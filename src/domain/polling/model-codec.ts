@@ -12,9 +12,9 @@ const WEEK_HOURS = 168
 export interface PushRecord {
   readonly channel: PushChannel
   readonly missed: MissedPushes
-  /** Whether operators were notified that pushes are silent, and not yet that pushes are reliable again. */
+  /** Whether operators were told that pushes are silent. False again once they were told that pushes are reliable. */
   readonly toldSilent: boolean
-  /** Whether operators were notified that too many pushes are lost, and not yet that pushes are reliable again. */
+  /** The same for too many lost pushes. */
   readonly toldLossy: boolean
 }
 
@@ -56,7 +56,6 @@ const pushRecord = z.object({
   toldLossy: z.boolean().default(false),
 })
 
-/** Encodes a scan rate as JSON, with rounded numbers. */
 export function encodeScanRate(scanRate: ScanRate): string {
   const rounded = (_name: string, value: unknown) =>
     typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(DIGITS)) : value
@@ -91,8 +90,8 @@ function read<T>(text: string, schema: z.ZodType<T>): T | null {
 }
 
 /**
- * Returns the push channel at the start of the relay. While the relay was down it could receive no pushes. So the time before the start is
- * no evidence of lost pushes. If pushes were silent, they stay silent until a push arrives.
+ * Returns the push channel at the start of the relay. The time before the start is no evidence of lost pushes, because a relay that is down
+ * receives none. If pushes were silent, they stay silent until a push arrives.
  */
 export function resumeChannel(channel: PushChannel, nowMs: number): PushChannel {
   if (channel.health === 'silent' || channel.lastPushAtMs === null) return channel

@@ -46,8 +46,8 @@ export interface KeyedEndpoint {
 }
 
 /**
- * Lets operators manage endpoints (CONTRACT, `/relay/endpoints`). Bodies are raw JSON values; ids are raw path text and throw `not_found`
- * if there is no such endpoint.
+ * Lets operators manage endpoints (CONTRACT, `/relay/endpoints`). `body`: a raw JSON value. `id`: raw path text. If no endpoint has this id,
+ * each function throws `not_found`.
  */
 export interface ManageEndpoints extends EndpointLists {
   /** Adds an endpoint. Throws `bad_request`, `endpoint_exists`, and `feed_gone` if it is to start with events that are no longer kept. */
@@ -163,7 +163,7 @@ interface SecretEdit {
   readonly kind: 'rotate' | 'replace'
 }
 
-/** Hides the parameters of a URL, because one of them may be a credential. */
+/** A parameter of a URL may be a credential. */
 function withoutQuery(url: string): string {
   return url.replace(/\?.*$/s, '?...')
 }

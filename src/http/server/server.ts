@@ -41,9 +41,7 @@ export interface RunningServer {
   /** The IP address to which the server is bound. */
   readonly host: string
   readonly port: number
-  /**
-   * Uses another certificate from the next handshake on. If its key does not fit, throws and changes nothing. Without TLS it does nothing.
-   */
+  /** Uses another certificate from the next handshake on. If its key does not fit, throws and changes nothing. Without TLS, does nothing. */
   replaceTls(tls: ServerTls): void
   /** Accepts no more connections, lets running requests finish, and closes the connections that have not finished after `timeoutMs`. */
   stop(timeoutMs: number): Promise<void>
@@ -66,7 +64,7 @@ const SWEEP_MS = 100
  */
 const TAKING = { turnsMax: 512, msMax: 2000 } as const
 
-/** Starts a server with limits on everything that a client could make slow or large. Node's defaults are too generous. */
+/** Starts a server with limits on everything that a client could make slow or large. */
 export async function startServer(listener: RequestListener, options: ServerOptions): Promise<RunningServer> {
   const timeouts = { ...TIMEOUTS, ...options.timeouts }
   const limits = {
@@ -96,7 +94,7 @@ export async function startServer(listener: RequestListener, options: ServerOpti
     turns.handle(req, res)
   }
   server.on('request', handle)
-  // Without this handler Node sends the 100 itself, even for a push that will be refused without reading its body.
+  // Without this handler Node sends `100 Continue` itself, even for a push that will be refused without reading its body.
   server.on('checkContinue', handle)
   const { address, port } = await listen(server, options)
   return {
@@ -126,8 +124,8 @@ function listen(server: Server, { host, port }: ServerOptions): Promise<AddressI
 }
 
 /**
- * Answers every request that was sent before the stop, even if it is still in the system's buffers. Closes idle connections again and again,
- * because a busy connection becomes idle later. Closes them at the end of a turn of the event loop, when Node has read what has arrived.
+ * Answers every request that was sent before the stop, even if it is still in the system's buffers. Closes idle connections repeatedly,
+ * because busy ones become idle later, and always at the end of a turn of the event loop, when Node has read what has arrived.
  */
 async function stop(server: Server, closeAll: () => void, timeoutMs: number): Promise<void> {
   const { promise: closed, resolve } = Promise.withResolvers<void>()
@@ -137,7 +135,7 @@ async function stop(server: Server, closeAll: () => void, timeoutMs: number): Pr
     server.closeAllConnections()
   }, timeoutMs)
   await takeWaiting(server)
-  // Do not call `http.Server.close`: it also closes idle connections, on which a request may just be arriving.
+  // Do not call `http.Server.close` yet: it also closes idle connections, on which a request may just be arriving.
   NetServer.prototype.close.call(server, () => resolve())
   const sweep = setInterval(() => setImmediate(() => server.closeIdleConnections()), SWEEP_MS)
   await closed

@@ -5,7 +5,7 @@ import { decodeDetail } from './operator-events.ts'
 
 type Added = { readonly span: string; readonly kind: string; readonly fromMs: number; readonly counts: string }
 
-/** Stores counts. `how`: what to store if the hour or day already has a count: the sum of both counts, or the smaller one. */
+/** `how`: what to store if the hour or day already has a count: the sum of both counts, or the smaller one. */
 const save = (how: 'sum' | 'min') =>
   statement<Added>()((db, p, { summed }) =>
     db
@@ -20,8 +20,8 @@ const save = (how: 'sum' | 'min') =>
 const add = save('sum')
 const lower = save('min')
 /**
- * Stores the number of a flush as a tally of its hour, so that it is deleted with the tallies of that hour. The statement locks the row before
- * it compares the numbers, so it waits for another transaction that stores the same flush.
+ * Stores the number of a flush as a tally, so that it is deleted with the tallies of its hour. The statement locks the row before it compares
+ * the numbers, so it waits for another transaction that stores the same flush.
  */
 const note = statement<Omit<Added, 'span'>>()((db, p) =>
   db
@@ -77,7 +77,7 @@ export function addTallies(session: Session, additions: readonly TallyAddition[]
     session.enqueueWrite(row.kind === 'disk' ? lower : add, { ...row, counts: JSON.stringify(counts) })
 }
 
-/** Lists the tallies of a kind from `fromMs` until before `toMs`, oldest first. */
+/** Lists tallies from `fromMs` until before `toMs`, oldest first. */
 export async function listTallies(
   session: Session,
   query: { readonly span: TallySpan; readonly kind: string; readonly fromMs: number; readonly toMs: number },

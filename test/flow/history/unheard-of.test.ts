@@ -10,7 +10,7 @@ const refusal = (reason: UnavailableReason): CarrierAnswer => ({ kind: 'unavaila
 const failure = (code: string, retryAfterMs?: number) =>
   expect.objectContaining(retryAfterMs === undefined ? { code } : { code, retryAfterMs })
 
-/** Opens a world with a watched parcel without any news. */
+/** Opens a world with a watched parcel on which nothing has ever reported. */
 function createWatched(options: Parameters<typeof createWorld>[0] = {}, unknownToCarrier = false) {
   const world = createWorld(options)
   world.parcels.set(NUMBER, aView({ entries: [], trackingIds: [], distributionType: '', lastSeenAtMs: null, unknownToCarrier }))
@@ -42,7 +42,7 @@ test.each(['all', 'latest'] as const)('1.5: if the carrier says that it does not
   await expect(world.ask({ kind })).rejects.toEqual(failure('upstream_unavailable'))
 })
 
-test('1.5: after a poll found a parcel unknown, it stays a 404 while the carrier is down', async () => {
+test('1.5: a parcel that a poll found unknown stays a 404 while the carrier is down', async () => {
   const world = createWatched({}, true)
   world.carrier = async () => unavailable
   await expect(world.ask()).rejects.toEqual(failure('not_found'))
@@ -100,7 +100,7 @@ test('1.5: a wait is at least Retry-After long, and a carrier that is down cause
   await expect(world.ask()).resolves.toBeDefined()
 })
 
-test('4.2: a language whose number is refused is fetched again after one minute, then two', async () => {
+test('4.2: after a refusal, a missing language is fetched again after one minute, then two', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
   world.carrier = async () => refusal('rejected')

@@ -7,7 +7,7 @@ import type { TimeSample } from '../../../flow/admin/ports.ts'
 export interface TrustedTime {
   /** @param ttlMs how long a step forward is ignored. In that time every living replica renews its lease, so that the lease fits the new time. */
   learn(sample: TimeSample, ttlMs: number): void
-  /** The latest time that the accepted samples allow; null: there was no sample. */
+  /** The latest time that the server's clock can show now, by the accepted samples; null: there was no sample. */
   nowMs(): number | null
 }
 
