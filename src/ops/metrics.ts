@@ -41,7 +41,6 @@ export interface MetricsPorts {
   readonly clientCertificates: () => readonly { readonly endpoint: string; readonly untilMs: number }[]
   /** Counts the encrypted secrets in the store. `upToDate`: encrypted with the first at-rest key. `outdated`: with another key. */
   readonly secrets: () => Promise<{ readonly upToDate: number; readonly outdated: number }>
-  /** Returns a record for each time that the store was restored from a backup. */
   readonly restores: () => readonly RestoreRecord[]
   /** Returns the state of the backups, and how many backups have failed since the relay was started. */
   readonly backups: () => { readonly state: BackupState; readonly failures: number; readonly nowMs: number }
@@ -290,7 +289,6 @@ function createSecretsGauge(registry: Registry, read: MetricsPorts['secrets']): 
     registers: [registry],
   })
   return async () => {
-    // If the store cannot be read, the last values stay: `relay_store_readable` reports the failure.
     const counts = await read().catch(() => null)
     if (counts === null) return
     gauge.set({ key: 'first' }, counts.upToDate)
@@ -319,7 +317,6 @@ function createRetentionGauges(registry: Registry, read: MetricsPorts['retention
   const removed = byKind('relay_retention_removed', 'What the last pass removed.')
   const at = new Gauge({ name: 'relay_retention_pass_timestamp_seconds', help: 'When the last pass ended; absent: none has.', registers })
   return async () => {
-    // If the store cannot be read, the last values stay: `relay_store_readable` reports the failure.
     const state = await read().catch(() => null)
     if (state === null) return
     const { last } = state

@@ -67,7 +67,7 @@ export function orderedParcel({ trackingNumber, trackingIds, numberOnly = false 
   return { ...uneventful, trackingNumber, trackingIds, numberOnly }
 }
 
-/** Parses a scan request. Throws a RangeError that says what to write. */
+/** Throws a RangeError that says what to write. */
 export function parseScanOrder(body: unknown): ScanOrder {
   const [status, detailedStatus, atMs, location, displayToConsumer, note] = [
     'status',
@@ -90,7 +90,7 @@ export function parseScanOrder(body: unknown): ScanOrder {
   }
 }
 
-/** Parses a push request. Throws a RangeError that says what to write. */
+/** Throws a RangeError that says what to write. */
 export function parsePushOrder(order: unknown): PushOrder {
   const [body, sharedKey] = [memberOf(order, 'body'), memberOf(order, 'sharedKey')]
   if (typeof body !== 'string') throw new RangeError('body must be the text to push')
@@ -99,7 +99,7 @@ export function parsePushOrder(order: unknown): PushOrder {
   return { body, sharedKey }
 }
 
-/** Parses a parcel request. Throws a RangeError that says what to write. */
+/** Throws a RangeError that says what to write. */
 export function parseParcelOrder(body: unknown): ParcelOrder {
   const trackingNumber = memberOf(body, 'trackingNumber')
   const trackingIds = memberOf(body, 'trackingIds')

@@ -101,7 +101,7 @@ function onlyPolled({ pushes }: SandboxParcel): readonly PushRecord[] {
   return pushes.filter((push) => isLost(push) && !brought.has(groupOf(push.body)))
 }
 
-/** Counts the missed pushes, without events before the first push that arrived: until then the relay did not know the parcel. */
+/** Counts the missed pushes. Leaves out events before the first push that arrived, because the relay did not know the parcel then. */
 function missedPushes(parcels: readonly SandboxParcel[]): number {
   return parcels.reduce((sum, parcel) => {
     const sinceMs = Math.min(...parcel.pushes.filter(isAccepted).map(instantOf))

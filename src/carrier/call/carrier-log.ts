@@ -7,11 +7,11 @@ import type { StatusOutcome } from './status-call.ts'
 export interface CarrierLog {
   /** Notes the outcome of a call, and returns it without the details that only the log needs. */
   record(outcome: StatusOutcome): CarrierAnswer
-  /** Notes that a login that was not part of a poll has failed. */
+  /** Notes that a login outside of a poll has failed. */
   loginFailed(failure: Omit<Failure, 'kind'>): void
-  /** Notes that a login that was not part of a poll has worked. If the last failure was such a login, the outage is over. */
+  /** Notes that a login outside of a poll has worked. If the last failure was such a login, the outage is over. */
   loggedIn(): void
-  /** Logs how many calls have failed since the last line about an outage, if that line is a minute old. The caller calls it every few seconds. */
+  /** Logs how many calls have failed since the last line about an outage, if that line is a minute old. Call it every few seconds. */
   flush(): void
   latest(): Pick<CarrierState, 'lastAnswerAtMs' | 'lastFailure'>
 }
@@ -73,7 +73,7 @@ interface FailureFields extends Pick<Failure, 'reason' | 'detail'> {
 export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
   let lastAnswerAtMs: CarrierState['lastAnswerAtMs'] = null
   let lastFailure: CarrierState['lastFailure'] = null
-  /** The last failure of a login that was not part of a poll. The next login that works clears it from `lastFailure`, if it is still there. */
+  /** The last failure of a login outside of a poll. If `lastFailure` is still this one, the next login that works clears it. */
   let loginFailure: CarrierState['lastFailure'] = null
   let outage: Outage | null = null
   let uncounted: Uncounted | null = null

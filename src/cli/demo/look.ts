@@ -3,7 +3,7 @@ import { type Picture, pictureOf } from './picture.ts'
 import type { Shop } from './shop.ts'
 import type { Subscriber } from './subscriber.ts'
 
-/** How many parcels' histories are requested at the same time. */
+/** How many histories are requested at the same time. */
 const AT_ONCE = 10
 /** After this time the relay has polled every parcel once. */
 const FIRST_POLLS_MS = 7000

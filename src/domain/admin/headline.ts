@@ -26,7 +26,7 @@ interface Caveat {
   readonly sentence: string
 }
 
-/** Puts the verdict on the relay into one line. It must not contradict the details that are shown below it. */
+/** The line must not contradict the details that are shown below it. */
 export function headlineOf(situation: Situation, problems: readonly Problem[], nowMs: number): Headline {
   const found = [...ofCarrier(situation, nowMs), ...ofPushes(situation, nowMs), ...ofRefused(situation, nowMs)]
   const caveats = found.map(({ sentence }) => sentence)

@@ -215,7 +215,7 @@ function isDoubted(marks: readonly AgeMark[], nowMs: number): boolean {
   return jumped !== -1 && nowMs - (times[jumped] ?? nowMs) < TRUSTED_AFTER_MS
 }
 
-/** Returns the time of the newest mark that is older than every period in `Retention` that uses marks; 0: none. Earlier marks are not needed. */
+/** Returns the time of the newest mark that is older than `historyMs`, `feedMs` and `heldMs`; 0: there is none. Earlier marks are not needed. */
 export function marksKeptFrom(marks: readonly AgeMark[], nowMs: number, { historyMs, feedMs, heldMs }: Retention): number {
   const pastMs = nowMs - Math.max(historyMs, feedMs, heldMs)
   return Math.max(0, ...marks.flatMap(({ atMs }) => (atMs < pastMs ? [atMs] : [])))

@@ -4,17 +4,11 @@ import { clampRetryAfterMs } from '../retry-after.ts'
 export interface BackoffPolicy {
   /** The waits after the first attempt, the second, and so on, in milliseconds; never empty. */
   readonly scheduleMs: readonly number[]
-  /** The random share of a wait, from 0 to 1, which spreads retries. With 0.2, a wait of 10 s becomes 9 s to 11 s. */
+  /** The random share of a wait, from 0 to 1. It spreads retries. With 0.2, a wait of 10 s becomes 9 s to 11 s. */
   readonly jitter: number
 }
 
-/**
- * Returns the wait after an attempt, in whole milliseconds; null: the schedule has no more waits.
- *
- * @param attempts made so far, at least 1. A schedule of n waits allows n + 1 attempts.
- *
- * @param random from 0 (inclusive) to 1 (exclusive).
- */
+/** Returns the wait after attempt number `attempts`; null: the schedule has no more waits. `random`: from 0 to 1 (exclusive). */
 export function nextDelayMs(attempts: number, policy: BackoffPolicy, random: number): number | null {
   const waitMs = policy.scheduleMs[attempts - 1]
   return waitMs === undefined ? null : jittered(waitMs, policy.jitter, random)

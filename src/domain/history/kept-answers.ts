@@ -25,7 +25,7 @@ export function keptAnswer(poll: PollObservation): KeptAnswer {
   return { language, askedAtMs, digest, entryCount: poll.sightings.length, flawed: poll.skipped > 0, trackingIds, distributionType, extra }
 }
 
-/** Compares answers: the last-asked one comes first. Answers with the same time are ordered by digest, then by language. */
+/** The last-asked answer comes first. */
 function compareLastAskedAnswer(a: KeptAnswer, b: KeptAnswer): number {
   return b.askedAtMs - a.askedAtMs || compareBytes(b.digest, a.digest) || compareBytes(b.language, a.language)
 }
@@ -46,7 +46,7 @@ export const ANSWERS_MAX = 8
 
 export interface KeptAnswers {
   readonly kept: readonly KeptAnswer[]
-  /** The kept answer that decides the order of entries at equal instants; null: no answer does. */
+  /** Decides the order of entries at equal instants; null: no answer does. */
   readonly order: KeptAnswer | null
 }
 
@@ -77,7 +77,7 @@ export function answerId({ language, digest }: Pick<KeptAnswer, 'language' | 'di
   return `${language}/${digest}`
 }
 
-/** Chooses the values that no entry has of its own (DOMAIN 2.5): from the last-asked poll that has them, or else from the pushes. */
+/** Chooses the values that belong to the parcel and not to an entry (DOMAIN 2.5): from the last-asked poll that has them, else from pushes. */
 export function presentParcel(entries: readonly Entry[], answers: readonly KeptAnswer[], trackingIds: readonly string[]): AnswerSource {
   const lastAsked = answers.toSorted(compareLastAskedAnswer)
   const polled = lastAsked.find((answer) => answer.distributionType !== null)?.distributionType

@@ -4,7 +4,7 @@ import type { PollReason } from './poll-reason.ts'
 import type { PushHealth } from './push-health.ts'
 import { hourlyRatesAt, hourlyRatesOf, missingBefore, type ScanRate, statusShares } from './scan-rate.ts'
 
-/** How often to poll (CONTRACT `poll`). All durations are in milliseconds. */
+/** How often to poll (CONTRACT `poll`). */
 export interface CadencePolicy {
   /** The interval between polls, by the parcel's latest status. The learnt scan rates move polls to better times, but do not make more of them. */
   readonly byStatusMs: Readonly<Record<string, number>>
@@ -20,9 +20,7 @@ export interface CadencePolicy {
 /** The data about a parcel on which its next poll depends. Times are epoch milliseconds. */
 export interface CadenceFacts {
   readonly parcelId: number
-  /**
-   * The newest entry; null: the parcel has no entry. `atMs`: the time of the event or, if earlier, when the relay learnt of it (DOMAIN 6.1).
-   */
+  /** The newest entry; null: none. `atMs`: the time of the event or, if earlier, when the relay learnt of it (DOMAIN 6.1). */
   readonly latest: { readonly status: string; readonly atMs: number } | null
   readonly entryCount: number
   /** When the relay began to watch (poll) the parcel; null: the parcel is not watched. */
@@ -37,7 +35,7 @@ export interface CadenceFacts {
   readonly unpollable: boolean
 }
 
-/** What was learnt about the carrier. It influences the next poll of every parcel. */
+/** What was learnt about the carrier. */
 export interface CadenceModel {
   readonly pushHealth: PushHealth
   /** The share of pushes that are lost. Times at which no push arrived at all are not counted. */
@@ -60,7 +58,7 @@ const STAGGER = 0.1
 
 /** Scans per hour of a parcel about which nothing has been learnt. */
 const UNSEEN_RATE = 0.1
-/** If there are too few calls for all parcels, each parcel is polled about twice a day. */
+/** If there are too few calls for all parcels, a parcel's next turn is assumed to come after this time. */
 const TURN_MS = 12 * 3_600_000
 const LONG_WAIT_WEIGHT = 0.15
 const FIRST_POLL_MS = 60_000
@@ -168,7 +166,7 @@ function planned(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy
 }
 
 /**
- * Returns the price of a poll, in hours: the poll pays if it reveals one entry this many hours earlier.
+ * Returns the price of a poll, in hours. A poll is worth its price if it reveals one entry this many hours earlier.
  *
  * The price follows from the interval that the operator has set for the status: at the mean scan rate, this interval is the best one
  * (`priceOf`). While pushes are healthy, polls only look for lost pushes, which matter equally in every status. Then all parcels have the

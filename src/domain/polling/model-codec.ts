@@ -14,7 +14,7 @@ export interface PushRecord {
   readonly missed: MissedPushes
   /** Whether operators were told that pushes are silent. False again once they were told that pushes are reliable. */
   readonly toldSilent: boolean
-  /** The same for too many lost pushes. */
+  /** Like `toldSilent`, for too many lost pushes. */
   readonly toldLossy: boolean
 }
 

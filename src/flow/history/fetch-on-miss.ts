@@ -106,7 +106,6 @@ export interface Asked {
 
 /** What the store lacks about a known parcel and the carrier may give. */
 export interface Wanted {
-  /** The language to ask in. */
   readonly language: string
   /** Whether texts in the language are missing. If not, the relay has no report on the parcel yet, or only an old one. */
   readonly isMissing: boolean
@@ -114,7 +113,6 @@ export interface Wanted {
   readonly isLacking: (view: ParcelView) => boolean
 }
 
-/** How long to wait if the answer could not be stored. */
 const STORE_RETRY_MS = 30_000
 
 /**

@@ -2,7 +2,6 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Socket } from 'node:net'
 
 export interface RequestTurns {
-  /** Handles the server's `request` events. */
   readonly handle: RequestListener
   /** Returns the last response of each connection, unless it has ended. */
   lastOwed(): readonly ServerResponse[]

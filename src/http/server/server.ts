@@ -27,7 +27,7 @@ export interface ServerTls {
 export interface ServerTimeouts {
   /** From the start of a connection to the end of its first request, including the TLS handshake. */
   readonly firstRequestMs: number
-  /** From the first byte of a request, or from the start of the connection for its first request, to the end of the headers. */
+  /** From the first byte of a request to the end of its headers. For the first request, from the start of the connection. */
   readonly headersMs: number
   /** From the same start as `headersMs` to the end of the body. */
   readonly requestMs: number

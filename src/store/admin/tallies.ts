@@ -96,7 +96,7 @@ export async function findCounted(session: Session, span: TallySpan, newer: numb
   return row?.from_ms ?? null
 }
 
-/** Deletes up to `limit` tallies of hours or days that begin before `beforeMs`. Returns how many it deleted. */
+/** Deletes up to `limit` tallies that begin before `beforeMs`. Returns how many it deleted. */
 export async function pruneTallies(session: Session, span: TallySpan, beforeMs: number, limit: number): Promise<number> {
   const rows = await session.all(old, { span, beforeMs, limit })
   for (const { kind, from_ms: fromMs } of rows) session.enqueueWrite(remove, { span, kind, fromMs })

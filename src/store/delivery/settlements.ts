@@ -23,7 +23,7 @@ const insertAttempt = statement<{
     address: p.address,
   }),
 )
-/** A limit, because a delivery can be retried for years. */
+/** Limited, because a delivery can be retried for years. */
 const ATTEMPTS_KEPT = 50
 /** Deletes a delivery's oldest attempts. If the delivery was erased during an attempt, all of them are deleted. */
 const forgetAttempts = statement<{ deliveryId: number }>()((db, p) =>
@@ -111,7 +111,7 @@ const accept = statement<{
  * Makes the first waiting delivery of a parcel due, after the delivery `id` of the parcel has ended. Reads the parcel from the ended row,
  * because a join may have moved the delivery to another parcel.
  *
- * Its due time is the time at which it was queued, so older deliveries go first. A delivery that has failed keeps the time of its retry.
+ * The time of queuing becomes the due time, so older deliveries go first. A delivery that has failed keeps the time of its retry.
  */
 const releaseFirst = statement<{ id: number; nowMs: number }>()((db, p, { least }) =>
   db

@@ -54,7 +54,7 @@ function corrected({ parcel, pushes }: Stored): Stored {
 
 const bySequence = (sightings: readonly KeptSighting[]) => sightings.toSorted((a, b) => a.sequence - b.sequence)
 
-/** Tells whether no answer was dropped, so that the bytes contain every sighting. */
+/** Whether no answer was dropped. Only then do the bytes contain every sighting. */
 const isWhole = ({ parcel: { answers } }: Stored) =>
   [...Map.groupBy(answers, ({ answer }) => answer.language).values()].every((inLanguage) => inLanguage.length < ANSWERS_MAX)
 

@@ -4,7 +4,6 @@ import { drawWith } from '../../support/runner/seeded.ts'
 /** Matches the identifiers and words of parcels. Each ends with the number of its parcel in seven digits. */
 const PLANTED = /(?:QZX[NWL]|88019[12])(\d{7})/g
 
-/** A scan that the carrier makes of a parcel. */
 export interface PlannedScan {
   readonly atMs: number
   readonly status: string
@@ -80,6 +79,6 @@ export const keyOf = ({ status, detailedStatus, atMs }: PlannedScan): string =>
 
 export const isFinished = (parcel: YearParcel): boolean => parcel.made === parcel.scans.length
 
-/** Returns an identifier that the relay knows from an order, a request or a push. */
+/** Returns an identifier that the relay knows. */
 export const knownAs = ({ isOrdered, askedAtMs, trackingNumber, trackingIds: [first = ''] }: YearParcel): string =>
   isOrdered || askedAtMs > 0 ? trackingNumber : first

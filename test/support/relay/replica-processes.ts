@@ -14,11 +14,9 @@ export interface ToldReplica {
   readonly roles: readonly string[]
 }
 
-/** One of the relay processes that share a store. */
 export interface ReplicaProcess extends RunningProcess {
   readonly asker: Asker
   replicas(): Promise<readonly ToldReplica[]>
-  /** Returns this replica as it lists itself. */
   itself(): Promise<ToldReplica | undefined>
 }
 

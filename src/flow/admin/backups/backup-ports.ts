@@ -20,7 +20,6 @@ export interface BackupOrder {
   /** The file with the copy of the store. It is removed after the backup, even if the backup fails. */
   readonly copy: string
   readonly madeAtMs: number
-  /** The version of this relay. */
   readonly version: string
   /** The names of the at-rest keys in the config; empty: the relay made its own key. */
   readonly keys: readonly string[]

@@ -27,7 +27,6 @@ interface TailPage {
   readonly ended: boolean
 }
 
-/** Looks for changes on behalf of all open pages. */
 export interface LiveLook {
   /**
    * Returns a text for each page. A text changes whenever its page would show something else. The texts are made from the store, so changes

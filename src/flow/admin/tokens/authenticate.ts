@@ -29,10 +29,9 @@ export interface VerifiedToken extends TokenClaims {
   readonly keyName: string
 }
 
-/** Signs and verifies tokens. */
 export interface Tokens {
   sign(claims: TokenClaims, lifetimeMs: number): Promise<string>
-  /** Verifies a token; null: it is not valid. Never throws because of a token's content. */
+  /** Null: the token is not valid. Never throws because of a token's content. */
   verify(token: string): Promise<VerifiedToken | null>
   /** Whether the key that signed a token still verifies tokens. */
   trusts(token: VerifiedToken): boolean
@@ -128,10 +127,7 @@ const AHEAD_MAX_MS = 30_000
 /** A session is renewed when this part of its token's lifetime has passed. */
 const RENEWED_AFTER = 0.1
 
-/**
- * Whether a token is valid now. A token that was issued in the future is not valid: the clock was put back after the token was issued, so
- * the token would be valid for too long.
- */
+/** A token from the future is not valid: the clock was put back after the token was issued, so the token would be valid for too long. */
 function isValidAt({ issuedAtMs, expiresAtMs }: VerifiedToken, nowMs: number): boolean {
   return nowMs < expiresAtMs && issuedAtMs <= nowMs + AHEAD_MAX_MS
 }

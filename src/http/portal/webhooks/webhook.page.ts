@@ -120,7 +120,6 @@ function nextProbeText({ atMs, ofNewMs }: NextProbe, nowMs: number): Part {
   return atMs <= ofNewMs ? relativeTime(atMs, nowMs) : html`${relativeTime(atMs, nowMs)}; an event of another parcel ${ofNew}`
 }
 
-/** Makes the table of failed attempts, grouped by answer. Null: there were none. */
 function failureTable({ to, nowMs }: Visit, failures: readonly FailureGroup[]): Markup | null {
   if (failures.length === 0) return null
   return html`<h2>What it answered</h2>
@@ -180,7 +179,6 @@ function fingerprintOf(fingerprint: string | null | undefined): Part {
   return fingerprint === null || fingerprint === undefined ? 'The relay cannot open it.' : html`Fingerprint <code>${fingerprint}</code>.`
 }
 
-/** Says where the key of a webhook in the config file comes from. */
 function originOf(from: SecretOrigin | null): string {
   if (from === null) return 'It is written in the config file.'
   return 'env' in from ? `It comes from the environment variable ${from.env}.` : `It comes from the file ${from.file}.`

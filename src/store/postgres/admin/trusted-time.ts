@@ -5,7 +5,7 @@ import type { TimeSample } from '../../../flow/admin/ports.ts'
  * seem to have lapsed long ago.
  */
 export interface TrustedTime {
-  /** @param ttlMs how long a step forward is ignored. In that time every living replica renews its lease, so that the lease fits the new time. */
+  /** `ttlMs`: how long a step forward is ignored. In that time every living replica renews its lease, so that the lease fits the new time. */
   learn(sample: TimeSample, ttlMs: number): void
   /** The latest time that the server's clock can show now, by the accepted samples; null: there was no sample. */
   nowMs(): number | null
