@@ -37,7 +37,7 @@ export interface MetricsPorts {
   readonly endpoints: () => Promise<readonly EndpointGauge[]>
   /** Returns when the certificate of each listener expires (epoch milliseconds). */
   readonly certificates: () => readonly { readonly listener: string; readonly untilMs: number }[]
-  /** Returns when each certificate expires that the relay shows to an endpoint (epoch milliseconds). */
+  /** Returns when the relay's client certificate for each endpoint expires (epoch milliseconds). */
   readonly clientCertificates: () => readonly { readonly endpoint: string; readonly untilMs: number }[]
   /** Counts the encrypted secrets in the store. `upToDate`: encrypted with the first at-rest key. `outdated`: with another key. */
   readonly secrets: () => Promise<{ readonly upToDate: number; readonly outdated: number }>

@@ -47,7 +47,7 @@ interface Timed {
   readonly atMs: number
 }
 
-/** Returns the waits between entries that new entries have ended. For a poll, also returns the wait that is still going on. */
+/** Returns the waits that ended with a new entry. For a poll, also returns the wait that still goes on. */
 function waits(before: KnownBefore, newer: readonly Timed[], askedAtMs: number | null): readonly ScanSample[] {
   const { latest, entryCount, checkedAtMs } = before
   const chain = latest === null ? newer : [{ status: latest.status, atMs: countsFromMs(latest) }, ...newer]

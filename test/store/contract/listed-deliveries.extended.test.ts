@@ -55,7 +55,7 @@ describe.each(engines)('a list of deliveries on $name', (engine) => {
     expect(pages).toBeLessThan(4)
   })
 
-  test('for a period and a rare state finds all rows, but reads only a part of the period a page', async () => {
+  test('for a period and a rare state finds all rows, a part of the period at a time', async () => {
     const { path, id, listed } = await openLists(engine)
     await writeDeliveries(path, { endpointId: id, count: 60_000, state: DELIVERED })
     await changeStoredRows(
