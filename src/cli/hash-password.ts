@@ -11,7 +11,7 @@ const BYTES_MAX = 4096
 const LENGTH_ADVISED = 12
 const SHORT = `hash-password: warning: the password has fewer than ${LENGTH_ADVISED} characters and may be guessed; take a longer one\n`
 
-/** `hash-password`: hashes a password. The password is never an argument, because `ps` and the shell history show arguments. */
+/** The password is never an argument, because `ps` and the shell history show arguments. */
 export function hashPasswordCommand(): Command {
   const command = new Command('hash-password')
     .description('print the argon2id hash of a password, for apps[].passwordHash; prompts for it, or reads standard input')

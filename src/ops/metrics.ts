@@ -42,14 +42,14 @@ export interface MetricsPorts {
   /** Counts the encrypted secrets in the store. `upToDate`: encrypted with the first at-rest key. `outdated`: with another key. */
   readonly secrets: () => Promise<{ readonly upToDate: number; readonly outdated: number }>
   readonly restores: () => readonly RestoreRecord[]
-  /** Returns the state of the backups, and how many backups have failed since the relay was started. */
+  /** `failures`: how many backups have failed since the relay was started. */
   readonly backups: () => { readonly state: BackupState; readonly failures: number; readonly nowMs: number }
   readonly retention: () => Promise<RetentionState>
   /** `id`: the id of this replica. */
   readonly replicas: () => Promise<{ readonly all: readonly Pick<Replica, 'id' | 'roles'>[]; readonly id: number }>
 }
 
-/** Creates the metrics of one replica. `prom-client` adds more metrics, such as the delay of the event loop and the memory. */
+/** `prom-client` adds more metrics, such as the delay of the event loop and the memory. */
 export function createMetrics(
   version: string,
   { gauges, endpoints, replicas, certificates, clientCertificates, secrets, backups, restores, retention }: MetricsPorts,
@@ -296,7 +296,7 @@ function createSecretsGauge(registry: Registry, read: MetricsPorts['secrets']): 
   }
 }
 
-/** Sets the metrics about restores once. They never change, because a store is restored only while no relay runs. */
+/** These metrics are set once, because a store is restored only while no relay runs. */
 function setRestoreGauges(registry: Registry, restores: readonly RestoreRecord[]): void {
   const registers = [registry]
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers })
@@ -330,7 +330,7 @@ function createRetentionGauges(registry: Registry, read: MetricsPorts['retention
   }
 }
 
-/** Creates the metrics about backups. The age and the size are absent until a backup was made, so that an alarm can report an absent age. */
+/** The age and the size are absent until a backup was made, so that an alarm can report an absent age. */
 function createBackupGauges(registry: Registry, read: MetricsPorts['backups']): () => void {
   const registers = [registry]
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers })

@@ -2,7 +2,6 @@ import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import ipaddr from 'ipaddr.js'
 
-/** Why the relay may not send to an IP address. */
 export type AddressRefusal = 'loopback' | 'link_local' | 'metadata' | 'special' | 'own_port' | 'not_listed' | 'not_an_address'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6

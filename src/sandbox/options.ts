@@ -59,7 +59,7 @@ export interface Settings extends Required<Omit<SandboxOptions, 'hard' | 'mix' |
   readonly faults: Faults
 }
 
-/** Checks the addresses for pushes. Throws a RangeError that names a wrong one. */
+/** Throws a RangeError that names a wrong address. */
 export function webhookUrlsOf(urls: readonly string[]): readonly string[] {
   for (const url of urls) {
     if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) throw new RangeError(`not an http address: ${url}`)
@@ -67,7 +67,7 @@ export function webhookUrlsOf(urls: readonly string[]): readonly string[] {
   return urls
 }
 
-/** Fills in the defaults. Throws a RangeError that says what to write. */
+/** Throws a RangeError that says what to write. */
 export function settingsOf(options: SandboxOptions): Settings {
   const { hard, mix = {}, now = Date.now, webhookUrls = [], ...given } = { ...sandboxDefaults, ...options }
   const shares = eachHardCase((name) => mix[name] ?? hard)

@@ -16,14 +16,14 @@ export interface ScanOrder {
   readonly note?: string
 }
 
-/** A parcel that a test requests. It has no entries at first. */
+/** A parcel that a test requests has no entries at first. */
 export interface ParcelOrder {
   readonly trackingNumber: string
   readonly trackingIds: readonly string[]
   readonly numberOnly?: boolean
 }
 
-/** A push that a test requests. Its body may be any text, even one that is not an event. */
+/** The body may be any text, even one that is not an event. */
 export interface PushOrder {
   readonly body: string
   /** The key that signs the push. Default: the sandbox's `sharedKey`. */
@@ -54,7 +54,7 @@ function knownWord(order: ScanOrder): Word {
   return { status: order.status, detailedStatus, displayToConsumer: true, texts }
 }
 
-/** Makes the requested scan. `nth`: its number among the scans that were requested of this sandbox. */
+/** `nth`: the number of the scan among those that were requested of this sandbox. */
 export function orderedScan(order: ScanOrder, trackingNumber: string, nth: number, seed: number, nowMs: number): Scan {
   const id = `${trackingNumber}/ordered-${nth}`
   const scan = plainScan(id, wordFor(order), order.atMs ?? nowMs, order.location ?? '', randomFor(seed, id))

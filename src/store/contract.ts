@@ -38,7 +38,7 @@ export interface Engine {
  * - **Listings**: each page continues where the previous one ended. A row whose sort key does not change is listed exactly once.
  */
 export interface OpenWriteStore extends WriteStore {
-  /** Copies the store for a backup. Absent on PostgreSQL, which has its own tools for backups. */
+  /** Absent on PostgreSQL, which has its own tools for backups. */
   readonly copier?: StoreCopier
   close(): Promise<void>
 }

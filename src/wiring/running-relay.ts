@@ -18,7 +18,6 @@ export interface RunningRelay {
    * the relay keeps its settings. `by`: who has ordered the reload; absent: a signal.
    */
   reload(config: Config, by?: Actor): Promise<Reloaded>
-  /** Tells operators that a config could not be reloaded, and why. */
   reloadFailed(problems: readonly string[]): Promise<void>
   /**
    * Finishes everything in flight. After that the relay does not poll, send or store anything. It still answers requests, but answers pushes

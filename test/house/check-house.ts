@@ -10,7 +10,7 @@ export interface HouseReport {
   readonly violations: readonly string[]
 }
 
-/** Checks modules against the rules of the house. It is also a violation if nothing was read, because then no rule was checked. */
+/** It is also a violation if nothing was read, because then no rule was checked. */
 export function checkHouse(modules: readonly SourceModule[]): HouseReport {
   const imports = modules.reduce((sum, { imports: sites }) => sum + sites.length, 0)
   const nothing =
@@ -30,7 +30,7 @@ function checkModule(module: SourceModule, modules: readonly SourceModule[]): re
   return [...checkName(path), ...imports, ...module.findings.flatMap((finding) => checkFinding(path, finding))]
 }
 
-/** Checks that a name says something. The linter checks its spelling (`unicorn/filename-case`). */
+/** The linter checks the spelling of a name (`unicorn/filename-case`). */
 function checkName(path: string): readonly string[] {
   const names = path.replace(/\..*$/, '').split('/')
   return names.filter((name) => EMPTY_NAMES.includes(name)).map((name) => `${path}: "${name}" does not say what is inside`)

@@ -152,7 +152,7 @@ export const ROOMS: readonly Room[] = [
   { place: 'package-files.ts', imports: [], libraries: [], platform: ['node:fs', 'node:url'] },
 ]
 
-/** The rooms that read the environment. (The library `commander` also reads it, for flags of the sandbox command.) */
+/** The rooms that read the environment. (The library `commander` also reads it, for flags of commands.) */
 export const READS_ENVIRONMENT = ['config/']
 
 /** Rooms that get the time and random values as arguments. */

@@ -33,7 +33,7 @@ export interface PublicWorld {
   readonly trustProxy?: readonly string[]
   readonly timeouts?: Partial<ServerTimeouts>
   readonly refusals?: Pick<RefusalSamples, 'isDue' | 'take'>
-  /** Records a push. By default every push is accepted. */
+  /** By default every push is accepted. */
   readonly submit?: (push: IncomingPush) => Promise<RecordOutcome>
 }
 

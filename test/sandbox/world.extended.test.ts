@@ -34,7 +34,6 @@ function sizes(items: readonly Item[], keyOf: (item: Item) => string): readonly 
   return [...Map.groupBy(items, keyOf).values()].map((group) => group.length)
 }
 
-/** Counts one hard case over all parcels from their pushes and answers. */
 function counted(sandbox: Sandbox, count: (pulled: readonly Item[], pushed: readonly Item[], parcel: SandboxParcel) => number): number {
   return sandbox.world.parcels().reduce((sum, parcel) => sum + count(entriesOf(parcel.answers.en), pushesOf(parcel), parcel), 0)
 }

@@ -5,7 +5,7 @@ import type { Clock, Log } from '../../flow/ports.ts'
 import type { StatusOutcome } from './status-call.ts'
 
 export interface CarrierLog {
-  /** Notes the outcome of a call, and returns it without the details that only the log needs. */
+  /** Returns the outcome without the details that only the log needs. */
   record(outcome: StatusOutcome): CarrierAnswer
   /** Notes that a login outside of a poll has failed. */
   loginFailed(failure: Omit<Failure, 'kind'>): void
@@ -160,7 +160,6 @@ function secondsSince(fromMs: number, clock: Pick<Clock, 'monotonic'>): number {
   return Math.round((clock.monotonic() - fromMs) / 1000)
 }
 
-/** Returns a function that counts a line, and returns whether the line may be logged. */
 function createLineLimit(clock: Pick<Clock, 'monotonic'>): () => boolean {
   let minute = { fromMs: Number.NEGATIVE_INFINITY, lines: 0 }
   return () => {

@@ -13,7 +13,7 @@ const BODY_BYTES_MAX = 1_048_576
 const CUT_RETRY_MS = 1000
 
 export interface StatusPorts {
-  /** The base URL of the status API, without a trailing slash. */
+  /** Without a trailing slash. */
   readonly baseUrl: string
   readonly exchange: Exchange
   readonly tokens: TokenClient
@@ -63,7 +63,7 @@ interface Unauthorized {
   readonly token: string
 }
 
-/** Polls the carrier. After a 401 it gets a new token and tries once more, unless the credentials count as refused. */
+/** After a 401 it gets a new token and tries once more, unless the credentials count as refused. */
 export async function askStatus(ports: StatusPorts, call: StatusCall): Promise<StatusOutcome> {
   const { tokens } = ports
   const { signal } = call.deadline

@@ -9,7 +9,6 @@ export interface PushSelection {
 
 /** A parcel that selected pushes name in their bodies. */
 export interface NamedParcel {
-  /** All identifiers of this parcel that the pushes name. */
   readonly identifiers: readonly string[]
   /** An identifier of this parcel that the relay knows; null: the relay does not know the parcel. */
   readonly knownAs: string | null
@@ -22,7 +21,7 @@ export interface NamedParcels {
   readonly unreadable: number
 }
 
-/** Lists all selected pushes, in the order of arrival. */
+/** In the order of arrival. */
 export async function listPushes(ask: AskRelay, { state, reason }: PushSelection): Promise<readonly unknown[]> {
   const found: unknown[] = []
   for (let cursor: string | null = ''; cursor !== null; ) {

@@ -86,7 +86,6 @@ export interface AgedPush {
   readonly bodyBytes: number
 }
 
-/** The facts about deliveries and endpoints that keep data from being removed. */
 export interface Needs {
   /** The ids of the parcels with a waiting delivery, among the parcels that are looked at. */
   readonly awaited: ReadonlySet<number>
@@ -110,7 +109,7 @@ export function decidePushBytes(rows: readonly AgedPush[], { awaited, isBehind }
   }
 }
 
-/** Whether a push is open. A quarantined push is open until it is reprocessed or dismissed. */
+/** A quarantined push is open until it is reprocessed or dismissed. */
 function isOpen(state: InboxState): boolean {
   return state === 'quarantined'
 }
@@ -129,7 +128,6 @@ export function decideUnrecorded(rows: readonly UnrecordedPush[], nowMs: number,
   }
 }
 
-/** The facts that decide the age of a parcel. */
 export type ParcelAge = Pick<
   ParcelState,
   'parcelId' | 'watchedAtMs' | 'activatedAtMs' | 'latest' | 'lastSeenAtMs' | 'checkedAtMs' | 'nextPollAtMs' | 'entryCount'
@@ -196,9 +194,8 @@ export interface MarkOfNow {
 }
 
 /**
- * Marks the present moment. Marks in the future show that the clock was changed. If they follow a gap, they were made while the clock was ahead by
- * mistake, so they are dropped. Otherwise the clock was set back, and the new mark repeats the time of the last mark, so that no data looks older
- * than it is.
+ * Marks in the future show that the clock was changed. If they follow a gap, they were made while the clock was ahead by mistake, so they are
+ * dropped. Otherwise the clock was set back, and the new mark repeats the time of the last mark, so that no data looks older than it is.
  */
 export function markNow(marks: readonly AgeMark[], given: AgeMark): MarkOfNow {
   const ahead = marks.findIndex(({ atMs }) => atMs > given.atMs)
@@ -221,7 +218,7 @@ export function marksKeptFrom(marks: readonly AgeMark[], nowMs: number, { histor
   return Math.max(0, ...marks.flatMap(({ atMs }) => (atMs < pastMs ? [atMs] : [])))
 }
 
-/** An endpoint that is behind. `queuedTo`: the sequence up to which events were queued for it. */
+/** `queuedTo`: the sequence up to which events were queued for the endpoint. */
 export interface BehindEndpoint {
   readonly endpointId: string
   readonly queuedTo: number
@@ -271,12 +268,10 @@ export interface StageOutcome {
   readonly next: TimeCursor | null
 }
 
-/** The result of a pass that has ended. */
 export interface RetentionReport extends Omit<RetentionPass, 'stage' | 'cursor'> {
   readonly endedAtMs: number
 }
 
-/** The stored state of retention: the present pass and the result of the last one. */
 export interface RetentionState {
   readonly pass: RetentionPass | null
   readonly last: RetentionReport | null
@@ -297,7 +292,7 @@ export function beginPass(nowMs: number, isClockDoubted = false): RetentionPass 
 /** The result of a pass names at most this many endpoints. */
 const ENDPOINTS_MAX = 100
 
-/** Adds the result of a batch to the pass. `isOver`: it was the last batch of the last stage. */
+/** `isOver`: it was the last batch of the last stage. */
 export function advancePass(pass: RetentionPass, outcome: StageOutcome): { readonly pass: RetentionPass; readonly isOver: boolean } {
   const { removed, held = NOTHING_HELD, givenUp = 0, endpoints = [], next } = outcome
   const { stage } = pass

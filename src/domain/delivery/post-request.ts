@@ -4,10 +4,7 @@ export interface PostRequest {
   /** Sent byte for byte. */
   readonly body: Uint8Array
   readonly route?: Route
-  /**
-   * Called once the connection is open, right before the first byte is sent. If it returns false, nothing is sent and the result is
-   * `withdrawn`.
-   */
+  /** Called once the connection is open, right before the first byte is sent. If it returns false, nothing is sent and the result is `withdrawn`. */
   readonly mayLeave?: () => boolean
 }
 
@@ -25,7 +22,7 @@ export interface Route {
   readonly isOperator?: boolean
 }
 
-/** A certificate and its key, in PEM. */
+/** In PEM. */
 export interface ClientCertificate {
   readonly cert: string
   readonly key: string

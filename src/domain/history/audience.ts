@@ -45,7 +45,7 @@ export function audienceOfEvent(before: Audience, event: { readonly sequence: nu
   return { kind: before.kind === 'backfill' ? 'rest' : 'backfill', at: before.at }
 }
 
-/** Whether an endpoint belongs to an audience. `span`: the sequences at which the endpoint received backfill; null: none. */
+/** `span`: the sequences at which the endpoint received backfill; null: none. */
 export function isInAudience(audience: Audience, span: BackfillSpan | null): boolean {
   if (audience.kind === 'nobody' || audience.kind === 'all') return audience.kind === 'all'
   return hadBackfill(span, audience.at) === (audience.kind === 'backfill')

@@ -45,7 +45,6 @@ export interface CadenceModel {
   readonly silence?: CarrierSilence
 }
 
-/** When to poll a parcel next, epoch milliseconds, or why it is no longer polled. */
 export type NextPoll =
   | { readonly kind: 'at'; readonly atMs: number; readonly why: PollReason }
   | { readonly kind: 'stopped'; readonly reason: 'delivered' | 'stale' | 'unknown' }
@@ -102,10 +101,7 @@ function closingPoll(facts: CadenceFacts, deliveredAtMs: number, model: CadenceM
     : { kind: 'at', atMs: revivalMs, why: { kind: 'revived' } }
 }
 
-/**
- * Returns when to poll after delivery, counted from the delivery. While pushes are healthy, only the first and the last poll of `tailMs`
- * are made, because pushes report what happens in between.
- */
+/** While pushes are healthy, only the first and the last poll of `tailMs` are made, because pushes report what happens in between. */
 function closingMs({ pushHealth }: CadenceModel, { tailMs, whenPushIsHealthy }: CadencePolicy): readonly number[] {
   if (pushHealth !== 'healthy' || whenPushIsHealthy <= 1 || tailMs.length === 0) return [0, ...tailMs]
   return [...new Set([...tailMs.slice(0, 1), ...tailMs.slice(-1)])]

@@ -2,14 +2,13 @@ import { z } from 'zod'
 import { notAhead } from '../put-back.ts'
 
 /**
- * The times during which the carrier answered no call. A silence lasts from an unanswered poll to the next answered one. It does not count
- * toward the time after which a parcel is stale (DOMAIN 6.1). Otherwise a long outage would make all parcels stale. Times are epoch
- * milliseconds.
+ * The times during which the carrier answered no call. A silence lasts from an unanswered poll to the next answered one. It does not count toward
+ * the time after which a parcel is stale (DOMAIN 6.1). Otherwise a long outage would make all parcels stale. Times are epoch milliseconds.
  */
 export interface CarrierSilence {
-  /** The beginning of the present silence; null: the last poll was answered. */
+  /** Null: the last poll was answered. */
   readonly sinceMs: number | null
-  /** The silences that have ended, the oldest first. */
+  /** Oldest first. */
   readonly past: readonly { readonly fromMs: number; readonly toMs: number }[]
 }
 
@@ -51,12 +50,12 @@ const record = z.object({
   past: z.array(z.object({ fromMs: z.number(), toMs: z.number() })).max(PAST_MAX),
 })
 
-/** Encodes the silences that must survive a restart. Leaves out a silence that has only just begun. */
+/** Leaves out a silence that has only just begun. */
 export function encodeSilence({ sinceMs, past }: CarrierSilence, nowMs: number): string {
   return JSON.stringify({ sinceMs: sinceMs !== null && nowMs - sinceMs >= LEAST_MS ? sinceMs : null, past })
 }
 
-/** Parses stored silences. Null: the text is damaged. */
+/** Null: the text is damaged. */
 export function parseSilence(text: string): CarrierSilence | null {
   try {
     return record.parse(JSON.parse(text))

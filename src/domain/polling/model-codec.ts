@@ -62,7 +62,7 @@ export function encodeScanRate(scanRate: ScanRate): string {
   return JSON.stringify({ format: FORMAT, ...scanRate }, rounded)
 }
 
-/** Parses a stored scan rate. Null: the text is damaged or has another format. */
+/** Null: the text is damaged or has another format. */
 export function parseScanRate(text: string): ScanRate | null {
   const { asOfMs, kinds, places } = read(text, scanRateRecord) ?? {}
   return asOfMs === undefined || kinds === undefined || places === undefined ? null : { asOfMs, kinds, places }
@@ -73,7 +73,7 @@ export function encodePushRecord({ channel, ...record }: PushRecord): string {
   return JSON.stringify({ format: FORMAT, channel: { ...channel, evidenceFromMs }, ...record })
 }
 
-/** Parses a stored record about pushes. Null: the text is damaged or has another format. */
+/** Null: the text is damaged or has another format. */
 export function parsePushRecord(text: string): PushRecord | null {
   const record = read(text, pushRecord)
   if (record === null) return null

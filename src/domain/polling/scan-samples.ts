@@ -13,7 +13,6 @@ export interface KnownBefore {
   readonly lastSeenAtMs: number | null
 }
 
-/** The time at which the observation is recorded. */
 export interface LearntAt {
   readonly nowMs: number
   /** The last sequence before the observation. A new entry has a greater one. */

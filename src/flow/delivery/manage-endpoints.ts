@@ -50,12 +50,9 @@ export interface KeyedEndpoint {
  * each function throws `not_found`.
  */
 export interface ManageEndpoints extends EndpointLists {
-  /** Adds an endpoint. Throws `bad_request`, `endpoint_exists`, and `feed_gone` if it is to start with events that are no longer kept. */
+  /** Throws `bad_request`, `endpoint_exists`, and `feed_gone` if it is to start with events that are no longer kept. */
   add(body: unknown, by: Actor): Promise<KeyedEndpoint>
-  /**
-   * Changes an endpoint. A new key begins to replace the old one, as with `rotate`. Throws `bad_request`, `endpoint_exists` and
-   * `endpoint_read_only`.
-   */
+  /** A new key begins to replace the old one, as with `rotate`. Throws `bad_request`, `endpoint_exists` and `endpoint_read_only`. */
   change(id: string, body: unknown, by: Actor): Promise<KeyedEndpoint>
   /**
    * Replaces the key: both keys sign for 24 h, then only the new one. The body can also end these 24 h now. Throws `bad_request`,

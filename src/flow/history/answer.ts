@@ -34,7 +34,6 @@ export interface ParsedQuestion {
  */
 export type Freshness = 'hit' | 'fetched' | 'refreshed' | 'stale'
 
-/** An answer, ready to send. */
 export interface Served {
   readonly body: Buffer
   /** A strong tag, with its quotes. */

@@ -42,7 +42,6 @@ export interface FetchOnMissOptions {
   readonly fetchUnknown: boolean
 }
 
-/** Why a question about an unknown identifier brought no parcel. */
 export interface Refusal {
   readonly error: AppError
   readonly freshness: Freshness

@@ -137,7 +137,7 @@ function closeAfterAnswer(req: IncomingMessage, res: ServerResponse): void {
   res.setHeader('Connection', 'close')
 }
 
-/** Returns the size of a body, in bytes. Null: the body is chunked, so its size is unknown. */
+/** Null: the body is chunked, so its size is unknown. */
 function declaredBytes({ headers }: IncomingMessage): number | null {
   return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : null
 }
@@ -163,7 +163,7 @@ export interface Body {
   /** Returns how many bytes of memory the body would take with `more` bytes added. It may reserve room for further chunks. */
   heldWith(more: number): number
   add(chunk: Buffer): void
-  /** Returns the whole body. Do not call `add` afterwards. */
+  /** Do not call `add` afterwards. */
   bytes(): Buffer
   forget(): void
 }

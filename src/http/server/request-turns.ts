@@ -13,7 +13,6 @@ interface Waiting {
   readonly weight: number
 }
 
-/** A connection and its requests. */
 interface Line {
   readonly socket: Socket
   /** The response to the latest request. Null: that response has ended. */
@@ -30,7 +29,7 @@ interface Line {
   isCut: boolean
 }
 
-/** The part of Node's HTTP parser that is used here. Node's types do not include the parser. */
+/** Node's types do not include the HTTP parser. */
 interface Parser {
   onIncoming: ((req: IncomingMessage, keepAlive: boolean) => number) | null
 }

@@ -67,7 +67,7 @@ export async function noteFlush(session: Session, { by, number, additions }: Tal
   return (await session.all(note, { kind: `flush:${by}`, fromMs, counts: JSON.stringify({ number }) })).length > 0
 }
 
-/** Adds counts to the tallies of their hours and days. All replicas lock the rows in the same order, so they cannot deadlock. */
+/** All replicas lock the rows in the same order, so they cannot deadlock. */
 export function addTallies(session: Session, additions: readonly TallyAddition[]): void {
   const rows = SPANS.flatMap((span) =>
     additions.map(({ kind, fromMs, counts }) => ({ span, kind, fromMs: spanStart(span, fromMs), counts })),

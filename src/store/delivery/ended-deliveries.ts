@@ -133,7 +133,6 @@ async function waitingOf(session: Session, selection: DeliverySelection, limit: 
   )
 }
 
-/** Whether the query selects by the time of queuing. */
 export function isByTime({ fromMs, sequence, parcelId, deliveryId }: DeliverySelection): boolean {
   return fromMs > 0 && sequence === null && parcelId === null && deliveryId === null
 }

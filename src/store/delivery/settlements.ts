@@ -68,7 +68,7 @@ const retry = statement<{
     .where('id', '=', p.id)
     .where('state', 'in', UNENDED),
 )
-/** Ends a delivery as dead. If it was skipped during its last attempt, the reason `skipped` stays. */
+/** If the delivery was skipped during its last attempt, the reason `skipped` stays. */
 const giveUp = statement<{ id: number; attempts: number; reason: string; nowMs: number }>()((db, p) =>
   db
     .updateTable('delivery')
@@ -81,7 +81,7 @@ const giveUp = statement<{ id: number; attempts: number; reason: string; nowMs: 
     .where('id', '=', p.id)
     .where('state', 'in', UNENDED),
 )
-/** Ends a delivery as accepted. If the answer has a body, the attempt is stored in the table `attempt`, and the last four parameters are null. */
+/** If the answer has a body, the attempt is stored in the table `attempt`, and the last four parameters are null. */
 const accept = statement<{
   id: number
   attempts: number

@@ -18,7 +18,6 @@ export type CheckpointOrder = 'some' | 'all'
 
 /** The thread's `workerData`. */
 export interface CheckpointData {
-  /** The database file. */
   readonly path: string
   /** A file descriptor of the database, for syncs; null: it could not be opened. Then the final sync takes longer. */
   readonly file: number | null
@@ -34,7 +33,7 @@ export interface CheckpointPorts {
 }
 
 export interface Checkpointer {
-  /** Checks the WAL. Call it after each commit. */
+  /** Call it after each commit. */
   look(): void
   close(): Promise<void>
 }

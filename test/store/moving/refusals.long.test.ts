@@ -111,7 +111,6 @@ test.each(engines)('an abandoned move from $name leaves nothing behind', async (
 test.each(engines)('a copy on $name that differs is found before the switch, and the old store stays in use', async (engine) => {
   const [old, next] = [await seededPlace(sqlite), await placeOf(engine)]
   await using opened = await openMove(old, next, { isSlow: true })
-  // Wait until the rows are copied and the comparison begins.
   while ((await opened.move.advance()).step !== 'verifying');
   expect(await changeStoredRows(next.place, "update delivery set reason = 'changed' where id = 3")).toBe(1)
   await expect(untilWaiting(opened.move).then(() => opened.move.switchOver({ jobId: 0, nowMs: 0 }))).rejects.toThrow(

@@ -29,7 +29,6 @@ const timeOf = (parcel: number, entry: number) => new Date(NOON - (1 + entry * P
 /** A push that repeats the first event of the first parcel, and names the identifiers of all parcels. */
 const namingAll = incomingPush(pushBody({ trackingIds: IDS, eventTime: timeOf(0, 0) }), NOON)
 
-/** Records an observation in an existing file, and counts the statements and rows. */
 async function recordCounted(path: string, incoming: Incoming) {
   const { engine, work } = countWork(await openSqliteWriter(path))
   const model = createCarrierModelKeeper(clock).current

@@ -28,7 +28,7 @@ async function open(place: string | null = null) {
   await store.writes.useTombstoneKey(Buffer.alloc(32, 1))
   const erase = (...identifiers: readonly string[]) =>
     store.writes.eraseParcels({ identifiers, nowMs: store.now(), bury: false, dryRun: false })
-  /** Waits until the search has ended, however slow the machine is. */
+  /** Waits until the search has ended. */
   const settled = async () =>
     await vi.waitFor(async () => {
       const state = await store.writes.cleanStorage()

@@ -11,7 +11,6 @@ const STATUSES = [
   { status: 'Delivered', detailedStatus: 'DeliveredToMailbox' },
 ] as const
 const TEXTS = [{ en: 'Arrived', sv: 'Framme' }, { sv: 'På väg' }, { en: 'On its way' }, { en: '' }] as const
-/** Bodies that are not valid status events. */
 const BROKEN = [
   '{"status":"Created"',
   '[]',
@@ -29,7 +28,7 @@ export interface SeededObservations {
 export const trackingNumberOf = (parcel: number) => `AB${100_000_000 + parcel}SE`
 export const trackingIdOf = (parcel: number, nth = 0) => `${1000 + parcel}${nth}`
 
-/** Creates pushes and polls of a few parcels, which are the same in every run with the same seed. */
+/** The same seed gives the same pushes and polls in every run. */
 export function seededObservations(seed: number, parcels: number): SeededObservations {
   const random = seeded(seed)
   const { below, pick } = drawWith(random)

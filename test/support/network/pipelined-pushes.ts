@@ -3,7 +3,7 @@ import { signBody } from '../../../src/domain/ingest/signature.ts'
 import { pushBody } from '../history/builders.ts'
 import { SHARED_KEY } from '../relay/relay.ts'
 
-/** Makes the bodies of distinct events. Each contains a text of its own, by which a test finds it in files on disk. */
+/** Each body contains a text of its own, by which a test finds it in files on disk. */
 export function distinctPushes(count: number, name: string): readonly Buffer[] {
   return Array.from({ length: count }, (_, at) => pushBody({ location: `${name}-${at}-`, trackingIds: [String(5000 + (at % 20))] }))
 }

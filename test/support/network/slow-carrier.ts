@@ -3,9 +3,8 @@ import { json, openCarrier } from '../../carrier/carrier-double.ts'
 import { answerBody } from '../history/builders.ts'
 import { DAY_MS } from '../runner/constants.ts'
 
-/** A request that the carrier got. Times are monotonic milliseconds. */
+/** Times are monotonic milliseconds. */
 export interface Ask {
-  /** The replica that asked. */
   readonly by: string
   readonly parcel: string
   readonly language: string
@@ -58,7 +57,6 @@ export async function openSlowCarrier(firstLanguage: string, answerAfterMs: () =
     callsToday: () => asked.token + asks.filter(({ dayStartMs }) => dayStartMs === startOfDay(Date.now())).length,
     /** Returns the config of a replica whose requests the carrier notes under the name `by`. */
     configOf: (by: string) => ({ baseUrl: `${url}/${by}`, authUrl: `${url}/auth/token` }),
-    /** How long ago the carrier was last asked. */
     silentMs: () => performance.now() - (asks.at(-1)?.atMs ?? 0),
     underWay: (by: string) => asks.filter((ask) => ask.by === by && ask.answeredAtMs === null),
     /** Stops adding entries to parcels. Returns how many entries were added. */

@@ -18,7 +18,6 @@ import { createDatabase } from '../../support/store/postgres-database.ts'
 import { changeStoredRows } from '../../support/store/stored-rows.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
-/** Starts a carrier that gives a token, with a clock of its own. */
 async function startCarrier({ aheadMs = 0, status = 200 } = {}) {
   let calls = 0
   const server = createServer((request, response) => {

@@ -13,7 +13,6 @@ export interface StoreCopier {
   stop(): void
 }
 
-/** An order to make a backup from a copy of the store. */
 export interface BackupOrder {
   readonly name: string
   readonly directory: string

@@ -66,7 +66,6 @@ type TakeOver = NonNullable<ManageMovesPorts['handOver']>
 /** The job is read once in this many turns of the mover, to see whether an operator has cancelled it. */
 const TURNS_PER_LOOK = 4
 const RETRY_AFTER_MS = 5000
-/** The wait between two attempts to abandon a move. */
 const REST_MS = 1000
 
 export function createManageMoves(ports: ManageMovesPorts): ManageMoves {

@@ -43,7 +43,7 @@ const JOBS_MAX = 20
 /** Times such as `lastPushAtMs` change all the time. They are rounded to this, so a page may show them some seconds late. */
 const COARSE_MS = 30_000
 
-/** Each look makes a few small reads, however many pages are open. While a parcel is shown, it also reads the events since the last look. */
+/** Each look makes a few small reads, however many pages are open. */
 export function createLiveLook({ overview, tail, reads, clock }: LiveLookPorts): LiveLook {
   /** The sequence up to which the feed was read; null: no page shows a parcel. */
   let readTo: number | null = null

@@ -64,9 +64,7 @@ export function createParcelQueries({
     return isHeld ? ASKED_TO_WAIT : describePoll(planned.why)
   }
 
-  /**
-   * Refuses a status that is neither documented nor stored. It is probably a typing error, which an empty list would hide.
-   */
+  /** Refuses a status that is neither documented nor stored. It is probably a typing error, which an empty list would hide. */
   async function refuseUnknown(status: string): Promise<void> {
     const known = [...new Set([...DOCUMENTED_STATUSES, ...(await reads.listStatuses())])]
     if (known.includes(status) || known.length > STATUSES_SHOWN_MAX) return
@@ -104,7 +102,7 @@ function encodeCursor(cursor: ParcelCursor): string {
   return Object.values(cursor).join('.')
 }
 
-/** Parses a cursor that a page returned as `next`; null: the text is no cursor. */
+/** Null: the text is no cursor. */
 export function readCursor(text: string): ParcelCursor | null {
   const [by, first = '', second = ''] = text.split('.')
   const reason = STOPPED_REASONS.find((one) => one === first)

@@ -91,11 +91,11 @@ export interface Authenticate {
    * other password. Otherwise anybody could try many passwords, because their digests are compared fast.
    */
   issueToken(credentials: Credentials, visitor: Visitor): Promise<string>
-  /** Returns the app of a token. Throws `unauthorized` for an invalid token and `forbidden` for a missing scope. */
+  /** Throws `unauthorized` for an invalid token and `forbidden` for a missing scope. */
   authorize(token: string, scope: Scope): Promise<App>
   /**
-   * Returns the session of a token. A session that is used gets a new token now and then, until the session reaches its longest age. Null:
-   * the session has ended, or the token is not a session.
+   * A session that is used gets a new token now and then, until the session reaches its longest age.
+   * Null: the session has ended, or the token is not a session.
    */
   continueSession(token: string): Promise<Session | null>
   /** Does the same as `authorize`, but without waiting, if the token was verified before; null: call `authorize`. */
@@ -107,10 +107,7 @@ export interface Authenticate {
   hold(token: string, scope: Scope, end: () => void): Promise<() => void>
   /** Ends the work whose tokens have expired. Call it regularly. */
   endExpired(): void
-  /**
-   * Replaces the configured apps. Tokens of removed apps and of old passwords become invalid at once, even cached ones, and their work
-   * ends.
-   */
+  /** Tokens of removed apps and of old passwords become invalid at once, even cached ones, and their work ends. */
   replaceApps(apps: readonly App[]): void
 }
 

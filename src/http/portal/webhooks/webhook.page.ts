@@ -82,7 +82,7 @@ function leadOf({ backlog: { waiting, oldestAtMs }, ...state }: EndpointView, no
   return html`It is sent each new event. ${wait}`
 }
 
-/** Says why the webhook fails, and what to do. Null: it is in no trouble, or no failure is stored. */
+/** Null: the webhook is in no trouble, or no failure is stored. */
 function explanation({ lastFailure, ...state }: InspectedEndpoint): Markup | null {
   const { endpoint, health, disabled } = state
   if (lastFailure === null || (disabled === null ? health.failingSinceMs === null : !isInTrouble(state))) return null
@@ -112,7 +112,7 @@ function factsOf(
   ]
 }
 
-/** Says when the next attempt is due. A new event of a parcel without waiting events may be sent earlier than the next scheduled probe. */
+/** A new event of a parcel without waiting events may be sent earlier than the next scheduled probe. */
 function nextProbeText({ atMs, ofNewMs }: NextProbe, nowMs: number): Part {
   const ofNew = ofNewMs <= nowMs ? 'at once' : relativeTime(ofNewMs, nowMs)
   if (atMs === null) return html`with the next event, ${ofNew}`

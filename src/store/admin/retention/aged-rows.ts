@@ -180,7 +180,7 @@ const STATES: ReadonlyMap<number, InboxState> = new Map([
   [INBOX_STATES.dismissed, 'dismissed'],
 ])
 
-/** Creates the reads of a retention pass. They page through an index by age, so they read only rows that are old enough. */
+/** The reads page through an index by age, so they read only rows that are old enough. */
 export function createAgedReads(session: Session): AgedReads {
   return {
     agedDeliveries: async (page) => (await session.all(queued, pageOf(page))).map(decodeQueued),

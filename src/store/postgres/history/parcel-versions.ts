@@ -16,7 +16,7 @@ type Versions = ReadonlyMap<number, number>
 interface Batch {
   readonly parcelIds: Set<number>
   readonly versions: Promise<Versions>
-  /** Sends the query. Parcels that are asked for later belong to another query. */
+  /** Parcels that are asked for later belong to another query. */
   send(): void
 }
 
