@@ -6,7 +6,10 @@ const REASONS: Readonly<Record<QuarantineReason, readonly [short: string, senten
   utf8: ['it is not UTF-8', 'It is not UTF-8, or it begins with a byte order mark. The carrier must send JSON in UTF-8.'],
   json_syntax: ['it is not JSON', 'It is not JSON: it may have been cut off, or be something else.'],
   too_deep: ['it nests more than 64 levels deep', 'It nests more than 64 levels deep. An event of the carrier has only a few levels.'],
-  schema: ['it is not one event', 'It is JSON, but not an event. An event is one object with the texts status and detailedStatus, neither of them empty.'],
+  schema: [
+    'it is not one event',
+    'It is JSON, but not an event. An event is one object with the texts status and detailedStatus, neither of them empty.',
+  ],
   tracking_id: [
     'a tracking id is not 4 to 40 letters and digits',
     'Its trackingIds are missing, or one of them is not 4 to 40 letters and digits, so its parcel is unknown.',

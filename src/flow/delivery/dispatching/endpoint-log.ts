@@ -14,7 +14,8 @@ const MESSAGES: Readonly<Record<Exclude<Standing, 'active'>, string>> = {
   disabled: 'an endpoint is disabled; everything for it waits',
   gone: 'an endpoint answered 410 and is disabled; everything for it waits',
   'given up': 'an endpoint failed for 120 h and is disabled; everything for it waits',
-  unnamed: 'no config names an endpoint any more, so everything for it waits; unless a config names it again, it is removed after delivery.removeAfter',
+  unnamed:
+    'no config names an endpoint any more, so everything for it waits; unless a config names it again, it is removed after delivery.removeAfter',
 }
 
 /** The list of endpoints before the first update. */
