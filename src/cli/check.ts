@@ -48,7 +48,7 @@ async function check(options: CheckOptions, asked: Asked): Promise<readonly Chec
 
 /** Says which address was tried, because the config that names the right address cannot be read. */
 function assumed({ url, config }: CheckOptions): string {
-  return `The relay was looked for at ${url}, the default address, because the one in ${resolve(config)} cannot be read. To look elsewhere, use --url.`
+  return `The relay was looked for at ${url}, the default address, because the address in ${resolve(config)} cannot be read. To look elsewhere, use --url.`
 }
 
 async function checkAt(client: CheckOptions, config: CheckedConfig, { hasFile }: Asked): Promise<readonly CheckLine[]> {

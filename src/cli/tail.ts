@@ -38,7 +38,7 @@ export function tailCommand(): Command {
   const command = new Command('tail')
     .description('show what happens, as it happens: events of the feed, or deliveries; Ctrl-C ends it')
     .addArgument(new Argument('[what]', 'what to show').choices(['feed', 'deliveries']).default('feed'))
-    .option('-n, --lines <count>', `begin with this many earlier ones; of deliveries at most ${LIST_MAX}`, readCount, 10)
+    .option('-n, --lines <count>', `begin with this many earlier events or deliveries; at most ${LIST_MAX} deliveries`, readCount, 10)
     .option('--after <sequence>', 'feed: begin after this sequence', readCount)
     .option('--endpoint <endpoint>', 'deliveries: only deliveries to this endpoint, by its name or id')
     .addOption(new Option('--state <state>', 'deliveries: only deliveries in this state').choices(DELIVERY_STATES))
@@ -48,7 +48,7 @@ export function tailCommand(): Command {
       if (what === 'deliveries' && options.after !== undefined) return failUsage('tail: --after belongs to the feed')
       if (what === 'deliveries' && options.lines > LIST_MAX)
         return failUsage(
-          `tail: deliveries begin with at most ${LIST_MAX} earlier ones: "parcel-relay deliveries --limit ${options.lines}" lists more`,
+          `tail: the list begins with at most ${LIST_MAX} earlier deliveries: "parcel-relay deliveries --limit ${options.lines}" lists more`,
         )
       const ask = await openRelay(options)
       endQuietly()

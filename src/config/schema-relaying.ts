@@ -49,7 +49,7 @@ export function endpoint(context: SchemaContext) {
           if (problem !== null) report([name], problem)
         }
         if (Object.keys(headers).length > FIXED_HEADERS_MAX) report([], `must hold at most ${FIXED_HEADERS_MAX} headers`)
-        if (lowerCaseNames(headers) === null) report([], 'must not name a header twice, in whatever case')
+        if (lowerCaseNames(headers) === null) report([], 'must not name a header twice (upper and lower case are the same)')
       })
       .transform((headers) => lowerCaseNames(headers) ?? {})
       .prefault({})

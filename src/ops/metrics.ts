@@ -172,7 +172,7 @@ function createCounters(registers: Registry[]) {
   })
   const rebuilt = new Counter({
     name: 'relay_rebuilt_parcels_total',
-    help: 'Parcels that rebuilds have compared with their bytes, by result.',
+    help: 'Parcels that rebuilds have compared with their stored raw bytes, by result.',
     labelNames: ['result'],
     registers,
   })
@@ -240,7 +240,7 @@ function createReplicaGauges(registry: Registry, read: MetricsPorts['replicas'])
   const count = new Gauge({ name: 'relay_replicas', help: 'Relays that share the store.', registers })
   const held = new Gauge({
     name: 'relay_roles_held',
-    help: 'Roles that this replica holds: poller, janitor, and dispatcher, which is one for each endpoint it delivers to.',
+    help: 'Roles that this replica holds: poller, janitor, and one dispatcher for each endpoint that it delivers to.',
     labelNames: ['role'],
     registers,
   })

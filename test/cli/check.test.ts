@@ -41,7 +41,7 @@ test('messages about a config file show its full path', async () => {
 
 test('check says at which address it looked for a relay if the config cannot be used', async () => {
   const config = fileOf(withLines('unknwon: 1', 'listen: { internal: { port: 9 } }'))
-  const looked = `The relay was looked for at http://127.0.0.1:8081, the default address, because the one in ${config} cannot be read.`
+  const looked = `The relay was looked for at http://127.0.0.1:8081, the default address, because the address in ${config} cannot be read.`
   const { RELAY_URL: _, ...env } = process.env
   expect((await check(['--config', config], env)).stdout).toMatch(new RegExp(`^(WARN|-   ) +relay .*${looked.replaceAll('.', '\\.')}`, 'm'))
   expect((await check(['--config', config, '--url', 'http://127.0.0.1:9'])).stdout).not.toContain('was looked for')

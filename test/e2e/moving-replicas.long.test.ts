@@ -38,7 +38,7 @@ test(`${REPLICAS} replicas move to another database under load and lose nothing`
   const refused = await postJson(asker, '/relay/store/move', { to: `sqlite:${folder}/relay.db` })
   expect(refused).toMatchObject({
     status: 409,
-    body: { detail: `A file serves one relay, and ${REPLICAS - 1} others use this database. Stop them first.` },
+    body: { detail: `A file serves one relay, and ${REPLICAS - 1} other relays use this database. Stop all but this relay first.` },
   })
 
   const { next } = distinctPushes(20)

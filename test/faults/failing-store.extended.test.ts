@@ -60,7 +60,7 @@ test('every writing route answers 503, not 500, if the store is full, locked or 
   for (const code of CODES.slice(0, byForm(2, 2, CODES.length))) {
     fail(code)
     for (const route of routes) {
-      const message = `${route} while the store says ${code}; the example of its row says how it is asked`
+      const message = `${route} while the store says ${code}, with the request of its row in internal-routes.ts`
       const owed = {
         status: 503,
         retryAfter: expect.toSatisfy((seconds: number) => seconds > 0),

@@ -91,7 +91,7 @@ export async function lookForRelay(options: Pick<ClientOptions, 'url' | 'ca' | '
   const trust = { ca: authorityIn(options.ca), pinned: options.pinned }
   try {
     const { status, body } = await sendRequest(`${url}/healthz`, { method: 'GET', ...trust, timeoutMs: ALIVE_MS })
-    return status === 200 && textOf(body, 'status') === 'ok' ? null : new Error(`no relay answers at ${url}: something else does`)
+    return status === 200 && textOf(body, 'status') === 'ok' ? null : new Error(`what answers at ${url} is not a relay`)
   } catch (cause) {
     return unreachable(url, cause)
   }

@@ -133,7 +133,7 @@ function explainSilence(situation: Situation): Explanation {
       UNHEARD_OF,
     ],
     todo: [
-      'Before it is mended, set backfill: true on the endpoints that are to get the earlier events of such parcels, and reload.',
+      'Before pushes come again, set backfill: true on the endpoints that are to get earlier events of parcels that only lost pushes named, and reload.',
       ...(misdirected.some(({ isSigned }) => isSigned)
         ? [
             `Pushes seem to come to another path: have the carrier push to https://YOUR-HOST${webhook.path}, or set webhook.path to the path it uses and restart.`,
@@ -169,16 +169,16 @@ function explainLoss({ pushes, refused, missedByHour }: Situation, nowMs: number
 function ownRefusalEvidence({ spells, missed, explained }: OwnRefusals): readonly string[] {
   return [
     `The relay itself refused pushes with 503: ${spells.slice(0, SPELLS_SHOWN).map(spellText).join(', ')}.`,
-    `Of ${counted(missed, 'lost push', 'lost pushes')} noticed in the last 24 h, ${countText(explained)} ${explained === 1 ? 'was' : 'were'} noticed then or up to ${spanText(NOTICED_WITHIN_MS)} later. Pushes that came again after a poll had found their events are included.`,
+    `Of ${counted(missed, 'lost push', 'lost pushes')} noticed in the last 24 h, ${countText(explained)} ${explained === 1 ? 'was' : 'were'} noticed while it refused pushes, or up to ${spanText(NOTICED_WITHIN_MS)} later. Pushes that came only after a poll had found their events are counted too.`,
     ...listOfOne(comebackText(spells)),
   ]
 }
 
 function ownRefusalTodo({ spells, explainMost }: OwnRefusals): readonly string[] {
   const ask =
-    'What the relay refused is not lost by the carrier: ask it whether it sends refused pushes again. The runbook “Refused pushes” says what to do if not.'
+    'The carrier has not lost what the relay refused: ask it whether it sends refused pushes again. The runbook “Refused pushes” says what to do if not.'
   const wait =
-    'The estimate falls as further pushes come. Look at the carrier, and at the proxy in front of the relay, only if losses are still noticed when none has been refused for hours.'
+    'The estimated share of lost pushes falls as further pushes come. Look at the carrier, and at the proxy in front of the relay, only if losses are still noticed hours after the last refusal.'
   return [...(hasAllComeAgain(spells) ? [] : [ask]), ...(explainMost ? [wait] : [])]
 }
 

@@ -71,12 +71,12 @@ const REFUSED: Readonly<Record<Exclude<RefusedCause, 'not_stored'>, readonly [cl
   signature: [
     'pushes were refused for their signature',
     'were refused with 401, because their signature does not match',
-    'Anybody can send such pushes; parcel-relay inbox --refused shows who did, and why they do not match. If they were the carrier’s, mend that, and ask it to send them again.',
+    'Anybody can send such pushes; parcel-relay inbox --refused shows who did, and why they do not match. If they were the carrier’s, mend the cause, and ask it to send them again.',
   ],
   path: [
     'pushes came to a wrong path',
     'came with a signature to another path than webhook.path, and got 404',
-    'If they were the carrier’s, have it correct the address, and send them again.',
+    'If they were the carrier’s, ask it to correct the address and to send them again.',
   ],
   size: [
     'pushes were too large',

@@ -51,7 +51,8 @@ function headersOf<Value extends z.ZodType>(value: Value) {
     .superRefine((headers, context) => {
       const few = Object.keys(headers).length <= FIXED_HEADERS_MAX
       if (!few) context.addIssue({ code: 'custom', message: `must hold at most ${FIXED_HEADERS_MAX} headers` })
-      if (lowerCaseNames(headers) === null) context.addIssue({ code: 'custom', message: 'must not name a header twice, in whatever case' })
+      if (lowerCaseNames(headers) === null)
+        context.addIssue({ code: 'custom', message: 'must not name a header twice (upper and lower case are the same)' })
     })
     .transform((headers) => lowerCaseNames(headers) ?? {})
 }

@@ -55,7 +55,7 @@ export function describePoll(reason: PollReason): string {
 
 function describeClosing({ afterMs, more, isRare }: Extract<PollReason, { kind: 'closing' }>): string {
   const check =
-    afterMs === 0 ? 'It is delivered: one check now that this is known' : `It is delivered: the check ${length(afterMs)} after that`
+    afterMs === 0 ? 'It is delivered: one check as soon as the relay knows it' : `It is delivered: the check ${length(afterMs)} after that`
   const rest = more === 0 ? 'the last one' : `${more} more will follow`
   return `${check}, ${rest}${isRare ? '. Pushes are reliable, so some checks of poll.finished.tail are left out' : ''}.`
 }

@@ -39,7 +39,7 @@ function put(part: Part, context: Context | undefined): string {
     if (context === 'quoted') throw new TypeError('Markup does not belong in an attribute.')
     return part[made]
   }
-  if (context === 'tag') throw new TypeError('Between attributes only markup may stand.')
+  if (context === 'tag') throw new TypeError('Only markup may stand in the place of an attribute.')
   return escapeHtml(String(part))
 }
 

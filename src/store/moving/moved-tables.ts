@@ -4,8 +4,8 @@ import type { Tables } from '../schema.ts'
 
 /** Tables that a move leaves behind, each with the reason. A table that is neither here nor in `MOVED` does not compile. */
 export const NOT_MOVED = {
-  sqlite_sequence: 'SQLite keeps it by itself; the last numbers are moved as numbers',
-  counter: 'the last sequence is moved as a number; the rest are locks and versions of this database',
+  sqlite_sequence: 'SQLite keeps it by itself; a move sets the last id of each table',
+  counter: 'a move sets the last sequence; the rest are locks and versions of this database',
 } as const satisfies Partial<Record<keyof Tables, string>>
 
 /** Tables that only one engine has, each with the reason why a move leaves it behind. */
@@ -14,11 +14,11 @@ export const NOT_MOVED_BY_ENGINE: Readonly<Record<string, string>> = {
   kysely_migration_lock: 'the history of the SQLite schema',
   schema_version: 'the history of the PostgreSQL schema',
   lease: 'named the relay that uses this database, in versions without replicas',
-  replica: 'who uses this database now',
-  role: 'who uses this database now',
+  replica: 'which replicas use this database now',
+  role: 'which replica of this database does what now',
   carrier_budget: 'the calls of the day and a pause are moved as the carrier memory; the rest is outdated a moment later',
   carrier_token: 'refusals are moved as the carrier memory; a new token is asked for',
-  flight: 'who asks the carrier about what at this moment',
+  flight: 'which replica asks the carrier about which identifier now',
   fenced_replica: 'the endpoints of replicas that were declared dead lately; those replicas use this database',
   lesson: 'what replicas learnt in the last seconds, for the poller of this database; they learn it again',
 }

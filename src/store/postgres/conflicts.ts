@@ -38,6 +38,6 @@ export function isEndless(error: unknown, attempt: number): boolean {
  */
 export function endlessConflict(cause: unknown): Error {
   return systemCode(cause) === DUPLICATE_KEY
-    ? new Error('at every attempt a key of the new rows existed already', { cause })
+    ? new Error('a row with the same key existed at every attempt', { cause })
     : new StorageFailure('the database is too busy: every attempt was in conflict with another transaction', cause)
 }

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../../config/config.ts'
 import { storeAddressProblem } from '../../config/values.ts'
 import { hasUnended, UNENDED_MAX } from '../../domain/admin/job.ts'
+import { counted } from '../../domain/amounts.ts'
 import { AppError } from '../../domain/errors.ts'
 import { createManageMoves, type ManageMoves, type ManageMovesPorts, type Mover } from '../../flow/admin/moving/manage-moves.ts'
 import type { EndpointKeys } from '../../flow/delivery/endpoint-keys.ts'
@@ -70,7 +71,10 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, sett
       throw new AppError('not_movable', 'A backup of the store is being made. Wait until it is done, or cancel its job.')
     const others = (await replicas.list()).length - 1
     if (to.engine === 'sqlite' && others > 0)
-      throw new AppError('not_movable', `A file serves one relay, and ${others} others use this database. Stop them first.`)
+      throw new AppError(
+        'not_movable',
+        `A file serves one relay, and ${counted(others, 'other relay uses', 'other relays use')} this database. Stop all but this relay first.`,
+      )
   }
 
   async function openMover(text: string, signal: AbortSignal): Promise<Mover> {

@@ -33,7 +33,7 @@ test('the explanation of a silence names wrong paths that got a POST since the l
     "POST /hook/parcels: 404, 120 times since 1970-01-01T00:00:03.000Z (the webhook's path is /hooks/parcels).",
     "POST /xmlrpc.php: 404, 500 times since 1970-01-01T00:00:03.000Z, without a signature (the webhook's path is /hooks/parcels).",
   ])
-  expect(todo[0]).toContain('Before it is mended, set backfill: true')
+  expect(todo[0]).toContain('Before pushes come again, set backfill: true')
   expect(todo[1]).toContain('have the carrier push to https://YOUR-HOST/hooks/parcels')
   // Since the cause is known, the steps that search for it are left out.
   expect(todo.join(' ')).not.toContain('curl')
@@ -67,7 +67,7 @@ test('losses that the relay’s own refusals explain are not blamed on the carri
   const own = lossyWith({ 0: 2, 2: 5, 6: 33 })
   expect(own.evidence.slice(1, 3)).toEqual([
     'The relay itself refused pushes with 503: 355 requests from 2026-03-02T02:10:00Z until 2026-03-02T03:10:00Z.',
-    'Of 40 lost pushes noticed in the last 24 h, 38 were noticed then or up to 3 h later. Pushes that came again after a poll had found their events are included.',
+    'Of 40 lost pushes noticed in the last 24 h, 38 were noticed while it refused pushes, or up to 3 h later. Pushes that came only after a poll had found their events are counted too.',
   ])
   expect(own.todo[0]).toContain('ask it whether it sends refused pushes again')
   expect(own.todo.join(' ')).not.toContain('the carrier loses them')

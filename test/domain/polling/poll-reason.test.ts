@@ -34,7 +34,7 @@ test('the reason of the next poll is a sentence that names what decided its time
 
 test('the reason of a check after the delivery says when it comes, and how many more follow', () => {
   expect(why({ latest: delivered, checkedAtMs: NOON - HOUR_MS, activatedAtMs: NOON - DAY_MS })).toBe(
-    `It is delivered: one check now that this is known, ${cadence.tailMs.length} more will follow.`,
+    `It is delivered: one check as soon as the relay knows it, ${cadence.tailMs.length} more will follow.`,
   )
   expect(why({ latest: delivered, checkedAtMs: NOON + 1, activatedAtMs: NOON })).toBe(
     `It is delivered: the check 1 h after that, ${cadence.tailMs.length - 1} more will follow.`,

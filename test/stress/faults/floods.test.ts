@@ -105,14 +105,14 @@ const FLOODS: readonly Sent[] = [
 
 const BODIES: readonly Sent[] = [
   {
-    name: '1 MB with a wrong signature within the limit,',
+    name: '1 MB (within the limit) with a wrong signature',
     request: megabyte(SIGNATURE),
     bodyBytesMax: MB,
     inGate: true,
   },
   { name: '1 MB with a wrong signature', request: megabyte(SIGNATURE), inGate: false },
   {
-    name: '1 MB in chunks with a wrong signature within the limit,',
+    name: '1 MB in chunks (within the limit) with a wrong signature',
     request: chunkedMegabyte,
     bodyBytesMax: 2 * MB,
     inGate: false,

@@ -139,7 +139,7 @@ function assertLatest(answer: SpecAnswer, all: SpecHistory): void {
   const body = assertJson(answer)
   assertLabels(body)
   deepEqual(assertEntry(body.status), all.statuses[0], 'latest is the first of all')
-  deepEqual(body.trackingIds, all.trackingIds, 'latest names the tracking ids of all')
+  deepEqual(body.trackingIds, all.trackingIds, '`latest` has the tracking ids of `all`')
   deepEqual(body.distributionType, all.distributionType, 'latest has the distribution type of all')
 }
 
@@ -152,7 +152,7 @@ async function assertAuthentication(options: CarrierContractOptions, number: str
     for (const bad of [null, 'not-a-token', `${token}x`]) {
       const answer = await askStatus(options.baseUrl, { number, kind }, bad)
       equal(answer.status, 401, `${kind} without a valid token answers 401`)
-      ok(!JSON.stringify(answer.body).includes('"statuses"'), 'a refusal tells nothing')
+      ok(!JSON.stringify(answer.body).includes('"statuses"'), 'a refusal contains no statuses')
     }
   }
   return token

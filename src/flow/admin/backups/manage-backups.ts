@@ -199,7 +199,7 @@ function createListing({ pause }: ManageBackupsPorts): (place: Place) => Promise
     listing ??= folder.list(directory).finally(() => {
       listing = null
     })
-    const late = pause(LIST_MS_MAX).then(() => Promise.reject(new Error('it does not answer')))
+    const late = pause(LIST_MS_MAX).then(() => Promise.reject(new Error('the folder does not answer')))
     return await Promise.race([listing, late])
   }
 }

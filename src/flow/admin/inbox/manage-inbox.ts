@@ -145,7 +145,7 @@ export function createManageInbox(ports: ManageInboxPorts): ManageInbox {
       const done = await write.dismissPush({ inboxId, action })
       if (done === 'unknown') return unknown()
       if (done === 'settled' && state !== 'dismissed') {
-        throw new AppError('not_dismissable', 'Only a push in quarantine can be dismissed. This push is not in quarantine, or no longer.')
+        throw new AppError('not_dismissable', 'Only a push in quarantine can be dismissed. This push is not in quarantine, or has left it.')
       }
       return await find(text)
     },

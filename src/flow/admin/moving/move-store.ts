@@ -187,7 +187,7 @@ async function* verifyTable(state: State, table: CopiedTable, pages: PageSizes, 
     const upTo: StoredRow | null = last === undefined || rows.length < limit ? null : keyOfRow(table, last)
     const copies = await target.page(table, { after, upTo, limit: rows.length + SURPLUS_MAX })
     const isFull = copies.length === rows.length + SURPLUS_MAX
-    if (isFull && tries === SURPLUS_TRIES) throw new Error(`the copy has rows in ${table.name} that nobody has copied`)
+    if (isFull && tries === SURPLUS_TRIES) throw new Error(`the copy has rows in ${table.name} that the move did not copy`)
     if (!isFull) {
       for (const key of differing(table, rows, copies)) suspects.set(`${table.name} ${keyTextOf(key)}`, { table, key })
       pages.saw(table, rows)

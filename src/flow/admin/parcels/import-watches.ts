@@ -107,7 +107,7 @@ async function watchBatch(
 ): Promise<void> {
   const identifiers = named.map(({ identifier }) => identifier)
   const results = await write.watchMany({ ...part, identifiers, nowMs: clock.now() }).catch((cause: unknown) => {
-    const message = `The store takes no writes now. The first ${tally.watched} are watched; send the list again.`
+    const message = `The store takes no writes now. The first ${tally.watched} identifiers are watched. Send the whole list again: it does no harm.`
     throw new AppError('storage_unavailable', message, { cause, retryAfterMs: RETRY_AFTER_MS, facts: { watched: tally.watched } })
   })
   if (part.isAtomic && results.includes(null))

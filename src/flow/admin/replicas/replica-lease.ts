@@ -91,7 +91,7 @@ export async function openReplicaLease(
       try {
         const renewed = await timed(() => table.renew(id, ttlMs))
         if (renewed === null) {
-          failure ??= new Error('it counts as dead')
+          failure ??= new Error('this replica counts as dead')
           validity.lasts(0, momentOf(clock))
           validity.check()
           log.warn({ replica: id }, DECLARED_DEAD)
@@ -100,7 +100,7 @@ export async function openReplicaLease(
           await register()
         } else if (renewed.lapsed > 0) ports.onOthersLapsed()
       } catch (err) {
-        log[isAway ? 'debug' : 'warn']({ err }, 'the lease of this replica could not be renewed; it tries again every second')
+        log[isAway ? 'debug' : 'warn']({ err }, 'the lease of this replica could not be renewed; the replica tries again every second')
         isAway = true
         failure = err
       }

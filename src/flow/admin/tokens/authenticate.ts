@@ -207,7 +207,7 @@ export function createAuthenticate(
     },
     async authorize(token, scope) {
       const app = appOf(await verifyToken(token))
-      if (app === null) throw new AppError('unauthorized', 'The token is not valid, or no longer. Ask for a new one.')
+      if (app === null) throw new AppError('unauthorized', 'The token is not valid, or is no longer valid. Ask for a new one.')
       if (!app.scopes.includes(scope)) throw new AppError('forbidden', `This needs the scope "${scope}".`)
       return app
     },

@@ -81,7 +81,10 @@ export function createEndpointSigners({ vault, configured, userAgent, made, log 
     const secrets = await secretsOf(state, nowMs)
     if (secrets === null) {
       if (!unreadable.has(name)) {
-        log.error({ endpoint: endpoint.name }, 'the key of an endpoint cannot be opened: is the key that encrypts the keys still the same?')
+        log.error(
+          { endpoint: endpoint.name },
+          'the key of an endpoint cannot be decrypted: does secrets.atRestKeys still have the key that encrypted it?',
+        )
       }
       unreadable.add(name)
       return null

@@ -60,7 +60,10 @@ export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPag
     const { delivery } = await manageDeliveries.find(param('id'))
     // Somebody may press the button twice. The second form must not queue the delivery again.
     if (form.get('queued') !== String(delivery.queuedAtMs))
-      throw new AppError('stale_form', 'It was queued again after this page was loaded, so nothing was done. Look at it again first.')
+      throw new AppError(
+        'stale_form',
+        'This delivery was queued again after the page was loaded, so nothing was done. Reload the page first.',
+      )
     const other = form.get('to')
     await manageDeliveries.replay(param('id'), other === '' ? null : { to: other }, by)
     return { goTo: to`/deliveries/${param('id')}` }

@@ -66,7 +66,10 @@ export function webhookEditPages(manageEndpoints: ManageEndpoints): readonly Pag
    */
   async function refuseStale({ param, form }: Visit): Promise<void> {
     if (form.get('keys') === stampOfKeys(await manageEndpoints.find(param('id')))) return
-    throw new AppError('stale_form', 'Its key was replaced after this page was loaded, so nothing was done. Look at it again first.')
+    throw new AppError(
+      'stale_form',
+      'The key of this endpoint was replaced after the page was loaded, so nothing was done. Reload the page first.',
+    )
   }
 }
 

@@ -188,5 +188,5 @@ test('the list says if the folder cannot be read or does not answer', async () =
   const broken = await openWorld({ list: async () => Promise.reject(new Error('it is gone')) })
   expect(await broken.manage.list()).toMatchObject({ backups: [], unreadable: 'it is gone' })
   const silent = await openWorld({ list: () => new Promise(() => undefined) })
-  expect(await silent.manage.list()).toMatchObject({ backups: [], unreadable: 'it does not answer' })
+  expect(await silent.manage.list()).toMatchObject({ backups: [], unreadable: 'the folder does not answer' })
 })

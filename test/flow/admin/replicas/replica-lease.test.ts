@@ -160,7 +160,7 @@ test('the log says once that renewals of the lease fail, and once that they succ
   store.setAway(false)
   for (let time = 0; time < 2; time++) await lease.renew()
   expect(lines.filter(({ level }) => level !== 'debug').map(({ level, message }) => [level, message])).toEqual([
-    ['warn', 'the lease of this replica could not be renewed; it tries again every second'],
+    ['warn', 'the lease of this replica could not be renewed; the replica tries again every second'],
     ['info', 'the database answers again'],
   ])
 })

@@ -90,7 +90,7 @@ test.each(engines)('a move from $name goes on when thousands of rows are deleted
 
 test.each(engines)('a move to $name fails when another program adds thousands of rows to the copy', async (engine) => {
   const [old, next] = [await seededPlace(engine), await placeOf(engine)]
-  await expect(moveWith(old, next, () => writerOf(next)(5000))).rejects.toThrow('the copy has rows in setting that nobody has copied')
+  await expect(moveWith(old, next, () => writerOf(next)(5000))).rejects.toThrow('the copy has rows in setting that the move did not copy')
   await expect(engine.openWriteStore(next.place)).rejects.toThrow('holds a part of')
 })
 
