@@ -72,7 +72,7 @@ test('losses that the relay’s own refusals explain are not blamed on the carri
   expect(own.todo[0]).toContain('ask it whether it sends refused pushes again')
   expect(own.todo.join(' ')).not.toContain('the carrier loses them')
   const some = lossyWith({ 0: 20, 2: 20 })
-  expect(some.todo.join(' ')).toMatch(/What the relay refused.*the proxy in front.*the carrier loses them/)
+  expect(some.todo.join(' ')).toMatch(/The carrier has not lost what the relay refused.*the proxy in front.*the carrier loses them/)
   const others = lossyWith({ 0: 20, 9: 20 })
   expect([others.evidence.join(' '), others.todo[0]]).toEqual([expect.not.stringContaining('503'), expect.stringContaining('the proxy')])
 })
