@@ -202,7 +202,7 @@ export interface paths {
         };
         /**
          * List deliveries
-         * @description Newest first. `from` (inclusive) and `to` (exclusive) select by the time of queueing, the last queued first. A page with a `next` may hold fewer than asked for, even none.
+         * @description Newest first. `from` (inclusive) and `to` (exclusive) select by the time of queueing; then the delivery queued last comes first. A page with a `next` may hold fewer than asked for, even none.
          */
         get: operations["getRelayDeliveries"];
         put?: never;
@@ -6567,4 +6567,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 1a28ff9495a0b7cca8abab3c48ca1f2d5e486e25bf9cbae791614f5a617e34e6
+// Made of docs/openapi.json with the SHA-256 15991c76f01629704ec5430ea72f91b604c636b3313734c9c9f98d0aba1e07e7

@@ -18,7 +18,7 @@ import { EXIT } from './exit-codes.ts'
 export function refreshCommand(): Command {
   const command = new Command('refresh')
     .description(
-      'ask the carrier about parcels now, in every language; ties a number to the parcel that has it. Says what was recorded and not sent, because events from before the relay knew a parcel go only to endpoints with backfill (docs/endpoints.md)',
+      'ask the carrier about parcels now, in every language; also learns which parcel a tracking number belongs to. Says what was recorded and not sent, because events from before the relay knew a parcel go only to endpoints with backfill (docs/endpoints.md)',
     )
     .argument('[identifiers...]')
     .option('--all', 'refresh every watched parcel, most overdue first; each costs calls from the budget')

@@ -59,9 +59,7 @@ export function configSchema(context: SchemaContext) {
     portal: portal(),
     zone: zone
       .default('UTC')
-      .describe(
-        'Time zone, such as Europe/Stockholm, of the schedules of backups, watchdogs and reports, and of the days that these count.',
-      ),
+      .describe('Time zone, such as Europe/Stockholm, in which backups, watchdogs and reports are scheduled and days are counted.'),
     retention: retention(),
     identifierReuseAfter: z
       .union([z.literal('never'), duration('1d', '36500d')], { error: 'must be never, or a duration such as 180d' })
@@ -259,7 +257,7 @@ function limits() {
     feedFollowers: whole(1, 100_000)
       .default(1000)
       .describe(
-        'Streams and waiting requests of the feed at once. At the limit, an app that has the most, and more than a quarter, loses some to other apps.',
+        'Streams and waiting requests of the feed at once. At the limit, other apps take some from the app that has the most, if that is more than a quarter.',
       ),
     connections: whole(1, 1_000_000)
       .default(4096)
@@ -273,8 +271,8 @@ function limits() {
     failuresPerMinute: whole(1, 1_000_000)
       .default(600)
       .describe(
-        'Bad signatures, tokens or passwords per address (IPv6: /64), listener and minute before 429. Also wrong passwords per address, and per ' +
-          'address and user, before passwords are refused unchecked; a password that was right before from that address is always checked.',
+        'Bad signatures, tokens or passwords that an address (IPv6: /64) may send to a listener in a minute; further failures get 429. After as many ' +
+          'wrong passwords from an address, or for one user from it, passwords are refused unchecked, except those that were right before from there.',
       ),
     unknownPerMinute: whole(1, 1_000_000).default(600).describe('Unknown identifiers per app and minute before 429.'),
   })

@@ -143,7 +143,7 @@ function createCounters(registers: Registry[]) {
   const polls = new Counter({ name: 'relay_polls_total', help: 'Polls of the carrier by outcome.', labelNames: ['outcome'], registers })
   const missed = new Counter({
     name: 'relay_missed_pushes_total',
-    help: 'Entries found by a poll that no push brought in time.',
+    help: 'Entries that a poll found, and that no push brought in time.',
     registers,
   })
   const missedDelay = new Histogram({

@@ -30,7 +30,7 @@ export function describeStop(stopped: NonNullable<ParcelState['stopped']>): stri
 }
 
 export const UNKNOWN_ASKED_AGAIN =
-  'The carrier knew none of its identifiers at the last check, and somebody has asked for it since: it is checked again a day after that check.'
+  'At the last check, the carrier knew none of its identifiers. Somebody has asked for it since, so it is checked again a day after that check.'
 
 export const ASKED_TO_WAIT = 'The last check failed, and the carrier asked not to be asked again before this time (Retry-After).'
 

@@ -49,7 +49,7 @@ async function explainDelivery(reads: Reads, found: NoneFound, sequence: number)
   if (found.order.missing) return `The endpoint has a delivery of event ${sequence}, so it did not miss it.`
   const { selection, untilMs } = found
   const { count } = await reads.countReplayable({ selection: { ...selection, fromSequence: 0, fromMs: 0 }, untilMs, limit: 1 })
-  if (count > 0) return `The delivery of event ${sequence} is from before the time or sequence in since.`
+  if (count > 0) return `The delivery of event ${sequence} is older than since.`
   return (await otherState(reads, found)) ?? `The delivery of event ${sequence} has not ended: it is sent without a replay.`
 }
 

@@ -36,7 +36,7 @@ export const DELIVERIES_ROUTES = [
     path: '/relay/deliveries',
     summary: 'List deliveries',
     description:
-      'Newest first. `from` (inclusive) and `to` (exclusive) select by the time of queueing, the last queued first. A page with a `next` may hold fewer than asked for, even none.',
+      'Newest first. `from` (inclusive) and `to` (exclusive) select by the time of queueing; then the delivery queued last comes first. A page with a `next` may hold fewer than asked for, even none.',
     scope: 'admin',
     params: {},
     query: query({

@@ -165,5 +165,5 @@ function describe(error: unknown, name: string): unknown {
   }
   // The message does not say that nothing was changed, because the connection may have been lost at the commit.
   const what = `store: ${name} cannot be brought to the schema of this version: ${message}.`
-  return new Error(`${what} Its steps are taken all together or not at all: start again when the cause is gone.`, { cause: error })
+  return new Error(`${what} Either all its steps are taken or none. Remove the cause, then start the relay again.`, { cause: error })
 }

@@ -216,7 +216,7 @@ const UNSEARCHED = pending(
   'The file of the store is still being searched for what was erased. Erase the same again to get the result, or see the line "erasure" of "parcel-relay check".',
 )
 const NOT_TO_THE_END = pending(
-  `Something was erased, and the search of the store’s file for it has not ended. A running relay ends it soon. If this line stays, leftovers may be in unused parts of pages. ${CURE}`,
+  `Something was erased, and the search of the store’s file for it has not ended. A running relay ends it soon. If this message does not go away, erased data may be left in unused parts of pages. ${CURE}`,
 )
 const LOST = pending(
   `The relay ended before it had searched the file of the store for everything that was erased, so leftovers may be in unused parts of pages. ${CURE}`,

@@ -22,7 +22,7 @@ export function carrierProbe(carrier: Pick<RemoteCarrier, 'logIn' | 'aheadMs'>, 
 
 const REASONS: Readonly<Record<UnavailableReason, string>> = {
   budget: 'No call is left in the budget',
-  resting: 'The carrier failed so often that the relay rests',
+  resting: 'The carrier failed so often that the relay asks it nothing for a while',
   credentials: 'The carrier refuses the login: correct upstream.username and upstream.password',
   timeout:
     'The carrier did not answer within upstream.timeout. Check upstream.authUrl (upstream.baseUrl if it is not set), and look for a firewall',

@@ -48,7 +48,7 @@ const ESCAPINGS: readonly Escaping[] = [
   { how: 'with \\/ for slashes and \\u escapes', escape: (text) => slashes(ascii(text)) },
   { how: 'with <, > and & escaped', escape: (text) => text.replace(/[<>&\u2028\u2029]/g, lower) },
   {
-    how: 'with everything escaped that HTML or ASCII lacks',
+    how: 'with all characters escaped that HTML or ASCII lacks',
     escape: (text) => text.replaceAll('\\"', '\\u0022').replace(/[&'+<>`\u007f-\uffff]/g, upper),
   },
 ]
