@@ -90,7 +90,7 @@ function beginSharing({ replicas, model, clearMoves }: DutiesOfShared, ports: Du
       },
       replicasChanged() {
         void tidy()
-        // Perhaps no replica delivers to an endpoint any more. The next dispatch round then ends its skipped deliveries.
+        // If no replica delivers to an endpoint any more, the next dispatch round ends its skipped deliveries.
         delivery.review()
       },
       moving: ports.awaitMove,

@@ -151,7 +151,7 @@ onlyLong(test)('O16: deliveries that wait for a slow endpoint when it is removed
   await vi.waitFor(() => expect(slow.arrivals).toHaveLength(2))
   expect((await operate('DELETE', `/relay/endpoints/${String(body.id)}`)).status).toBe(204)
   await vi.waitFor(() => expect(slow.arrivals.filter(({ accepted }) => accepted)).toHaveLength(2))
-  // If the relay still attempted deliveries to the removed endpoint, it would begin before this push arrives, and `stop` would wait for them.
+  // If the relay still attempted deliveries to the removed endpoint, it would begin them before this push arrives, and `stop` would wait for them.
   await operate('POST', '/relay/endpoints', { name: 'other', url: other.url })
   await push(publicUrl, at(2))
   await vi.waitFor(() => expect(bodiesOf(other)).toEqual([at(2).toString()]))

@@ -15,7 +15,7 @@ const own = idsOfTest()
 
 const at = (minute: number) => pushBody({ eventTime: `2026-03-01T10:0${minute}:00.000Z`, trackingIds: [own('1001')] })
 
-/** Starts an endpoint whose receiver checks the header with one key. `haveKey` sets this key. */
+/** Adds an endpoint whose receiver checks `x-service-hmac-sha256` with a single key, which `haveKey` sets. */
 async function start(settings: object = {}) {
   const receiver = await receiverOfTest()
   let key = BEFORE
@@ -94,7 +94,7 @@ test('O9: if a receiver refuses both keys, one attempt sends the event once with
   expect(await view()).toMatchObject({ nextKeyFrom })
 })
 
-test('O9: rotate shows a new key once; "at": "now" ends the overlap, and is a 409 without one', async () => {
+test('O9: rotate shows a new key once, and with "at": "now" ends the overlap of the two keys', async () => {
   const { operate, receiver, path, rotate, deliver, haveKey } = await start()
   expect(await rotate({ at: 'now' })).toMatchObject({ status: 409, body: { type: 'urn:parcel-relay:error:not_rotating' } })
   expect(await rotate({ at: 'tomorrow' })).toMatchObject({ status: 400, body: { detail: expect.stringContaining('"now"') } })
@@ -109,7 +109,6 @@ test('O9: rotate shows a new key once; "at": "now" ends the overlap, and is a 40
   haveKey(made)
   await deliver(at(2), 2)
   expect(receiver.pushes.at(-1)?.headers['x-service-hmac-sha256']).toBe(expectedSignature(at(2), made))
-  // The receiver changes to the new key at once, with no event in between.
   haveKey(String((await rotate({ at: 'now', sharedKey: null })).body.sharedKey))
   await deliver(at(3), 3)
   expect(receiver.pushes).toHaveLength(3)

@@ -177,8 +177,8 @@ function stateOf(
 }
 
 /**
- * Keeps the last failure to get a token. Before the first attempt, this is a `Retry-After` that an earlier run received. A failure that suggests a
- * wrong `authUrl` is logged as a warning, once while it lasts.
+ * Keeps the last failure to get a token. Until the first attempt, that is a `Retry-After` from an earlier run. A failure that suggests a wrong
+ * `authUrl` is logged as a warning, once while it lasts.
  */
 function createTrouble({ log, authUrl }: Pick<CredentialOptions, 'log' | 'authUrl'>) {
   let last: NoToken = { kind: 'none', reason: 'rate_limited', detail: 'token endpoint: Retry-After of an earlier run', conclusive: false }
@@ -208,7 +208,7 @@ function createTrouble({ log, authUrl }: Pick<CredentialOptions, 'log' | 'authUr
   }
 }
 
-/** The gate stays closed for the waits that an earlier run left: after refused credentials, and after a `Retry-After` of the token endpoint. */
+/** Creates the gate. It stays closed until the waits that an earlier run began are over. */
 function openGate({ earlier, clock }: CredentialOptions, pausedUntilMs: number): CredentialGate {
   const nowMs = clock.monotonic()
   const refusal = earlier?.refusal ?? null

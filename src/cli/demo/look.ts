@@ -9,8 +9,8 @@ const AT_ONCE = 10
 const FIRST_POLLS_MS = 7000
 
 /**
- * Returns a function that takes a picture of the carrier's and the relay's state. It requests the histories that still differ from the carrier's, but
- * none before the first polls: a request for an unknown parcel makes the relay ask the carrier, and the demo would show that as a poll.
+ * Returns a function that takes a picture of the carrier's and the relay's state. It requests the histories that still differ from the carrier's.
+ * It requests none before the first polls, because a request for an unknown parcel makes the relay poll it.
  */
 export function createLook(carrier: Pick<Sandbox, 'world'>, shop: Shop, subscriber: Pick<Subscriber, 'counts'>): () => Promise<Picture> {
   const histories = new Map<string, string>()
@@ -27,7 +27,7 @@ export function createLook(carrier: Pick<Sandbox, 'world'>, shop: Shop, subscrib
     const differing = asksNow ? parcels.filter(({ trackingNumber, answers }) => histories.get(trackingNumber) !== answers.en) : []
     for (let from = 0; from < differing.length; from += AT_ONCE) await Promise.all(differing.slice(from, from + AT_ONCE).map(askFor))
     return {
-      // Compare with the carrier's state before the requests. A newer event, whose push is still on its way, would look polled.
+      // `parcels` was read before the requests. An event that happened during them would look polled while its push is still on its way.
       parcels: parcels.map((parcel) => pictureOf(parcel, histories.get(parcel.trackingNumber) ?? null)),
       replicas: await shop.news(),
       subscriber: subscriber.counts(),

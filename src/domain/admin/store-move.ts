@@ -15,7 +15,7 @@ export interface StoreNumbers {
   readonly endpoint: number
   readonly delivery: number
   readonly job: number
-  /** The calls of the day, pauses and refusals; null: there are none, or they are copied with the settings. */
+  /** Null: the relay remembers nothing, or what it remembers cannot be parsed and is copied unchanged with the settings. */
   readonly carrier: CarrierMemory | null
 }
 

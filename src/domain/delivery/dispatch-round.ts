@@ -108,8 +108,8 @@ export interface DispatchRound {
   /** The ids of the endpoints to which this replica delivers. It claims nothing for other endpoints. Absent: it delivers to all. */
   readonly held?: readonly string[]
   /**
-   * The ids of all other claimed deliveries, by endpoint id: those that are being sent or wait to be sent. Claims are not stored, so a claim that is
-   * missing here has ended.
+   * The ids of the claimed deliveries that are being sent or wait to be sent, by endpoint id. Claims are not stored, so a claim that is missing here
+   * has ended.
    */
   readonly inFlight: Readonly<Record<string, readonly number[]>>
   /** How many attempts the rate of each endpoint allows now, by endpoint id. Endpoints without a rate are left out. */

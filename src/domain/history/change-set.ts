@@ -61,7 +61,7 @@ export interface WriteSet {
   readonly statuses: Set<string>
   /** The values of new events, other than the status, that filters of endpoints can name. */
   readonly eventValues: EventValue[]
-  /** The ids of the parcels whose poll this batch records. After it, they may be polled again. */
+  /** The ids of the parcels whose poll this batch records, so that they may be polled again. */
   readonly released: number[]
 }
 

@@ -44,8 +44,8 @@ export function canonicalSighting(sighting: Sighting, content: string = encodeCo
 }
 
 /**
- * Encodes a whole sighting as JSON with sorted keys. If several sightings were asked for at the same time, the one with the
- * greatest text is shown (DOMAIN 2.5).
+ * Encodes a whole sighting as JSON with sorted keys. Of several sightings from polls of the same time, the one with the greatest text is shown
+ * (DOMAIN 2.5).
  */
 export function wholeSighting(sighting: Sighting, content: string): string {
   const { extra } = sighting

@@ -28,7 +28,7 @@ export function joinDrafts(
   const drafts = parcelIds.map((parcelId) => draftOf(batch, parcelId))
   const origins = drafts.flatMap((draft) => draft.origins).sort((a, b) => a - b)
   if (drafts.some(({ whole }) => !whole)) {
-    // A set in `overfull` has too many entries among its loaded sightings already. So the rest was not loaded.
+    // If the sightings loaded so far already give too many entries, the parcels are in `overfull`, and the other sightings are never loaded.
     const key = joinKey(origins)
     if (!batch.snapshot.overfull.has(key)) batch.missing.joins.set(key, origins)
     return null

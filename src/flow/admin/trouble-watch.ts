@@ -31,9 +31,9 @@ export interface TroubleWatchOptions {
   readonly replica: string
 }
 
-/** A disk that was nearly full has room again when this many times `freeBytesMin` is free, so that small changes are not reported. */
+/** The end of `disk_low` is reported when this many times `freeBytesMin` is free. The margin keeps small changes from being reported. */
 const ROOM_AT = 2.5
-/** A disk that was full is usable for pushes again when this many times `freeBytesMin` is free, for the same reason. */
+/** The end of `disk_full` is reported when this many times `freeBytesMin` is free. */
 const USABLE_AT = 1.1
 /** The carrier has recovered if it has answered, and has not failed for this long. */
 const RECOVERED_AFTER_MS = 10_000
@@ -53,9 +53,9 @@ interface Finding {
 }
 
 /**
- * Creates a function that looks for troubles that begin and end outside transactions: of the carrier, its credentials, the disk, and
- * certificates. The store keeps the troubles that are not over. So operators are notified only once, even if several replicas see a trouble
- * or the relay restarts. Never rejects. If a change could not be reported, the next call finds it again.
+ * Creates a function that looks for troubles of the carrier, its credentials, the disk, and certificates. The store keeps the troubles that
+ * are not over. So operators are notified only once, even if several replicas see a trouble or the relay restarts. The function never
+ * rejects. If a change could not be reported, the next call finds it again.
  */
 export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWatchOptions): () => Promise<void> {
   const { write, clock, log, wake } = ports
@@ -121,7 +121,8 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
 
 /**
  * A nearly full disk is one trouble. A disk so full that pushes are refused is a second trouble, which begins and ends while the first one
- * lasts. The report of its end comes a little after pushes are accepted again, and names the time from which they are accepted.
+ * lasts. The end of the second trouble is reported a little after pushes are accepted again. The report names the time from which they were
+ * accepted.
  */
 function createDiskLook({ freeBytes, notStored, clock }: TroubleWatchPorts, { freeBytesMin }: TroubleWatchOptions) {
   /** How many pushes had been refused at the last look (`soFar`), and at the last look before the disk was full (`before`). */
@@ -158,7 +159,7 @@ function createDiskLook({ freeBytes, notStored, clock }: TroubleWatchPorts, { fr
   }
 }
 
-/** Each certificate is a separate subject, so a renewed certificate is reported when it expires, too. */
+/** Each certificate is a separate subject, so that a renewed certificate is reported before it expires, too. */
 function lookAtCertificates({ certificates, clock }: TroubleWatchPorts, { replica }: TroubleWatchOptions): readonly Finding[] {
   return certificates().map(({ listener, untilMs }) => ({
     subject: `${CERTIFICATE_SUBJECTS}${listener} ${untilMs}`,

@@ -7,7 +7,7 @@ import type { WriteSide } from '../write-side.ts'
 export interface RefusedPushesKeeper {
   /** Counts pushes with this outcome, if the outcome is a refusal. */
   note(outcome: string, count: number): void
-  /** Counts pushes that could not be stored. `first`: refused for the first time. `again`: they came again and were stored. Call it after `note`. */
+  /** Of the pushes that could not be stored, `first` were refused for the first time, and `again` came again and were stored. Call it after `note`. */
   noteComebacks(counts: { readonly first: number; readonly again: number }): void
   /** Saves what has changed since the last call. Rejects if the store fails; the next call then saves these changes too. */
   save(): Promise<void>

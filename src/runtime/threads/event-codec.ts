@@ -33,7 +33,7 @@ const numberOf = (mark: number): number => -2 - mark
 
 export interface EventEncoder {
   encode(reading: ParsedEvent): EncodedPush
-  /** Gives the content of the last encoded event its number. Call it after the event was sent, because then the decoder gets the content. */
+  /** Gives the content of the last encoded event its number. Call it after the event was sent, because only then the decoder gets the content. */
   sent(): void
 }
 

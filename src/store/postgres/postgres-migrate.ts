@@ -35,7 +35,7 @@ interface Versions {
 }
 
 /**
- * Brings a database up to date. All missing steps, up to one with a backfill, are taken together in one transaction.
+ * Brings a database up to date. Takes the missing steps in one transaction, up to and including the first step with a backfill.
  *
  * A backfill runs in batches, each in a transaction. Older replicas can work between the batches. If the relay is killed, the next start
  * continues the backfill.

@@ -25,7 +25,7 @@ export interface CheckpointData {
 
 export interface CheckpointPorts {
   readonly path: string
-  /** See `keepOpen`. */
+  /** Returns `CheckpointData.file`. */
   readonly open: () => number | null
   readonly log: () => LogState
   /** Checkpoints the remaining pages between two transactions; rejects on failure. */

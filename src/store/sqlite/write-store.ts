@@ -210,7 +210,7 @@ function erasingVerbs(
     },
     async saveTombstoneKey(sealed) {
       await verbs.saveTombstoneKey(sealed)
-      // The two writes may come in any order, because both hold the same key, which is only encrypted differently.
+      // The order of these two writes does not matter: the old text and the new one hold the same key, encrypted differently.
       kept.replaceKey(sealed)
     },
     async searchMentions(request) {

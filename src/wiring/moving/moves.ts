@@ -105,13 +105,10 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, sett
   }
 }
 
-/** How long the server may be out of reach while this replica waits for the end of a move by another, in milliseconds. */
+/** As long as the replica that moves the store may take for the switch. */
 const AWAY_MS_MAX = 10_000
 
-/**
- * Resolves when a move by another replica has ended. Rejects if the server cannot be reached for `AWAY_MS_MAX`, which is as long as the other
- * replica may take for the switch.
- */
+/** Resolves when a move by another replica has ended. Rejects if the server cannot be reached for `AWAY_MS_MAX`. */
 async function untilMoved(from: StoreAddress, log: Log): Promise<void> {
   for (;;) {
     const startedMs = systemClock.monotonic()

@@ -176,7 +176,7 @@ test('a disk is reported as full below the limit, and as no longer full a little
   }
 })
 
-test('the event for a disk with room again says until when pushes were refused, and how many', async () => {
+test('the event disk_usable says until when pushes were refused, and how many', async () => {
   const { seen, ends, look, pass } = openWatch()
   const lookAt = async (free: number, notStored: number) => {
     pass(1000)

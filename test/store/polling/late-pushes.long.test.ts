@@ -102,7 +102,7 @@ describe.each(engines)('late pushes on $name', (engine) => {
     expect(await writes.settleMissedPushes(pass(86_400_000))).toEqual([])
   })
 
-  test('7.1: if a push first matches a polled entry and later is its own entry, it is sent once', async () => {
+  test('7.1: a push is sent once, even if another push later takes its place in a polled entry', async () => {
     const { push, poll, writes } = await openStore(NOON, engine)
     const plain = await addEndpoint(writes, NOON)
     const backfill = await addEndpoint(writes, NOON, { name: 'backfill', backfill: true })

@@ -98,7 +98,7 @@ const LIST_MS_MAX = 5000
 /** The jobs of scheduled backups have this name in place of the name of the app that started them. */
 const SCHEDULE = 'schedule'
 
-/** First ends the jobs of backups that were interrupted when the relay stopped or was killed. */
+/** Ends the jobs of backups that were interrupted when the relay stopped or was killed. */
 export async function openManageBackups(ports: ManageBackupsPorts): Promise<ManageBackups> {
   const { write, folder, settings, clock } = ports
   const record = await openRecord(ports)

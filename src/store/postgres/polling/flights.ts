@@ -17,8 +17,8 @@ interface Ended {
 }
 
 /**
- * Takes a flight: writes its row if the row is missing, has lapsed, or has a result that is of no use to this caller. To a caller that waited
- * for the flight, any result is of use; to another caller only `not_found`, and only if the row lapses later than `freshFromMs` from now.
+ * Takes a flight: writes its row if the row is missing, has lapsed, or has a result that this caller cannot use. A caller that waited for the
+ * flight can use any result. Any other caller can use only a recent `not_found`, whose row lapses more than `freshFromMs` from now.
  */
 const take = rawStatement<{ key: string; holder: string; leaseMs: number; waited: number; freshFromMs: number }>()(
   (p) => sql<{ holder: string }>`

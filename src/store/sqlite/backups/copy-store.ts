@@ -85,7 +85,7 @@ function createPace(monotonic: () => number): () => number {
       Atomics.wait(NEVER, 0, 0, NAP_MS)
       return 0
     }
-    // The driver copies these pages in a callback of setImmediate. This callback runs right before that one, and notes the time.
+    // The driver copies these pages in its own callback of `setImmediate`. The callback here runs right before it, and notes when the step begins.
     setImmediate(() => {
       begunMs = monotonic()
     })
