@@ -17,8 +17,8 @@ export interface SandboxOptions {
   /** Whether the clock stands still until `resume`. */
   readonly paused?: boolean
   /**
-   * Whether parcels start now. The plan is then shortened by the factor `speed`, and the clock runs at speed 1, so that entries have real times.
-   * Tests of rules about the age of an entry need this, such as tests of missed pushes.
+   * Whether parcels start now, and the clock runs at speed 1. The time between scans is then divided by `speed`. Tests of rules about the age of an
+   * entry need this, because entries then have real times.
    */
   readonly live?: boolean
   /** The fraction of parcels that get each hard case. `mix` sets other fractions for some cases. */
@@ -30,7 +30,7 @@ export interface SandboxOptions {
   readonly retryDelayMs?: number
   readonly pushTimeoutMs?: number
   readonly tokenForm?: TokenForm
-  /** The latest time of a planned scan. Parcels start 56 hours before it or, with `live`, at this time. Default: now. */
+  /** Parcels start 56 hours before this time, and no scan is planned after it. With `live`, parcels start at this time. Default: now. */
   readonly anchorMs?: number
   /** Returns the real time, in epoch milliseconds. */
   readonly now?: () => number

@@ -44,7 +44,7 @@ async function startReceiver() {
   return { seen, port: await listen(server) }
 }
 
-test('the check of a working relay is ok, pushes to the relay itself and sends endpoints nothing', async () => {
+test('the check of a working relay is ok, and sends nothing to the endpoints', async () => {
   const [sandbox, receiver] = [await startCarrier(), await startReceiver()]
   const endpoint = { name: 'shop', url: `http://127.0.0.1:${receiver.port}/hook`, sharedKey: 'the-key-of-the-shop-endpoint' }
   const relay = await startRelay(sandbox.url, {

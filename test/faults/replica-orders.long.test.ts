@@ -255,7 +255,7 @@ test('replicas whose clocks are 20 minutes apart store only times of the databas
     const sentMs = Number(headers['webhook-timestamp'] ?? 'NaN') * 1000
     if (!Number.isNaN(sentMs)) expect(Math.abs(sentMs - Date.now())).toBeLessThan(300_000)
   }
-  // A replica keeps the pages of the feed that it has read. So wait until no event changes any more.
+  // A replica caches the pages of the feed that it has read, so both are compared only when no event changes any more.
   for (const language of ['en', 'sv'] as const) await untilCaughtUp(slow.asker, parcels, language, ({ trackingNumber }) => trackingNumber)
   const [ofSlow, ofFast] = await Promise.all(
     [slow, fast].map(async ({ operate }) => (await operate('GET', '/relay/events?after=0&limit=100')).text),

@@ -28,7 +28,7 @@ export async function withQuickRetries(ask: () => Promise<Answered | Failed>, si
   }
 }
 
-/** Returns a function to call once for each call of one request. It returns `sender` for the first call, and `repeat` for further calls. */
+/** Returns a function that names the spender of each call that one request makes: `sender` for the first call, and `repeat` for its repeats. */
 export function spentBy(sender: CallSpender): () => CallSpender {
   let isFirst = true
   return () => {

@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path'
 /** The endings of files that belong to a store and are not stores themselves. */
 const REST = /-(?:wal|shm|journal)$|\.(?:key|tombstones)$/
 
-/** Lists the paths of the stores that restores have left beside a store. Each of them still has its old data. */
+/** Lists the paths of the stores that restores have left beside a store. They still contain the old data. */
 export function storesLeftBeside(path: string): readonly string[] {
   const start = `${basename(path)}.before-restore-`
   return readdirSync(dirname(path))
@@ -13,7 +13,7 @@ export function storesLeftBeside(path: string): readonly string[] {
     .map((name) => join(dirname(path), name))
 }
 
-/** Whether a store that a move has left behind may still exist. It looks for a file. It cannot look for a database, so it assumes that it exists. */
+/** Whether a store that a move has left behind may still exist. A database cannot be looked for here, so it counts as existing. */
 export function mayHoldData(name: string): boolean {
   return name.startsWith('postgres://') || existsSync(name)
 }

@@ -19,7 +19,7 @@ interface Options {
   readonly notFoundForMs?: number
 }
 
-/** Opens two replicas on one database that answer apps, and counts their calls to the carrier. */
+/** Opens two replicas that answer apps from one database, and counts their calls to the carrier. */
 async function openTwo({ answer, isKnown, notFoundForMs = 300_000 }: Options) {
   const place = await newPlace(postgres)
   const calls: string[] = []
@@ -98,7 +98,7 @@ test.each(CASES)('P10: a request for %s causes one call if the other replica ask
 test.each([
   ['the same replica', 'one'],
   ['the other replica', 'other'],
-] as const)('4.2: an answer in another language causes no second call if %s asks before it is noted', async (_, asker) => {
+] as const)('4.2: while an answer in another language is not noted yet, %s makes no second call', async (_, asker) => {
   const replicas = await openTwo({ answer: () => found('en'), isKnown: false })
   const { one, calls, gates } = replicas
   const note = Promise.withResolvers<void>()

@@ -34,7 +34,7 @@ async function unpack(): Promise<void> {
   }
 }
 
-/** Ends a hang. It is long, because a machine may be several times slower than usual. */
+/** How long a page may hang. The time is long, because a machine may be several times slower than usual. */
 const TIMEOUT_MS = 120_000
 
 let started: Promise<Browser> | null = null

@@ -47,7 +47,7 @@ export async function writeSharedCarrier({ query }: MoveClient, memory: CarrierM
     JSON.stringify(calls),
     pausedUntilMs ?? 0,
   ])
-  // A single relay keeps a pause for tokens only if the token endpoint asked for it.
+  // A single relay stores a pause for tokens only if the token endpoint asked for the pause, so this is always the reason.
   const trouble: UnavailableReason | null = tokenPausedUntilMs === null ? null : 'rate_limited'
   await query('update carrier_token set paused_until_ms = $1, trouble = $2, tries = $3, refused_until_ms = $4, mark = $5 where id = 1', [
     tokenPausedUntilMs ?? 0,

@@ -11,8 +11,8 @@ import { createSharedFlights } from './flights.ts'
 const CONNECTIONS = 2
 
 /**
- * Opens the budget, token and flights that replicas share. Their tables must exist. `watch`: the watch over all connections of the relay;
- * absent: these connections get a watch to themselves.
+ * Opens the budget, token and flights that replicas share. Their tables must exist. `watch`: the `ServerWatch` of the relay; absent: a new one
+ * is made.
  */
 export function openSharedCarrier(
   address: string,

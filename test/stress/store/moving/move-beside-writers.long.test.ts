@@ -94,7 +94,7 @@ test.each(engines)('a move to $name fails when another program adds thousands of
   await expect(engine.openWriteStore(next.place)).rejects.toThrow('holds a part of')
 })
 
-test('a change that is committed later than one with a higher number is copied too', async () => {
+test('a change that commits after a change with a higher number is copied too', async () => {
   const [old, next] = [await seededPlace(postgres), await placeOf(postgres)]
   await using opened = await openMove(old, next)
   const { source, move } = opened
