@@ -10,7 +10,6 @@ export function withExitCodes(command: Command): Command {
   return command
 }
 
-/** Reports a failure and sets the exit code. */
 export function fail(message: string): void {
   process.stderr.write(`${message}\n`)
   process.exitCode = EXIT.failed

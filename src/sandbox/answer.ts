@@ -57,7 +57,7 @@ export function answerOf(status: number, value: unknown, headers: Readonly<Recor
   return { status, json: JSON.stringify(value), headers }
 }
 
-/** Makes an error answer. The carrier's specification shows no error answers, so this shape is invented. */
+/** The carrier's specification shows no error answers, so this shape is invented. */
 export function errorAnswer(status: number, message: string, headers: Readonly<Record<string, string>> = {}): Answer {
   return answerOf(status, { message }, headers)
 }

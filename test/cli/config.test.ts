@@ -196,7 +196,7 @@ describe('problems', () => {
 })
 
 describe('settings', () => {
-  test('fills in every default, and names the unit of a number in its key', () => {
+  test('every default is filled in, and the key of a number names its unit', () => {
     const { webhook, upstream, ...config } = load(minimal)
     expect(webhook).toMatchObject({ path: '/webhooks/status', bodyBytesMax: 262_144 })
     expect(upstream).toMatchObject({

@@ -27,7 +27,7 @@ test('a terminal shows one bar for many steps, then the counts, and a line for e
   expect(failures).toEqual(['7: no'])
 })
 
-test('for many summed steps, a file gets only the counts, but a program gets one line a step', async () => {
+test('with isSummed, a file gets only the counts of many steps, but a program one line a step', async () => {
   const { out, progress, failures } = await run({ isTTY: false, isSummed: true })
   expect([out, progress, failures]).toEqual(['9 unknown, 30 recorded, 1 failed\n', 'refreshing: 40 parcels\n', ['7: no']])
   expect((await run({ isTTY: false, isSummed: true, isForProgram: true })).out.split('\n')).toHaveLength(40)

@@ -32,7 +32,6 @@ async function linesOf(relay: Parameters<typeof operatorOf>[0]) {
   }
 }
 
-/** Starts a receiver that counts connections and requests. */
 async function startReceiver() {
   const seen = { connections: 0, requests: 0 }
   const server = createServer((_, response) => {

@@ -114,7 +114,7 @@ test('O9: rotate shows a new key once, and with "at": "now" ends the overlap of 
   expect(receiver.pushes).toHaveLength(3)
 })
 
-test('an overlap that an earlier version began keeps its old header, and can be ended', async () => {
+test('an overlap that an earlier version of the relay began keeps its header, and can be ended', async () => {
   const { databasePath, receiver, id, rotate, view, deliver, haveKey } = await start()
   await rotate({ sharedKey: AFTER })
   const asBefore = `update endpoint set sealed_keys = json_object('current', sealed_keys ->> '$.next.sealed',

@@ -42,7 +42,7 @@ test('a relay under load moves to PostgreSQL and back and loses nothing', async 
   await load.untilAnswered(SOME)
   const there = await startMove(asker, database)
   expect(await endedJob(asker, there)).toMatchObject({ state: 'done', failure: null })
-  // Wait until the load has left the connections to the first relay.
+  // Wait until the senders of the load no longer use connections to the first relay.
   await load.untilAnswered(load.answered() + 3 * SOME)
   const back = await startMove(asker, `sqlite:${file}`)
   expect(await endedJob(asker, back)).toMatchObject({ state: 'done' })

@@ -62,7 +62,7 @@ const NOT_READ: Readonly<Record<string, string>> = {
  */
 function awaitedInLoops(path: string, source: string): readonly { readonly what: string; readonly line: number }[] {
   const found: { what: string; line: number }[] = []
-  /** The functions around the current node, each with its loops. A loop is stored as the part of it that is evaluated only once. */
+  /** The functions around the current node, each with its loops. Of each loop, this stores the part that is evaluated only once. */
   const loops: Span[][] = [[]]
   const enter = (once: Span) => void loops.at(-1)?.push(once)
   const leave = () => void loops.at(-1)?.pop()

@@ -23,7 +23,7 @@ export interface Credentials {
   troubled(failure: NoToken): NoToken
   /** Notes that the token endpoint has given a token for the credentials. */
   obtained(): void
-  /** Notes that another replica has obtained a token with the credentials, and takes over its state. */
+  /** Notes that another replica has obtained a token with the credentials, and takes over that replica's state. */
   brought(state: TokenState): void
   /** Notes that the status API has accepted the token. Returns whether attempts were limited until now. */
   proved(): boolean

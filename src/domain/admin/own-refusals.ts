@@ -18,7 +18,7 @@ export interface OwnRefusals {
 }
 
 const HOUR_MS = 3_600_000
-/** A missed push may be noticed this long after its refusal. While the disk is full, the relay does not poll, and it must catch up later. */
+/** How late a missed push may be noticed. The relay does not poll while the disk is full, and afterwards needs time to catch up. */
 export const NOTICED_WITHIN_MS = 3 * HOUR_MS
 /** The share of missed pushes from which `explainMost` is true. */
 const MOST = 0.8

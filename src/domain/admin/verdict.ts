@@ -39,8 +39,9 @@ export interface Situation extends Glance {
   readonly diskSinceMs: number | null
   /** The pushes in quarantine by reason. The reason with the newest push comes first. */
   readonly held: readonly HeldGroup[]
-  /** For each endpoint in trouble, by its id: how many deliveries wait for it. `failures`: how it failed last. */
+  /** The deliveries that wait for each endpoint in trouble, by endpoint id. */
   readonly backlogs: ReadonlyMap<string, EndpointBacklog>
+  /** How each endpoint in trouble failed last, by endpoint id. */
   readonly failures: ReadonlyMap<string, FailureGroup>
   readonly webhook: WebhookView
   /** The missed pushes of each of the last 24 hours, the oldest hour first. */
@@ -96,7 +97,7 @@ const CAN_WAIT: readonly Problem['kind'][] = [
 
 const DAY_MS = 86_400_000
 
-/** Returns the last period without pushes, if it ended less than a day ago. It is shown that long, because some parcels may still be unknown. */
+/** Returns the last period without pushes, if it ended less than a day ago. Parcels whose pushes were missed may still be unknown that long. */
 export function pastSilenceOf({ lastSilence }: PushChannelView, nowMs: number): PastSilence | null {
   return lastSilence !== null && lastSilence.toMs > nowMs - DAY_MS ? lastSilence : null
 }

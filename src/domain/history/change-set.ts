@@ -33,7 +33,7 @@ export interface AnswerWrite {
   /** The bytes of the answer; null: they contain an erased identifier, so they are not stored. */
   readonly body: Uint8Array | null
   readonly decidesOrder: boolean
-  /** The stored answers of the parcel to delete, because they no longer influence what is served. */
+  /** The parcel's stored answers that are to be deleted, because they no longer influence what is served. */
   readonly dropped: readonly KeptAnswer[]
 }
 

@@ -28,7 +28,7 @@ export type UnavailableReason =
 /** Reasons that concern a single question. The carrier may give usable answers to other questions. */
 const OF_QUESTION: ReadonlySet<UnavailableReason> = new Set(['rejected', 'bad_response'])
 
-/** Whether the carrier answered, but neither reported on the parcel nor called it unknown: with 400, 403 or 422, or not in the form of the spec. */
+/** Whether the carrier's answer tells nothing about the parcel: its status is one such as 400 or 422, or it does not have the form of the spec. */
 export function isUnusable(answer: CarrierAnswer): boolean {
   return answer.kind === 'unavailable' && OF_QUESTION.has(answer.reason)
 }

@@ -53,7 +53,7 @@ export interface PollingWrites {
   unwatch(request: Audited & { readonly identifier: string }): Promise<{ readonly parcelId: number } | null>
   /**
    * Moves the polls and deliveries of up to `limit` parcels with ids above `afterParcelId` back by `byMs`, because the wall clock was put
-   * back that much. `sinceMs`: when the wall clock was last read before it was put back, converted to the new time. Leaves out
+   * back that much. `sinceMs`: the last reading of the wall clock before that, converted to the new time. Leaves out
    * everything that was planned since then, because it may already be planned by the new time. Returns the last id that it looked at; null:
    * there are no more.
    */

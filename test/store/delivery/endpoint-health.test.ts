@@ -65,7 +65,7 @@ describe.each(engines)('the health of an endpoint on $name', (engine) => {
     expect(ofFirst).toEqual(ofFirst.toSorted((a, b) => a - b))
   })
 
-  test('O6: a delivery queued just before three days of failure is not dead', async () => {
+  test('O6: a delivery queued just before three days of failures is delivered after them', async () => {
     const { push, pass, turn, accepted } = await startEndpoint(engine)
     await push(at(1, ['2002']))
     await turn()

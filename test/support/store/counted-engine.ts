@@ -7,7 +7,6 @@ export interface Work {
   rowsWritten: number
 }
 
-/** Wraps an engine to count its work. */
 export function countWork(engine: WriteEngine): { readonly engine: WriteEngine; readonly work: Work } {
   const work: Work = { statements: 0, rowsRead: 0, rowsWritten: 0 }
   const { session } = engine

@@ -78,7 +78,7 @@ export interface ManageBackups {
   state(): BackupState
   /** Returns how many backups have failed since the relay started. */
   failures(): number
-  /** Called when the relay stops. Stops a backup that is being made. */
+  /** Stops a backup that is being made. */
   stop(): Promise<void>
 }
 

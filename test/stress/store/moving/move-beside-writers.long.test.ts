@@ -110,7 +110,7 @@ test('a change that commits after a change with a higher number is copied too', 
   expect(await storedNumber(next.place, "select count(*) from parcel_status where status in ('late', 'early')")).toBe(2)
 })
 
-test('a move ends although the server’s own work on a table goes on', async () => {
+test('a move gets as far as its switch while the server vacuums a table', async () => {
   const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   await opened.move.advance()
