@@ -210,7 +210,7 @@ function erasingVerbs(
     },
     async saveTombstoneKey(sealed) {
       await verbs.saveTombstoneKey(sealed)
-      // The order of these two writes does not matter: the old text and the new one hold the same key, encrypted differently.
+      // The order of these two writes does not matter: the store and the file hold the same key, which is only encrypted differently.
       kept.replaceKey(sealed)
     },
     async searchMentions(request) {
