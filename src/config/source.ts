@@ -102,7 +102,10 @@ export interface Member {
   readonly value: unknown
 }
 
-/** Finds a member of a map, the last one if its key is repeated. Finds an item of a sequence as its own key and value. Null: there is none. */
+/**
+ * Finds a member of a map by its key, or an item of a sequence by its index; null: there is none. If a key is repeated, finds its last member.
+ * An item has no key, so it is returned as both key and value.
+ */
 export function pairAt(node: unknown, segment: PropertyKey, document: Document): Member | null {
   const target = isAlias(node) ? node.resolve(document) : node
   if (isMap(target)) return target.items.findLast(({ key }) => keyName(key) === String(segment)) ?? null

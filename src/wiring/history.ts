@@ -66,8 +66,8 @@ export function openHistory(config: Config, { storage, recording, carrier, meter
 }
 
 /**
- * How many logins may wait for their password check, which takes some 30 ms: in all, and from one network. So many apps of one network can
- * start at once, and yet no app waits long.
+ * How many logins may wait for their password check, in all and from one network. A check takes some 30 ms. These limits let many apps of one
+ * network start at once, and yet no app waits long.
  */
 const LOGINS = { waitingMax: 256, waitingPerKeyMax: 64 }
 const LOGINS_RETRY_AFTER_MS = 1000

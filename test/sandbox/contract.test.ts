@@ -17,7 +17,7 @@ test('the sandbox keeps the contract of the specification in a world full of har
   expect(report.differingTexts).toBe(entries - sandbox.world.tally.textsWithdrawn)
 })
 
-test('the sandbox keeps the contract in a tidy world', async () => {
+test('the sandbox keeps the contract in a world without hard cases', async () => {
   await using sandbox = await stillSandbox({ parcels: 3, hard: 0, tokenForm: 'jwt' })
   await sandbox.finish()
   const knownNumbers = sandbox.world.parcels().map(({ trackingNumber }) => trackingNumber)
@@ -77,7 +77,7 @@ test('the spec client refuses another content type', () => {
   expect(() => assertAll({ ...answerWith(entry), contentType: 'text/html' })).toThrow('application/json')
 })
 
-test('a parcel is found by each identifier, and by its number while the carrier knows it', async () => {
+test('some parcels are found only by their number, the others also by their tracking ids', async () => {
   await using sandbox = await stillSandbox({ parcels: 10, mix: { numberOnly: 0.5 } })
   await sandbox.finish()
   const token = await tokenOf({ ...account, baseUrl: sandbox.url })

@@ -241,7 +241,7 @@ test.each(['opaque', 'jwt'] as const)('%s tokens end after their lifetime, or wh
   if (tokenForm === 'jwt') expect(parsed(claims).exp).toBe(Date.UTC(2026, 0, 1) / 1000 + 60)
 })
 
-test('language gaps leave some entries with the same one language in pushes and answers', async () => {
+test('language gaps leave some entries in a single language, the same in pushes and answers', async () => {
   await using run = await pushed({ languageGaps: 0.5 }, { parcels: 20, hard: 0 })
   let gaps = 0
   let entries = 0

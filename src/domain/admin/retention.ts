@@ -195,7 +195,7 @@ export interface MarkOfNow {
 
 /**
  * Marks in the future show that the clock was changed. If they follow a gap, they were made while the clock was ahead by mistake, so they are
- * dropped. Otherwise the clock was set back, and the new mark repeats the time of the last mark, so that no data looks older than it is.
+ * dropped. Otherwise the clock was set back. Then the new mark repeats the time of the last mark, so that no data looks older than it is.
  */
 export function markNow(marks: readonly AgeMark[], given: AgeMark): MarkOfNow {
   const ahead = marks.findIndex(({ atMs }) => atMs > given.atMs)

@@ -46,7 +46,10 @@ export function planEvents(context: EventPlanContext): readonly FeedAddition[] {
   return planned
 }
 
-/** Whether some endpoints must still be sent an entry: all of them, or if a push reports it, those that are not in its audience. */
+/**
+ * Whether an entry must still be sent to endpoints. An entry that nobody was sent goes to all of them. An entry that only some endpoints were
+ * sent goes to the others as soon as a push reports it.
+ */
 function isOwed({ members }: Entry): boolean {
   const { kind } = audienceOf(members)
   if (kind === 'nobody' || kind === 'all') return kind === 'nobody'

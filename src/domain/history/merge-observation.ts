@@ -23,7 +23,7 @@ import type { RecordRules } from './record-rules.ts'
 import { type KeptSighting, mergeSightings, sightingsOf } from './sightings.ts'
 import { type KeptBody, secondOf } from './snapshot.ts'
 
-/** The parcel that an observation is about. All but its history is already as the observation leaves it. */
+/** The parcel that an observation is about. What the observation changes outside the history is already changed in `draft`. */
 export interface Subject {
   readonly draft: ParcelDraft
   /** When the parcel's next poll was due before the observation, epoch milliseconds; null: no poll was planned. */
@@ -116,7 +116,7 @@ function isParcelChanged(
   return newNames.length > 0 || isEnvelopeChanged
 }
 
-/** Returns the sightings to save, each once: those that have changed, and those that events report, because their audience has changed. */
+/** Returns the sightings to save, each once: those that have changed, and those whose audience an event changes. */
 function withReported(changed: readonly KeptSighting[], events: readonly FeedAddition[]): readonly KeptSighting[] {
   const [only] = changed
   const [event] = events
@@ -190,8 +190,8 @@ function orderEntries(batch: BatchState, draft: ParcelDraft, entries: readonly E
 }
 
 /**
- * Encodes what answers show about a parcel apart from the entries themselves: their order, and the values of the whole parcel. For a push,
- * the entries of its second alone show whether this has changed.
+ * Encodes what answers show about a parcel apart from the entries themselves: their order, and the values of the whole parcel. After a push,
+ * `entries` need only be those of its second, because a push changes no others.
  */
 function envelopeOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[]): string {
   const ordered = orderEntries(batch, draft, entries)

@@ -11,7 +11,7 @@ export interface IncomingPoll {
 
 export type Incoming = IncomingPush | IncomingPoll
 
-/** The outcome of one observation. A push with any of these outcomes is committed to the store, unless it is `erased`. */
+/** The outcome of one observation. Every push except an `erased` one is committed to the store, whatever its outcome. */
 export type RecordOutcome =
   | {
       readonly kind: 'recorded'
@@ -26,8 +26,8 @@ export type RecordOutcome =
   | { readonly kind: 'duplicate' }
   | { readonly kind: 'quarantined'; readonly reason: QuarantineReason }
   /**
-   * The push is older than `retention.history`. It is stored but not recorded. If it seems old because the clock is wrong, it is recorded
-   * when it comes again after the clock was corrected (DOMAIN 5.4).
+   * The push is older than `retention.history`, so it is stored but not recorded. The relay's clock may have been wrong. If the same push comes
+   * again after the clock was corrected, it is recorded (DOMAIN 5.4).
    */
   | { readonly kind: 'expired' }
   /** The observation is about an erased parcel. It was counted, but not stored. */

@@ -11,7 +11,7 @@ export interface Subscriber {
   readonly endpoint: Endpoint
   /** While it catches up, the last sequence of the feed that was queued for it; null: it has caught up. */
   readonly queuedTo: number | null
-  /** The sequences of the feed between which its setting `backfill` was on; null: it was never on. */
+  /** The stretches of the feed during which its setting `backfill` was on; null: it was never on. */
   readonly backfilled: BackfillSpan | null
 }
 

@@ -9,7 +9,7 @@ export function checkPushBody(id: string): string {
 
 const BODY_BYTES = checkPushBody('0'.repeat(36)).length
 
-/** Whether a push with a valid signature is such a test. Tests are answered and counted, but not stored. */
+/** Whether a push with a valid signature is a test by a relay. Tests are answered and counted, but not stored. */
 export function isCheckPush(body: Uint8Array): boolean {
   return body.length === BODY_BYTES && FORM.test(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('latin1'))
 }

@@ -19,7 +19,7 @@ export interface PollTimeInput {
   readonly stepMs: number
 }
 
-/** How far `bestPollTimeMs` looks ahead: not further, because it runs at every push. Two weeks contain each hour of the week twice. */
+/** How far `bestPollTimeMs` looks ahead. It must be fast, because it runs at every push. Two weeks contain each hour of the week twice. */
 const SUMMED_MS = 14 * 24 * HOUR_MS
 
 /**
@@ -30,8 +30,8 @@ const SUMMED_MS = 14 * 24 * HOUR_MS
  *   S   `unscanned`: the chance that the parcel was not scanned since `fromMs`
  *   L   `lost`: the chance that it was scanned, its push was lost, and no push of a later scan has arrived since
  *
- * - An hour of waiting costs L for the unknown scan, and doubt * (S + L) for entries that were lost before: S + L is the chance that no push has
- *   come, which would have revealed them.
+ * - An hour of waiting costs L for the unknown scan, and doubt * (S + L) for entries that were lost before. A push would reveal those entries, and
+ *   S + L is the chance that none has come.
  * - An hour of waiting saves S * sqrt(2 * price * hidden * h). This is the lowest cost of polling a parcel that was not scanned yet, at
  *   sqrt(hidden * h / (2 * price)) polls an hour (Keller's solution).
  *

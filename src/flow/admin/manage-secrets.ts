@@ -46,7 +46,7 @@ export interface ManageSecrets {
   reseal(by: Actor): Promise<ResealReport>
   /**
    * Replaces the key that signs tokens. Earlier tokens stay valid until they expire; with `{ "at": "now" }` they become invalid at once.
-   * `validUntilMs`: when the last earlier token expires, epoch milliseconds; null: they are invalid. Throws `bad_request`.
+   * `validUntilMs`: when the last earlier token expires, epoch milliseconds; null: all earlier tokens are invalid. Throws `bad_request`.
    */
   rotateTokens(body: unknown, by: Actor): Promise<{ readonly validUntilMs: number | null }>
 }

@@ -24,7 +24,6 @@ const checkSchema = named('Check', () =>
   }),
 )
 
-/** Whether the deployment works. */
 export const CHECK_ROUTES = [
   apiRoute({
     method: 'get',

@@ -13,7 +13,6 @@ export interface RebuildRoutePorts {
 /** The limit of the body. A hundred identifiers of 40 characters fit. */
 const BODY_BYTES_MAX = 16 * 1024
 
-/** Derives histories again. */
 export const REBUILD_ROUTES = [
   apiRoute({
     method: 'post',

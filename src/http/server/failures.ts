@@ -8,13 +8,13 @@ import { createTries, type PerMinute } from './per-minute.ts'
 /** Counts a failed request. Returns the error to answer with: `failure` or, if its address has failed too often, `too_many_requests`. */
 export type CountFailure = (req: IncomingMessage, failure: AppError) => Promise<AppError>
 
-/** Describes who is logging in, so that no password is checked after too many wrong ones. */
+/** Describes who is logging in. */
 export type VisitorOf = (req: IncomingMessage, username: string) => Visitor
 
 /** The most counts in memory. Without a limit, an attacker with many addresses and user names could fill the memory. */
 const COUNTS_MAX = 16_384
 
-/** Creates the count of failed signatures, tokens and passwords by address. It runs only after a failure, so it never refuses a valid request. */
+/** Creates the count of failed signatures, tokens and passwords by address. Only failed requests are counted, so no valid request is refused. */
 export function createCountFailure(perMinute: PerMinute, addressOf: AddressOf): CountFailure {
   const countOf = createCounts()
   return async (req, failure) => {

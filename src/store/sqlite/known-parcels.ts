@@ -21,8 +21,8 @@ import { createParcelMemory } from './parcel-memory.ts'
 const REMEMBERED = 16_384
 
 /**
- * Reads and writes parcels in the writer's transactions. A cache spares the next event of a parcel a read. Call `forget` after every rollback,
- * and when other code has changed parcels.
+ * Reads and writes parcels in the writer's transactions. Keeps parcels in a cache, so that the next event of a parcel needs no read. Call `forget`
+ * after every rollback, and when other code has changed parcels.
  */
 export interface KnownParcels extends Parcels {
   saveIdentifier(identifier: IdentifierState): void

@@ -32,8 +32,8 @@ export interface MoverPorts {
 }
 
 /**
- * Hosts a move on a separate thread. Opens the old store first, because a store that takes no writes cannot be moved. Throws `not_movable` if
- * the new store cannot be used, and `storage_unavailable` if the old store cannot be moved now.
+ * Hosts a move on a separate thread. Throws `not_movable` if the new store cannot be used, and `storage_unavailable` if the old store cannot be
+ * moved now. Opens the old store first, so that the new store stays untouched if the old one cannot be moved.
  */
 export async function hostMover(data: MoverData, { check, signal }: MoverPorts): Promise<Mover> {
   // Use the extension of this file: sources run as `.ts` in development and as `.js` from `dist`.

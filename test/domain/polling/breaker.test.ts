@@ -48,14 +48,14 @@ test('pauses grow with every probe that fails, up to five minutes', () => {
   expect(rests.at(-1)).toBe(300_000)
 })
 
-test('failures of one question count once; failures that no question can cause count each time', () => {
+test('failures of one question count once; failures such as a refused connection always count', () => {
   const one = failedFor(Array.from({ length: 20 }, () => 'PD1'))
   expect([one.state, one.failures]).toEqual(['closed', 1])
   expect(failedFor(numbers(FAILURES_TO_OPEN)).state).toBe('open')
   expect(failedFor(['PD1', null, null, null, null]).state).toBe('open')
 })
 
-test('a question that failed while others were answered counts no more until it gets an answer', () => {
+test('a question that fails while others are answered no longer counts until it gets an answer', () => {
   const proven = afterAnswer(failedFor(numbers(4)), 'ok')
   expect(failedFor([...numbers(4), ...numbers(4, 4)], proven)).toMatchObject({ state: 'closed', failures: 4 })
   const answered = afterAnswer(proven, 'PD0')

@@ -125,7 +125,7 @@ function sectionsOf(lengths: Lengths, { sharedKeys, atRestKeys }: Settings): Sec
       audit: days(historyDays),
       held: days(historyDays + feedDays),
     },
-    // On PostgreSQL the budget uses the server's clock, so all simulated days that run on one real day share its calls.
+    // On PostgreSQL the budget follows the server's real clock, so many simulated days share the calls of one real day.
     upstream: { ratePerSecond: 1000, callsPerDay: 1_000_000 },
     token: { lifetime: '30d' },
     delivery: { allowNetworks: ['127.0.0.0/8'] },

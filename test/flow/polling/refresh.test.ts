@@ -114,7 +114,7 @@ test.each(['resting', 'budget'] as const)('6.1: a call that is not made (%s) doe
   expect(told).toEqual([{ parcelId: 7, kind: 'not_asked', atMs: 5, retryAfterMs: 9000 }])
 })
 
-test('a quarantined answer ends the claim like a failure', async () => {
+test('a poll whose answer is quarantined counts as failed', async () => {
   const { refresh, asked, told } = world({ 'AB123456789SE en': found('en') }, { quarantines: true })
   expect(await refresh.poll(DUE)).toBe('unusable')
   expect(told).toEqual([{ parcelId: 7, kind: 'unavailable', atMs: 5 }])

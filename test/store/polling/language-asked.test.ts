@@ -15,7 +15,7 @@ const known = { eventTimestamp: '2026-03-01T10:00:00Z' }
 const later = { eventTimestamp: '2026-03-01T11:00:00Z' }
 const pushedLater = { eventTime: '2026-03-01T11:00:00.000Z', texts: { en: 'Arrived' } }
 
-/** Stores a parcel that is known in English, and asks the carrier for Swedish while the test does something else. */
+/** Stores a parcel that is known in English. `ask` asks the carrier for Swedish, and `answer` gives the carrier's answer. */
 async function startAsking(engine: Engine, answer: () => Promise<CarrierAnswer>) {
   const store = await openStore(NOON, engine)
   const { reads, writes: write, pass } = store
@@ -87,7 +87,7 @@ describe.each(engines)('languages asked for on $name', (engine) => {
     expect(languages).toEqual([])
   })
 
-  test('4.2: an entry that the answer itself contains counts as fetched', async () => {
+  test('4.2: an entry that the answer itself brings is not asked about again', async () => {
     const { ask, languagesAsked } = await startAsking(engine, async () => found('en', [later, known]))
     await ask()
     expect(await languagesAsked()).toEqual(['sv'])

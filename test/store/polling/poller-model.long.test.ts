@@ -30,15 +30,16 @@ const UNASKED_MAX_MS = 1.1 * DAY_MS + DUE_FOR_MAX_MS
 function createOracle() {
   const wrong: string[] = []
   const underWay: { readonly due: DuePoll; readonly byOrder: boolean; readonly askedAtMs: number }[] = []
-  /** The earliest time of the next poll, by identifier, in the time of `scheduleMs`, which jumps forward with the clock, but never back. */
+  /** The earliest time of the next poll, by identifier, as `scheduleMs` counts. */
   const notBefore = new Map<string, { readonly atMs: number; readonly why: Ended }>()
-  /** Until when the carrier asked to wait (`Retry-After`), by identifier, in the time of `scheduleMs`. A push or a watch does not end this wait. */
+  /** Until when the carrier asked to wait (`Retry-After`), by identifier, as `scheduleMs` counts. A push or a watch does not end this wait. */
   const waitUntil = new Map<string, number>()
   const lastPolledMs = new Map<number, number>()
   let polls = 0
   let world: World | null = null
   let forwardMs = 0
   const elapsedMs = () => world?.clock.monotonic() ?? 0
+  /** The time by which polls are planned. It jumps forward with the clock, but never back. */
   const scheduleMs = () => elapsedMs() + forwardMs
   const say = (what: string) => void wrong.push(`at ${(elapsedMs() / MINUTE_MS).toFixed(1)} min: ${what}`)
   const remove = (due: DuePoll) => {

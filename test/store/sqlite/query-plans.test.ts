@@ -51,7 +51,7 @@ test('events sent as backfill are found by their own index', async () => {
 
 const LARGE = 'parcel|identifier|content|sighting|answer|inbox|feed|composed_event|delivery|attempt|operator_event|operator_action'
 
-test('only counts of a whole table read a whole table, and no statement sorts before its limit', async () => {
+test('only a count of all rows reads a whole table, and no statement sorts before its limit', async () => {
   // SQLite plans without regard to the size of a table, so an empty one will do.
   const path = join(temporaryFolder(), 'relay.db')
   const used = await usedOnSqlite(path)

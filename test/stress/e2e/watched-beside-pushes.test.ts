@@ -12,7 +12,7 @@ const PARCELS = 2000
 /** The delay between each replica and the server, in milliseconds. */
 const AWAY_MS = 2
 const PUSHES = 40
-/** The longest that a push may take, in multiples of its usual time. It waits for one transaction of the list, not for all of them. */
+/** How many times as long a push may take. It may wait for one of the transactions that watch the list, but not for all of them. */
 const RATIO = 5
 
 test(`a push waits little longer while another replica watches ${PARCELS} known parcels`, async () => {

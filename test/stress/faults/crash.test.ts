@@ -1,2 +1,2 @@
-// In this project the test repeats more often, see `support/runner/long-form.ts`.
+// The stress tests repeat this test more often; see `support/runner/long-form.ts`.
 import '../../faults/crash.test.ts'

@@ -17,7 +17,7 @@ const WARM_UP = LONG ? 10_000 : 4000
 /** The default of `limits.bodyBytesInFlight`. */
 const BODIES_HELD_BYTES = 32 * MB
 const FLOOD_MS = LONG ? 10_000 : 1500
-/** The ratio to the control is large, because the senders of the flood use the same processors. */
+/** How many times as long a push may take beside a flood. It is large, because the senders of the flood use the same processors. */
 const RATIO = 10
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`

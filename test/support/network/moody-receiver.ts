@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { startRequestServer } from './request-server.ts'
 import { expectedSignature } from './webhook-receiver.ts'
 
-/** How an endpoint reacts to an event. It either answers after a delay, and then closes the connection if `closes`, or resets the connection. */
+/** How an endpoint reacts to an event: with an answer after a delay, or with a reset. `closes`: the answer also closes the connection. */
 export type Mood = { readonly status: number; readonly afterMs: number; readonly closes?: boolean } | 'reset'
 
 export interface Arrival {

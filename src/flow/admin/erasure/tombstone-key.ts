@@ -133,8 +133,8 @@ function lost(where: string): Error {
 const SEARCHED = 200
 
 /**
- * Repeats erasures. Searches the records that are not parcels first, because the identifiers are no longer known after the parcels are
- * erased. Stores the tombstones last, so that a start after a crash repeats all of this.
+ * Repeats erasures. Searches all other records before it erases the parcels, because the identifiers to search for are lost with the parcels.
+ * Stores the tombstones last, so that a start after a crash repeats all of this.
  */
 async function repeatAll({ repeatErasures, settleErasures, searchMentions, cleanStorage }: TombstoneKeyPorts['write']): Promise<number> {
   async function onEachPage(dryRun: boolean): Promise<readonly string[]> {

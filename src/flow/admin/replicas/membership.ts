@@ -22,7 +22,7 @@ export interface Membership {
   /** The endpoints to which this replica delivers; null: all. */
   endpoints(): readonly string[] | null
   delivers(endpointId: string): boolean
-  /** Rises when this replica loses all its roles for good. Work that began before must not save its results. */
+  /** Rises when this replica was declared dead and has lost all its roles. Work that began in an earlier term must not save its results. */
   term(): number
   /** Returns a signal that is aborted when the lease runs out. Get a new signal for each poll. */
   signal(): AbortSignal
@@ -91,12 +91,11 @@ function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'c
   let shared: Watermarks | null = null
   let isShareDue = true
   let replicas = 1
-  /**
-   * `losses`: how often all roles were lost. `lapses`: how often the lease has run out. `resumed`: the value of `lapses` before the last
-   * change of roles.
-   */
+  /** How often all roles were lost. */
   let losses = 0
+  /** How often the lease has run out. */
   let lapses = 0
+  /** The value of `lapses` when the last change of roles began. */
   let resumed = 0
   const leaving = createLeaving(() => {
     isShareDue = true

@@ -255,8 +255,8 @@ async function changeRoles(
 }
 
 /**
- * Lists the replicas that can serve each endpoint that is in a config. Only replicas with that config know the endpoint's key and how to
- * reach it. An endpoint that is managed in the store is absent, because all replicas can serve it.
+ * Lists, for each endpoint that comes from a config, the replicas whose config names it. Only they know the endpoint's key and how to reach it.
+ * An endpoint that is managed in the store is absent, because all replicas can serve it.
  */
 function candidatesOf(endpoints: readonly EndpointRow[], live: readonly LiveRow[]): NonNullable<Assignment['only']> {
   const named = live.map(({ id, endpoints: names }) => ({ id, names: new Set(namesIn(names)) }))

@@ -40,7 +40,7 @@ test.each([
   expect((await readiness.read()).reasons).toHaveLength(1)
 })
 
-test('after the password is corrected, a 429 of the carrier is shown instead', async () => {
+test('a 429 of the carrier is shown, unless the carrier refuses the password', async () => {
   const lastFailure = { reason: 'rate_limited', atMs: 2000 } as const
   const readiness = readinessOf(async () => undefined, { ...CARRIER, credentials: 'obtained', lastAnswerAtMs: null, lastFailure })
   expect((await readiness.read()).notes).toMatchObject({ upstream: { state: 'rate_limited', credentials: 'obtained' } })

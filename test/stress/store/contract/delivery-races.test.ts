@@ -35,7 +35,7 @@ async function openRaced(engine: Engine) {
     id,
     courier,
     push: (trackingId: string) => pushAt(second++, [trackingId]),
-    /** Repeats the last event with the identifiers of two parcels, so that their join is all that is new. */
+    /** Repeats the last event with the identifiers of two parcels. This joins the parcels, and adds no entry. */
     join: (...trackingIds: readonly string[]) => pushAt(second - 1, trackingIds),
     replay: (change: Partial<DeliverySelection>, limit: number, to = id) =>
       store.writes.replayDeliveries({ selection: { ...any, ...change }, to, after: null, untilMs: NOON, limit, nowMs: NOON }),
