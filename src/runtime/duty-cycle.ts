@@ -1,5 +1,5 @@
 /**
- * Runs pieces of work one after the other. After each piece it rests for as long as the piece took, at most a second. So background work
+ * Runs pieces of work one after the other. After each piece it rests for as long as the piece took, but at most a second. So background work
  * leaves about half of the disk or the processor to other work.
  */
 export function createDutyCycle(

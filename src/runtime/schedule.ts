@@ -1,7 +1,7 @@
 import cron from 'node-cron'
 
 const SECOND_MS = 1000
-/** If a tick is late or the clock was set forward, at most this many of the skipped seconds are checked. */
+/** If the timer is late or the clock was set forward, at most this many of the skipped seconds are checked. */
 const LATE_SECONDS_MAX = 60
 
 /**

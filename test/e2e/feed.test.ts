@@ -325,7 +325,6 @@ test('R3: a stream and a long poll of an app end when a reload removes the app o
   await vi.waitFor(async () => expect(await ask(relay.internalUrl, token, '/relay/events').then(({ status }) => status)).toBe(200))
   const config = loadConfig(writeConfig(relay.folder, NO_CARRIER))
   await relay.reload({ ...config, apps: config.apps.filter(({ username }) => username === ADMIN.username) })
-  // The answer comes long before the 50 s are over.
   expect(await shop.status).toBe(401)
   await shop.text
   expect((await push(relay.publicUrl, at(1))).status).toBe(200)

@@ -31,7 +31,6 @@ export async function makeTrouble(carrier: Sandbox, shop: Shop, { webhooks }: Tr
   }
 }
 
-/** Says what to look at in the portal. */
 export const ABOUT_TROUBLE = [
   'There is trouble to look at: the webhook billing fails, warehouse refuses some',
   'events at first, old-shop is gone; pushes are in quarantine, and others had a',

@@ -7,7 +7,6 @@ const NAMED_MAX = 3
 
 /** Counts, for each endpoint, the events of refreshed parcels that it never received. */
 export interface MissingTotal {
-  /** Adds the counts in the relay's answer to a refresh. */
   add(answer: unknown): void
   /** Says how many events were not sent to which endpoint, and which command sends them; empty: none are missing. */
   text(): string

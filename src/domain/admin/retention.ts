@@ -144,9 +144,9 @@ export function isParcelPast(age: ParcelAge, nowMs: number, { historyMs }: Reten
 }
 
 /**
- * Decides which parcels are removed. A parcel stays while a delivery of it waits, or while its deliveries are not old enough to be removed, so that
- * they can still be listed. If an endpoint is behind, a parcel also stays until it is older than `heldMs`. The parcel with the newest push always
- * stays, because the number of that push must not be given to another push.
+ * Decides which parcels are removed. A parcel stays while the store has deliveries of it, whether they wait or have ended. If an endpoint is behind,
+ * a parcel also stays until it is older than `heldMs`. The parcel with the newest push always stays, because the number of that push must not be
+ * given to another push.
  */
 export function decideParcels(
   rows: readonly ParcelAge[],
@@ -289,7 +289,6 @@ export function beginPass(nowMs: number, isClockDoubted = false): RetentionPass 
   return { startedAtMs: nowMs, stage: RETENTION_STAGES[0], cursor: null, ...nothing }
 }
 
-/** The result of a pass names at most this many endpoints. */
 const ENDPOINTS_MAX = 100
 
 /** `isOver`: it was the last batch of the last stage. */

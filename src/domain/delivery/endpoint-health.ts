@@ -6,7 +6,6 @@ import { type AttemptOutcome, type EndpointRecord, isOwnFailure } from './delive
 export interface Probing {
   /** When the next probe is due. */
   readonly atMs: number
-  /** How many probes have failed. */
   readonly failed: number
   /** Set while the endpoint answers, but refuses what is sent to it. */
   readonly refused?: Refusing
@@ -90,7 +89,6 @@ export function wakeWaiting(health: EndpointHealth, nowMs: number): EndpointHeal
   return { ...health, failedParcels: [], probing: null, round: health.round + 1, wokenAtMs: nowMs }
 }
 
-/** Makes the next probe due now, if the endpoint is failing. */
 export function probeSoon(health: EndpointHealth, nowMs: number): EndpointHealth {
   return health.probing === null ? health : { ...health, probing: { ...health.probing, atMs: nowMs } }
 }

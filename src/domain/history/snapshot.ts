@@ -87,7 +87,6 @@ export function joinKey(parcelIds: readonly number[]): string {
 export interface Needs {
   /** The parcels whose states are needed. The other parts of a parcel may be loaded later. */
   readonly parcels: readonly number[]
-  /** Pushes to look for in the inbox. */
   readonly pushes: readonly { readonly parcelId: number; readonly digest: string }[]
   /** The seconds whose sightings are needed. Each second of a parcel occurs once. */
   readonly seconds: readonly SecondNeed[]
@@ -129,7 +128,6 @@ export interface Loaded {
 
 const NOTHING_NEEDED: Needs = { parcels: [], pushes: [], seconds: [], whole: [], answers: [], orders: [], bodies: [] }
 
-/** Returns the given needs and no others. */
 export function onlyNeeds(needs: Partial<Needs>): Needs {
   return { ...NOTHING_NEEDED, ...needs }
 }

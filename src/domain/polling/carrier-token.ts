@@ -10,7 +10,7 @@ export interface TokenRecord extends TokenState {
 }
 
 export interface TokenState {
-  /** How many attempts the token endpoint has accepted or refused since a token last worked. */
+  /** How many logins the token endpoint has answered, with a token or a refusal, since a token last worked. */
   readonly tries: number
   /** How many token requests in a row had no usable answer. */
   readonly troubles: number

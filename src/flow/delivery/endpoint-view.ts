@@ -13,7 +13,6 @@ export interface NextProbe {
   readonly ofNewMs: number
 }
 
-/** An endpoint as operators see it. */
 export interface EndpointView extends EndpointState {
   /** Null: it is not failing, or it is disabled. */
   readonly nextProbe: NextProbe | null

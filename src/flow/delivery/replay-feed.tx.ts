@@ -6,7 +6,7 @@ import type { Transactions, WriteTx } from '../write-store.ts'
 type ReplayTx = Pick<WriteTx, 'listEndpoints' | 'queueFeed' | 'readFeedEntries' | 'saveQueuedTo'>
 
 /**
- * Queues older events of the feed for endpoints that start with older events, a part at a time. Until such an endpoint has caught up, new
+ * Queues older events of the feed, a part at a time, for endpoints that start at an older position. Until such an endpoint has caught up, new
  * events are queued for it here, too, after the older ones. Its position is in the store, so the work continues after a restart.
  */
 export function createReplayFeed(store: Transactions<ReplayTx>): Pick<WriteSide, 'replayFeed'> {

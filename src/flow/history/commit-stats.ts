@@ -6,7 +6,6 @@ export interface CommitStats {
   readonly durationMs: number
   /** The number of observations by result. */
   readonly merged: readonly (readonly [result: string, count: number])[]
-  /** Whether deliveries were queued. */
   readonly queued: boolean
   /** Whether parcels were joined, so that the order of waiting deliveries may have changed. */
   readonly joined: boolean

@@ -90,7 +90,6 @@ export interface RebuildTx {
   listRebuildable(page: { readonly after: number; readonly limit: number }): Promise<readonly RebuildableParcel[]>
   /** Loads everything that is stored about these parcels, and locks them until the transaction ends. Leaves out parcels that do not exist. */
   loadStoredParcels(parcelIds: readonly number[]): Promise<readonly StoredParcel[]>
-  /** All recorded pushes of parcels. */
   listStoredPushes(parcelIds: readonly number[]): Promise<readonly StoredPush[]>
   /** A page of a parcel's recorded pushes, in the order of their digests; `after` '': from the first. */
   pagePushes(page: { readonly parcelId: number; readonly after: string; readonly limit: number }): Promise<readonly StoredPush[]>
@@ -109,7 +108,7 @@ export interface HistoryReads {
   readonly parcelVersion?: (parcelId: number) => Promise<number | null>
 }
 
-/** The flights of all replicas. A flight is a call to the carrier by one replica, for all replicas that ask the same question at that time. */
+/** The flights of all replicas. A flight is one call to the carrier, for all replicas that ask the same question at that time. */
 export interface SharedFlights {
   /**
    * Takes the flight for `leaseMs`. `taken`: the caller holds it and asks the carrier. `held`: another caller holds it; call again later,

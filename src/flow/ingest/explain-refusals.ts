@@ -15,7 +15,6 @@ export interface RefusalKeys {
   readonly others: readonly NamedKey[]
 }
 
-/** Explains a sample of the refused pushes. */
 export interface RefusalSamples {
   /** Whether `take` would examine a push now. */
   isDue(): boolean

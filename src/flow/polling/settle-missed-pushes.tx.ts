@@ -12,8 +12,8 @@ type MissedTx = DueTx & NameTx & Pick<WriteTx, 'dropExpectedPushes' | 'loadSight
 const SETTLED_AT_ONCE = 256
 
 /**
- * Decides, for entries that a poll found and whose grace period is over, whether their pushes were missed (DOMAIN 6.6). Each query handles
- * many entries, so that parcels stay locked only for a few round trips.
+ * Decides whether the pushes of entries that a poll found were missed (DOMAIN 6.6). Each push had a grace period to arrive, which is now over.
+ * Each query handles many entries, so that parcels stay locked only for a few round trips.
  */
 export function createSettleMissedPushes(store: Transactions<MissedTx>): WriteSide['settleMissedPushes'] {
   return (nowMs) =>

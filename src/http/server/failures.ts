@@ -8,7 +8,6 @@ import { createTries, type PerMinute } from './per-minute.ts'
 /** Counts a failed request. Returns the error to answer with: `failure` or, if its address has failed too often, `too_many_requests`. */
 export type CountFailure = (req: IncomingMessage, failure: AppError) => Promise<AppError>
 
-/** Describes who is logging in. */
 export type VisitorOf = (req: IncomingMessage, username: string) => Visitor
 
 /** The most counts in memory. Without a limit, an attacker with many addresses and user names could fill the memory. */

@@ -1,8 +1,5 @@
-/**
- * Shows which parcels have changed, in memory that the threads share. The writer notes each change, and caches see it without a message.
- */
+/** Shows which parcels have changed, in memory that the threads share. The writer notes each change, and caches see it without a message. */
 export interface ChangeTable {
-  /** The number of changes so far. */
   readonly count: BigInt64Array
   /** The number of the last change in each slot. Each parcel belongs to one slot. */
   readonly last: BigInt64Array

@@ -109,7 +109,7 @@ export function createPostgresWriteStore(
   const timelineOf = async (session: PostgresSession): Promise<Timeline> => (hasTimeline ? await timelineIn(session) : null)
   return {
     async transaction(work, { ofRole, announced = false } = {}) {
-      // Read the id now. If this replica is declared dead while the transaction waits for a connection, and joins again, the transaction must fail.
+      // Read the id now. If this replica joins again with another id while the transaction waits for a connection, the transaction must fail.
       const id = ofRole === undefined ? null : replicaId()
       const opened: OpenTransaction[] = []
       try {
@@ -251,8 +251,8 @@ function retiringVerbs({ session, end }: Parts) {
       const events = parcelIds.map((parcelId) => retiredEvent(end.give(), parcelId))
       end.whenNumbered(() => {
         enqueueFeed(session, events)
-        // Mark contents as unused only under the lock of the counter. Until then, another transaction may remove the last other sighting
-        // that uses one of them.
+        // Mark unused contents only under the lock of the counter. Otherwise two transactions could remove the last sightings of a content,
+        // each see the other's sighting, and both leave the content unmarked.
         markContents(session, retired.contents)
       })
       return { isDone: true }

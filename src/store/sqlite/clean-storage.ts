@@ -20,7 +20,6 @@ function markOf(db: Database.Database): number {
   return Number(db.pragma('user_version', { simple: true }))
 }
 
-/** Makes SQLite overwrite everything that it deletes. */
 export function overwriteDeleted(db: Database.Database, isNew: boolean): void {
   db.pragma('secure_delete = ON')
   if (isNew) db.pragma(`user_version = ${MARK.searched}`)

@@ -30,7 +30,7 @@ export interface KnownParcels extends Parcels {
   insert(state: ParcelState): void
   /** Returns the highest parcel id ever assigned. */
   lastId(): Promise<number>
-  /** Stores a status as one that a parcel has had. */
+  /** Stores a status that some parcel has had. */
   noteStatus(status: string): void
   readonly noteEventValue: EventValues['note']
 }

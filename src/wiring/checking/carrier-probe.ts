@@ -38,7 +38,7 @@ const REASONS: Readonly<Record<UnavailableReason, string>> = {
 const UNTRUSTED = /^(?:UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/
 
 function describe({ reason, detail }: LoginFailure): Verdict {
-  // This is no fault of the deployment: other calls have used up the budget, or wait for the same carrier.
+  // This is no fault of the deployment: other calls have used up the budget, or fill the queue.
   if (reason === 'budget') return skipped(`${REASONS[reason]} (${detail}).`)
   if (UNTRUSTED.test(detail)) return failed(`The carrier's certificate is not trusted: name its authority in upstream.caFile.`)
   return failed(`${REASONS[reason]} (${reasonOfCode(detail)}).`)

@@ -17,7 +17,6 @@ import { createMemoryRecording } from '../../support/store/memory-recording.ts'
 const RUNS = casesOf(1000, 150)
 const model = createCarrierModelKeeper({ now: () => NOON }).current()
 
-/** Records observations a second apart. */
 function recordInTurn(all: readonly Seen[]) {
   const memory = createMemoryRecording({ rules: recordOptions, model, endpoints: [], loads: 'whole' })
   for (const [at, seen] of all.entries()) memory.record([incoming(seen)], NOON + at * 1000)

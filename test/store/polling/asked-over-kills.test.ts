@@ -28,7 +28,7 @@ test('P13: after a kill and a clock put back, a request is dated later than the 
   const { start, setClock } = await openRuns()
   const killed = await start()
   await killed.askedAtMs()
-  // The first request counted some calls in advance in the store, so this one writes nothing.
+  // The first request saved the call of this one in advance (see `own-budget`), so this one saves nothing.
   setClock(NOON + 40_000)
   const last = await killed.askedAtMs()
   setClock(NOON - HOUR_MS)

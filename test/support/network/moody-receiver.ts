@@ -17,7 +17,6 @@ export interface Arrival {
 
 export interface MoodyReceiver extends AsyncDisposable {
   readonly url: string
-  /** In order of arrival. */
   readonly arrivals: readonly Arrival[]
   /** While down, it resets every connection, open ones included. */
   setDown(down: boolean): void

@@ -5,7 +5,7 @@ function combined(ends: readonly string[], harms: readonly string[]): readonly s
   return ends.flatMap((end) => harms.map((harm) => end + harm))
 }
 
-/** Returns one text for each character of these ranges. The text contains the character. */
+/** Returns a text around each character of these ranges. */
 function around(...ranges: readonly (readonly [from: number, to: number])[]): readonly string[] {
   return ranges.flatMap(([from, to]) => Array.from({ length: to - from + 1 }, (_, at) => `a${String.fromCodePoint(from + at)}<b>`))
 }

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { storedRows } from './stored-rows.ts'
 
-/** The suffixes of the files of a store that hold rows. */
 const ROW_FILES = ['', '-wal']
 
 /** Returns the tables of a store that contain any of these words in any column, as bytes or as text. */

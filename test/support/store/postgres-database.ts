@@ -9,7 +9,7 @@ export async function sharedServer(): Promise<string> {
   return await askAtDoor('/server')
 }
 
-/** Starts a server for one test that stops, starves or breaks the server. The caller disposes of it. */
+/** Starts a server for a test that stops, starves or breaks it. The caller disposes of the server. */
 export async function startOwnServer(options: Omit<PostgresOptions, 'initial'> = {}): Promise<PostgresServer> {
   return await startPostgres({ ...options, initial: await askAtDoor('/initial') })
 }

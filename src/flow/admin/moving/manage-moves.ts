@@ -183,8 +183,8 @@ async function seal(ports: ManageMovesPorts, move: Running): Promise<void> {
 }
 
 /**
- * Abandons a move. `until done`: tries again until it succeeds or the relay stops. Until then, the old store still records the keys of all
- * changes, although nobody needs them any more.
+ * Abandons a move. `until done`: tries again until it succeeds or the relay stops. As long as a move is not abandoned, the old store records the
+ * keys of all changes for it.
  */
 async function abandon(
   { clock, log, pause }: ManageMovesPorts,

@@ -15,7 +15,6 @@ export interface Duties {
 
 /** Tells which roles this relay holds among the replicas that share its store. */
 export interface Membership {
-  /** The id of this replica in the store. */
   id(): number
   /** Whether this replica holds the role now. Call it before each attempt and each poll. */
   holds(role: Role): boolean
@@ -161,7 +160,7 @@ function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'c
   }
 }
 
-/** The roles that this replica is giving up. It begins no work for them, but other replicas may take them only when their work has ended. */
+/** The roles that this replica is giving up. It begins no work for them. Other replicas may take a role only when its work here has ended. */
 function createLeaving(onEnded: () => void) {
   const leaving = new Map<Role, { hasEnded: boolean }>()
   return {

@@ -45,7 +45,6 @@ async function listInFile({ name, bytes }: FormFile, column: string): Promise<Gi
   return { format, column: column === '' ? null : column, lines, read: lines }
 }
 
-/** Makes the pages about parcels: the list, and a page for each parcel. */
 export function parcelPages({ lookAtParcels, manageParcels, manageErasures, watchList }: ParcelPagesOptions): readonly PageRoute[] {
   const { watch, unwatch, refresh } = manageParcels
   return [
