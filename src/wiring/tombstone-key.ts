@@ -16,8 +16,8 @@ export interface TombstoneKeyPorts {
 }
 
 /**
- * Opens the key of the tombstones. Call it before anything is recorded. On PostgreSQL the first start makes the key: any replica may erase a parcel at
- * any time, and all must then recognize it. A relay that does not share its store makes the key at its first erasure.
+ * Opens the key of the tombstones. Call it before anything is recorded. On PostgreSQL the first start makes the key, because any replica may
+ * erase a parcel at any time, and all of them must then recognize it. A relay that does not share its store makes the key at its first erasure.
  */
 export async function openTombstoneKey(config: Config, { storage, vault, atRest, log }: TombstoneKeyPorts): Promise<TombstoneKeyKeeper> {
   const { write } = storage

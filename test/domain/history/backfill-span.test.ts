@@ -5,7 +5,7 @@ const turned = (...at: readonly number[]): BackfillSpan | null =>
   at.reduce<BackfillSpan | null>((span, next, nth) => backfillSpan(span, nth % 2 === 0, next), null)
 const sentAt = (span: BackfillSpan | null, at: number) => isInAudience({ kind: 'backfill', at }, span)
 
-test('6.6: turning backfill off and on does not forget which backfill an endpoint was sent', () => {
+test('6.6: after backfill is turned off and on, it is still known which backfill was sent', () => {
   const span = turned(10, 20, 30, 40, 50)
   expect([9, 10, 19, 20, 29, 30, 39, 40, 49, 50, 99].filter((at) => sentAt(span, at))).toEqual([10, 19, 30, 39, 50, 99])
   expect(isInAudience({ kind: 'rest', at: 15 }, span)).toBe(false)

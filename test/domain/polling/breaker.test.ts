@@ -23,7 +23,7 @@ const probeInVain = (breaker: Breaker, question: string | null = null) =>
   afterFailure(startProbe(breaker), { ...failure(question, breaker.restUntilMs), wasProbe: true })
 const restOf = (breaker: Breaker, sinceMs: number) => breaker.restUntilMs - sinceMs
 
-test('P1: the breaker stays closed until enough failures in a row, and an answer resets them', () => {
+test('P1: the breaker opens after enough failures in a row, and an answer closes it', () => {
   expect(failed(FAILURES_TO_OPEN - 1).state).toBe('closed')
   expect(opened.state).toBe('open')
   expect(afterAnswer(opened, 'PD1')).toEqual(closedBreaker)

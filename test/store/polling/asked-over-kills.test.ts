@@ -24,7 +24,7 @@ async function openRuns() {
   return { start, setClock }
 }
 
-test('P13: after a kill and a clock put back, a request is dated later than the one before it', async () => {
+test('P13: requests are dated in their order, even after a kill and with a clock put back', async () => {
   const { start, setClock } = await openRuns()
   const killed = await start()
   await killed.askedAtMs()
