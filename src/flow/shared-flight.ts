@@ -27,10 +27,7 @@ export interface Flight<Value> {
   /** The key of another flight that must end before this one begins; null: there is none. */
   readonly after: string | null
   readonly endOf: (value: Value) => FlightEnd
-  /**
-   * For this long, some seconds at most, an end `not_found` also answers callers that did not wait for it, because their requests may have
-   * come before it.
-   */
+  /** How long the end `not_found` also answers callers that did not wait for the job. They may have sent their requests before that end. */
   readonly notFoundForMs: number
   /** Turns the end into a value for another caller. Null: the caller cannot use the end, and starts the job itself. */
   readonly read: (end: FlightEnd) => Value | null

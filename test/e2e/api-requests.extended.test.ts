@@ -69,7 +69,7 @@ function asText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-test('no documented or nearly documented request is answered with a 500 or a 503', async () => {
+test('no request that follows the API document, or almost does, gets a 500 or a 503', async () => {
   const carrier = await openCarrier()
   const sections = {
     poll: { cron: '0 0 1 1 *' },

@@ -30,7 +30,7 @@ test('a replica killed during the switch of its move leaves the others on the ol
   const asker = { internalUrl: other.internalUrl, token: await logIn(other.internalUrl, ADMIN) }
   const jobs = async (): Promise<unknown> => (await ask(asker.internalUrl, asker.token, '/relay/jobs')).json()
   await vi.waitFor(async () => expect(await jobs()).toMatchObject({ jobs: [{ state: 'failed' }] }), { timeout: 60_000, interval: 250 })
-  // The other replica begins anew after the failed move, and may refuse a move until then.
+  // The other replica may refuse a new move until it has recovered from the failed one.
   const job = await vi.waitFor(() => startMove(asker, to), { timeout: 60_000, interval: 200 })
   expect(await endedJob(asker, job)).toMatchObject({ state: 'done' })
   await load.untilAnswered(load.answered() + byForm(30, 100))
@@ -50,7 +50,7 @@ test.each(LONG ? ['stopped'] : [])('a replica that is %s during the switch of it
   await load.untilAnswered(100)
   const stateAt = async (place: string) => (await storedRows<{ state: string }>(place, 'select state from moving'))[0]?.state
   const job = await startMove(mover.asker, to)
-  // The last table of the new store that a switch updates is `counter`. This lock makes the switch wait there, while it locks the old store.
+  // A switch updates the table `counter` of the new store last, while it locks the old store. The test locks that table to stop the switch there.
   await vi.waitFor(async () => expect(await stateAt(to)).toBe('receiving'), { timeout: 60_000, interval: 5 })
   const blocking = await openTestPool(to).connect()
   await blocking.query('begin; lock table counter in share mode')

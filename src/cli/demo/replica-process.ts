@@ -12,7 +12,7 @@ export interface ReplicaOptions {
   readonly folder: string
   /** Settings that replace those of `configFile`, each with its path in the file. */
   readonly settings: readonly (readonly [path: readonly (string | number)[], value: unknown])[]
-  /** The config file of which the replica gets a copy with the settings. */
+  /** The replica gets a copy of this config file, changed by `settings`. */
   readonly configFile: string
   readonly onTrouble: (message: string) => void
 }

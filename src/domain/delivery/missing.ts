@@ -110,10 +110,10 @@ export interface MissingEvent extends FeedEntry {
 
 /**
  * Returns the event if the endpoint lacks its entry only because the setting `backfill` was off (DOMAIN 6.6). Returns null if the event is not
- * selected or is older than the endpoint, if filters exclude it, or if the endpoint was sent the entry, even in another event such as a
- * later push.
+ * selected, is older than the endpoint, or is excluded by a filter. Also returns null if the endpoint was sent the entry in another event, such
+ * as a later push.
  *
- * An earlier resend may have queued this event for the endpoint. This function does not know that: the caller looks it up in the store.
+ * An earlier resend may have queued this event for the endpoint. The caller must check that in the store.
  */
 export function missingOf(state: EndpointState, event: FeedEntry, selection: MissingSelection): MissingEvent | null {
   const { entry, sequence } = event

@@ -87,8 +87,8 @@ function secondsOf(
 }
 
 /**
- * Returns the needs that are certain, now that the parcels and pushes are loaded. Dropping the others saves reads where another query costs
- * little. If `decide` does need the dropped data, it asks for it.
+ * Drops the needs that are not certain, now that the parcels and pushes are loaded. If `decide` needs dropped data after all, it asks for it.
+ * So this saves reads only in a store where one more query costs little.
  */
 export function certainNeeds(needs: Needs, parcels: readonly ParcelState[], pushes: ReadonlyMap<string, number>): Needs {
   const states = new Map(parcels.map((state) => [state.parcelId, state]))
@@ -105,7 +105,7 @@ export function certainNeeds(needs: Needs, parcels: readonly ParcelState[], push
 
 /** Observations of a batch that are, or may turn out to be, about the same parcel. */
 interface Component {
-  /** The stored parcels that own an identifier that one of the observations names. */
+  /** The stored parcels whose identifiers the observations name. */
   readonly parcels: Set<number>
   /** The indexes of the observations in the batch. */
   readonly members: number[]

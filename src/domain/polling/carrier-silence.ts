@@ -29,7 +29,7 @@ export function afterNoAnswer(silence: CarrierSilence, atMs: number): CarrierSil
   return silence.sinceMs === null ? { ...silence, sinceMs: atMs } : silence
 }
 
-/** Removes the part of a silence that is in the future, because the clock was put back. */
+/** Removes the part of a silence that is in the future after the clock was put back. */
 export function clampSilenceToClock(silence: CarrierSilence, nowMs: number): CarrierSilence {
   const { sinceMs, past } = silence
   if ((sinceMs ?? nowMs) <= nowMs && past.every(({ toMs }) => toMs <= nowMs)) return silence

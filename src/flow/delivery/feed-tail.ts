@@ -19,11 +19,11 @@ export interface FeedTail {
    * `feed_gone`, `feed_rewound` and `storage_unavailable`.
    */
   read(request: PageRequest): Promise<FeedPage>
-  /** Drops the pages in memory, because the store may have lost their events. */
+  /** Drops the pages in memory. Call it when the store may have lost their events. */
   forget(): void
 }
 
-/** The most reads of the store, one after the other, by which one call extends the tail. Readers who want more events ask again. */
+/** One call extends the tail by at most this many reads of the store. Readers who want more events ask again. */
 const READS_MAX = 20
 /** How many characters of JSON are kept in memory. They suffice for some seconds at the carrier's peak. */
 const KEPT_CHARS_MAX = 8 * 1024 * 1024
@@ -132,7 +132,7 @@ function holds(kept: Kept | null, after: number): kept is Kept {
   return kept !== null && after >= kept.from && after <= kept.to
 }
 
-/** Adds the events that were read to the tail. Null: some of its events were deleted, so the tail must be dropped. */
+/** Adds newly read events to the tail. Null: the store may have lost or deleted events of the tail, so the tail must be dropped. */
 function movedOn(before: Kept, { prunedTo, last, next, items }: FeedSlice): Kept | null {
   if (prunedTo > before.to || last < before.to) return null
   // The kept events may be about the erased parcel.

@@ -36,7 +36,7 @@ export interface CarrierModelKeeper {
   /** Notes that a poll at this time brought a history. */
   polled(askedAtMs: number): void
   unanswered(atMs: number): void
-  /** Judges pushes again: whether entries that polls found still lack a push after the grace period, and whether pushes are proven reliable. */
+  /** Judges again how reliable pushes are. An entry found by a poll counts against them if no push has reported it within the grace period. */
   review(graceMs: number): void
   learnt(): CarrierModel
   /** Drops samples that were not learnt yet. */

@@ -89,10 +89,7 @@ const queued = statement<{ endpointId: number; parcelId: number; sequence: numbe
     .where('sequence', '=', p.sequence),
 )
 
-/**
- * Holds deliveries back. `unindexed` makes the planner find them by id. A plan that was made when few deliveries were due might otherwise read
- * all due deliveries.
- */
+/** Holds deliveries back. `unindexed` makes the planner find them by id. With an index of due deliveries, it might read all of them. */
 const hold = statement<{ ids: readonly number[] }>()((db, p, { oneOf, unindexed }) =>
   db
     .updateTable('delivery')
@@ -100,7 +97,7 @@ const hold = statement<{ ids: readonly number[] }>()((db, p, { oneOf, unindexed 
     .where('id', 'in', oneOf(p.ids))
     .where((row) => row(unindexed(row.ref('state')), '=', DELIVERY_STATE.due)),
 )
-/** Makes deliveries due: at once, or if a delivery has failed, at the time of its retry. */
+/** Makes deliveries due at once. A delivery that has failed keeps the time of its retry. */
 const release = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, { least, oneOf }) =>
   db
     .updateTable('delivery')
@@ -210,7 +207,7 @@ const moveAll = statement<{ endpointId: number; parcelId: number; ids: readonly 
   db.updateTable('delivery').set({ parcel_id: p.parcelId }).where('endpoint_id', '=', p.endpointId).where('parcel_id', 'in', oneOf(p.ids)),
 )
 
-/** Moves the deliveries of joined parcels to the parcel that holds their history now. Of those that wait, only the first one is due then. */
+/** Moves the deliveries of joined parcels to the parcel that holds their history now. Of the waiting deliveries, only the first becomes due. */
 export async function moveDeliveries(
   session: Session,
   endpointId: string,
@@ -240,7 +237,7 @@ export async function findFirsts(session: Session, queues: Queues): Promise<read
   return rows.map(({ id }) => id)
 }
 
-/** Makes each parcel's first waiting delivery due. `before`: the deliveries that were first until now. Any that is not first now is held back. */
+/** Makes each parcel's first waiting delivery due. Holds back the deliveries in `before` that are no longer first. */
 export async function reorderDeliveries(session: Session, queues: Queues, before: readonly number[], nowMs: number): Promise<void> {
   const firsts = await findFirsts(session, queues)
   const still = new Set(firsts)

@@ -19,15 +19,15 @@ export interface PostgresOptions {
 /** Writes to the database, with as many transactions at a time as there are connections. */
 export interface PostgresWriter {
   /**
-   * Resolves when the transaction is durable. Rejects when nothing was changed, or when the connection was lost at the commit, so that
-   * nobody knows whether anything was changed. After a conflict with another transaction, this one begins again, so `work` runs again.
+   * Resolves when the transaction is durable. Rejects when nothing was changed. Also rejects when the connection was lost at the
+   * commit: then it is unknown whether anything was changed. `work` runs again after a conflict with another transaction.
    */
   transaction<T>(work: (session: PostgresSession) => Promise<T>): Promise<T>
 }
 
 /**
- * The planner settings of every transaction. Compilation (JIT) is off too: if a plan has to use a method that is off, older servers rate the
- * plan as so costly that they compile it, which takes longer than running it.
+ * The planner settings of every transaction. JIT compilation is off, because older servers rate a plan as very costly if it has to
+ * use a method that is off. They would compile such a plan, which takes longer than running it.
  */
 export const PLAN_SETTINGS = {
   enable_seqscan: 'off',

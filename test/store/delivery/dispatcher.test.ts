@@ -134,7 +134,7 @@ const held = (...claimed: readonly ClaimedDelivery[]): DispatchRound['inFlight']
   Object.fromEntries([...Map.groupBy(claimed, ({ endpointId }) => endpointId)].map(([id, of]) => [id, of.map((one) => one.deliveryId)]))
 
 describe.each(engines)('the dispatcher on $name', (engine) => {
-  test('ended attempts make room for others, up to a limit of results that are not saved yet', async () => {
+  test('further attempts replace ended ones until too many results are unsaved', async () => {
     const { underWay, sent, turns, answer, answerAll, look, pushParcels } = await openRelay(engine)
     await pushParcels(9)
     await look()
@@ -287,7 +287,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(new Set(sent).size).toBe(5)
   })
 
-  test('every delivery that waits for an endpoint whose key is lost fails with that reason', async () => {
+  test('when the key of an endpoint is lost, its waiting deliveries fail', async () => {
     const { sent, turns, look, pushParcels, answer, loseKey } = await openRelay(engine)
     await pushParcels(6)
     await look()
@@ -309,7 +309,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(turns.at(-1)?.settled).toHaveLength(CONCURRENCY)
   })
 
-  test('a round is requested 5 ms after an attempt ends, or when as many have ended as may run', async () => {
+  test('a round is requested 5 ms after an attempt ends, or once `concurrency` attempts have ended', async () => {
     const { wakes, now, answer, answerAll, look, pushParcels } = await openRelay(engine, { concurrency: 3 })
     await pushParcels(11)
     await look()

@@ -71,7 +71,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     expect(await claim(pass(2 * HOUR_MS))).toHaveLength(1)
   })
 
-  test('P12: a parcel whose poll was interrupted by a kill is due at once after the start', async () => {
+  test('P12: a parcel whose poll was interrupted by a kill is due at once after the restart', async () => {
     const { path, push, writes, pass } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'] })
     const nowMs = pass(2 * HOUR_MS)
@@ -84,7 +84,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     await again.close()
   })
 
-  test('after a restore, earlier pushes put off no poll, but pushes of newer parcels still do', async () => {
+  test('after a restore, only pushes that came after it put off polls', async () => {
     const { path, push, writes, pass } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'] })
     await writes.close()
@@ -135,7 +135,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     const nowMs = pass(-12 * HOUR_MS)
     await writes.shiftSchedule({ byMs: 12 * HOUR_MS, sinceMs: nowMs, nowMs, afterParcelId: 0, limit: 10 })
     expect(await claim()).toBe(0)
-    // The push now counts as received when the clock was put back, so the parcel is due after one interval at most.
+    // The push now counts as received at the moment the clock was put back, so the parcel is due after one interval at most.
     pass(2 * HOUR_MS)
     expect(await claim()).toBe(1)
   })

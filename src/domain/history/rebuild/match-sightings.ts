@@ -5,7 +5,7 @@ import type { ShownSighting } from './evidence.ts'
 
 export interface MatchedSightings {
   /**
-   * Stored sightings that were found in the bytes. `after` has the content that the bytes have now, and keeps the sequence, the audience and the
+   * Stored sightings that were found in the bytes. `after` has the content as it is read now, and keeps the sequence, the audience and the
    * time of learning of `before`.
    */
   readonly matched: readonly { readonly before: KeptSighting; readonly after: KeptSighting }[]

@@ -36,7 +36,7 @@ async function open() {
   return { store, lease, events, ids, samples, lines, reasons }
 }
 
-test('a lease lasts exactly its time by the monotonic clock', async () => {
+test('a lease is valid for exactly `ttlMs` by the monotonic clock', async () => {
   const { store, lease, events } = await open()
   store.pass(TTL_MS - 1)
   expect([lease.isValid(), lease.leftMs()]).toEqual([true, 1])
