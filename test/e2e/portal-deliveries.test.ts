@@ -175,7 +175,7 @@ test('a push is shown raw or indented, with its names and numbers unchanged', as
   expect([refused.status, refused.text.includes('This push is recorded already.')]).toEqual([409, true])
 })
 
-test('with the scope status nobody sees or changes deliveries or the inbox', async () => {
+test('an app with only the scope status neither sees nor changes deliveries or the inbox', async () => {
   const visitor = await loggedInAt(ofFile().internalUrl, SHOP)
   for (const path of ['/deliveries', '/deliveries/1', '/inbox', '/inbox/1', '/inbox/1/body'])
     expect((await visitor.get(path)).status).toBe(403)

@@ -19,7 +19,7 @@ export interface TokenShare {
   /** Removes the token when the credentials count as refused. */
   drop(state: TokenState): Promise<void>
   giveUp(state: TokenState): Promise<void>
-  /** Notes that the status API has accepted the token. Like `refused`, this is saved in the background, and the next `read` waits for it. */
+  /** Notes that the status API has accepted the token. This and `refused` save in the background, and the next `read` waits for that. */
   accepted(version: number): void
   refused(version: number, state: TokenState): void
 }

@@ -34,7 +34,7 @@ const key = z
   .refine((value) => Buffer.byteLength(value) >= KEY_BYTES_MIN, { error: `must have at least ${KEY_BYTES_MIN} bytes` })
   .refine((value) => value.trim() === value, { error: 'must not begin or end with white space' })
 
-/** The portal's trusted header, which is also forbidden, is checked when the endpoint is saved, because only the config knows its name. */
+/** The portal's trusted header is forbidden too. That is checked when the endpoint is saved, because only the config names the header. */
 const headerName = z.string().superRefine((name, context) => {
   const problem = fixedHeaderProblem(name, null)
   if (problem !== null) context.addIssue({ code: 'custom', message: problem })

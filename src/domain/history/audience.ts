@@ -71,8 +71,8 @@ export function backfillSpan(before: BackfillSpan | null, wantsBackfill: boolean
 }
 
 /**
- * Adds a span to the earlier ones. The list does not grow if backfill is turned off and on while the feed has no new event: an empty span adds
- * nothing, and a span that begins where the last one ended extends it.
+ * Adds a span to the earlier ones. An empty span adds nothing, and a span that begins where the last one ended extends it. So switching
+ * backfill off and on without new events in between does not lengthen the list.
  */
 function withSpan(earlier: NonNullable<BackfillSpan['earlier']>, from: number, to: number): NonNullable<BackfillSpan['earlier']> {
   if (from === to) return earlier

@@ -14,7 +14,7 @@ export interface LatestEntry {
   readonly learntAtMs?: number
 }
 
-/** Makes the record of a parcel's latest entry. If `before` is the same entry, the relay learnt of it then, not now. */
+/** Makes the record of a parcel's latest entry. If `before` is the same entry, its time of learning stays. */
 export function latestEntry(entry: LatestEntry, before: LatestEntry | null, nowMs: number): LatestEntry {
   const { status, atMs } = entry
   // A push and a poll may give the same entry times that differ within a second.

@@ -120,8 +120,8 @@ export interface ManageDeliveries {
   /** Makes a waiting delivery due now. Throws `not_found` and `not_retryable`. */
   retry(id: string, by: Actor): Promise<ShownDelivery>
   /**
-   * Gives up a waiting delivery, so that the next one of its parcel is sent. While an attempt is under way, or if another replica delivers to
-   * the endpoint, the delivery may still wait when this resolves, with the reason `skipped`. Throws `not_found` and `not_skippable`.
+   * Gives up a waiting delivery, so that the next one of its parcel is sent. If an attempt is under way, or another replica delivers to the
+   * endpoint, this may resolve before the delivery has ended. It then has the reason `skipped`. Throws `not_found` and `not_skippable`.
    */
   skip(id: string, by: Actor): Promise<ShownDelivery>
   /**

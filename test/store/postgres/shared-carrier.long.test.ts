@@ -48,7 +48,7 @@ function createWitness(lastsMs: () => number) {
   }
 }
 
-test('6.4: three eager replicas together keep to rate and concurrency, and use them', async () => {
+test('6.4: three replicas together keep within one rate and concurrency, and make use of both', async () => {
   const witness = createWitness(() => 20 + Math.random() * 60)
   const { url } = await openCarrier({
     token: (_request, response) => void witness.during(() => json(response, 200, '{"token":"t"}')),

@@ -27,8 +27,8 @@ function tellLeash(sign: '+' | '-', group: number): void {
 }
 
 /**
- * Kills a process and its group when its test ends, even if the test failed or timed out, or when this process ends, even by a kill. Start the
- * process with `ownGroup`.
+ * Kills a process and its group when its test ends, even if the test failed or timed out. Also kills them when this process ends, even by a kill.
+ * Start the process with `ownGroup`.
  */
 export function tieToTest<Child extends ChildProcess>(child: Child): Child {
   const { pid } = child
@@ -45,7 +45,7 @@ export function tieToTest<Child extends ChildProcess>(child: Child): Child {
   try {
     onTestFinished(end)
   } catch {
-    // Outside a test, a hook started the process for several tests, and the matching hook stops it.
+    // `onTestFinished` throws outside a test. There, a hook has started the process, and the matching hook stops it.
   }
   return child
 }

@@ -31,7 +31,7 @@ export interface AgedAnswer {
   readonly bodyBytes: number
 }
 
-/** A stored text, which several sightings can share. No sighting used it when it was marked. `isUsed`: a sighting uses it again. */
+/** A text of sightings that was marked because no sighting used it any more. `isUsed`: a sighting uses it again. */
 export interface UnusedText {
   readonly id: number
   readonly json: string

@@ -53,7 +53,7 @@ export function createEndpointSigners({ vault, configured, userAgent, made, log 
     return { keys: { current: opened, next: openedNext ?? undefined, previous: openedPrevious ?? undefined }, headers }
   }
 
-  /** Signers by state object. The same object has the same keys until their rotation ends. */
+  /** Signers by state object. The keys of one object change only when a rotation of keys ends. */
   const known = new WeakMap<EndpointState, { readonly signer: DeliverySigner; readonly untilMs: number }>()
 
   return (state, nowMs) => {

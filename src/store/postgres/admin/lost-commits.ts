@@ -40,7 +40,7 @@ export async function timelineIn(session: Pick<Session, 'all'>): Promise<Timelin
   return row?.timeline ?? null
 }
 
-/** The state of the server together with a row of `replica`, in a statement that joins the row `sequence` of `counter`. */
+/** The columns of a `ReplicaStanding`, for a statement that reads `replica` and the row `sequence` of `counter`. */
 export const replicaStanding = sql<ReplicaStanding>`replica.started_at_ms, replica.seen_at_ms, ${standingColumns}`
 
 /**

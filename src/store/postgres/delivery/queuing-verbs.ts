@@ -31,7 +31,7 @@ export interface QueuingParts {
   readonly end: TransactionEnd
 }
 
-/** Makes the methods of a transaction that queue deliveries of events which are in the feed already, or of operator events. */
+/** Makes those methods of a transaction that queue deliveries of operator events, or of events that are already in the feed. */
 export function queuingVerbs({ session, contents, endpoints, end }: QueuingParts) {
   return {
     readFeedEntries: (request) => readFeedInSets({ session, contents }, request),
