@@ -13,7 +13,7 @@ export interface Squeeze {
 export function squeezed(plan: ParcelPlan, { fromMs, toMs, factor }: Squeeze): ParcelPlan {
   const moved = (ms: number): number => {
     const atMs = toMs + Math.round((ms - fromMs) / factor)
-    // Avoid whole seconds: a push at a whole second looks like a pull without milliseconds.
+    // Avoid whole seconds, because a time without milliseconds counts as exact only to the second.
     return atMs % 1000 === 0 ? atMs + 1 : atMs
   }
   const { scans, amendments, laterTrackingId } = plan

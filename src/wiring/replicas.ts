@@ -31,7 +31,7 @@ const ANSWER_TIMEOUT_MS = 1500
 export interface Replicas extends Membership {
   /** Begins to take roles, and to tell the listener what other replicas have changed. */
   begin(duties: Duties, listener: ReplicaChangeListener): void
-  /** Whether this replica has a lease. With a lease it counts as alive, and no move of the store leaves it behind. */
+  /** Whether this replica has a lease. While it has one, the store is not moved without it. */
   isLive(): boolean
   leave(): Promise<void>
 }

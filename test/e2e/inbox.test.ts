@@ -18,7 +18,7 @@ async function start() {
 
 const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString()
 
-/** Changes the times at which the quarantined pushes were received, as if the clock had been right. */
+/** Changes the times at which the expired pushes were received, as if the clock had been right. */
 async function receiveAt(place: string, atMs: number): Promise<void> {
   await changeStoredRows(place, 'update inbox set received_at_ms = ? where state = 2', atMs)
 }

@@ -63,7 +63,7 @@ test('7.3: a parcel’s events arrive in order of sequence, each naming the one 
   expect(tries.filter((_, nth) => nth % 2 === 0)).toEqual(tries.filter((_, nth) => nth % 2 === 1))
 })
 
-test('7.3: an endpoint that hangs does not hold back other endpoints', async () => {
+test('7.3: an endpoint that cannot be reached does not hold back other endpoints', async () => {
   const healthy = await receiverOfTest()
   const relay = await withEndpoints([
     { name: 'blackhole', url: 'http://127.0.0.1:9/nobody' },

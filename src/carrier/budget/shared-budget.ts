@@ -36,7 +36,7 @@ export interface SharedBudgetOptions {
   readonly startTimer: StartTimer
 }
 
-/** One replica's view of the budget that all replicas share (DOMAIN 6.4). */
+/** One replica's view of the budget, a row of the database that all replicas share (DOMAIN 6.4). */
 export interface SharedBudget extends QueueBudget {
   /** Asks the shared row for slots for the waiting calls. False: the answers come too late to be used. Rejects if the store fails. */
   reserve(waiting: Waiting): Promise<boolean>
@@ -49,8 +49,9 @@ export interface SharedBudget extends QueueBudget {
 }
 
 /**
- * Returns the limits for the shared row. No second may have more than 1.5 times the rate (at a low rate: one call). So a burst may have as many calls
- * as the rate allows in a quarter of a second. The interval between slots is a little longer, because a slot may be used up to `USE_WITHIN_MS` late.
+ * Returns the limits for the shared row. No second may have more than 1.5 times the rate (at a low rate: one call). So a burst may have as many
+ * calls as the rate allows in a quarter of a second. The interval between slots is longer than the rate needs, because a slot may be used up to
+ * `USE_WITHIN_MS` late.
  */
 function sharedLimits({ ratePerSecond, callsPerDay, concurrency, timeoutMs }: Omit<SharedBudgetOptions, 'store'>): BudgetLimits {
   const burst = Math.max(1, Math.floor(ratePerSecond / 4))

@@ -32,7 +32,7 @@ export type FailureReason =
 export type AttemptResult = AttemptOutcome & {
   readonly durationMs: number
   readonly answerStart: Uint8Array
-  /** The IP address of the endpoint, or of the proxy, that was connected to or refused the connection. Absent: there was no connection. */
+  /** The IP address (the endpoint's or its proxy's) that accepted or refused the connection. Absent: no address did either. */
   readonly address?: string
 }
 

@@ -54,7 +54,7 @@ export function keysChangeAtMs({ next, previous }: SealedKeys): number {
   return Math.min(next?.fromMs ?? Number.POSITIVE_INFINITY, previous?.untilMs ?? Number.POSITIVE_INFINITY)
 }
 
-/** The clock was put back by `byMs`. Moves the changes of keys by as much, so that both keys sign for as long as intended. */
+/** Moves the changes of keys back by `byMs` after the clock was put back by as much. So both keys sign for as long as intended. */
 export function shiftKeys({ next, previous, ...current }: SealedKeys, byMs: number): SealedKeys {
   return {
     ...current,

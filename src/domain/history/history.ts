@@ -94,7 +94,7 @@ function relocate(entry: Founding, from: Founding[], to: Founding[]): void {
   to.sort((a, b) => a.nth - b.nth)
 }
 
-/** The listings from which an entry takes no further sighting, because it began with this one. Empty: the listing has no other sighting (0). */
+/** An entry that begins with this sighting takes no other sighting of these listings. Empty: the sighting's listing has no other sighting. */
 function listingsOf(kept: KeptSighting): Set<number> {
   return new Set(kept.listing === 0 ? [] : [kept.listing])
 }

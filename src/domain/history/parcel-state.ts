@@ -111,6 +111,6 @@ export interface ParcelView extends AnswerSource {
   readonly watched: boolean
   /** See `isUnheardOf`. */
   readonly unknownToCarrier: boolean
-  /** The languages that need not be fetched again: they were fetched, and all entries that came later have them (DOMAIN 4.2). */
+  /** The languages that need not be fetched again, because all entries that came after the fetch have texts in them (DOMAIN 4.2). */
   readonly languagesAsked: readonly string[]
 }

@@ -125,8 +125,8 @@ export interface ManageDeliveries {
    */
   skip(id: string, by: Actor): Promise<ShownDelivery>
   /**
-   * Queues deliveries for an endpoint: its own ended deliveries again, the events of another endpoint's deliveries, or (`missing`) the events
-   * that it never received. More than 10,000 become a job. `dryRun`: only counts them, up to 10,001. Stops when the asker has `left`.
+   * Queues deliveries for an endpoint. The order selects its own ended deliveries, the events of another endpoint's deliveries, or (`missing`)
+   * events that it never received. More than 10,000 become a job. `dryRun`: only counts them, up to 10,001. Stops when the asker has `left`.
    */
   replayMany(endpointId: string, body: unknown, asker: ReplayAsker): Promise<ReplayAnswer>
   /**

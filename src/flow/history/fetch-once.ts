@@ -81,7 +81,7 @@ export function createFetchOnce(
     if (outcome.kind === 'expired' || outcome.kind === 'erased') return { kind: 'not_found' }
     if (outcome.kind === 'quarantined') return { kind: 'unusable', retryAfterMs: 0 }
     const parcelId = outcome.kind === 'recorded' ? outcome.parcelId : (known?.parcelId ?? null)
-    // Note the language that was asked for. The answer may have another language tag, and the next question must not ask the carrier again.
+    // The answer may have another language tag. Note the language that was asked for, so that the next question does not ask the carrier again.
     if (parcelId !== null && (known !== null || observation.language !== language)) {
       const answer = { language: observation.language, askedAtMs: observation.askedAtMs }
       await write.noteLanguageAsked({ parcelId, language, knownTo: known?.knownTo ?? 0, answer })

@@ -60,7 +60,7 @@ test('6.1: no parcel becomes stale while the carrier answers nothing at all', ()
   expect(answered(86)).toEqual({ kind: 'stopped', reason: 'stale' })
 })
 
-test('a silence lasts from the first unanswered poll to the next answer, and at least an hour', () => {
+test('a silence of an hour or more lasts from the first unanswered poll to the next answer', () => {
   const silent = afterNoAnswer(afterNoAnswer(noSilence, START), START + HOUR_MS)
   expect(silent.sinceMs).toBe(START)
   expect(afterAnswer(silent, START + HOUR_MS - 1)).toEqual(noSilence)

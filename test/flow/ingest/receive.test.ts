@@ -43,7 +43,7 @@ test('I1, I10: a verified push is recorded with its bytes, its time and the matc
 })
 
 test.each([[[]], [['']], [[signatures[0] ?? '', signatures[0] ?? '']], [['bad', signatures[0] ?? '']], [[signBody(body, 'another-key')]]])(
-  'I2, I3, I4: the signature headers %j record nothing',
+  'I2, I3, I4: a push with the signature headers %j is not recorded',
   async (given) => {
     const { receive, counted } = createWorld(() => Promise.reject(new Error('recorded')))
     await expect(receive({ body, signatures: given, contentEncoding: null, origin })).rejects.toMatchObject({ code: 'signature_invalid' })

@@ -28,7 +28,7 @@ function start() {
   return { world, shifts, follow, pass }
 }
 
-test('P13: a shift of the schedule states its times by the clock that was put back', async () => {
+test('P13: the times of a shift of the schedule are those of the clock after it was put back', async () => {
   const { world, shifts, follow, pass } = start()
   pass(4000)
   world.wallMs -= HOUR_MS
@@ -37,7 +37,7 @@ test('P13: a shift of the schedule states its times by the clock that was put ba
   expect(shifts).toEqual([0, 500].map((afterParcelId) => ({ byMs: HOUR_MS, sinceMs, nowMs: sinceMs + 4000, afterParcelId })))
 })
 
-test('P13: a repeated shift still leaves out all polls that were planned since the jump', async () => {
+test('P13: a shift that is retried leaves out all polls planned since the clock was put back', async () => {
   const { world, shifts, follow, pass } = start()
   world.wallMs -= HOUR_MS
   world.isDown = true

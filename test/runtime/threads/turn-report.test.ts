@@ -49,7 +49,7 @@ test('flush reports before the turn ends', async () => {
   expect(order).toEqual(['a', 'after'])
 })
 
-test('events that no caller waits for are reported every 20 ms, or with the next other events', async () => {
+test('events that no caller waits for are reported after 20 ms, or with the next awaited event', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   const report = openReport()

@@ -165,7 +165,7 @@ describe.each(engines)('O16: an attempt that waits for its connection, on $name,
   })
 
   test.each(['before', 'after'] as const)(
-    'starts over with the new URL, without counting (connected %s the dispatcher knows it)',
+    'starts over with the new URL, and counts once (connected %s the dispatcher knows it)',
     async (order) => {
       const { begin, change, urlOf, relay, connectToTheEnd, look, untilState, arrived, delivery, posts } = await openRelay(engine)
       await begin()
@@ -180,7 +180,7 @@ describe.each(engines)('O16: an attempt that waits for its connection, on $name,
     },
   )
 
-  test('starts over with the new key, without counting', async () => {
+  test('starts over with the new key, and counts once', async () => {
     const { begin, change, relay, look, connect, untilState, arrived, delivery } = await openRelay(engine)
     await begin()
     await change({}, { kind: 'replace', sealed: ROTATED })

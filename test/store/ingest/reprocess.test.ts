@@ -60,7 +60,7 @@ describe.each(engines)('reprocessing on $name', (engine) => {
     expect(await writes.reprocess({ inboxId: inboxId + 1, nowMs: now() })).toEqual({ kind: 'unknown' })
   })
 
-  test('5.3: a reprocessed push is recorded if it is understood now, or else gets a new reason', async () => {
+  test('5.3: a reprocessed push is recorded if it is understood now, or else stays quarantined', async () => {
     const { record, reads, writes, now, errors, inboxIds } = await openStore(NOON, engine)
     await record({ ...incomingPush(pushBody(), NOON), reading: { ok: false, reason: 'failed' } }, incomingPush(Buffer.from('[]'), NOON))
     const [first = 0, second = 0] = await inboxIds()

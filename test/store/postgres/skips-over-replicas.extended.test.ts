@@ -78,7 +78,7 @@ test('a delivery skipped while its round settles is ended by the next round', as
   expect(await delivery()).toMatchObject({ state: 'dead', reason: 'skipped', attempts: 1 })
 })
 
-test('a delivery that is retried after a round read its skip goes on, and its successor waits', async () => {
+test('a skip that is undone by a retry during a round does not end the delivery', async () => {
   const { id, path, writes, push, claimed, reads } = await openSkipped()
   await push({ eventTime: '2026-03-01T11:00:00.000Z' })
   const { deliveryId } = claimed

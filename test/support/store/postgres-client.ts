@@ -43,7 +43,7 @@ export async function takeConnections(url: string): Promise<() => Promise<void>>
   if (first === undefined) throw new Error('the server gives no connection')
   const { rows } = await first.query<{ max: number }>("select setting::int as max from pg_settings where name = 'max_connections'")
   const max = rows[0]?.max ?? 0
-  // A relay's connection that is just logging in has no name yet and is missed, so try several times.
+  // The statement misses a connection that is just logging in, because it has no name yet. So try several times.
   for (let attempt = 0; taken.length < max; attempt++) {
     if (attempt === ATTEMPTS) throw new Error(`others keep ${max - taken.length} connections`)
     await first.query(

@@ -16,7 +16,7 @@ export interface MatchedSightings {
 }
 
 /**
- * Finds each stored sighting of a parcel among those that this version of the relay reads from the bytes of its pushes and answers.
+ * Pairs each stored sighting of a parcel with one that this version of the relay reads from the stored bytes of pushes and answers.
  *
  * A newer version may parse the bytes differently, and so find another sighting in place of a stored one. Nothing says which sighting replaces
  * which. So this pairs the most similar sightings of the same source.

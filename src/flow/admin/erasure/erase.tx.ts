@@ -38,7 +38,7 @@ export function createErase(
     return known
   }
 
-  /** The tombstones of erasures that must be repeated after a restore, by mark; null: they have not been read. */
+  /** The tombstones of erasures that must be repeated after a restore, by `MarkedTombstone.mark`; null: not read yet. */
   let missed: ReadonlyMap<string, MarkedTombstone> | null = null
   async function loadMissed(): Promise<ReadonlyMap<string, MarkedTombstone>> {
     missed ??= new Map((await store.missedTombstones()).tombstones.map((one) => [one.mark, one]))

@@ -43,8 +43,8 @@ export interface WatchListError {
 /** One transaction watches this many identifiers, and delays pushes by some seven milliseconds. */
 const BATCH = 500
 /**
- * Up to this many identifiers are watched in one transaction, all or none, which delays pushes by thirty milliseconds. A transaction for a hundred
- * thousand identifiers would delay pushes for seconds.
+ * An atomic list of up to this many identifiers is watched in one transaction, which delays pushes by thirty milliseconds. A transaction for a
+ * hundred thousand identifiers would delay pushes for seconds.
  */
 export const ATOMIC_MAX = 2000
 const ERRORS_SHOWN = 1000
@@ -53,8 +53,8 @@ const RETRY_AFTER_MS = 5000
 /**
  * Creates the import of watch lists. Unless the request is `atomic`, valid lines are watched and invalid lines are reported by number.
  *
- * Throws `bad_request` (no column to read; or atomic, and a line is invalid), `erased` (if atomic), `body_too_large` (too many lines) and
- * `storage_unavailable`. The error's fact `watched` is the number of identifiers, from the start of the list, that are watched now.
+ * Throws `bad_request` if there is no column to read, or if an atomic list has an invalid line. Throws `erased` (if atomic), `body_too_large`
+ * (too many lines) and `storage_unavailable`. The error's fact `watched`: how many identifiers at the start of the list are watched now.
  */
 export function createImportWatches(ports: ImportWatchesPorts): (request: WatchListRequest) => Promise<WatchListReport> {
   return async ({ format, column, atomic, lines, by }) => {

@@ -22,8 +22,8 @@ export interface ReplicaChangesPorts {
 }
 
 /**
- * Creates a function that looks at the store and notifies the listener of changes since its last call. The function also begins to share the
- * roles, but does not wait until they are shared, because another replica may need time to give up a role.
+ * Creates a function that looks at the store and notifies the listener of changes since its last call. The function also starts to
+ * distribute the roles among the replicas. It does not wait for that, because another replica may need time to give up a role.
  */
 export function createReplicaChanges({ table, membership, listener }: ReplicaChangesPorts): () => Promise<void> {
   let before: Watermarks | null = null

@@ -49,7 +49,7 @@ export interface Dispatcher {
   reviewEndpoints(): void
   /** Settles ended attempts, claims due deliveries and starts attempts. Does not wait for their ends: each end asks for another pass. */
   pass(): Promise<'idle'>
-  /** Resolves when nothing is under way at an endpoint that this replica no longer holds, and all its results are stored. */
+  /** Call it for an endpoint that this replica no longer holds. Resolves when its attempts have ended and their results are stored. */
   drained(endpointId: string): Promise<void>
   /** Forgets claims that were not attempted yet. Call it when this replica has lost its endpoints. */
   lapsed(): void
@@ -57,7 +57,7 @@ export interface Dispatcher {
   stop(): Promise<void>
 }
 
-/** When this many attempts have started, network events are handled, so that their requests leave while the next requests are being signed. */
+/** Network events are handled each time this many attempts have started. So their requests leave before further requests are signed. */
 const SENT_AT_ONCE = 4
 
 /**

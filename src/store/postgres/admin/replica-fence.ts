@@ -24,9 +24,8 @@ export interface Proof {
 }
 
 /**
- * Fails if this replica was declared dead, if it does not hold the role, or if the server has lost its commits. Otherwise it locks the
- * replica's row. To declare the replica dead, another replica has to delete that row, and so waits until the transaction ends. Renewing the
- * lease does not wait.
+ * Fails if this replica was declared dead or does not hold the role, or if the server has lost commits. Otherwise it locks the replica's row. To
+ * declare the replica dead, another replica has to delete that row, and so waits until the transaction ends. Renewing the lease does not wait.
  */
 export async function proveHeld(session: Session, { replicaId, role, lostCommits, timeline }: Proof): Promise<void> {
   const hasLost = lostCommits.asking(replicaId)

@@ -274,9 +274,9 @@ async function prepare(file: string, { order, before, manifest, isTombstoneKeyLo
 }
 
 /**
- * Returns the numbers from which the counters continue. `endpoints` null: the highest ids of the replaced store are known. Otherwise it is the
- * number of endpoints, and the ids are assumed to be at most the last sequence, because nearly every row with an id is written together
- * with an event of the feed. An event has a delivery for each endpoint, so for deliveries the sequence is multiplied by `endpoints`.
+ * Returns the numbers from which the counters continue. `endpoints`: the number of endpoints; null: the highest ids of the replaced store are
+ * known. If they are not, they are assumed to be at most the last sequence, because nearly every row with an id is written with an event of the
+ * feed. An event has a delivery for each endpoint, so for deliveries the sequence is multiplied by `endpoints`.
  */
 function after(given: GivenNumbers, endpoints: number | null): GivenNumbers {
   const sequence = nextMultiple(given.sequence)
