@@ -154,7 +154,7 @@ function serve() {
 
 function app(context: SchemaContext) {
   const PHC = /^\$argon2id\$v=19\$m=\d{1,7},t=\d{1,3},p=\d{1,3}\$[A-Za-z0-9+/]{11,86}\$[A-Za-z0-9+/]{22,86}$/
-  // A hash that a shell has changed, because it had no quotes. The shell takes each `$` and the word after it for a variable, and removes both.
+  // A hash that was typed without quotes. The shell takes each `$` and the word after it for a variable, and removes both.
   const MANGLED = /^[^$]*=\d{1,7},t=\d{1,3},p=\d{1,3}/
   const problem = (value: string) => {
     if (PHC.test(value)) return null

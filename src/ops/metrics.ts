@@ -330,7 +330,7 @@ function createRetentionGauges(registry: Registry, read: MetricsPorts['retention
   }
 }
 
-/** The age and the size are absent until a backup was made, so that an alarm can report an absent age. */
+/** Until a backup was made, the age and the size are absent, and an alarm can report that. */
 function createBackupGauges(registry: Registry, read: MetricsPorts['backups']): () => void {
   const registers = [registry]
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers })

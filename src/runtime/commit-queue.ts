@@ -22,8 +22,8 @@ export type Committed =
   | { readonly taken: number; readonly error: unknown }
 
 /**
- * Creates a queue whose batches are recorded in this thread, at most `atOnce()` at a time. Commits resolve in the order of the requests: the
- * caller assigns each result to its oldest observations without one.
+ * Creates a queue whose batches are recorded in this thread, at most `atOnce()` at a time. Commits resolve in the order of the requests, so
+ * each result is about the oldest observations that have no result yet.
  */
 export function queueInProcess(
   record: (batch: readonly Incoming[]) => Promise<CommitReport>,

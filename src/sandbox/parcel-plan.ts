@@ -93,7 +93,7 @@ function plainScans(trackingNumber: string, startMs: number, random: Random): re
   for (const [word, [from, to], odds] of stages) {
     if (random() >= odds) continue
     atMs += between(random, from * hourMs, to * hourMs)
-    // Avoid whole seconds: a push at a whole second looks like a pull without milliseconds.
+    // Avoid whole seconds, at which pushes and pulls without milliseconds have the same time.
     if (atMs % 1000 === 0) atMs += 1
     const location = word === words.created ? '' : pick(random, places)
     scans.push(plainScan(`${trackingNumber}/${scans.length + 1}`, word, atMs, location, random))

@@ -17,7 +17,7 @@ import { testWith } from '../support/runner/test-with.ts'
 import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 import { createDatabase } from '../support/store/postgres-database.ts'
 
-// No test here runs Docker: they read compose.scaled.yaml, and run the relays and the proxy by themselves.
+// These tests do not run Docker. They read compose.scaled.yaml, and start the relays and the proxy themselves.
 
 const replica = z.object({
   image: z.string(),

@@ -9,7 +9,7 @@ import { push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { byForm } from '../support/runner/long-form.ts'
 
-/** The long form stores and shows every string, and the short form every 24th. */
+/** `npm run faults` stores and shows every string, and other runs every 24th. */
 const STORED = NAUGHTY_STRINGS.filter((_text, at) => at % byForm(24, 24, 1) === 0)
 /** How many strings the login form gets: few, because each login costs a slow password check. */
 const LOGINS = byForm(10, 10, NAUGHTY_STRINGS.length)
@@ -24,7 +24,7 @@ async function start() {
 const foreignOf = (pages: ReadonlyMap<string, string>) =>
   [...pages].flatMap(([path, page]) => foreignIn(page).map((foreign) => `${path}: ${foreign}`))
 
-/** Has the text in every field that may hold text. */
+/** Makes a push that has the text in every field that may hold text. */
 const eventOf = (text: string, nth: number) =>
   pushBody({
     status: text,
@@ -61,7 +61,6 @@ test('W1: every page shows markup from pushes, answers and names as text', async
   const pages = new Map(await crawl(visitor))
   for (const { id } of named.slice(0, 20)) pages.set(`test ${id}`, (await visitor.post(`/webhooks/${id}/test`)).text)
   expect(foreignOf(pages)).toEqual([])
-  // The pages did show the strings.
   const all = [...pages.values()].join('\n')
   const isPlain = (text: string) => /^[ -~]{4,80}$/.test(text) && text === text.trim()
   for (const { text } of named.filter((one) => isPlain(one.text))) expect([text, all.split(escaped(text)).length > 5]).toEqual([text, true])
@@ -89,7 +88,7 @@ test('W1, W5: every field of every form shows every naughty string as text or re
   for (const form of forms) {
     const names = Object.keys(form.fields)
     const strings = form.path === '/login' ? NAUGHTY_STRINGS.slice(0, LOGINS) : NAUGHTY_STRINGS
-    // In the long form each field gets each string. In the other forms the fields share the strings.
+    // In `npm run faults` each field gets each string. In other runs the fields of a form share the strings.
     const requests = byForm(Math.ceil(strings.length / names.length), Math.ceil(strings.length / names.length), strings.length)
     for (let nth = 0; nth < requests; nth++) {
       const fields = Object.fromEntries(

@@ -44,7 +44,7 @@ describe('H5: a client that leaves after it has sent its body, without reading t
     noTrouble()
   })
 
-  test('has its push recorded once or not at all, and once after it sends the push again', async () => {
+  test('has its push recorded once if it leaves at once and then sends the push again', async () => {
     const bodies = Array.from({ length: 40 }, (_, at) => bodyOf(at, '90100003'))
     await Promise.all(bodies.map(async (body) => (await sendOnly(world.publicPort, requestOf(body))).resetAndDestroy()))
     for (const body of bodies) expect((await world.push(body)).status).toBe(200)
@@ -156,7 +156,7 @@ test('H16: an idle keep-alive connection outlasts the timeout of a silent connec
   const answers = () => said.split('HTTP/1.1 200').length - 1
   socket.write(request)
   await eventually(async () => answers() === 1)
-  // A silent connection is closed meanwhile, although it is opened later.
+  // A connection that never sends anything is closed first, although it is opened later.
   await once(connect(server.port, '127.0.0.1').resume(), 'close')
   socket.write(request)
   await eventually(async () => answers() === 2)

@@ -79,7 +79,6 @@ function mostInASecond(times: readonly { readonly atMs: number }[]): number {
   return Math.max(...times.map(({ atMs }) => times.filter((one) => one.atMs >= atMs && one.atMs < atMs + 1000).length))
 }
 
-/** Overdue parcels are polled ten a second. */
 const OVERDUE = byForm(100, 300)
 
 test('P12: after a day without polls all parcels are polled at the rate, each only once', async () => {

@@ -93,7 +93,7 @@ describe('the addresses of a host', () => {
 describe('O4: a host whose first address drops packets', () => {
   const both = [SILENT_ADDRESS, '127.0.0.1']
 
-  /** Starts a server on 127.0.0.1, at a port of which `SILENT_ADDRESS` drops the packets. */
+  /** Starts a server on 127.0.0.1. At the same port, `SILENT_ADDRESS` drops all packets. */
   async function openBeside(answer: Parameters<typeof createServer>[1]) {
     const port = await openSilentPort()
     const server = createServer(answer)

@@ -73,8 +73,8 @@ export function hasUnended(jobs: readonly Job[], kind: JobTask['kind']): boolean
 }
 
 /**
- * Where a job continues. `ReplayCursor`: after this delivery or event. `RebuildProgress`: after this parcel. `inboxId`: after this push, when pushes
- * are reprocessed or dismissed. `passStartedAtMs`: in the retention pass that began at this time.
+ * Where a job continues. A replay continues after a delivery or event, a rebuild after a parcel, and a job that reprocesses or dismisses pushes
+ * after the push `inboxId`. Retention continues the pass that began at `passStartedAtMs`.
  */
 export type JobCursor = ReplayCursor | RebuildProgress | { readonly inboxId: number } | { readonly passStartedAtMs: number }
 

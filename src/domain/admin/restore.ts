@@ -10,7 +10,7 @@ export function nextMultiple(last: number): number {
 const recordSchema = z.object({
   /** Epoch milliseconds. */
   atMs: z.number(),
-  /** The name of the backup from which it was restored. */
+  /** The name of the backup from which the store was restored. */
   backup: z.string(),
   /** When the backup was made, epoch milliseconds; null: unknown. */
   madeAtMs: z.number().nullable(),

@@ -14,7 +14,7 @@ export const QUARANTINE_REASONS = [
   'failed',
 ] as const
 
-/** Whether a push with this reason for its quarantine is a valid event, which only could not be recorded. */
+/** Whether a push that is quarantined for this reason is a valid event, which could not be recorded. */
 export function isUnderstood(reason: string): boolean {
   return reason === 'parcel_full' || reason === 'failed'
 }
@@ -26,7 +26,7 @@ export interface PushObservation {
   readonly content: string
   /** 1 to 100 ids in upper case, without duplicates, in the order of the push. */
   readonly trackingIds: readonly string[]
-  /** How many texts were dropped: they were not strings, had no language tag, or were followed by a text with the same tag (DOMAIN 4.1). */
+  /** How many texts were dropped. A text is kept only if it is a string with a language tag, the last with that tag (DOMAIN 4.1). */
   readonly textsDropped: number
 }
 

@@ -51,7 +51,7 @@ function isEncoded(contentEncoding: string | null): boolean {
   return contentEncoding !== null && contentEncoding.trim().toLowerCase() !== 'identity'
 }
 
-/** Null: there are no ids, too many, or an invalid one. (The parcel may be known under the invalid id alone, so it is not skipped.) */
+/** Null: there are no ids, too many, or an invalid one. An invalid id is not skipped, because it may be the only known id of the parcel. */
 function parseTrackingIds(value: unknown): readonly string[] | null {
   if (!Array.isArray(value) || value.length === 0 || value.length > TRACKING_IDS_MAX) return null
   const ids = new Set<string>()

@@ -3,7 +3,7 @@ import type { DayCalls } from './carrier-memory.ts'
 const DAY_MS = 86_400_000
 /** The most UTC days whose calls are kept. Only today's calls matter, unless the clock is put back. */
 const DAYS_MAX = 8
-/** When a caller asks again if the end of its hold depends on other callers. */
+/** How soon a caller asks again while it waits for other callers (`busy` and `apps`). */
 const LOOK_MS = 150
 /** While an app waits at one caller, the schedules of the other callers wait until that caller has asked again, and this much longer. */
 const GRACE_MS = 500

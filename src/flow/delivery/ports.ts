@@ -72,7 +72,7 @@ export interface DeliveryWrites {
     readonly limit: number
     readonly nowMs: number
   }): Promise<{ readonly hasAdvanced: boolean; readonly queued: number; readonly isDone: boolean }>
-  /** Changes a managed endpoint. An endpoint of the config file can only be enabled again, after it answered 410 or kept failing. */
+  /** Changes a managed endpoint, or enables an endpoint of the config file again after it answered 410 or kept failing. */
   changeEndpoint(request: EndpointChangeRequest & Audited): Promise<EndpointEdit>
   /** Replaces sealed keys by the same keys, sealed again, except keys that were changed meanwhile. Returns whether any was replaced. */
   resealEndpoint(request: { readonly id: string; readonly replacements: ReadonlyMap<string, string> }): Promise<boolean>

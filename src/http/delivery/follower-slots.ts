@@ -1,6 +1,6 @@
 import { EdgeError } from '../server/errors.ts'
 
-/** The slot of one follower of the feed: a stream, or a request that waits. Their number is limited, because each costs memory and writes. */
+/** The slot of a stream of the feed, or of a request that waits for events. Slots are limited, because each costs memory and writes. */
 export interface Slot {
   /** Aborted when the slot goes to another app. */
   readonly revoked: AbortSignal
@@ -8,7 +8,7 @@ export interface Slot {
 }
 
 export interface FollowerSlots {
-  /** Throws `overloaded` if all slots are taken, and either this app has a quarter of them, or no app has more than a quarter. */
+  /** Throws `overloaded` if all slots are taken and this app can get none from another app. */
   take(app: string): Slot
 }
 

@@ -51,7 +51,7 @@ const removeCounts = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) 
   db.deleteFrom('quarantine_count').where('id', 'in', oneOf(p.ids)).returningAll(),
 )
 
-/** Stores that pushes were quarantined, for `takeQuarantineCounts`, by which operators are notified. */
+/** Stores how many pushes were quarantined. `takeQuarantineCounts` returns this, to notify operators. */
 export function countQuarantine(session: Session, reason: string, count: number, nowMs: number): void {
   session.enqueueWrite(insertCount, { nowMs, reason, count })
 }

@@ -47,8 +47,8 @@ const requeue = statement<{ ids: readonly number[]; queuedAtMs: number; nowMs: n
  * Queues ended deliveries again, or queues their events for another endpoint. Each delivery takes its place by sequence among the waiting
  * deliveries of its parcel.
  *
- * `lock` locks the waiting deliveries of parcels; null: the engine has a single writer. The number of `await`s does not grow with the number
- * of deliveries, because each is a round trip during which the locks are held.
+ * `lock` locks the waiting deliveries of parcels; null: the engine has a single writer. Each `await` is a round trip during
+ * which the locks are held, so their number does not grow with the number of deliveries.
  */
 export async function replayDeliveries(
   session: Session,

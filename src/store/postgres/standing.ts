@@ -17,7 +17,7 @@ export const SERVER = '(extract(epoch from pg_postmaster_start_time()) * 1000000
 /** The columns of a standing, for a statement that reads the row `sequence` of `counter` anyway. */
 export const standingColumns = sql<Standing>`${sql.raw(SERVER)} as server, counter.value as sequence`
 
-/** Notices that cached data may be wrong, because another server answers than before, or because its counter has gone back. */
+/** Notices that cached data may be wrong: a different server answers, or the counter has gone back. */
 export interface StandingWatch {
   /** Call it when the statement is sent, and call the returned function with the answer. True: cached data may be wrong. */
   asking(): (found: Standing) => boolean

@@ -44,7 +44,7 @@ const cases = fc.tuple(
   fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 4 }),
 )
 
-test('P8: observations in any order, repetition and batches give the model’s bytes', () => {
+test('P8: any order, repetition and batching of observations gives the same bytes as the model', () => {
   let joins = 0
   fc.assert(
     fc.property(cases, ([[all, again], sizes]) => {

@@ -107,7 +107,7 @@ test('pushes that resume after a silence are on probation for half an hour, and 
   expect(trusted.lastSilence).toEqual({ fromMs: START + 99 * MINUTE_MS, toMs: resumedMs })
 })
 
-test('many pushes at once are not healthy until the grace is over: losses show only then', () => {
+test('many pushes at once are healthy only after the grace, because losses show only then', () => {
   const flood = afterPoll(afterPush(newPushChannel, START, 400), START + 1000)
   expect(probationOf(flood, GRACE_MS)).toEqual({ sinceMs: START, untilMs: START + 1000 + GRACE_MS, pushes: 400 })
   expect([look(flood, START + 1999).health, look(flood, START + GRACE_MS + 999).health]).toEqual(['unknown', 'unknown'])

@@ -14,7 +14,7 @@ const wait: ScanSample = {
   scanned: true,
 }
 
-test('many samples are learnt soon, with pauses between them', () => {
+test('the first samples are learnt at once, many later ones after a minute, a few after 15', () => {
   let nowMs = START_MS
   const keeper = createCarrierModelKeeper({ now: () => nowMs })
   const learnMany = () => {

@@ -19,7 +19,7 @@ async function start() {
   const answers: ServerResponse[] = []
   const server = createServer((_request, answer) => void answers.push(answer))
   const port = await listenInTest(server)
-  /** Sends a request and disconnects. Resolves with the server's answer once the server has noticed that. */
+  /** Sends a request and disconnects. Resolves with the server's answer after the server has noticed the disconnect. */
   const askAndLeave = async () => {
     const nth = answers.length
     const asked = request({ port, host: '127.0.0.1' }).on('error', () => undefined)

@@ -6,7 +6,7 @@ import { DIRECTIONS, moveStore, placeOf } from '../../support/store/moving.ts'
 import { copyWrittenBefore, differingFromBefore, openWrittenBefore } from '../../support/store/written-before.ts'
 import { expectEveryRowMoved } from './every-row-moved.ts'
 
-// `npm test` includes the move from SQLite to PostgreSQL.
+// Leave out the move from SQLite to PostgreSQL, because `npm test` includes it.
 test.each(DIRECTIONS.filter(({ from, to }) => from.name !== 'sqlite' || to.name !== 'postgres'))(
   'a store moves from $name with every row and every number',
   ({ from, to }) => expectEveryRowMoved(from, to),

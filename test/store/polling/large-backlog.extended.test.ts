@@ -5,7 +5,7 @@ import { engines } from '../../support/store/engines.ts'
 import { changeStoredRows } from '../../support/store/stored-rows.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
-/** SQL for a number of milliseconds below ten seconds, different for each parcel, even if replicas reserve ranges of 10,000 ids. */
+/** SQL for a number of milliseconds below ten seconds, which differs between parcels. Ids may be 10,000 apart, so the divisor is a prime. */
 const APART = 'id % 9973'
 
 const iso = (atMs: number) => new Date(atMs).toISOString()

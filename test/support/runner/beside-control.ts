@@ -10,13 +10,13 @@ export interface BesideControl {
   /** Runs the load without the fault. Resolves with its measure, in milliseconds. */
   readonly control: () => Promise<number>
   readonly fault: () => Promise<number>
-  /** The limit of the measure beside the fault, as a multiple of the control's. */
+  /** How many times as long as the control the load may take beside the fault. */
   readonly ratio: number
 }
 
 /**
- * Compares the time of a load beside a fault with its time without the fault, by the medians of three runs each. A miss is measured again,
- * because other work on the machine may have caused it. Resolves with a sentence that gives the measures.
+ * Compares the time of a load beside a fault with its time without the fault, by the medians of three runs each. If the limit is
+ * exceeded, measures again, because other work on the machine may be the cause. Resolves with a sentence that gives the measures.
  */
 export async function expectBesideControl({ control, fault, ratio }: BesideControl): Promise<string> {
   const seen: string[] = []

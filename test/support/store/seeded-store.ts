@@ -30,8 +30,8 @@ function answered(delivery: ClaimedDelivery, atMs: number, random: () => number,
 }
 
 /**
- * Fills a store through the write side, on a simulated clock. The result is the same each time. So no token key and no relay id are created,
- * because both are random.
+ * Fills a store through the write side, on a simulated clock. No token key and no relay id are created: both are
+ * random, and the result must be the same each time.
  */
 export async function writeSeededStore(sqlitePath: string, engine?: Engine): Promise<void> {
   let nowMs = NOON

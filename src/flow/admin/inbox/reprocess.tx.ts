@@ -94,8 +94,8 @@ export type ReprocessIn = (tx: ReprocessBatchTx, batch: HeldBatch) => Promise<Re
 export interface ReprocessBatches {
   /**
    * Runs a transaction that may process a batch again. `done` null: it processed no batch. After the commit, the model of the carrier learns
-   * from the batch. If `work` fails although the store works, there is a bug. Then `work` runs again with only the first push of the batch,
-   * and if that fails too, puts this push into quarantine.
+   * from the batch. If `work` fails although the store works, there is a bug. Then `work` runs again with only the first push of the batch.
+   * If it fails again, this push goes into quarantine.
    */
   run<Result extends { readonly done: ReprocessedHeld | null }>(
     work: (reprocess: ReprocessIn) => Promise<Result>,

@@ -21,7 +21,7 @@ export interface InboxFilters extends TimeFilter {
   readonly reason: string
 }
 
-/** What the page says after several pushes were reprocessed. Null: nobody asked for it. */
+/** What the page says about an order to reprocess several pushes. Null: there was no order. */
 export type ReprocessSaid =
   | { readonly kind: 'reprocessed'; readonly count: number; readonly outcomes: Readonly<Record<string, number>> }
   | { readonly kind: 'job'; readonly jobId: number }
@@ -72,7 +72,7 @@ ${refusedSection(visit, listing)}`
   return renderPage(visit, { title, section: 'inbox', person, main })
 }
 
-/** In the order of the filter: trouble first. */
+/** The states in the order in which the filter offers them. */
 const STATES = ['quarantined', 'recorded', 'expired', 'dismissed'] as const satisfies readonly (typeof INBOX_STATES)[number][]
 
 function leadOf(total: number): Part {

@@ -7,7 +7,7 @@ import { changesOf, dropChanges } from './postgres-move-mark.ts'
 
 /**
  * Reads the keys of changed rows in order, each time from where the last read stopped. A read from the start would have to step over all
- * deleted keys that an open transaction may still see. But a change with a lower number may be committed late. So if a read finds nothing, it
+ * deleted keys that an open transaction may still see. But a change with a lower number may be committed late. So a read that finds nothing
  * begins at the start once more.
  */
 export function createKeptChanges(client: MoveClient, side: MoveSide): Pick<MoveSource, 'changes' | 'forget' | 'countChanges'> {

@@ -128,7 +128,7 @@ function* bring(from: string, to: string, bytes: number): Generator<BackupProgre
   }
 }
 
-/** Throws if the disk of the folder has no room for the file, because other programs may use this disk too. */
+/** Throws if the file does not fit. Otherwise the copy would fill a disk that other programs may use too. */
 function refuseLittleRoom(file: string, bytes: number): void {
   const { bavail, bsize } = statfsSync(dirname(file))
   if (bavail * bsize < bytes) throw new Error(`the folder has no room: the backup takes ${bytes} bytes, and ${bavail * bsize} are free`)
