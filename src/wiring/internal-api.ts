@@ -64,7 +64,6 @@ export interface InternalApiPorts {
   readonly reporting: ReturnType<typeof openReporting>
   readonly moves: ManageMoves
   readonly backups: ManageBackups
-  /** The restores of the store. */
   readonly restores: readonly RestoreRecord[]
   readonly check: Check
   readonly tombstoneKey: TombstoneKeyKeeper

@@ -87,7 +87,7 @@ const MALFORMED: Readonly<Record<string, readonly [headers: readonly string[], b
   'a chunk longer than it says': [[CHUNKED], `2\r\n${text}\r\n0\r\n\r\n`],
 }
 
-test.each(Object.keys(MALFORMED))('H6: %s is a 400, the connection is closed, and there is no row', async (name) => {
+test.each(Object.keys(MALFORMED))('H6: %s gets a 400 and a closed connection, and nothing is stored', async (name) => {
   const [headers, body] = MALFORMED[name] ?? [[], '']
   const rows = await world.inbox.count()
   // A second request follows. A server that reads the first request wrongly would accept the second one.

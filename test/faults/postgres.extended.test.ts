@@ -66,7 +66,7 @@ test(`S18: requests get a 503 while all packets are lost for ${SWALLOWED_MS / 10
   await expectStopped(relay, proxy)
 })
 
-/** Expects that a relay can be stopped within seconds while it waits for an answer of the server that never comes. */
+/** Expects that a relay can be stopped within seconds while it waits for a database server that never answers. */
 async function expectStopped(relay: RunningProcess, proxy: TcpProxy): Promise<void> {
   const load = startLoad(relay.publicUrl, 16, distinctPushes(PARCELS).next)
   await load.untilAnswered(50)

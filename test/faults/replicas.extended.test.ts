@@ -62,7 +62,7 @@ async function untilHoldsAll(replica: ReplicaProcess, endpoints: number): Promis
   return Math.round(performance.now() - fromMs)
 }
 
-/** Expects that every acknowledged push arrives at every endpoint in order, and only once unless it was being sent at a fault. */
+/** Expects that every acknowledged push arrives at every endpoint in order, and only once unless a fault interrupted its sending. */
 async function expectRelayed(replica: ReplicaProcess): Promise<void> {
   const acknowledged = answers.filter(({ status }) => status === 200).map(({ body }) => body)
   expect(acknowledged.length).toBeGreaterThan(0)

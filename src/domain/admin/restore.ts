@@ -16,7 +16,7 @@ const recordSchema = z.object({
   madeAtMs: z.number().nullable(),
   /** The last sequence of the backup. */
   from: z.number(),
-  /** The sequence at which the feed continued. Sequences between `from` and `to` were given by the replaced store, or never. */
+  /** The sequence at which the feed continued. Only the replaced store can have given sequences between `from` and `to`. */
   to: z.number(),
   /** How many deliveries with sequences between `from` and `to` were accepted by endpoints; null: the replaced store could not be read. */
   delivered: z.number().nullable(),

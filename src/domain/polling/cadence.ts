@@ -205,8 +205,8 @@ function priceOf(everyMs: number, meanRate: number): number {
 }
 
 /**
- * Returns the share of scans whose push does not arrive. If this share is 1 / f², the best interval is longer by the factor f. So the factor
- * `whenPushIsHealthy` implies a share. If the relay has seen fewer losses than this share, the seen losses count.
+ * Returns the share of scans whose push does not arrive. With a share of 1 / f², the best interval is f times as long. So `whenPushIsHealthy`,
+ * which is such a factor, implies a share. If the relay has seen a smaller share of losses, it returns that share.
  */
 function hiddenPart({ pushHealth, pushLoss }: CadenceModel, { whenPushIsHealthy }: CadencePolicy): number {
   if (pushHealth !== 'healthy' || whenPushIsHealthy <= 1) return 1

@@ -88,7 +88,7 @@ export function createMissingSummary({ reads, resends, retention, clock, yieldTo
       const jobs = (await reads.listJobs({ before: null, limit: UNENDED_MAX })).filter(isResend)
       const running = resendsOf(states, jobs)
       const after = `${resends.ended()} ${jobs.find(({ endedAtMs }) => endedAtMs !== null)?.jobId}`
-      // A resend queues missing events, which are then no longer missing. So count again while one runs, and after it.
+      // Events that a resend queues are no longer missing. So count again while a resend runs, and after it.
       const isKnown = known !== null && clock.monotonic() < known.untilMs && known.after === after && running.length === 0
       if (known !== null && isKnown) return { ...known.summary, resends: running }
       const { summary, lookedAt } = await count(states, selectMissing({ ...boundsOf({ atMs: fromMs }, null), sequence: null }, null))

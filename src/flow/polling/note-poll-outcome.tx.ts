@@ -62,7 +62,7 @@ function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelS
   return { ...checked, failures: 0, stopped: parcel.stopped === 'unwatched' ? 'unwatched' : 'unknown' }
 }
 
-/** If an entry was added during the request, lacks the language and is not in the answer, the language must be asked for again. */
+/** Whether an entry was added during the request, lacks the language and is not in the answer. Then the language is asked for again. */
 function wasMissedBy({ language, knownTo, answer }: LanguageAsked, entry: Entry): boolean {
   if (entry.sequence <= knownTo || !isLanguageMissing([entry], language)) return false
   const isOfAnswer = ({ sighting, askedAtMs }: KeptSighting) =>

@@ -52,7 +52,6 @@ export interface Refresh {
   refreshNow(due: DuePoll): Promise<Refreshed>
 }
 
-/** Polls known parcels and records the answers. */
 export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions): Refresh {
   const [first, ...others] = languages
   const { together = alone, lapse } = ports

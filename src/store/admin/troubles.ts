@@ -71,8 +71,8 @@ const removeOld = statement<{ beforeMs: number; from: string; to: string }>()((d
 )
 
 /**
- * Deletes troubles that began before a time, if they are about certificates: these certificates have expired by now. `endTrouble` removes every
- * other trouble when it is over.
+ * Deletes troubles about certificates that began before a time, because these certificates have expired by now. `endTrouble` removes every other
+ * trouble when it is over.
  */
 export async function pruneTroubles(session: Session, beforeMs: number): Promise<void> {
   await session.run(removeOld, { beforeMs, from: CERTIFICATE_SUBJECTS, to: `${CERTIFICATE_SUBJECTS}${AFTER_ALL}` })

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-/** The state of the server: which server answers, and how far its counter is. */
+/** Which database server answers, and how far its counter is. */
 export interface Standing {
   /** Changes when a standby is promoted, a backup is restored or the server is restarted: see `SERVER`. */
   readonly server: number

@@ -176,7 +176,7 @@ test('one missed push after a quiet day is no silence', () => {
   expect(audience('x', healthy, START + 48 * HOUR_MS).health).toBe('healthy')
 })
 
-test('after a silence, pushes are trusted again after twenty of them and half an hour', () => {
+test('after a silence, pushes are trusted again once 20 came and half an hour has passed', () => {
   const silent = audience('xxxxx', healthy, START + 2 * HOUR_MS)
   const again = START + 8 * HOUR_MS
   expect(audience('.', silent, again).health).toBe('lossy')

@@ -28,7 +28,7 @@ export interface StoreOfYear {
   /** Deletes stores that a restore has replaced. They may contain erased data, so the answer to an erasure names them. */
   removeReplaced(stores: readonly string[]): void
   tend(): Promise<void>
-  /** Returns the size of the stopped store. Tallies do not count: they are kept for 400 days, so they still grow after a year. */
+  /** Returns the size of the stopped store without its tallies, which are kept for 400 days and so still grow after a year. */
   bytes(): Promise<number>
   files(): readonly KeptFile[]
 }

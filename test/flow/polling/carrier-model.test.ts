@@ -75,7 +75,7 @@ test.each([0, DAY_MS])('6.1: a lasting silence of the carrier counts even though
   expect(silentMs(silence, now() - DAY_MS, now())).toBe(HOUR_MS)
 })
 
-test('6.1: a silence noted while the clock was ahead does not count when that time comes', () => {
+test('6.1: a silence noted while the clock was ahead is forgotten when the clock is put back', () => {
   const { keeper, putBack, wait: pass, now } = overHour(2 * DAY_MS)
   keeper.unanswered(now())
   pass()

@@ -30,7 +30,7 @@ async function openLists(engine: Engine, statusOf: () => number = () => 200) {
 }
 
 describe.each(engines)('a list of deliveries on $name', (engine) => {
-  test('for a period has the deliveries queued in it, latest first, each once over its pages', async () => {
+  test('for a period has the deliveries that were queued in it, each on one page, latest first', async () => {
     const { path, id, listed, writes, now } = await openLists(engine)
     await writeDeliveries(path, { endpointId: id, count: 50, state: DELIVERED })
     await changeStoredRows(path, 'update delivery set queued_at_ms = 20 where id between 18 and 24')
@@ -55,7 +55,7 @@ describe.each(engines)('a list of deliveries on $name', (engine) => {
     expect(pages).toBeLessThan(4)
   })
 
-  test('for a period and a rare state finds all rows, a part of the period at a time', async () => {
+  test('for a long period and a rare state searches in parts and finds all deliveries', async () => {
     const { path, id, listed } = await openLists(engine)
     await writeDeliveries(path, { endpointId: id, count: 60_000, state: DELIVERED })
     await changeStoredRows(

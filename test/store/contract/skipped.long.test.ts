@@ -70,7 +70,7 @@ describe.each(engines)('skipping deliveries on $name', (engine) => {
     ['timed out', failed('timeout'), SKIPPED],
     ['interrupted', failed('interrupted'), SKIPPED],
     ['given up', failed('body_gone'), SKIPPED],
-  ] as const)('a delivery skipped during an attempt ends when the attempt is %s, and its successor is sent', async (_how, result, end) => {
+  ] as const)('a delivery skipped in an attempt ends when the attempt is %s, and its successor is sent', async (_how, result, end) => {
     const { begin, skip, round, states, list, idOf } = await openThree(engine)
     const first = await begin()
     await skip(0)

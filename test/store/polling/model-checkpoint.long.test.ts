@@ -149,7 +149,7 @@ describe.each(engines)('the model of the carrier on $name', (engine) => {
     const run = await runs.start()
     await runs.pushed(run)
     await run.record([incomingPush(pushBody({ trackingIds: ['5000'], eventTime: iso(runs.pass(HOUR_MS)) }), runs.now())])
-    // Later pushes make the model learn the push that waits.
+    // The model learns this push only when later pushes have come.
     await runs.pushed(run, 20)
     await run.checkpointModel()
     expect(Object.keys((await rhythmOf(runs))?.kinds ?? {})).not.toEqual([])

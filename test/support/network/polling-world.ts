@@ -122,7 +122,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
     const watched = async <End extends PollEnd>(due: DuePoll, work: () => Promise<End>): Promise<End> => {
       try {
         const how = await work()
-        // The second language is asked for only after the answer in the first was recorded, so that answer counts.
+        // If the last question was in the second language, the answer in the first one was recorded.
         const isKept = how === 'recorded' || lastAskedIn.get(parcelOf(due.identifiers[0] ?? '')) === 'sv'
         watcher.ended(due, isKept ? 'found' : how, isKept ? 0 : retryAfterMs)
         return how

@@ -18,7 +18,7 @@ const LIST_MAX = 100
 /** The page shows these errors next to its form. Other errors get an error page. */
 const MISTAKES: readonly ErrorCode[] = ['bad_request', 'bad_tracking_number', 'not_found', 'not_replayable', 'too_many_jobs']
 const NO_FILTERS: DeliveryFilters = { endpoint: '', parcel: '', state: '', from: '', to: '' }
-/** The start of a replay if the form gives none. A replay without a start would also include deliveries that were queued after the count. */
+/** The start of a replay if the form gives none. Only a replay with a start leaves out deliveries that were queued after the count. */
 const EVER = '1970-01-01T00:00:00.001Z'
 
 export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPagesOptions): readonly PageRoute[] {

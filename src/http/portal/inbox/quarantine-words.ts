@@ -52,7 +52,6 @@ export function faultSentence({ member, isMissing, from, to, found, unknown }: B
     : html`The fault is in <code>${receivedText(member)}</code>, ${bytes}.`
 }
 
-/** Describes the result of reprocessing a push. */
 export function outcomeText(outcome: RecordOutcome): Markup {
   if (outcome.kind === 'recorded') return html`<strong>It is recorded</strong> with the time at which it was received, and webhooks get it.`
   if (outcome.kind === 'duplicate') return html`<strong>It is recorded</strong>: the relay knew its event already.`
