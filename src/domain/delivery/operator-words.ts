@@ -16,7 +16,7 @@ export interface OperatorWords {
   readonly page: string
 }
 
-/** How to describe an event. `of` reads a member of the event as text. It is empty if another version of the relay recorded no such member. */
+/** How to describe an event. `of` reads a member of the event as text. The text is empty if another version of the relay recorded no such member. */
 interface Wording extends Pick<OperatorWords, 'kind' | 'state'> {
   readonly page: string | ((of: Reader) => string)
   readonly tell: (of: Reader) => readonly Word[]
