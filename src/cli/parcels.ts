@@ -32,7 +32,7 @@ export function parcelsCommand(): Command {
   return addRelayOptions(addLimitOption(command))
 }
 
-/** Says that no parcel was found. A number may be missing only because no push or answer has named it yet. */
+/** Says that no parcel was found. The parcel may exist, while the relay does not know its number yet. */
 function describeNone(beginning: string | undefined): string {
   if (beginning === undefined) return 'No parcel matches.\n'
   return `No such parcel has a known identifier that begins with ${plain(beginning)}.

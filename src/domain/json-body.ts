@@ -1,4 +1,4 @@
-/** How deep JSON may nest (DOMAIN 5.3), because recursive functions read the value later. */
+/** How deep JSON may nest (DOMAIN 5.3). Without a limit, it could overflow the stack of recursive functions that read it later. */
 const DEPTH_MAX = 64
 
 /** Parsed JSON with its text, or the reason why it could not be parsed. */

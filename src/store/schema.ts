@@ -15,7 +15,7 @@ export interface Tables {
   readonly counter: { readonly name: string; readonly value: number; readonly base: number; readonly version: number }
   /** Every status that has been the latest of some parcel. */
   readonly parcel_status: { readonly status: string }
-  /** The values that events have had in the members that filters compare, except the status. `member`: the name in the event. */
+  /** The values that events have had in the members that filters can compare. Statuses are in `parcel_status`. `member`: the name in the event. */
   readonly event_value: { readonly member: FilteredMember; readonly value: string }
   readonly identifier: IdentifierTable
   readonly content: ContentTable

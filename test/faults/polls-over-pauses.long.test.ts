@@ -73,8 +73,8 @@ async function untilPolled(carrier: SlowCarrier, sinceMs: number, by: readonly s
 }
 
 /**
- * Pauses the poller while its polls are under way, until `pausedForMs` after another replica has begun to poll. Returns how many polls were
- * under way, and the requests that the paused replica still made afterwards.
+ * Pauses the poller while its polls are under way. Lets it continue `pausedForMs` after another replica has begun to poll. Returns how many polls
+ * were under way, and the requests that the paused replica made after the pause.
  */
 async function pausePoller(replicas: Replicas, carrier: SlowCarrier, after: { readonly runsMs: number; readonly pausedForMs: number }) {
   const { name, poller, other } = await pollerOf(replicas)

@@ -1,7 +1,7 @@
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type { Clock } from '../../flow/ports.ts'
 
-/** A run saves its state more often than this, so a run that was killed gave no stamp later than this after its last save. */
+/** The relay saves its state more often than this. So the last stamp of a killed relay is less than this after its last save. */
 const UNWRITTEN_MS = 60_000
 
 /**
@@ -14,7 +14,7 @@ export interface AskingClock {
   lastMs(): number
 }
 
-/** `memory`: the state that the last run saved; null: there was none. */
+/** `memory`: the state that was last saved; null: there is none. */
 export function createAskingClock(clock: Pick<Clock, 'now'>, memory: Pick<CarrierMemory, 'atMs' | 'askedAtMs'> | null): AskingClock {
   let last = memory === null ? 0 : lastOf(memory, clock.now())
   return {

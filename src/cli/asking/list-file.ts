@@ -24,7 +24,7 @@ export interface ListToSend {
   readonly step: string
 }
 
-/** It is small, so that progress can be shown. */
+/** Parts are small, so that progress shows between them. */
 const LINES_AT_ONCE = 5000
 
 /**

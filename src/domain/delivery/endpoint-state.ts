@@ -23,8 +23,8 @@ export interface EndpointState {
   /** Who defines the endpoint. `config`: the config file; `managed`: the API; `operator`: the setting for operator events. */
   readonly origin: 'config' | 'managed' | 'operator'
   /**
-   * Why it is disabled: by an operator, because it answered 410 (`gone`), because all its deliveries failed, or because no config names it
-   * any more; null: it is enabled.
+   * Why it is disabled. `operator`: an operator disabled it. `gone`: it answered 410. `failing`: all its deliveries failed. `unnamed`: no
+   * config names it any more. Null: it is enabled.
    */
   readonly disabled: 'operator' | 'gone' | 'failing' | 'unnamed' | null
   /** When and by whom it was disabled; absent: it is enabled, or an earlier version disabled it without storing this. */

@@ -72,8 +72,8 @@ export function addRefused(
 }
 
 /**
- * Adds `pushes`, different pushes that were refused, to the newest spell of a process, and `again`, pushes that came again, to its oldest
- * spells that still lack pushes. It is not known in which spell a push was refused, but the sums over all spells are exact.
+ * Adds `pushes` to the newest spell of a process, and `again` to its oldest spells that still lack pushes. It is not known in which spell a push
+ * was refused, but the sums over all spells are exact.
  */
 export function addComebacks(spells: readonly RefusedPushes[], { pushes, again }: Comeback): readonly RefusedPushes[] {
   const newest = spells.findLast(({ comeback }) => comeback !== undefined)

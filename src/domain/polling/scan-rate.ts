@@ -20,7 +20,7 @@ export interface ScanRate {
 
 export type ScanSample = Wait | NthEntry
 
-/** An entry of a complete history, which only a poll shows. `entryCount`: the number of the entry, counted from 1. */
+/** An entry of a complete history. Only polls show complete histories. `entryCount`: the number of the entry, counted from 1. */
 export interface NthEntry {
   readonly kind: 'place'
   readonly status: string

@@ -52,7 +52,7 @@ export interface AdminWrites {
    * and whether operators were notified.
    */
   endBackup(end: BackupEnd): Promise<{ readonly state: BackupState; readonly isTold: boolean }>
-  /** Notifies operators of new restores. Resolves with the number of restores. */
+  /** Notifies operators of new restores. Resolves with the number of new ones. */
   tellRestores(request: { readonly nowMs: number }): Promise<number>
   /** Ends the jobs of backups that were interrupted because the relay was stopped or killed. */
   endLeftBackups(nowMs: number): Promise<void>
@@ -209,7 +209,7 @@ export interface Watermarks {
   readonly endpoints: number
   /** How often replicas or roles have changed. */
   readonly roles: number
-  /** How often an operator, a job or a join has changed which deliveries wait for an endpoint. */
+  /** How often an operator, a job or a join of parcels has changed which deliveries wait for an endpoint. */
   readonly orders: number
   /** Whether the store was moved or is about to be, so that nobody may write. */
   readonly isMoving: boolean

@@ -25,9 +25,9 @@ const HEADERS = {
 const RECONNECT_MS = 2000
 
 /**
- * Sends the feed as server-sent events. `id` is the sequence, `data` the event, and a comment the heartbeat. Reads a page only when the
- * client has received the last one, so a slow client costs the memory of one page. Rejects if the first page cannot be read. Later failures
- * only end the stream.
+ * Sends the feed as server-sent events. The `id` of an event is its sequence. Comments are heartbeats. Reads a page only when the client has
+ * received the last one, so a slow client costs the memory of one page. Rejects if the first page cannot be read. Later failures only end the
+ * stream.
  */
 export async function streamEvents(res: ServerResponse, ports: EventStreamPorts, options: EventStreamOptions): Promise<void> {
   const { left } = ports

@@ -46,8 +46,8 @@ export function proveConnection({ socket }: Pick<IncomingMessage, 'socket'>): vo
  * Anybody may connect and then stay silent. So a new connection has one deadline for everything until the end of its first request: the
  * TLS handshake, the header and the body.
  *
- * If no slot is free for a new connection, another one is closed: the oldest without a complete request or, if all others have sent one, the
- * oldest without an authentic request. If all others have sent an authentic request, the new connection itself is closed.
+ * If no slot is free for a new connection, the oldest connection without a complete request is closed. If all others have sent a complete
+ * request, the oldest without an authentic request is closed. If all others have sent an authentic request, the new connection is closed.
  */
 export function createConnectionSlots({ slotsMax, firstRequestMs, now }: ConnectionSlotsOptions): ConnectionSlots {
   const open = new Map<string, Connection>()

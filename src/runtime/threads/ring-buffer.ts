@@ -2,8 +2,8 @@ import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import { createEventDecoder, createEventEncoder } from './event-codec.ts'
 
 /**
- * A ring buffer for one producer and one consumer. It passes observations to the writer's thread in shared memory. Large pushes, and what is
- * not a push, go by message, and have an empty entry in the buffer.
+ * A ring buffer for one producer and one consumer. It passes pushes to the writer's thread in shared memory. Large pushes and other
+ * observations are sent as messages. For each of them, the buffer has an empty entry.
  */
 export interface RingBuffer {
   /** The entries one after the other, each a whole number of 8-byte words: head, body, content encoding, and the encoded event. */

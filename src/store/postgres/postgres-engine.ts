@@ -16,7 +16,7 @@ import { refuseUnsafeServer } from './refuse-unsafe-server.ts'
 import { type ServerWatch, type WatchedPool, watchServer } from './server-watch.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
-/** A little longer than the server lets a statement run. A server that takes longer to answer is gone. */
+/** A little longer than the server lets a statement run. A server that takes longer to answer counts as gone. */
 const ANSWER_TIMEOUT_MS = 11_000
 const WRITERS = 6
 const READERS = 6
@@ -51,8 +51,8 @@ export const postgres: PostgresEngine = {
   },
   openReadStore(address, watch = watchServer(address), isLive = () => true) {
     const { pool, options, close } = unlessMoved(openPostgres(address, READERS, watch), isLive)
-    // The versions of parcels are read on separate connections, so that cached answers do not wait for long lists. Their query is planned
-    // each time, which is cheap. A kept plan that was made while the table was small would read the whole table.
+    // Before a cached answer is served, the version of its parcel is read. Separate connections do that, so that it does not wait for long lists.
+    // The query is planned each time, which is cheap. A kept plan that was made while the table was small would read the whole table.
     const versions = unlessMoved(openPostgres(address, QUERIES_AT_ONCE, watch), isLive)
     const ofVersions = createPostgresReader(versions.pool, { ...versions.options, named: false })
     const reads = createReadStore({

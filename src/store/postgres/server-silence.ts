@@ -45,7 +45,7 @@ interface Waiting {
  * Notices a server that has fallen silent, for example behind a cut network, which raises no error.
  *
  * The server **answers** as long as any connection receives anything: a server that is only busy still serves some connections. If a request
- * has waited for 0.3 s and no connection has received anything, a new connection is tried, because all others may wait for one long
+ * has waited for 0.3 s and no connection has received anything, a new connection is tried, because each of the others may wait for a long
  * statement. An answer to the new connection counts too.
  *
  * The server is **silent** if a request has waited for 0.7 s and nothing was received. Then all waiting requests fail, and new requests fail

@@ -93,8 +93,8 @@ export function leaveMarker(path: string): void {
 }
 
 /**
- * Rewrites the WAL with the same bytes and syncs it. The caller must hold the write lock. After a failed sync the kernel counts pages as
- * written that are only in memory and never reach the disk. After a restart of the process, SQLite would trust these pages.
+ * Rewrites the WAL with the same bytes and syncs it. The caller must hold the write lock. After a failed sync, the kernel counts some pages as
+ * written although they are only in memory. After a restart of the process, SQLite would trust these pages.
  */
 export function rewriteLog(path: string): void {
   if ((sizeOf(logOf(path)) ?? 0) === 0) return

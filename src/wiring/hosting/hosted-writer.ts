@@ -34,7 +34,7 @@ export interface HostedWriter extends Pick<Hosted<unknown>, 'died' | 'drainRepli
   readonly queue: CommitQueue
 }
 
-/** The ring can be small: a polled observation is sent as a message, and takes only an empty entry in the ring. */
+/** A small ring is enough, because polled observations are sent as messages. Each takes only an empty entry in the ring. */
 const RING_BYTES = 64 * 1024
 /** The size of the thread's young heap. The objects live for one message only, so a larger heap would only take memory. */
 const YOUNG_MB = 16

@@ -27,7 +27,7 @@ test('2.5: an entry is the same whether its sighting comes once or twice', () =>
   fc.assert(twice, { numRuns: casesOf(200, 50), seed: 20261121 })
 })
 
-test('2.1: entries that differ only in their texts are one entry', () => {
+test('2.1: sightings that differ only in their texts are one entry', () => {
   expect(entriesOf(aPush({ texts: { sv: 'Framme' } }), aPush({ texts: { sv: 'Ankommet' } }))).toHaveLength(1)
 })
 
@@ -97,7 +97,7 @@ function foundPlainly(sightings: readonly KeptSighting[]): readonly (readonly Ke
   return entries.map(({ members }) => members)
 }
 
-test('2.3: each sighting joins the accepting entry with exactly its key, or else the first one', () => {
+test('2.3: of the entries that fit a sighting, it joins the one with its key, or else the first', () => {
   const sighting = fc.record({
     eventTime: fc.constantFrom(...['', '.250', '.500', '.750'].map((fraction) => `2026-03-01T10:00:00${fraction}Z`)),
     location: fc.constantFrom(null, null, 'Lund', 'Umeå'),

@@ -66,7 +66,7 @@ test('a status with few samples has no learnt rate', () => {
   expect(hourlyRatesOf(learnt, 'constructor', 1)).toBeNull()
 })
 
-test('a poll comes after the hour in which most scans come, not before it', () => {
+test('a poll comes in the hours in which scans come, not before them', () => {
   const hour = hourOf(nextAt(learnt, {}))
   expect(hour).toBeGreaterThan(18)
   expect(hour).toBeLessThan(19)

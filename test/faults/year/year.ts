@@ -19,7 +19,7 @@ export interface YearReport {
   readonly compared: number
   readonly deliveries: number
   readonly sizes: readonly (readonly [day: number, bytes: number])[]
-  /** The largest size in the last third of the days on which parcels both come and expire, divided by the largest size in the first third. */
+  /** The largest size in the last third of the days, divided by the largest in the first third. Counts days on which parcels both come and expire. */
   readonly growth: number
   /** Real milliseconds by kind of work. */
   readonly spent: Readonly<Record<string, number>>

@@ -105,7 +105,7 @@ test('P10: a thousand requests for an unknown parcel cause one call, and count o
   expect([served.length, world.calls.length, world.unknowns]).toEqual([1000, 1, ['shop']])
 })
 
-test('P10: a request that read the store before another’s answer came does not call again', async () => {
+test('P10: a request that read the store before another request got its answer makes no call', async () => {
   const world = createWorld()
   const gate = Promise.withResolvers<void>()
   world.beforeRead = () => gate.promise
@@ -264,7 +264,7 @@ test('4.2: without a language the default counts as requested, and sv also serve
   expect(world.calls.map(({ language }) => language)).toEqual(['en'])
 })
 
-test('4.2: if a language cannot be fetched, another one is served as stale, and calls wait', async () => {
+test('4.2: if a language cannot be fetched, another is served as stale until the next call', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
   world.carrier = async () => unavailable

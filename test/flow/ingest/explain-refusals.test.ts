@@ -81,7 +81,7 @@ test('at most one refusal a second is examined, however many there are', async (
   expect(refusals.length).toBe(2)
 })
 
-test('a search pauses after each millisecond, and the next search waits fifty times its length', async () => {
+test('a search pauses after each millisecond, and then none begins for fifty times as long', async () => {
   const { take, isDue, refusals, waiting, settled, pass } = openWorld({ stepMs: 1 })
   take(refusedPush({ signatures: [signBody(BODY, 'a key that nobody has here')] }))
   let turns = 0

@@ -71,7 +71,7 @@ test('a call to a thread that has ended is an error, not a wait', async () => {
   expect(await called).toBe('Error: the thread on the other end is gone')
 })
 
-test('a channel with constantly waiting requests does not starve another', async () => {
+test('a channel on which requests always wait does not starve another', async () => {
   const AHEAD = 100
   const served: string[] = []
   const [one, other] = [new MessageChannel(), new MessageChannel()]

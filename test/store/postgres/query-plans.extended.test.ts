@@ -53,7 +53,7 @@ function stepsOf(plan: Step): readonly Step[] {
 
 const isLarge = (of: Step) => LARGE.includes(of['Relation Name'] ?? '')
 const isUnbounded = (of: Step) => of['Index Cond'] === undefined
-/** Returns a bitmap scan and the index scans below it. Those do not name the table. */
+/** Returns a bitmap scan and the index scans below it. The index scans do not name the table. */
 const indexesOf = (of: Step) => stepsOf({ ...of, Plans: of.Plans?.filter((below) => below['Node Type'].startsWith('Bitmap')) })
 /** Whether a step reads a large table, or an index of it, from end to end. */
 const isScan = (of: Step) =>

@@ -66,7 +66,7 @@ test('S18: requests to a silent server fail within 0.8 s, and later requests at 
   expect(third.state).toBe('unavailable')
 })
 
-test('a server that still answers on some connection is only busy, and no new one is tried', async () => {
+test('while the server answers on some connection, no new connection is tried', async () => {
   const world = createWorld()
   const asked = ask(world)
   for (let nth = 0; nth < 100; nth++) await world.turn({ isHeard: nth % 3 === 0 })

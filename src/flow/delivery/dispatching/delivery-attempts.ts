@@ -15,7 +15,7 @@ export interface DeliveryAttemptsPorts {
   readonly endpointLog: EndpointLog
   /** Whether attempts to an endpoint may start now. */
   readonly mayBegin: (endpointId: string) => boolean
-  /** Whether this replica knows the states of the endpoints, including every change that it has made. */
+  /** Whether this replica has read the states of the endpoints since it last heard of a change. */
   readonly areEndpointsKnown: () => boolean
   /** Called when a claim was released, so that another delivery may be claimed instead. */
   readonly onReleased: () => void
@@ -64,7 +64,7 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts) {
     if (underWay === 0) whenIdle()
   }
 
-  /** Ends an attempt that sent nothing, because the endpoint has changed. If it may still be sent events, tries again with its new settings. */
+  /** Ends an attempt that sent nothing, because the endpoint has changed. Tries again with the new settings, unless the endpoint gets no events now. */
   function withdraw(delivery: ClaimedDelivery, queue: EndpointQueue): void {
     if (!queue.putBack(delivery)) ports.onReleased()
     underWay -= 1

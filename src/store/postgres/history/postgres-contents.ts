@@ -10,8 +10,8 @@ import { rawStatement } from '../raw-statement.ts'
 const REMEMBERED_CHARS = 8 * 1024 * 1024
 
 /**
- * The contents that this replica has cached. Drop them after an erasure, which removes contents, and when the server has lost commits, because
- * it may assign the lost ids to other contents.
+ * The contents that this replica has cached. Drop them after an erasure, because it removes contents. Drop them also when the server has lost
+ * commits, because it may assign the lost ids to other contents.
  */
 export interface KnownContents {
   readonly byId: LRUCache<number, StoredContent>
