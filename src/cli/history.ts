@@ -13,7 +13,6 @@ import {
 import { describeParcelProblem } from './asking/unknown.ts'
 import { fail } from './exit-codes.ts'
 
-/** `history`: shows a parcel's history in a running relay. */
 export function historyCommand(): Command {
   const command = new Command('history')
     .description('show the history of a parcel, and when a push or a poll first reported each entry')

@@ -12,7 +12,6 @@ interface ParcelsOptions extends ClientOptions, LimitOptions {
   readonly unknown?: boolean
 }
 
-/** `parcels`: lists the parcels of a running relay. */
 export function parcelsCommand(): Command {
   const command = new Command('parcels')
     .description('list parcels: their status, and when the carrier is asked next; `history` shows one of them')

@@ -7,8 +7,8 @@ import { offsetOf, type Source } from './source.ts'
 import { readUrl } from './values.ts'
 
 /**
- * Checks rules that involve several settings. It checks the values as written, so that its problems are reported together with those of the schema. A
- * value of the wrong type is skipped here, because the schema reports it.
+ * Checks rules that involve several settings. It checks the values as written, even if the schema refuses some, so that all problems are reported
+ * together. A value of the wrong type is skipped here, because the schema reports it.
  */
 export function crossCheck(values: unknown, source: Source): readonly Finding[] {
   return [
@@ -124,7 +124,7 @@ function retentionOrder(values: unknown, source: Source): readonly Complaint[] {
   })
 }
 
-/** Complains about a schedule without a folder, with which no backups are made. Nobody would notice until a backup is needed. */
+/** Complains about a schedule without a folder. No backups would be made, and nobody would notice until one is needed. */
 function homelessBackups(values: unknown): readonly Complaint[] {
   const path = ['backup', 'cron']
   const [cron, directory] = [valueAt(values, path) ?? null, valueAt(values, ['backup', 'directory']) ?? null]

@@ -4,7 +4,6 @@ import type { Finding, Path } from './finding.ts'
 import { isPlainName } from './finding.ts'
 import { offsetOf, type Source } from './source.ts'
 
-/** Turns the validator's issues into findings. */
 export function findingsOf(issues: readonly z.core.$ZodIssue[], values: unknown, schema: unknown, source: Source): readonly Finding[] {
   return issues.flatMap((issue): Finding[] => {
     if (issue.code === 'unrecognized_keys') {
@@ -29,7 +28,6 @@ export function findingsOf(issues: readonly z.core.$ZodIssue[], values: unknown,
   })
 }
 
-/** Returns the paths of keys that the schema does not know. */
 export function unknownPaths(issues: readonly z.core.$ZodIssue[]): readonly Path[] {
   return issues.flatMap((issue) => (issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : []))
 }

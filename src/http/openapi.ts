@@ -62,7 +62,7 @@ function plain(schema: { maximum?: unknown; minimum?: unknown; format?: unknown;
 
 type Responses = readonly (readonly [status: string, response: ZodOpenApiResponseObject])[]
 
-/** Makes one response for each problem, which all routes share, so that the document has it only once. */
+/** Makes one response for each problem. All routes share it, so that the document has it only once. */
 function createProblemResponses(): (row: RouteRow) => Responses {
   const problemsOf = createProblemAnswers()
   const made = new Map<string, ZodOpenApiResponseObject>()

@@ -8,7 +8,6 @@ import type { Storage } from './storage/opened-storage.ts'
 /** How often the counts are saved, in milliseconds. If the relay is killed, it loses the counts since then. */
 const SAVE_MS = 10_000
 
-/** Begins to remember which pushes were refused. */
 export function openRefusedPushes(
   { write, reads, clock }: Pick<Storage, 'write' | 'reads' | 'clock'>,
   closing: Closing,

@@ -14,7 +14,7 @@ const DISK_LOOK_MS = 500
 const DIGEST_LOOK_MS = 5000
 /** How often expired tokens and sessions are looked for, so that access ends within a second after they expire. */
 const ACCESS_LOOK_MS = 250
-/** How often the relay checks whether the clock was set back, so that it must shift the schedule. It also checks when the poller wakes. */
+/** How often the relay checks whether the clock was set back, because it must then shift the schedule. It also checks when the poller wakes. */
 const CLOCK_LOOK_MS = 5000
 /** How often the relay checks whether it may ask a failing carrier again. It also checks when the poller wakes. */
 const REST_LOOK_MS = 1000
@@ -32,7 +32,6 @@ export interface TimersPorts {
   readonly closing: Closing
 }
 
-/** Starts everything that runs at regular intervals or by a schedule. */
 export function startTimers(config: Config, ports: TimersPorts): void {
   const { clock, disk, digest, reporting, carrier, authenticate, sessions, polling, closing } = ports
   const lookAtDisk = async () => {

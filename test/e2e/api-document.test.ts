@@ -19,7 +19,7 @@ test('GET /openapi.json is docs/openapi.json, and needs no token', async () => {
   ])
 })
 
-test('each row’s example, sent to a running relay, is answered as documented', async () => {
+test('a running relay answers the example of each route as documented', async () => {
   const { publicUrl, ask, untilReadyFor } = await startWithExamples()
   const answers: unknown[] = []
   for (const row of inOrder) {

@@ -38,7 +38,7 @@ const FAULTS = [
 ] as const
 
 test.each(FAULTS.slice(0, byForm(1, FAULTS.length)))(
-  'X3: when thread "%s" %s uncaught, the relay logs it, exits with 1 and loses nothing',
+  'X3: if thread "%s" %s, uncaught, the relay logs it, exits with 1 and loses nothing',
   async (whom, how, message) => {
     const folder = temporaryFolder()
     const preload = join(folder, 'fault.mjs')

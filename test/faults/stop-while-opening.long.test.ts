@@ -45,7 +45,7 @@ function shellThatHangsAt(name: string) {
   }
 }
 
-test('X1: a stop ends a relay whose move opens a file that hangs, and the process that hangs', async () => {
+test('X1: if a move hangs while opening a file, a stop ends the relay and the hanging process', async () => {
   const shell = shellThatHangsAt('never.db')
   const env = { PATH: `${shell.folder}:${process.env.PATH}` }
   await using relay = await startMoving(`sqlite:${join(temporaryFolder(), 'never.db')}`, { env })

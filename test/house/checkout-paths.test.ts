@@ -8,7 +8,7 @@ const FOLDERS = ['src', 'test', 'bench']
 /** The path of a URL is escaped, so a checkout whose folder has a space in its name would not be found. */
 const ESCAPED = /import\.meta\.url\)\.pathname/
 
-test('paths in the checkout are made from URLs in a way that allows any folder name', () => {
+test('no path in the checkout is made from the escaped path of a URL', () => {
   const paths = FOLDERS.flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
   ).filter((path) => path.endsWith('.ts'))

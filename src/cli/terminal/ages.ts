@@ -20,7 +20,6 @@ function readTime(text: string, nowMs = Date.now()): string | null {
   return /^\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:?\d\d)$/i.test(text) && !Number.isNaN(Date.parse(text)) ? new Date(text).toISOString() : null
 }
 
-/** Reads a time of the command line, for commander. */
 export function readTimeOption(text: string): string {
   const time = readTime(text)
   if (time === null) throw new InvalidArgumentError('It must be a time such as 2026-03-01T10:00:00Z, or how long ago: 2h.')

@@ -93,7 +93,7 @@ export interface PruneResult {
   readonly isDone: boolean
   /** Whether parcels were retired, which adds events to the feed. */
   readonly hasRetired: boolean
-  /** Whether deliveries were cancelled, so that later deliveries of the same parcels may be sent. */
+  /** Whether deliveries were cancelled. Later deliveries of the same parcels may then be sent. */
   readonly hasReordered: boolean
 }
 

@@ -4,8 +4,8 @@
  * expires.
  *
  * A poll waits for the carrier's budget, so it may take longer than its lease. So the poller names, with each claim, the parcels that it is
- * still polling. The writer leases them again for 1 ms, which keeps them out of that claim only. A longer lease could begin just after the
- * result was saved, while the poller still names the parcel, and nothing would end it.
+ * still polling. The writer leases them again for 1 ms, which keeps them out of that claim only. The result of such a poll may have been saved
+ * just before the claim. Nothing would then end a longer lease.
  *
  * A replica that loses its role as poller aborts its scheduled polls and does not save their results. If it becomes the poller again, its
  * first claim also names the parcels of the aborted polls, so that their old leases end with that claim.

@@ -4,8 +4,8 @@ import { headerValues } from '../server/header-values.ts'
 
 /**
  * Refuses a form that another site has sent with a person's cookie. Browsers say in `Sec-Fetch-Site` where a form comes from. They leave this
- * header out over plain http, except on loopback. Then `Origin` must be the origin of `portal.publicUrl` or, if that is not configured, name
- * the requested host. Throws `forbidden`, also if both headers are missing.
+ * header out over plain http, except on loopback. Then `Origin` must be the origin of `portal.publicUrl`. If that is not configured, `Origin`
+ * must name the requested host. Throws `forbidden`, also if both headers are missing.
  */
 export function refuseOtherSites(ctx: Context, publicOrigin: string | null): void {
   const site = onlyValue(ctx, 'sec-fetch-site')

@@ -12,11 +12,11 @@ export interface RingBuffer {
   readonly state: Int32Array
 }
 
-/** In place of the length of a body: the observation of this entry comes by message. */
+/** In place of the length of a body, this means that the observation comes by message. */
 const BY_MESSAGE = -1
-/** In place of the length of a body: the next entry is at the start of the memory. */
+/** In place of the length of a body, this means that the next entry is at the start of the memory. */
 const TURN = -2
-/** In place of the length of a content encoding: the push has none. */
+/** In place of the length of a content encoding, this means that the push has none. */
 const NONE = -1
 
 const TAKEN_TO = 0

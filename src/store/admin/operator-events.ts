@@ -41,7 +41,6 @@ export function insertOperatorEvent(session: Session, { event, ...detail }: Oper
   session.enqueueWrite(insert, { atMs, event, detail: JSON.stringify(detail) })
 }
 
-/** Lists events, the newest first. */
 export async function listOperatorEvents(session: Session, query: OperatorEventQuery): Promise<readonly ToldEvent[]> {
   const { event, fromMs, toMs, before, limit } = query
   const { atMs, id } = before ?? { atMs: Number.MAX_SAFE_INTEGER, id: 0 }

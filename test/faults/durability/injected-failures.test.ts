@@ -12,7 +12,7 @@ import { testWith } from '../../support/runner/test-with.ts'
 import { readStore } from '../../support/store/simulated-disk.ts'
 import { NotReady, spawnTraced, type TracedRelay } from '../../support/store/strace.ts'
 
-/** Each test of `npm run faults` has this many trials, so that the run shows progress. Other runs have a trial for each number in `some`. */
+/** `npm run faults` makes this many trials in each test, so that it shows progress. Other runs make a trial for each number in `some`. */
 const PIECE = 20
 const PIECES = Array.from({ length: 320 / PIECE }, (_, piece) => Array.from({ length: PIECE }, (_, at) => piece * PIECE + at + 1))
 const RECOVERY_MS = withinOwed(5000)
@@ -65,7 +65,7 @@ for (const fault of byForm(
 }
 
 let trials = 0
-/** Pushes to a relay of which `IN_A_ROW` system calls fail, the first with the number `when`. Then checks what is stored. */
+/** Pushes to a relay in which `IN_A_ROW` system calls fail, from call number `when` on. Then checks what is stored. */
 async function trial(parent: string, { calls, error, pushes }: Fault, when: number): Promise<string> {
   const folder = join(parent, String(trials++))
   mkdirSync(folder)

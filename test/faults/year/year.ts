@@ -44,7 +44,6 @@ const LOOK_AGAIN_MS = 300
 /** The longest wait for accepted credentials, in real milliseconds. The second refusal in a row pauses logins for a minute. */
 const ACCEPTED_WITHIN_MS = 180_000
 
-/** Simulates as many days as `lengths` says. */
 export async function liveThroughYear(options: YearOptions): Promise<YearReport> {
   const startedMs = performance.now()
   const world = await openWorld(options)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createMissedPushLog } from '../../../src/flow/polling/missed-push-log.ts'
 import { createLogBook } from '../../support/runner/log-book.ts'
 
-test('missed pushes are logged once a minute, with their number and usable identifiers', () => {
+test('missed pushes are logged once a minute, with their number and up to five identifiers', () => {
   let nowMs = 0
   const { log, lines } = createLogBook()
   const tell = createMissedPushLog({ log, clock: { monotonic: () => nowMs } })

@@ -19,7 +19,7 @@ export async function expectEveryRowMoved(from: Engine, to: Engine): Promise<voi
     expect(after.numbers[name]).toBeGreaterThanOrEqual(before.numbers[name])
 }
 
-/** Removes the setting that names the stores that a move replaced. Only a new store has this setting. */
+/** Removes the setting that lists the stores that moves have left behind. Only the store that a move has filled has this setting. */
 export function dropLeftStores(contents: Map<string, readonly StoredRow[]>): void {
   const settings = contents.get('setting') ?? []
   expect(settings.map(([name]) => name)).toContain(LEFT_STORES)

@@ -21,7 +21,7 @@ export interface DeliveryAttemptsPorts {
   readonly onReleased: () => void
   /** Rises whenever this replica loses all its endpoints; see `HeldEndpoints`. */
   readonly term: () => number
-  /** Called when an attempt has ended. Returns a function to call when its endpoint's next attempts have started. */
+  /** Called when an attempt has ended. Returns a function that must be called when the next attempts at the endpoint have started. */
   readonly onEnded: (attempt: SettledAttempt) => (queue: EndpointQueue) => void
 }
 

@@ -149,7 +149,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   }
 }
 
-/** Keeps ended attempts until their results are stored. If this replica loses its endpoints, it drops the attempts that ended before that. */
+/** Keeps ended attempts until their results are stored. Drops the attempts that had ended when this replica lost its endpoints. */
 function createEndedAttempts({ held, queues, times }: Pick<DispatchRoundsPorts, 'held' | 'queues' | 'times'>) {
   let attempts: SettledAttempt[] = []
   let term = held.term()

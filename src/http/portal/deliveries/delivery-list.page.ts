@@ -32,7 +32,6 @@ export interface DeliveryListing {
   readonly said: ReplaySaid
 }
 
-/** Makes the page that lists deliveries, newest first, with the form that replays them. */
 export function deliveryListPage(visit: Visit, listing: DeliveryListing): string {
   const { to, nowMs, person } = visit
   const { filters, mistake, deliveries, next, said } = listing

@@ -24,7 +24,7 @@ async function openRaced(engine: Engine) {
 }
 
 describe.each(engines)('races of endpoints on $name', (engine) => {
-  test('7.4: an endpoint that starts in the past gets every event once while others are recorded', async () => {
+  test('7.4: an endpoint that starts in the past gets every event once while more are recorded', async () => {
     const { push, replayFeed, writes } = await openRaced(engine)
     for (let nth = 0; nth < 3; nth++) await push()
     let pushed = 3
