@@ -4,7 +4,7 @@ import { StorageFailure } from '../../domain/errors.ts'
 export const TURN_MS = 100
 /** After this many whole turns without any answer, a new connection is tried. */
 const LOOK_AFTER_TURNS = 3
-/** After this many whole turns the server counts as silent. So every request to the relay gets an answer within a second, which may be a 503. */
+/** After this many whole turns the server counts as silent. So the relay answers every request within a second, if only with a 503. */
 const SILENT_AFTER_TURNS = 7
 /** How many turns a new connection may take. A busy server needs some time to accept it. */
 const LOOK_TURNS_MAX = 17
@@ -42,7 +42,7 @@ interface Waiting {
 }
 
 /**
- * Notices a server that has fallen silent, for example behind a cut network, which raises no error.
+ * Notices a server that has fallen silent. A cut network, for example, raises no error.
  *
  * The server **answers** as long as any connection receives anything: a server that is only busy still serves some connections. If a request
  * has waited for 0.3 s and no connection has received anything, a new connection is tried, because each of the others may wait for a long

@@ -38,8 +38,8 @@ const WRITER_CACHE_KIB = 16 * 1024
 const READER_CACHE_KIB = 64 * 1024
 
 /**
- * Opens the database file for its only writer, and creates or migrates it if necessary. If another relay uses it, or if it is damaged or has
- * been lost, rejects with an error that names the path and the remedy, and changes nothing.
+ * Opens the database file for its only writer, and creates or migrates it if necessary. Rejects and changes nothing if another relay uses the
+ * file, or if it is damaged or lost. The error names the path and the remedy.
  */
 export async function openSqliteWriter(given: string): Promise<SqliteWriteEngine> {
   const { path, db, lock } = await openOwn(given)
@@ -186,7 +186,7 @@ const LOCK_LOOK_MS = 250
 
 /**
  * Checks regularly whether the lock file was deleted or replaced. If so, locks the new file. If another relay has locked the new file, throws
- * an error that ends this thread, and with it the process, so that this relay writes nothing more.
+ * an error. It ends this thread and the process, so that this relay writes nothing more.
  */
 function watchLock(lock: StoreLock): () => void {
   let isLooking = false

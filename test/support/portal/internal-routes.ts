@@ -1,7 +1,7 @@
 import { INTERNAL_ROUTES, ROUTES } from '../../../src/http/routes.ts'
 import type { RouteRow } from '../../../src/http/server/route.ts'
 
-/** The POST routes whose examples change nothing in the store, some of them because the example asks for a dry run. */
+/** The POST routes whose examples change nothing in the store. Some examples ask for a dry run. */
 const READS_ONLY = ['POST /auth/token', 'POST /relay/reload', 'POST /relay/endpoints/:id/test', 'POST /relay/inbox/reprocess'].concat(
   'POST /relay/retention',
   'POST /relay/parcels/forget',

@@ -48,7 +48,7 @@ export function createEndpointQueues(options: EndpointQueueOptions) {
     releaseAll(): void {
       release((queue) => queue.releaseAll())
     },
-    /** Releases each endpoint's waiting claims above its limit, or all of them if nothing may be sent to it now. Returns their number. */
+    /** Releases the waiting claims above an endpoint's limit. If nothing may be sent to it now, releases all of them. Returns the number released. */
     releaseSurplus: () => release((queue) => queue.releaseSurplus()),
     /** Notes which claims must not be attempted any more, and releases those that still wait. Returns the number released. */
     releaseOvertaken(overtaken: readonly ClaimRef[]): number {
