@@ -76,7 +76,7 @@ function untrustedHeader(values: unknown): readonly Complaint[] {
   return [{ path, message: 'needs listen.internal.trustProxy: it is believed only from those proxies' }]
 }
 
-/** Complains if an endpoint's fixed headers contain `portal.trustedHeader`. If the endpoint is a relay, its portal could let such a request log in. */
+/** Complains if an endpoint's fixed headers contain `portal.trustedHeader`. If the endpoint is a relay, its portal could let the request log in. */
 function headersForPeople(values: unknown): readonly Complaint[] {
   const [trusted, endpoints] = [valueAt(values, ['portal', 'trustedHeader']), valueAt(values, ['endpoints'])]
   if (typeof trusted !== 'string' || !Array.isArray(endpoints)) return []

@@ -40,7 +40,7 @@ export interface Serve {
   fetchUnknown(identifier: string, operator: string): Promise<'recorded' | 'unknown' | 'unavailable'>
 }
 
-/** Creates the verb behind the pull API. It looks in the cache, then in the store, and asks the carrier only for what the store lacks (DOMAIN 1.5, 4.2). */
+/** Creates the verb behind the pull API. It asks the carrier only for what neither the cache nor the store has (DOMAIN 1.5, 4.2). */
 export function createServe(ports: ServePorts, options: ServeOptions): Serve {
   const { cache, clock, meter, reads } = ports
   const [defaultLanguage] = options.languages

@@ -64,7 +64,7 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts) {
     if (underWay === 0) whenIdle()
   }
 
-  /** Ends an attempt that sent nothing, because the endpoint has changed. Tries again with the new settings, unless the endpoint gets no events now. */
+  /** Ends an attempt that sent nothing, because the endpoint has changed. Tries again with the new settings, unless it gets no events now. */
   function withdraw(delivery: ClaimedDelivery, queue: EndpointQueue): void {
     if (!queue.putBack(delivery)) ports.onReleased()
     underWay -= 1
