@@ -1,7 +1,7 @@
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type { Clock } from '../../flow/ports.ts'
 
-/** The relay saves its state more often than this. So the last stamp of a killed relay is less than this after its last save. */
+/** The relay saves its state more often than this, so less than this time passes between its last save and a kill. */
 const UNWRITTEN_MS = 60_000
 
 /**

@@ -51,7 +51,7 @@ export const postgres: PostgresEngine = {
   },
   openReadStore(address, watch = watchServer(address), isLive = () => true) {
     const { pool, options, close } = unlessMoved(openPostgres(address, READERS, watch), isLive)
-    // Before a cached answer is served, the version of its parcel is read. Separate connections do that, so that it does not wait for long lists.
+    // Before a cached answer is served, the version of its parcel is read. This read has its own connections, so that it waits for no long lists.
     // The query is planned each time, which is cheap. A kept plan that was made while the table was small would read the whole table.
     const versions = unlessMoved(openPostgres(address, QUERIES_AT_ONCE, watch), isLive)
     const ofVersions = createPostgresReader(versions.pool, { ...versions.options, named: false })

@@ -186,7 +186,7 @@ const LOCK_LOOK_MS = 250
 
 /**
  * Checks regularly whether the lock file was deleted or replaced. If so, locks the new file. If another relay has locked the new file, throws
- * an error. It ends this thread and the process, so that this relay writes nothing more.
+ * an error. The error ends this thread and the process, so that this relay writes nothing more.
  */
 function watchLock(lock: StoreLock): () => void {
   let isLooking = false

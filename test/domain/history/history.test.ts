@@ -97,7 +97,7 @@ function foundPlainly(sightings: readonly KeptSighting[]): readonly (readonly Ke
   return entries.map(({ members }) => members)
 }
 
-test('2.3: of the entries that fit a sighting, it joins the one with its key, or else the first', () => {
+test('2.3: a sighting joins the fitting entry with its key, or else the first fitting entry', () => {
   const sighting = fc.record({
     eventTime: fc.constantFrom(...['', '.250', '.500', '.750'].map((fraction) => `2026-03-01T10:00:00${fraction}Z`)),
     location: fc.constantFrom(null, null, 'Lund', 'Umeå'),

@@ -19,7 +19,7 @@ export interface YearReport {
   readonly compared: number
   readonly deliveries: number
   readonly sizes: readonly (readonly [day: number, bytes: number])[]
-  /** The largest size in the last third of the days, divided by the largest in the first third. Counts days on which parcels both come and expire. */
+  /** The largest size in the last third of the days, divided by the largest in the first third. Only days on which parcels come and expire count. */
   readonly growth: number
   /** Real milliseconds by kind of work. */
   readonly spent: Readonly<Record<string, number>>
