@@ -22,6 +22,8 @@ test.each([
     return found
   })
   onTestFinished(() => stage.stop())
-  expect(asked).toBe(10)
+  // Each start asks for five ports. There may be a third start, because other programs on the machine take free ports too.
+  expect(asked).toBeGreaterThanOrEqual(10)
+  expect(asked % 5).toBe(0)
   expect((await fetch(`${stage.replicas[0]?.internalUrl}/healthz`)).status).toBe(200)
 })
