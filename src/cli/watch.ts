@@ -69,7 +69,7 @@ async function describeWatched(ask: AskRelay, watched: unknown): Promise<string>
 
 /** Pushes contain tracking ids, but lists contain tracking numbers. So all numbers of a list may be new although the relay knows their parcels. */
 const MAY_BE_KNOWN =
-  'A number counts as new until its first poll, a minute or two from now: then parcel-relay parcels NUMBER shows the parcel with all its identifiers, also if the relay knew it by another one.\n'
+  'A number counts as new until its first poll, a minute or two from now. The relay may know its parcel by another identifier already. After the poll, see all of them with: parcel-relay parcels NUMBER\n'
 
 async function watchFile(ask: AskRelay, file: string, { json, column }: WatchOptions): Promise<void> {
   const total = { lines: 0, watched: 0, created: 0, failed: 0, erased: 0 }

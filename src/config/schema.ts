@@ -238,7 +238,7 @@ function backup() {
       .nullable()
       .default(null)
       .describe(
-        'The folder of backups, relative to the working directory. Its own folder must exist. Default: none, and no backup can be made.',
+        'The folder of backups, relative to the working directory. The folder that contains it must exist. Default: none, and no backup can be made.',
       ),
     keep: whole(1, 1000).default(14).describe('How many scheduled backups are kept. Backups that you order stay until you remove them.'),
   })
@@ -257,7 +257,7 @@ function limits() {
     feedFollowers: whole(1, 100_000)
       .default(1000)
       .describe(
-        'Streams and waiting requests of the feed at once. At the limit, other apps take some from the app that has the most, if that is more than a quarter.',
+        'Streams and waiting requests of the feed at once. When all are in use, an app with less than a quarter can still get one, and the app with the most loses its oldest.',
       ),
     connections: whole(1, 1_000_000)
       .default(4096)
@@ -271,8 +271,8 @@ function limits() {
     failuresPerMinute: whole(1, 1_000_000)
       .default(600)
       .describe(
-        'Bad signatures, tokens or passwords that an address (IPv6: /64) may send to a listener in a minute; further failures get 429. After as many ' +
-          'wrong passwords from an address, or for one user from it, passwords are refused unchecked, except those that were right before from there.',
+        'Bad signatures, tokens or passwords that an address (IPv6: /64) may send to a listener in a minute; further failures get 429. The same ' +
+          'limit holds for wrong passwords from an address, and for one user from an address. Above it, only a password that was right before is accepted.',
       ),
     unknownPerMinute: whole(1, 1_000_000).default(600).describe('Unknown identifiers per app and minute before 429.'),
   })

@@ -49,9 +49,8 @@ export interface SharedBudget extends QueueBudget {
 }
 
 /**
- * Returns the limits for the shared row. No second may have more than 1.5 times the rate (at a low rate: one call). So a burst may have as many
- * calls as the rate allows in a quarter of a second. The interval between slots is longer than the rate needs, because a slot may be used up to
- * `USE_WITHIN_MS` late.
+ * Returns the limits for the shared row. In any second at most 1.5 times the rate is called, at a low rate once. A call may be made up to
+ * `USE_WITHIN_MS` after its slot was due, so the calls of a longer time may fall into one second. The interval between slots allows for that.
  */
 function sharedLimits({ ratePerSecond, callsPerDay, concurrency, timeoutMs }: Omit<SharedBudgetOptions, 'store'>): BudgetLimits {
   const burst = Math.max(1, Math.floor(ratePerSecond / 4))
@@ -65,7 +64,7 @@ function sharedLimits({ ratePerSecond, callsPerDay, concurrency, timeoutMs }: Om
 interface Verdict {
   readonly slot: Exclude<SlotResult, { kind: 'taken' | 'unwritten' | 'busy' }>
   readonly untilMs: number
-  /** False: calls for apps need not wait, because the request asked only for scheduled polls. */
+  /** Whether the verdict also applies to calls for apps. It does not if the request asked for scheduled polls only. */
   readonly forApps: boolean
   /** Whether all slots are in use. If so, the next call of this replica that ends makes room. */
   readonly isBusy: boolean

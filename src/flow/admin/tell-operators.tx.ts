@@ -25,8 +25,8 @@ type TellTx = QuarantineTx & Pick<WriteTx, 'addAction' | 'addTallies' | 'beginTr
 const TOLD_AT_ONCE = 500
 
 /**
- * Creates the verbs that notify operators and store their orders. Operators are notified once of each change of state: in the transaction that
- * stores the change, or in a later one that finds the change unreported.
+ * Creates the verbs that notify operators, and that record what operators have ordered. Operators are notified once of each change of state: in
+ * the transaction that stores the change, or in a later one that finds the change unreported.
  */
 export function createTellOperators(store: Transactions<TellTx>): TellOperators {
   return {

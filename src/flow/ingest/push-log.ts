@@ -6,7 +6,7 @@ const NOT_STORED = 'pushes were answered 503: they could not be stored'
 const MESSAGES: ReadonlyMap<string, string> = new Map(
   Object.entries({
     signature_invalid: 'pushes were refused: the signature does not match; somebody else sends them, or the key has changed',
-    wrong_path: 'pushes were answered 404: they came to another path than webhook.path; parcel-relay status names it',
+    wrong_path: 'pushes were answered 404: they came to another path than webhook.path; parcel-relay status shows to which',
     quarantined: 'pushes were quarantined: they are authentic, but not valid events',
     body_too_large: 'pushes were refused: they are larger than webhook.bodyBytesMax',
     overloaded: 'pushes were answered 503: too many came at once',

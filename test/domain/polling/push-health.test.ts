@@ -125,7 +125,7 @@ test('too few pushes are not healthy, however long ago they came', () => {
   expect([look(few, START + 24 * HOUR_MS).health, probationOf(few, GRACE_MS)?.pushes]).toEqual(['unknown', 19])
 })
 
-test('pushes are not healthy if too many are not understood, and are on probation after that', () => {
+test('pushes are lossy if too many are not understood, and on probation when they are understood again', () => {
   const odd = audience('??', healthy, START + 2 * HOUR_MS)
   expect([odd.health, areMisread(odd), newestPushes(odd)]).toEqual(['healthy', false, { count: 20, misread: 2 }])
   const misread = audience('?', odd, START + 3 * HOUR_MS)
@@ -196,7 +196,7 @@ test('a push lost in a silence does not count against later pushes', () => {
 
 const MINUTES_AFTER = (minutes: number) => ({ settledToMs: START + 2 * HOUR_MS + minutes * MINUTE_MS })
 
-test('entries that wait for longer than the grace prove a silence before they count as missed', () => {
+test('unpushed entries past their grace prove a silence even before they are counted as missed', () => {
   const unpushed = (overdue: number) => ({ found: overdue, overdue, ...MINUTES_AFTER(0) })
   expect(afterReview(healthy, unpushed(1)).health).toBe('healthy')
   expect(afterReview(healthy, unpushed(5)).health).toBe('silent')

@@ -11,7 +11,7 @@ async function connect(url: string): Promise<pg.Client> {
   return client
 }
 
-test('a reader that waits for the oldest transaction can still see number 3 before 2', async () => {
+test('on PostgreSQL a reader that waits for the oldest transaction may see number 3 before 2', async () => {
   // Use a server without other tests, because their transactions would delay the reader.
   await using server = await startOwnServer()
   const url = server.url()

@@ -22,7 +22,7 @@ const SAID: Readonly<Record<NonNullable<ParcelSaid>, readonly [what: string, the
   unconfirmed: ['Nothing was erased.', ' Type the identifier of the parcel to confirm.'],
 }
 
-/** Makes the page of one parcel: its history, newest first or, if `language` is given, what a consumer sees in that language. */
+/** Makes the page of one parcel. It shows the history, the newest entry first, or what a consumer sees in `language`. */
 export function parcelPage(
   visit: Visit,
   parcel: ExplainedParcel,

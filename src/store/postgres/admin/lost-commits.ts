@@ -63,7 +63,8 @@ interface Known extends ReplicaStanding {
 /**
  * Makes the watch for lost commits. A restart alone loses nothing. Commits are lost if the counter has gone back, or if the replica's row is
  * of another registration. After a restart, they are also lost if the timeline has changed or is unknown, or if the row's time
- * has gone back. The time is needed because restored files may keep the timeline, and other replicas may have raised the counter again.
+ * has gone back. The time shows a loss that nothing else shows: restored files may keep the timeline, while other replicas have already raised
+ * the counter again.
  */
 export function createLostCommits(): LostCommits {
   let known: Known | null = null
