@@ -118,7 +118,7 @@ function wrongPaths(pushes: unknown): readonly (readonly [name: string, state: s
   })
 }
 
-/** Lists the periods whose refused pushes have all come again, which tells an operator who saw the refusals that nothing is lost. */
+/** Lists the periods whose refused pushes have all come again. So an operator who saw the refusals knows that nothing is lost. */
 function comebacks(pushes: unknown): readonly (readonly [name: string, state: string, evidence: string])[] {
   return listOf(pushes, 'refused').flatMap((spell) => {
     const [count, again] = [Number(memberOf(spell, 'pushes')), Number(memberOf(spell, 'again'))]

@@ -20,14 +20,14 @@ export type HostVerdict =
 export type Lookup = (hostname: string) => Promise<readonly string[]>
 
 export interface EgressOptions {
-  /** `delivery.allowNetworks`: networks, addresses, host names, and `address:port`, which also allows a port of the relay itself. */
+  /** `delivery.allowNetworks`: networks, addresses, host names, and `address:port`. Only the last form allows a port of the relay itself. */
   readonly allowNetworks: readonly string[]
   /** Returns the ports on which the relay itself listens. Empty: it does not listen yet. */
   readonly ownPorts: () => readonly number[]
   readonly lookup?: Lookup
 }
 
-/** How many verdicts are cached: each delivery attempt needs one, and parsing the URL takes as much processor time as the post itself. */
+/** The most cached verdicts. Each delivery attempt needs one, and parsing a URL takes as much processor time as posting to it. */
 const REMEMBERED = 1000
 
 /** Decides where the relay may send. Only listed addresses are allowed. */

@@ -26,7 +26,7 @@ const LANGUAGES = ['en', 'sv'] as const
 
 type Relay = Awaited<ReturnType<typeof startTestRelay>> & { readonly token: string }
 
-/** Repeats a request while its answer is a 503, because that may last a while after a failover. */
+/** Repeats a request while its answer is a 503. After a failover, a relay may answer 503 for a while. */
 async function call({ internalUrl, token }: Relay, path: string, { method = 'GET', body }: { method?: string; body?: object } = {}) {
   return await vi.waitFor(async () => {
     const answer = await fetch(`${internalUrl}${path}`, {

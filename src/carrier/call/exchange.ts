@@ -9,7 +9,7 @@ import type { AskingClock } from './asking-clock.ts'
 import type { CallQueue } from './call-queue.ts'
 import type { CarrierTime } from './carrier-time.ts'
 
-/** At most this much of an unneeded body is read. Only after the end of a body can its connection be used again. */
+/** An unneeded body of at most this size is read to its end, so that its connection can be used again. */
 const UNWANTED_BYTES_MAX = 65_536
 
 /** Connection errors that usually come at once, before any answer. A quick retry may help, and repeating the request does no harm. */

@@ -38,7 +38,7 @@ export interface ManageEndpointsPorts extends EndpointRules {
   readonly review: () => void
 }
 
-/** An endpoint after an order. `sharedKey`: its new key, which no later answer shows; null: the key has not changed. */
+/** An endpoint after an operator's change. `sharedKey`: its new key, which no later answer shows; null: the key has not changed. */
 export interface KeyedEndpoint {
   readonly state: EndpointView
   readonly sharedKey: string | null
@@ -143,7 +143,7 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
   }
 }
 
-/** Adds the endpoint's name to an order for the audit trail, because the endpoint may be removed or renamed later. */
+/** Puts the endpoint's name into the audit record, because the endpoint may be removed or renamed later. */
 function auditedOrder(
   order: Pick<OperatorAction, 'by' | 'action' | 'atMs'>,
   { id, name }: Pick<Endpoint, 'id' | 'name'>,
@@ -160,7 +160,7 @@ interface SecretEdit {
   readonly kind: 'rotate' | 'replace'
 }
 
-/** A parameter of a URL may be a credential. */
+/** Hides the query of a URL, because it may contain a credential. */
 function withoutQuery(url: string): string {
   return url.replace(/\?.*$/s, '?...')
 }

@@ -103,8 +103,8 @@ function stepOf(sequence: number): number {
 }
 
 /**
- * Throws if the requested events were deleted, or if the reader has read further than this store goes, for example after a restore. To such a
- * reader an empty page would look as if nothing had happened.
+ * Throws if the requested events were deleted, or if the reader has read further than this store goes, for example after a restore. An empty
+ * page would hide that from the reader.
  */
 function refuseOutside({ prunedTo, last }: FeedSlice, after: number): void {
   if (after > last) {

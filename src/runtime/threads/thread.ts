@@ -33,7 +33,7 @@ export interface Hosted<V> {
   readonly end: () => Promise<unknown>
 }
 
-/** The channel for replies. `answered` is in shared memory, and counts the sent replies: so the caller sees whether one has arrived. */
+/** The channel for replies. `answered`, in shared memory, counts the sent replies. So the caller sees whether a reply has arrived. */
 interface Line {
   readonly port: MessagePort
   readonly answered: Int32Array
@@ -84,7 +84,7 @@ export async function hostOnThread<V extends Verbs<V>>(file: URL, { name, data, 
 }
 
 export interface CalledThere<V> extends Pick<Hosted<V>, 'verbs' | 'drainReplies'> {
-  /** Calls that have no reply yet get none. */
+  /** Closes the connection. Calls that have no reply yet never settle. */
   close(): void
 }
 

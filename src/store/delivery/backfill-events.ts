@@ -13,7 +13,7 @@ type Range = { endpointId: number; after: number; upTo: number }
 /** Selects events that the feed marks as backfill. It must repeat the condition of the partial index exactly, or the index is not used. */
 const IS_BACKFILL = sql<boolean>`feed.payload_ref = -1`
 
-/** `queued_as`: the endpoint's delivery of the event. Null: it has none. `limit`: how many events are looked at, with or without a delivery. */
+/** `queued_as`: the endpoint's delivery of the event. Null: it has none. `limit` also counts the events that have a delivery. */
 const all = statement<Range & { limit: number }>()((db, p) =>
   db
     .selectFrom((of) =>
@@ -40,7 +40,7 @@ const all = statement<Range & { limit: number }>()((db, p) =>
         .as('queued_as'),
     ),
 )
-/** Finds the events of one parcel without a search of the feed, because the parcel's sightings contain their sequences (`encodeAudience`). */
+/** Finds the events of one parcel. Their sequences are in the parcel's sightings (`encodeAudience`), so the feed is not searched. */
 const ofParcel = statement<Range & { parcelId: number }>()((db, p, { integer }) =>
   db
     .selectFrom('feed')

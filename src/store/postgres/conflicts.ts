@@ -1,8 +1,8 @@
 import { StorageFailure, systemCode } from '../../domain/errors.ts'
 
 /**
- * The codes of errors that another transaction has caused: a serialization failure, a deadlock, a duplicate key (the other transaction was
- * the first to insert an identifier, a content or a push), and a division by zero. The relay's statements divide by zero on purpose if
+ * The codes of a serialization failure, a deadlock, a duplicate key and a division by zero, all caused by another transaction. A duplicate
+ * key: the other transaction was the first to insert an identifier, a content or a push. The relay's statements divide by zero on purpose if
  * another transaction has changed what this transaction relied on.
  */
 const CONFLICTS = ['40001', '40P01', '23505', '22012']
@@ -12,7 +12,7 @@ export function isConflict(error: unknown): boolean {
   return CONFLICTS.includes(systemCode(error) ?? '')
 }
 
-/** Makes the error that a transaction throws to begin again, if it notices a conflict by itself. */
+/** Makes an error for which `isConflict` is true. A transaction that notices a conflict itself throws it, to begin again. */
 export function metAnother(message: string): Error {
   return Object.assign(new Error(message), { code: '40001' })
 }

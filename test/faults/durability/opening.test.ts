@@ -78,7 +78,7 @@ test('S8: a folder that cannot be written to is named, with exit code 1', async 
   const folder = temporaryFolder()
   const store = join(folder, 'store')
   mkdirSync(store)
-  // Root may write to any folder, so take this right away. Do not change the user: another one may have no access to this checkout.
+  // Root may write to any folder, so remove that right. The relay still runs as root, because another user may have no access to this checkout.
   const unprivileged = process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-dac_override,-dac_read_search'] : []
   chmodSync(store, 0o555)
   const started = spawnTraced(folder, { wrapper: unprivileged, sections: { store: `sqlite:${join(store, 'relay.db')}` } })

@@ -20,7 +20,7 @@ export interface Looked {
 
 /** The relay must learn of a scan within this time, by a push or a poll. */
 const LEARNT_WITHIN_MS = 2 * DAY_MS
-/** A parcel may stay this long after its retention period, because an hourly pass knows ages only by the marks that earlier passes made. */
+/** A parcel may stay this long after its retention period. The hourly pass knows the age of a parcel only roughly, from marks of earlier passes. */
 const RETIRED_WITHIN_MS = 2 * DAY_MS
 
 /** Returns when anything last happened to a parcel in the simulation. */
@@ -35,7 +35,7 @@ function fateOf(parcel: YearParcel, { nowMs, historyMs, polledOnMs }: Looked): '
   return ageMs > historyMs + polledOnMs + RETIRED_WITHIN_MS ? 'gone' : 'either'
 }
 
-/** Expects that every living parcel has the carrier's entries, and that no removed parcel is left. An operator's request keeps no parcel alive. */
+/** Expects that every living parcel has the carrier's entries, and that no removed parcel is left. The requests made here keep no parcel alive. */
 export async function checkHistories(looked: Looked): Promise<{ readonly living: number }> {
   const { relay, parcels, violations, nowMs } = looked
   let living = 0

@@ -161,7 +161,7 @@ describe.each(engines)('a dismissed push on $name', (engine) => {
     expect((await reads.inspectPush(idOf(2)))?.state).toBe('quarantined')
   })
 
-  test('can be one of many that are dismissed in batches, up to an id, by their reason', async () => {
+  test('may be dismissed in a batch, which selects pushes by reason and up to an id', async () => {
     const { reads, writes, idOf, upTo } = await openInbox(engine)
     const first = await writes.dismissHeld({ reason: 'event_time', after: 0, upTo, limit: 1 })
     expect(first).toEqual({ count: 1, next: idOf(2) })
@@ -217,7 +217,7 @@ describe.each(engines)('reprocessing by filter on $name', (engine) => {
     ])
   })
 
-  test('as a job, goes on from pass to pass, records what is understood now, and ends', async () => {
+  test('runs as a job in passes, records what is understood now, and ends', async () => {
     const { reads, writes, path, now, push, inboxIds } = await openStore(NOON, engine)
     for (let nth = 0; nth < 5; nth++) await push({ trackingIds: [`6000000${nth}`], eventTime: `2026-03-01T10:00:0${nth}Z` })
     const ids = await inboxIds()

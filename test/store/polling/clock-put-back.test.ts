@@ -52,7 +52,7 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     expect(await stateOf('1001')).toMatchObject({ latest, lastSeenAtMs, checkedAtMs, nextPollAtMs: null, stopped: 'unwatched' })
   })
 
-  test('P13: if a poll ends before the jump is seen, the next poll waits for its whole interval', async () => {
+  test('P13: if a poll ends before the relay notices the jump, the next poll keeps its interval', async () => {
     const { poll, stateOf, putBack, pass } = await world()
     const asked = { asked: '1001', trackingIds: ['1001'], statuses: [{ eventTimestamp: iso(NOON - 2 * HOUR_MS) }] }
     await poll(asked)
@@ -68,7 +68,7 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     expect(nextPollAtMs).toBeLessThan(nowMs + 1.2 * HOUR_MS)
   })
 
-  test('P13, 6.4: a Retry-After that comes before the jump is seen keeps its length', async () => {
+  test('P13, 6.4: a Retry-After that comes before the relay notices the jump keeps its length', async () => {
     const { poll, stateOf, putBack, pass, now, writes, parcelIdOf } = await world()
     await poll({ asked: '1001', trackingIds: ['1001'] })
     pass(MINUTE_MS)
@@ -80,7 +80,7 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     expect(await stateOf('1001')).toMatchObject({ checkedAtMs: nowMs - 1000, nextPollAtMs: nowMs - 1000 + HOUR_MS / 2 })
   })
 
-  test('P13, 6.6: an entry that is found before the jump is seen gets its whole grace period', async () => {
+  test('P13, 6.6: an entry found before the relay notices the jump gets its whole grace period', async () => {
     const { push, poll, writes, pass, now, putBack } = await world()
     await push({ trackingIds: ['1001'], eventTime: iso(NOON - 2 * HOUR_MS) })
     pass(HOUR_MS)

@@ -93,7 +93,7 @@ test('I17: a flood of wrong logins from one address slows other logins, pushes a
     seen.filter((one) => one.withFlood > RATIO[one.kind] * one.without + SLACK_MS)
   let seen = await measure(round)
   if (tooSlow(seen).length > 0) {
-    // The flood also costs the machine processor time, and on a busy machine that slows everything. So flood another relay in the control.
+    // On a busy machine, the processor time of the flood slows everything. So now flood another relay while measuring without a flood on this one.
     await using other = await runRelay(writeConfig(temporaryFolder(), 'http://127.0.0.1:9', sections))
     seen = await measure(() => besideFlood(other))
   }

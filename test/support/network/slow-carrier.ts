@@ -19,7 +19,7 @@ const startOfDay = (nowMs: number) => nowMs - (nowMs % DAY_MS)
 /** Each replica asks at its own address: `/{replica}/v1/status/{parcel}/all`. */
 const QUESTION = /^\/(\w+)\/v1\/status\/(\w+)\/all$/
 
-/** Starts a slow carrier. Each request in the first language finds a new entry, so that a poll then asks for its texts in the other language. */
+/** Starts a slow carrier. Each request in the first language finds a new entry, so that the poll also asks in the other language. */
 export async function openSlowCarrier(firstLanguage: string, answerAfterMs: () => number) {
   const asks: Ask[] = []
   const entries = new Map<string, number>()

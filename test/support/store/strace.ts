@@ -9,7 +9,7 @@ import { ownGroup, tieToTest } from '../runner/tied-process.ts'
 /** `enteredAt` and `leftAt` are the lines of the trace at which the call began and ended. */
 export interface SystemCall {
   readonly name: string
-  /** The path of the file that is the first argument. If that is no file: the first text argument, decoded. */
+  /** If the first argument is a file descriptor, the path of its file. Otherwise the first string argument, decoded. */
   readonly path: string
   readonly args: string
   readonly result: number
@@ -45,7 +45,7 @@ export async function spawnTraced(
   folder: string,
   { strace = [], wrapper = [], pragmas, failure, sections = {} }: TraceOptions = {},
 ): Promise<TracedRelay> {
-  // The addresses are in a log line of this level.
+  // At this level the relay logs its addresses.
   const configPath = writeConfig(folder, NO_CARRIER, { log: { level: 'info' }, ...sections })
   const preload = [
     ...(pragmas === undefined ? [] : ['--import', new URL('./weaker-store.ts', import.meta.url).href]),

@@ -106,7 +106,7 @@ function initialise(initdb: string, folder: string): void {
   if (status !== 0) throw new Error(`initdb failed: ${stderr}`)
 }
 
-/** Resolves when the server accepts connections. The server is detached: Ctrl-C must not stop it, only the shell of `startLeash`. */
+/** Resolves when the server accepts connections. The server is detached, so that Ctrl-C does not stop it. The shell of `startLeash` does. */
 async function run(postgres: string, args: readonly string[]): Promise<ChildProcess> {
   const child = spawn(postgres, args, { ...SERVER_USER, cwd: '/', detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
   let said = ''

@@ -20,8 +20,8 @@ export interface DeliveryClaims {
 }
 
 /**
- * Claims due deliveries for every enabled endpoint with room, and reports when the next ones are due. (The end of an attempt makes room.) While a
- * delivery is claimed, no other delivery of its parcel is claimed for the same endpoint (DOMAIN 7.3).
+ * Claims due deliveries for every enabled endpoint that has room, and reports when the next ones are due. While a delivery is claimed, no other
+ * delivery of its parcel is claimed for the same endpoint (DOMAIN 7.3).
  */
 export async function claimDeliveries(
   tx: ClaimTx,
@@ -130,7 +130,7 @@ function roomOf({ endpoint, health }: EndpointState, request: DispatchRound, { p
   )
 }
 
-/** Without an allowance, as in the first round, an endpoint with a rate gets one attempt, because any rate allows one. */
+/** In the first round, an endpoint with a rate has no allowance yet. It gets one attempt, which any rate allows. */
 function allowanceOf(endpoint: Endpoint, { allowance, claimsMax }: DispatchRound): number {
   const allowed = allowance[endpoint.id] ?? (endpoint.ratePerSecond === null ? claimsMax : 1)
   return Math.min(allowed, claimsMax)

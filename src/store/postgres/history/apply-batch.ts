@@ -33,7 +33,7 @@ export interface ApplySource {
 /**
  * Writes the changes of a batch. All statements are sent together: first the rows without sequences, then the statement that locks the
  * counter of sequences, then the rows with sequences. So the server never waits for this process while the counter is locked. Only a batch
- * that joins parcels waits for answers, because a join reads rows, and puts the final sequences into the text of an audit record.
+ * that joins parcels waits for results, because a join reads rows, and puts the final sequences into the text of an audit record.
  */
 export async function applyBatch(source: ApplySource, { writes, next }: Pick<ChangeSet, 'writes' | 'next'>): Promise<void> {
   const { session } = source
@@ -68,7 +68,7 @@ function applyUnnumbered(source: ApplySource, set: WriteSet): void {
   }
 }
 
-/** The most statuses in the table, because a carrier may invent a new status for every parcel. */
+/** The most statuses that the table holds. A carrier may invent a new status for every parcel. */
 const STATUSES_MAX = 1000
 
 const insertStatuses = rawStatement<{ statuses: readonly string[] }>()(

@@ -72,7 +72,7 @@ export function removePrepared(path: string): void {
   for (const left of [preparedOf(path), `${preparedOf(path)}-journal`, preparedKeyOf(path)]) rmSync(left, { force: true })
 }
 
-/** Returns an ending for the name of the old store. It is unused even if there are two restores within one second. */
+/** Returns an unused ending for the name of the old store, even if the last restore was less than a second ago. */
 export function asideEnding(path: string, nowMs: number): string {
   const ending = `before-restore-${new Date(nowMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`
   return existsSync(`${path}.${ending}`) ? asideEnding(path, nowMs + 1000) : ending
