@@ -12,7 +12,7 @@ import type { Closing } from './closing.ts'
 import { SESSION_IDLE_MS } from './history.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** How long it may take until a replica notices that another one has made all tokens invalid, in milliseconds. */
+/** How long it may take until a replica notices that another one has made all tokens invalid. */
 const LOOK_AT_TOKEN_KEYS_MS = 10_000
 
 export interface SecretsPorts {

@@ -46,7 +46,7 @@ test('a failing webhook is explained in one sentence, and its waiting events are
   expect((await visitor.get('/parcels')).text).not.toContain('class="mark bad"')
 })
 
-test('the page of a webhook says if nothing listens at its address, and not that it refuses', async () => {
+test('the page of a failing webhook says that nothing listens at its address', async () => {
   const visitor = await loggedIn()
   const id = await failingWebhook(visitor, 'http://127.0.0.1:9/hook')
   expect((await visitor.get(`/webhooks/${id}`)).text).toContain('No answer: nothing listens at 127.0.0.1:9, or there is no route to it.')

@@ -112,7 +112,7 @@ const LAX: readonly (readonly [string, (signature: string) => string])[] = [
   ['a letter in the other case', (signature) => signature.replace(/[a-z]/, (letter) => letter.toUpperCase())],
 ]
 
-/** The signature has both letters that URL-safe Base64 replaces. */
+/** Makes an event whose signature has both letters that URL-safe Base64 replaces. */
 function eventWithBothLetters() {
   for (;;) {
     const event = freshEvent()

@@ -11,7 +11,7 @@ test('an independent validator accepts the document as OpenAPI 3.1', async () =>
   expect(validator.version).toBe('3.1')
 })
 
-test('the document has the same routes as the table', () => {
+test('the document has the same routes as the relay', () => {
   const documented = operations.map(({ method, path }) => nameOf({ method, path: `/${path.slice(1).replace(/\{(\w+)\}/g, ':$1')}` }))
   expect(documented.toSorted()).toEqual(ROUTES.map(nameOf).toSorted())
 })

@@ -21,7 +21,7 @@ export interface NamedParcels {
   readonly unreadable: number
 }
 
-/** In the order of arrival. */
+/** Lists all selected pushes in the order of arrival. */
 export async function listPushes(ask: AskRelay, { state, reason }: PushSelection): Promise<readonly unknown[]> {
   const found: unknown[] = []
   for (let cursor: string | null = ''; cursor !== null; ) {
@@ -64,7 +64,7 @@ export async function findNamedParcels(ask: AskRelay, selection: PushSelection):
 
 async function identifiersOf(ask: AskRelay, push: unknown): Promise<readonly string[]> {
   const listed = textsIn(push)
-  // A list of pushes has no identifiers from long bodies, so ask for such a push by its id.
+  // The list shows no identifiers of a push with a long body, so ask for that push by its id.
   const isUnread = listed.length === 0 && memberOf(push, 'place') === null && memberOf(push, 'bodyBytes') !== null
   return isUnread ? textsIn((await ask('GET', `/relay/inbox/${textOf(push, 'id') ?? ''}`)).body) : listed
 }

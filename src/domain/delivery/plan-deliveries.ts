@@ -15,7 +15,7 @@ export interface DeliverableEvent {
   readonly payload: Payload
   /** Whether the entry is older than the relay's knowledge of the parcel (DOMAIN 6.6). */
   readonly backfill: boolean
-  /** The endpoints that an earlier event has told of this entry. They are not sent this event. */
+  /** An earlier event has told these endpoints of this entry, so they do not get this event. */
   readonly earlierAudience: Audience
   readonly nowMs: number
 }

@@ -64,7 +64,7 @@ export function decodeAttempt(row: Selectable<Tables['attempt']>): AttemptRecord
   }
 }
 
-/** The row of a delivered delivery holds its accepted attempt, which is the newest: a replay first moves it to the table `attempt`. Null: none. */
+/** Reads the accepted attempt from the row of a delivery. A replay moves that attempt to the table `attempt`. Null: the row has none. */
 export function acceptedAttempt(row: DeliveryRow): AttemptRecord | null {
   const { accepted_at_ms: atMs, accepted_duration_ms: durationMs, accepted_status: status, accepted_address: address } = row
   return atMs === null ? null : { atMs, durationMs: durationMs ?? 0, status, reason: null, answerStart: new Uint8Array(), address }

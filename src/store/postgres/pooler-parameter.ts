@@ -1,6 +1,6 @@
 /**
  * Removes `pgbouncer=true` from an address, because the driver and the server do not know this parameter. It says that the address is of a
- * pooler in transaction mode that cannot keep named statements. `named`: whether connections may keep prepared statements.
+ * pooler in transaction mode, which cannot keep prepared (named) statements. `named`: whether the relay may use such statements.
  */
 export function takePoolerParameter(url: string): { readonly url: string; readonly named: boolean } {
   const [address = '', query] = url.split(/\?(.*)/s)

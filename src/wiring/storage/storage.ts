@@ -98,7 +98,7 @@ function once(work: () => Promise<void>): () => Promise<void> {
   }
 }
 
-/** The watch for a store on a server, which looks after its own disk. */
+/** The watch for a store on PostgreSQL. The relay does not watch the server's disk. */
 const NO_DISK: DiskWatch = {
   check: async () => undefined,
   state: () => UNMEASURED,

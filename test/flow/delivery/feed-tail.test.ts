@@ -53,7 +53,7 @@ function createWorld(options: { readonly trackingIds?: readonly string[] } = {})
   return { committed, counts, commit, readAll, page, prune, replace, forget: tail.forget }
 }
 
-test('few events are derived twice, however many readers follow', async () => {
+test('few events are read from the store twice, however many readers follow', async () => {
   const world = createWorld()
   world.commit(1)
   const last = 2 * 301
@@ -64,7 +64,7 @@ test('few events are derived twice, however many readers follow', async () => {
     world.commit(10)
   }
   for (const seen of await Promise.all(followers)) expect(seen).toEqual(world.committed)
-  // Without shared pages, 30,100 events would be derived.
+  // Without shared pages, 30,100 events would be read.
   expect(world.counts.derived).toBeLessThan(2 * world.committed.length)
 })
 
@@ -89,7 +89,7 @@ test('streams that resume at different positions soon read the same pages', asyn
     return await world.readAll(() => 2 * 3000, 500, 2 * nth)
   })
   for (const [nth, seen] of (await Promise.all(slower)).entries()) expect(seen).toEqual(world.committed.slice(nth))
-  // Without shared pages, 150,000 events would be derived. Each stream derives the rest of its first page, and later pages are shared.
+  // Without shared pages, 150,000 events would be read. Each stream reads its own first page up to a common step, and shares the later pages.
   expect(world.counts.derived).toBeLessThan(3 * 3000)
 })
 
@@ -127,7 +127,7 @@ test('the cached end of the feed is bounded, and older events are read from the 
   expect(world.counts.derived).toBe(derived + 5)
 })
 
-test('few events are derived twice when they fill several pages', async () => {
+test('few events are read from the store twice when they fill several pages', async () => {
   const world = createWorld({ trackingIds: Array.from({ length: 500 }, () => 'x'.repeat(36)) })
   world.commit(100)
   for (let after = 0; after < 200; ) after = (await world.page(after, 100, 64 * 1024)).next

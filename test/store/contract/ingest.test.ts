@@ -24,7 +24,7 @@ describe.each(engines)('the inbox on $name', (engine) => {
     expect(pushes).toMatchObject([{ state: 'recorded', duplicates: 3 }])
   })
 
-  test('counts the repeat of a push in another batch that is recorded simultaneously', async () => {
+  test('counts a push as a duplicate if another batch records the same push at the same time', async () => {
     const { push, reads } = await openStore(NOON, engine)
     const outcomes = (await Promise.all([push(), push()])).flatMap((report) => report.outcomes.map(({ kind }) => kind))
     expect(outcomes.toSorted()).toEqual(['duplicate', 'recorded'])

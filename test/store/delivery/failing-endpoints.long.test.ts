@@ -138,7 +138,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
     const isPoison = ({ sequence }: ClaimedDelivery) => sequence === POISON
     const openPoisoned = () => openDown(engine, { statusOf: (delivery) => (isPoison(delivery) ? 500 : 200) })
 
-    test('does not make its endpoint failing while others are accepted, and dies by its schedule', async () => {
+    test('does not make its endpoint failing while others are accepted, and is given up on schedule', async () => {
       const { now, run, pushParcels, endpoint, countOf, timesOf } = await openPoisoned()
       await pushParcels(1)
       for (let nth = 1; nth < 30; nth++) {

@@ -7,7 +7,7 @@ import { engines } from '../../support/store/engines.ts'
 const ofParcel = (parcel: number) => ({ trackingIds: [String(100_000 + parcel)], eventTime: '2026-03-01T10:00:00Z' })
 
 describe.each(engines)('a delivery retried by hand on $name', (engine) => {
-  test('7.4: a delivery that is retried by hand goes before all that wait', async () => {
+  test('7.4: a delivery that is retried by hand is claimed before all other waiting deliveries', async () => {
     const { writes, push, id } = await openDeliveryWorld(engine, NOON, { statusOf: () => 200, settings: { concurrency: 1 } })
     const claim = async (nowMs: number) =>
       (await writes().dispatchRound({ settled: [], inFlight: {}, allowance: {}, claimsMax: 1, nowMs })).claimed

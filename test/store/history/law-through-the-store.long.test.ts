@@ -51,7 +51,7 @@ async function served(engine: Engine, batches: readonly (readonly Seen[])[]) {
   })
 }
 
-/** Generates observations, and the same observations in another order, in batches, some of them repeated or split. */
+/** Generates observations, and the same observations as batches in another order, in which some are repeated or split. */
 const told = fc
   .tuple(
     observations.chain((all) => fc.tuple(fc.constant(all), rearranged(all))),
@@ -93,7 +93,7 @@ function inBatches(all: readonly Seen[], size: number): readonly (readonly Seen[
 }
 
 test.each(engines)(
-  'copies of a listing, with another between them, give the same bytes in any order on $name',
+  'copies of a listing around another listing give the same bytes in any order on $name',
   async (engine) => {
     const model = answers(recordAll(copiesAroundAnother))
     const orders = everyOrder(copiesAroundAnother)

@@ -17,7 +17,7 @@ async function open(place: string | null = null) {
   return { ...store, erase }
 }
 
-test('while a reader holds the WAL, storage is pending; the relay truncates the WAL later', async () => {
+test('while a reader holds the WAL, cleaning is pending; the relay truncates the WAL later', async () => {
   const { path, writes, push, erase } = await open()
   await push({ trackingIds: ['GONE0001'], texts: { en: 'PLANTED' } })
   const reader = new Database(path, { readonly: true })
@@ -32,7 +32,7 @@ test('while a reader holds the WAL, storage is pending; the relay truncates the 
   await vi.waitFor(async () => expect(await writes.cleanStorage()).toEqual({ state: 'clean' }))
 })
 
-test('storage stays pending on a store of a version that did not overwrite freed pages', async () => {
+test('cleaning stays pending if an older version has left freed pages that it did not overwrite', async () => {
   const first = await open()
   await first.push({ trackingIds: ['GONE0001'] })
   await first.writes.cleanStorage()

@@ -68,7 +68,7 @@ export type MismatchCode = keyof typeof MISMATCH_CAUSES
 
 export interface MismatchCause {
   readonly code: MismatchCode
-  /** A detail for `code`, such as `SHA-1` or the name of a key, `webhook.sharedKeys[1]`; never a key. Null: no detail. */
+  /** A detail for `code`, such as `HMAC-SHA1` or the name of a key, `webhook.sharedKeys[1]`; never a key. Null: no detail. */
   readonly detail: string | null
 }
 

@@ -42,8 +42,8 @@ export function saveHealthAfter(session: Session, endpointId: string, health: En
 }
 
 /**
- * Fails as a conflict if an endpoint's health, or the sequence up to which the feed is queued for it, has changed. (Such a change does not
- * raise the version of the endpoints.) Otherwise it locks the row, so that both stay the same until the transaction ends.
+ * Fails as a conflict if an endpoint's health or `queuedTo` has changed. The version of the endpoints does not show such a change. If neither
+ * has changed, locks the row, so that both stay the same until the transaction ends.
  */
 export function endpointStays(session: Session, { endpoint, health, queuedTo }: EndpointState): void {
   session.enqueueWrite(hold, { id: Number(endpoint.id), before: textOf(health), queuedTo })
