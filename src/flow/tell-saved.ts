@@ -1,8 +1,8 @@
 import type { Transactions, WriteTx } from './write-store.ts'
 
 /**
- * Wraps the store for transactions that change parcels without an observation, for example whether a parcel is polled. After each commit it
- * passes the ids of the changed parcels to `changed`, because cached answers about them may be stale.
+ * Wraps the store for transactions that change parcels without an observation, for example when an operator unwatches a parcel. After each
+ * commit, passes the ids of the changed parcels to `changed`, because cached answers about them may be stale.
  */
 export function tellSaved(store: Transactions<WriteTx>, changed: (parcelIds: readonly number[]) => void): Transactions<WriteTx> {
   return {

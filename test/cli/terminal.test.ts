@@ -12,7 +12,7 @@ test('a check that is due is shown as "now", and a later check as the time until
   expect([10_000, 9_999, 8_000].map((nowMs) => until(at, nowMs))).toEqual(['now', 'in less than a second', 'in 2 s'])
 })
 
-test('a list of deliveries may lack some if none of its rows was in the list before it', () => {
+test('followed deliveries may lack some if a list shares no row with the list before it', () => {
   const followed = createFollowedDeliveries({ firstMax: 2 })
   expect(followed.look(listOf([3, 2, 1], 'more'))).toMatchObject({ changed: [{ id: '2' }, { id: '3' }], mayLackSome: false })
   expect(followed.look(listOf([5, 4, 3], 'more'))).toMatchObject({ changed: [{ id: '4' }, { id: '5' }], mayLackSome: false })

@@ -8,8 +8,8 @@ import { everyEndpoint } from './find-endpoint.ts'
 const COMPARED_MAX = 200
 
 /**
- * Compares the endpoints' keys in a config file with the keys of a running relay, by fingerprint. They differ if a key was changed after the relay
- * read it, or if a variable has another value in this shell.
+ * Compares the endpoints' keys in a config file with the keys of a running relay, by fingerprint. Two keys differ if the file was changed after
+ * the relay read it, or if an environment variable has another value in this shell.
  */
 export async function compareKeys(ask: AskRelay, { endpoints }: Pick<Config, 'endpoints'>): Promise<readonly CheckLine[]> {
   if (endpoints.length === 0) return []

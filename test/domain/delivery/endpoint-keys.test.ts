@@ -58,7 +58,7 @@ test('the values of fixed headers are changed by name, and a change of keys keep
   expect(resealKeys(keys, new Map([['sealed a', 'anew']])).headers).toEqual({ ...headers, authorization: 'anew' })
 })
 
-test('if the new key is the current one when an overlap begins, it stays current to the end', () => {
+test('an overlap that an earlier version began keeps the new key current to its end', () => {
   const before = { current: 'new', next: null, previous: { sealed: 'old', untilMs: NOW + 10 } }
   expect(keysAt(before, NOW)).toBe(before)
   expect(keysChangeAtMs(before)).toBe(NOW + 10)

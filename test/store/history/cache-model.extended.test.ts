@@ -42,7 +42,7 @@ describe.each(engines)('answers from the cache on $name', (engine) => {
     }
   })
 
-  test('6.1: a request revives a parcel stopped as unknown when "not found" has expired', async () => {
+  test('6.1: a request revives a parcel stopped as unknown after its "not found" has expired', async () => {
     const step = await openCacheModel(engine, 1_000_000)
     const ask: Step = { kind: 'ask', parcel: 1, language: 'en', question: 'all', pushedMeanwhile: false }
     await step({ kind: 'push', parcel: 1 })

@@ -5,7 +5,7 @@ import { ADMIN, logIn } from '../../support/relay/relay.ts'
 
 const LINES = 100_000
 const ROUNDS = 3
-/** The longest that a push may take, in multiples of its usual time. It waits for at most one transaction of the list, never for all. */
+/** The longest that a push may take, in multiples of its usual time. A push waits for at most one transaction of the list. */
 const RATIO = 10
 
 const nineInTen = (times: readonly number[]) => times.toSorted((a, b) => a - b)[Math.floor(times.length * 0.9)] ?? 0

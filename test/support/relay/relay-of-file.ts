@@ -8,7 +8,7 @@ type TestRelay = Awaited<ReturnType<typeof startTestRelay>>
 
 /**
  * Starts one relay for the tests of a file that need no special config, because a start takes longer than most tests. A test must use its own parcels
- * and remove whatever else it adds. Returns a function that returns the relay. Only tests may call it.
+ * and remove whatever else it adds. Returns a function that returns the relay. Only tests may call that function.
  */
 export function relayOfFile(carrierUrl: string, sections: Sections = {}): () => TestRelay {
   let relay: TestRelay | null = null

@@ -9,7 +9,7 @@ export function shipped(program = join(inject('shippedFolder'), 'dist', 'main.js
     folder,
     program,
     args: [...LAUNCH.flags, program],
-    // The compile cache lies in the same temporary folder: its key contains the path, so a later run could never use it.
+    // Node's compile cache is in the temporary folder too. Its keys contain the program's path, so a later run could not use it anyway.
     env: { ...process.env, ...LAUNCH.env, NODE_COMPILE_CACHE: join(folder, 'cache') },
   }
 }

@@ -1,8 +1,8 @@
 import Database from 'better-sqlite3'
 
 /**
- * Loaded into a relay before its own code (`node --import`). Overrides the store's pragmas, so that a harness can prove that it would notice a
- * less durable store, and can see rare events in a small trace. `RELAY_TEST_PRAGMAS` is JSON.
+ * Overrides the store's pragmas. It is loaded into a relay before the relay's own code (`node --import`). Tests use it to prove that they would
+ * notice a less durable store, or to make rare events occur in a small trace. `RELAY_TEST_PRAGMAS` is JSON.
  */
 const otherwise: Readonly<Record<string, unknown>> = Object(JSON.parse(process.env.RELAY_TEST_PRAGMAS ?? '{}'))
 const pragma = Database.prototype.pragma

@@ -7,8 +7,9 @@ import { createStandingWatch, type Standing, standingColumns } from '../standing
 const readStanding = rawStatement()(() => sql<Standing>`select ${standingColumns} from counter where name = 'sequence'`)
 
 /**
- * Makes the cache of contents for reads in a snapshot. A server that has lost commits may assign a cached id to another content, so each
- * snapshot first checks that the server is still the same. The check is sent just ahead of the other queries, so it costs no extra wait.
+ * Makes the cache of contents for reads in a snapshot. A server that has lost commits may assign a cached id to another content. So each
+ * snapshot first checks whether the server is another one or has lost commits. The check is sent just ahead of the other queries, so it costs
+ * no extra wait.
  */
 export function createReadContents(session: Session): (snapshot: Session) => Contents {
   const watch = createStandingWatch()
