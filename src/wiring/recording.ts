@@ -7,7 +7,6 @@ import { systemClock } from '../runtime/system-clock.ts'
 import type { Closing } from './closing.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** What a commit contains. */
 export type Source = 'pushes' | 'polls'
 
 export interface CommitListener {

@@ -114,7 +114,7 @@ test('P12, P13: no limit of the budget is exceeded despite kills, pauses, hangs 
       const within = calls.filter((one) => one.atMs >= atMs && one.atMs <= atMs + 1000).length
       expect(within).toBeLessThanOrEqual(Math.max(1, 1.5 * limits.ratePerSecond))
     }
-    // The budget still works: on a new day without waits every caller is answered.
+    // The budget still works: on a later day, a call is answered.
     model.jump(3 * DAY_MS)
     await pass(60_000)
     const before = model.answered()

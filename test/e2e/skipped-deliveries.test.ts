@@ -21,7 +21,6 @@ async function start() {
     onTestFinished(async () => void (await operate('DELETE', `/relay/endpoints/${String(body.id)}`)))
     return body
   }
-  /** Lists the deliveries of the parcel, oldest first. */
   const listed = async (): Promise<readonly Record<string, unknown>[]> => {
     const { deliveries } = (await operate('GET', `/relay/deliveries?parcel=${own('1001')}`)).body
     return Array.isArray(deliveries) ? deliveries.toReversed() : []

@@ -10,7 +10,6 @@ import { byForm } from '../support/runner/long-form.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { damageOf, storedBodies } from '../support/store/stored-rows.ts'
 
-/** The number of kills on one store. */
 const CYCLES = byForm(1, 5, 25)
 const STORES = Array.from({ length: byForm(1, 1, 40) }, (_, at) => at + 1)
 const AT_ONCE = 24

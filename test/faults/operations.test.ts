@@ -28,7 +28,6 @@ describe('the probes', () => {
     return { status: answer.status, body, cacheControl: answer.headers.get('cache-control') }
   }
 
-  /** Names and versions that would help an attacker. */
   const versions = [...Object.entries(process.versions), ['relay', packageVersion()]].filter(([, version]) => version?.includes('.'))
 
   test('X6: /healthz is a 200 on both listeners, and says only that the process lives', async () => {

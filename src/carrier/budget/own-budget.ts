@@ -47,7 +47,6 @@ export type SlotResult =
   | { readonly kind: 'busy' }
   /** The rate allows the call, but the store does not count it yet. First save the days that `toWriteDown` returns. */
   | { readonly kind: 'unwritten' }
-  /** The day's calls are used up. */
   | { readonly kind: 'spent'; readonly retryAfterMs: number }
 
 /**

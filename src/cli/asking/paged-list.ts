@@ -11,7 +11,6 @@ export interface Listed {
   readonly next: string | null
 }
 
-/** Lists up to `limit` items, page by page. */
 export async function listUpTo(
   ask: AskRelay,
   { path, name, limit, query }: { readonly path: string; readonly name: string; readonly limit: number; readonly query: Query },

@@ -60,7 +60,6 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   completion: ['completion bash > /etc/bash_completion.d/parcel-relay'],
 }
 
-/** Adds the examples to the help of a program's commands. */
 export function addExamples(program: Command): void {
   for (const { path, command } of commandsWithin(program)) {
     const examples = EXAMPLES[path] ?? []

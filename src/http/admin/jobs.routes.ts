@@ -31,7 +31,6 @@ const moveStep = () => oneOfAll<MoveStep>({ copying: true, catching_up: true, ve
 
 const backupStep = () => oneOfAll<BackupStep>({ copying: true, verifying: true, placing: true })
 
-/** The members of every kind of job. */
 const jobMembers = () => ({
   id: numberedId(),
   state: oneOfAll<Job['state']>({ waiting: true, running: true, done: true, failed: true, cancelled: true }),

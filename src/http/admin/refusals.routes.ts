@@ -34,7 +34,6 @@ const refusalSchema = named('Refusal', () =>
   }),
 )
 
-/** Pushes that were refused, and why. */
 export const REFUSALS_ROUTES = [
   apiRoute({
     method: 'get',

@@ -20,7 +20,6 @@ const replicaSchema = () =>
     roles: z.array(z.string().regex(/^(poller|janitor|dispatcher\/.+)$/)).describe('Its roles: work that only one replica does at a time.'),
   })
 
-/** The relays that share the store. */
 export const REPLICAS_ROUTES = [
   apiRoute({
     method: 'get',

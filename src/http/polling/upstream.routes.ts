@@ -103,7 +103,6 @@ const upstreamSchema = named('Upstream', () =>
   }),
 )
 
-/** The connection to the carrier. */
 export const UPSTREAM_ROUTES = [
   apiRoute({
     method: 'get',

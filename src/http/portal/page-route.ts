@@ -32,7 +32,6 @@ export interface PageRoute {
   readonly method: 'get' | 'post'
   readonly path: `/${string}`
   readonly scope: Scope
-  /** Whether the form may contain a file. */
   readonly takesFile?: true
   readonly answer: (visit: Visit) => Promise<PageAnswer>
 }

@@ -16,7 +16,6 @@ const RUNS = LONG ? 250 : 60
 const IDENTIFIERS = ['1001', '1002', '2001', '2002', 'AB123456789SE', 'CD123456789SE']
 const clock = { now: () => Date.UTC(2026, 2, 1, 15), monotonic: () => performance.now() }
 
-/** Returns the bytes of every answer for every identifier. */
 async function answersIn(reads: ReadSide): Promise<Readonly<Record<string, string>>> {
   const answers: Record<string, string> = {}
   for (const id of IDENTIFIERS) {

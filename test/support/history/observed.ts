@@ -8,7 +8,6 @@ export function incomingOf({ observation, body }: Seen, receivedAtMs: number): I
   return parsePush({ body, contentEncoding: null, receivedAtMs, keyIndex: 0 })
 }
 
-/** A log that throws on errors. */
 export const strictLog = {
   error: (fields: object) => {
     throw new Error(`unexpected: ${JSON.stringify(fields, Object.getOwnPropertyNames(new Error()))}`)

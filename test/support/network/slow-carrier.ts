@@ -11,7 +11,6 @@ export interface Ask {
   readonly atMs: number
   /** When the day of the request began, in epoch milliseconds. */
   readonly dayStartMs: number
-  /** Null: not answered yet. */
   answeredAtMs: number | null
 }
 

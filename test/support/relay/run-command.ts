@@ -24,7 +24,6 @@ export function operatorEnv(relay: { readonly internalUrl: string }): NodeJS.Pro
   return { RELAY_URL: relay.internalUrl, RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password }
 }
 
-/** Returns a function that runs commands against one relay. */
 export function commandsOf(relay: { readonly internalUrl: string }) {
   return (...args: readonly string[]): Promise<CommandResult> => runCommand(args, operatorEnv(relay))
 }

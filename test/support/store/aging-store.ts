@@ -42,7 +42,6 @@ export async function openAgingStore(engine: Engine, retention: Retention = SHOR
     /** Pushes an event of the present time. */
     report: (id: string, fields: object = {}) => store.record(incomingPush(bodyOf(id, fields), store.now())),
     pushBytes: (body: Uint8Array) => store.record(incomingPush(body, store.now())),
-    /** Returns the last pass that has ended. */
     async last() {
       const { last } = await reads.retentionState()
       if (last === null) throw new Error('no pass has ended yet')

@@ -23,7 +23,6 @@ export interface PostgresServer {
   url(database?: string): string
   /** Stops the server. `immediate`: like a crash, so the server recovers at its next start. `fast` (default): a clean shutdown with a checkpoint. */
   stop(how?: 'fast' | 'immediate'): Promise<void>
-  /** Starts the stopped server again with the same port, data and settings. */
   start(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -152,7 +151,6 @@ function startLeash(folder: string): { release(): Promise<void> } {
   }
 }
 
-/** Finds a port of 127.0.0.1 on which nothing listens. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = PORTS.from + Math.floor(Math.random() * PORTS.count)

@@ -24,7 +24,6 @@ export function numbersIn(db: Database.Database): GivenNumbers {
   }
 }
 
-/** Returns the higher number of each kind. */
 export function highest(a: GivenNumbers, b: GivenNumbers): GivenNumbers {
   const of = (name: keyof GivenNumbers) => Math.max(a[name], b[name])
   return {
