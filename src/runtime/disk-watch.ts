@@ -20,7 +20,7 @@ export interface DiskState {
  */
 export type DiskTrouble = 'short' | 'lost' | 'moving'
 
-/** The current trouble with the disk or a move, in memory that all threads share. */
+/** The current `DiskTrouble`, in memory that all threads share. */
 export type DiskSign = Int32Array
 
 const MOVING = 1

@@ -38,7 +38,7 @@ export interface EarlierCalls {
   readonly endedMs: number
 }
 
-/** The answer to a call that wants a slot. Times are monotonic milliseconds. */
+/** Whether a call may be made now. Times are monotonic milliseconds. */
 export type SlotResult =
   | { readonly kind: 'taken' }
   | { readonly kind: 'wait'; readonly untilMs: number }

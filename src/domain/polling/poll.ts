@@ -35,7 +35,7 @@ export interface PollFailure {
 /** An entry whose push never arrived. Times are epoch milliseconds. */
 export interface MissedPush {
   readonly parcelId: number
-  /** An identifier of the parcel about which the carrier may be asked; null: lately the carrier knew none of them. */
+  /** An identifier to ask the carrier about; null: lately the carrier knew none of the parcel's identifiers. */
   readonly identifier: string | null
   readonly eventAtMs: number
   readonly foundAtMs: number
