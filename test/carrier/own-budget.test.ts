@@ -120,7 +120,7 @@ describe('the budget of a single process', () => {
     expect(small.writes()).toBe(10)
   })
 
-  test('after midnight, still saves the old day’s calls, because calls may use them meanwhile', () => {
+  test('after midnight, the calls saved for the old day are saved again with the new day’s', () => {
     const budget = createOwnBudget({ ratePerSecond: 1000, callsPerDay: 50_000, concurrency: 100 })
     budget.writtenDown(budget.toWriteDown(noon, true))
     for (let call = 0; call < 10; call++) budget.takeSlot(0, noon)

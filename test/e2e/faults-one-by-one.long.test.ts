@@ -27,7 +27,7 @@ const EACH: readonly Case[] = [
   ['no pushes at all', { silence: true }, 'pushes'],
 ]
 
-/** Combines the faults, so that fewer worlds are needed. */
+/** Combines the faults, so that fewer sandboxes are needed. */
 const TOGETHER: readonly Case[] = [
   ['pushes lost, sent twice, late and out of order', { loss: 0.33, duplicates: 0.5, reorder: 20, delayMs: 300 }, 'pushes'],
   [

@@ -182,7 +182,7 @@ test('after a refresh, every history equals the carrier’s in both languages, b
   const before = await staleAnswers()
   await Promise.all(world.parcels.map((parcel) => refresh(parcel, asker)))
   expect(await staleAnswers()).toEqual([])
-  // Only texts in the second language may be outdated, because scheduled polls fetch missing texts but not changed ones.
+  // Scheduled polls ask in the first language. In the second, they fetch only texts that are missing, so a changed text may be outdated.
   expect(before.filter((answer) => !answer.endsWith(' sv'))).toEqual([])
 })
 

@@ -39,7 +39,7 @@ export type StatusOutcome =
       readonly reason: UnavailableReason
       readonly retryAfterMs?: number | undefined
       readonly detail: string
-      /** The token endpoint, if the poll failed because it gave no token. */
+      /** The URL of the token endpoint, if that endpoint gave no token. */
       readonly url?: string
       /** Whether the failure may count against the carrier. False: the call was not made, or was cut off too early. */
       readonly conclusive: boolean
@@ -63,7 +63,7 @@ interface Unauthorized {
   readonly token: string
 }
 
-/** After a 401 it gets a new token and tries once more, unless the credentials count as refused. */
+/** Asks the carrier. After a 401, gets a new token and asks once more, unless the credentials count as refused. */
 export async function askStatus(ports: StatusPorts, call: StatusCall): Promise<StatusOutcome> {
   const { tokens } = ports
   const { signal } = call.deadline

@@ -101,7 +101,7 @@ function describeState(endpoint: unknown): string {
   return failingSince === null ? state : `${state}; it has accepted nothing for ${age(failingSince)}, since ${failingSince}`
 }
 
-/** An event of a parcel that has no waiting delivery may be tried earlier than the waiting deliveries. */
+/** Names a second time if an event of a parcel without a waiting delivery may be tried before the waiting deliveries. */
 function describeNextProbe(endpoint: unknown): string | null {
   const [next, ofNew] = [textOf(endpoint, 'nextProbeAt'), textOf(endpoint, 'newEventProbeAt')]
   if (ofNew === null) return null

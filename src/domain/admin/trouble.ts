@@ -39,7 +39,7 @@ export const CERTIFICATE_SUBJECTS = 'certificate '
 
 /** The prefix of the subject for pushes that were quarantined for one reason. The trouble has the time of the first one, and their number. */
 export const QUARANTINE_SUBJECTS = 'quarantine '
-/** The prefix of the subject for the last event about quarantined pushes. The trouble has the event's time, and the number of pushes in it. */
+/** The prefix of the subject for the last event about quarantined pushes. `sinceMs` is the event's time, and `count` the number that it reported. */
 export const TOLD_SUBJECTS = 'told of quarantine '
 
 const HOUR_MS = 3_600_000
@@ -52,7 +52,7 @@ export interface QuarantineCount {
   readonly count: number
 }
 
-/** The pushes in quarantine that the store knows of. `troubles`: the trouble of each reason. `told`: the last event about each reason. */
+/** The stored troubles about quarantined pushes, one for each reason. `told`: the last event about each reason (see `TOLD_SUBJECTS`). */
 export interface KnownQuarantine {
   readonly troubles: readonly Trouble[]
   readonly told: readonly Trouble[]

@@ -32,9 +32,11 @@ export interface MissingReplay {
 
 export type ReplayTask = EndedReplay | MissingReplay
 
-/** The last delivery or event of the batch before. `at`: its sequence, or its time in a replay by time. `id`: the delivery's id; 0: an event. */
+/** The last delivery or event of the batch before. */
 export interface ReplayCursor {
+  /** The sequence, or the time in a replay by time. */
   readonly at: number
+  /** The id of the delivery; 0: it is an event. */
   readonly id: number
 }
 
@@ -80,8 +82,8 @@ export interface QueuedSpan {
 }
 
 /**
- * The delivery after which a page begins. In a list by time, the id does not tell the delivery's place: a replay gives a delivery a new time, but
- * it keeps its id.
+ * The delivery after which a page begins. In a list by time, the id does not tell the delivery's place, because a replay gives a delivery a new
+ * time but no new id.
  */
 export interface DeliveryCursor {
   readonly id: number

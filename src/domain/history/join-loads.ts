@@ -24,7 +24,7 @@ export function startJoins(joins: readonly (readonly number[])[], { parcels }: S
   })
 }
 
-/** A part ends with the parcel whose entries bring it above the limit. So if that is too many for a join, nothing else was loaded in vain. */
+/** A part ends with the parcel whose entries bring it above the limit. If the join turns out to be too large, only that part was loaded in vain. */
 function stretchesOf(states: readonly ParcelState[], entriesMax: number): readonly (readonly number[])[] {
   const stretches: number[][] = []
   let room = 0

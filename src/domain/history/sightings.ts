@@ -6,9 +6,9 @@ import type { PollObservation, PushObservation } from './observation.ts'
 import { groupOf, keyOf, type Sighting } from './status-entry.ts'
 
 /**
- * A sighting, as it is stored. A *listing* is all that one observation reports about a group. If listings are equal except for unknown
- * members, only the one that was asked for last is stored, or the bytewise greatest of several from the same time. docs/merge-proof.md proves
- * that no other listing is needed.
+ * A sighting, as it is stored. A *listing* is all that one observation reports about a group. Of listings that differ only in unknown members,
+ * only the last-asked one is stored. If several were asked for at the same time, it is the bytewise greatest. docs/merge-proof.md proves that no
+ * other listing is needed.
  */
 export interface KeptSighting {
   readonly sighting: Sighting
@@ -171,8 +171,8 @@ export interface United {
 }
 
 /**
- * Unites the sightings of several parcels. If more than one parcel has a sighting, the united sighting has the content that was asked for
- * last, the lowest sequence with its time, and all audiences.
+ * Unites the sightings of several parcels. If more than one parcel has a sighting, the united sighting has the content that was asked for last
+ * and the audiences of all. It has the lowest sequence, and `learntAtMs` of the sighting with that sequence.
  */
 export function uniteSightings(parts: readonly (readonly KeptSighting[])[]): United {
   const byId = new Map<string, KeptSighting>()

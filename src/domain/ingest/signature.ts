@@ -54,7 +54,7 @@ export type Mac = (...parts: readonly (string | Uint8Array)[]) => string
 
 /** Creates a function that computes MACs with a key. It verifies pushes and also signs deliveries, so a change here changes both. */
 export function createMac(key: Uint8Array): Mac {
-  // Node.js would prepare a key that is given as bytes again for every message.
+  // If the key were given as bytes, Node.js would prepare it again for every message.
   const secret = createSecretKey(key)
   return (...parts) => {
     const mac = createHmac('sha256', secret)

@@ -15,8 +15,8 @@ const JUMP_MIN_MS = 30_000
 const BATCH = 500
 
 /**
- * Moves the schedule back when the wall clock is put back, because polls and deliveries are planned in wall time and would come too late. If
- * the clock is put forward, many polls become due at once, but the carrier's budget limits them.
+ * Moves the schedule back when the wall clock is put back, because polls and deliveries are planned in wall time and would come too late. The
+ * schedule stays if the clock is put forward. Many polls then become due at once, but the carrier's budget limits them.
  *
  * Call it before each pass of the poller, and also regularly, because deliveries depend on the clock, too. Calls at the same time share one
  * check.
@@ -25,7 +25,7 @@ const BATCH = 500
  */
 export function createClockRollback({ write, clock, log, onShifted }: ClockRollbackPorts, lastSeenMs: number | null): () => Promise<void> {
   let seen = { wallMs: Math.max(clock.now(), lastSeenMs ?? 0), monotonicMs: clock.monotonic() }
-  /** A shift that the store's failure has interrupted, which the next call continues; null: none. */
+  /** The rest of a shift that a failure of the store interrupted. The next call continues it. Null: none. */
   let left: { readonly byMs: number; readonly sinceMs: number; readonly afterParcelId: number } | null = null
 
   let running: Promise<void> | null = null

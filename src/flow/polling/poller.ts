@@ -31,14 +31,14 @@ const FREE_PART = 1 / 4
  * Creates the poller. One pass settles missed pushes, waits until there is room for more polls, and claims and starts as many as there is
  * room for. A poll that hangs takes up room but does not stop other polls.
  *
- * `busy`: more polls may be due, and polls may still run. `idle`: all polls have ended, and nothing more is due, or the carrier cannot be
- * asked until the poller is woken.
+ * `busy`: more polls may be due, and polls may still run. `idle`: all polls have ended. Either nothing more is due, or the carrier cannot be asked
+ * until the poller is woken.
  */
 export function createPoller(ports: PollerPorts, { concurrency }: { readonly concurrency: number }): () => Promise<'busy' | 'idle'> {
   const { write, refresh, underWay, clock } = ports
   const failures = createFailureLog(ports)
   const inFlight = new Set<Promise<void>>()
-  /** The parcels whose polls gave no result, because this replica had lost its own lease. The next claim ends the leases of these polls. */
+  /** The parcels whose polls gave no result because this replica's own lease had lapsed. The next claim ends the leases of these polls. */
   const lapsed = new Set<number>()
   const logMissed = createMissedPushLog(ports)
   let isRefused = false

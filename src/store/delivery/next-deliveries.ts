@@ -5,7 +5,7 @@ import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
 import { type Dialect, statement } from '../statement.ts'
 
-/** The round of a delivery that an operator asked to send next. It sorts before all other rounds. */
+/** The round of a delivery that the relay sends next because an operator asked for it. It sorts before all other rounds. */
 export const ASKED_FOR = -1
 /** The round of a delivery that has not been attempted since it was queued. */
 export const UNTRIED = 0

@@ -124,10 +124,7 @@ export function decodeSighting(row: Tables['sighting'], { content, json }: Store
   }
 }
 
-/**
- * Inserts a sighting, or updates the columns that can change: when the last poll that listed it was made, its audience, its unknown members, and
- * (at a join) its sequence and when the relay first learnt of it.
- */
+/** Inserts a sighting. If it is stored already, updates the columns that are not part of its key. */
 export function saveSighting(session: Session, parcelId: number, contentId: number, kept: KeptSighting): void {
   session.enqueueWrite(upsert, sightingRow(parcelId, contentId, kept))
 }

@@ -60,7 +60,7 @@ const stretch = statement<Span & { from: number; before: number; limit: number; 
     .limit(p.limit),
 )
 
-// Reads all ids of a parcel's pushes, which are few, by the index of parcels and digests.
+// Reads all ids by the index of parcels and digests. A parcel has few pushes.
 const idsOfParcel = statement<{ parcelId: number }>()((db, p, { unindexed }) =>
   db
     .selectFrom('inbox')
@@ -143,9 +143,10 @@ interface Row {
   readonly short_body: Uint8Array | null
 }
 
-/** The rows found, newest first, and the lowest id that was scanned (`downTo`); 0: all were scanned. */
 interface Found {
+  /** The newest first. */
   readonly rows: readonly Row[]
+  /** The lowest id that was scanned; 0: all were scanned. */
   readonly downTo: number
 }
 

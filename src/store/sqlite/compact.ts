@@ -56,8 +56,8 @@ function copyWithoutFreePages(path: string, copy: string): void {
 }
 
 /**
- * Puts the copy in place of the store. Throws if the store has a WAL, as it does while another program has it open. SQLite would apply that WAL
- * to the copy.
+ * Puts the copy in place of the store. Throws if the store has a WAL, because SQLite would apply the WAL to the copy. There is a WAL while another
+ * program has the store open.
  */
 async function putInPlace(copy: string, path: string): Promise<void> {
   if (existsSync(`${path}-wal`) && statSync(`${path}-wal`).size > 0)

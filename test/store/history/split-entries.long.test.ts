@@ -13,7 +13,7 @@ import { engines, withPlace } from '../../support/store/engines.ts'
 import { storedRows } from '../../support/store/stored-rows.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
-/** This push has no location, so it is merged with the first sighting of the same second that has one: `inLund`, until `earlier` arrives. */
+/** A push without a location. It is merged with the first sighting of its second that has a location. That is `inLund` until `earlier` arrives. */
 const vague = { eventTime: '2026-03-01T10:00:00Z', location: null }
 const inLund = { eventTime: '2026-03-01T10:00:00.100Z', location: 'Lund' }
 const earlier = { eventTime: '2026-03-01T10:00:00.050Z', location: 'Umeå' }

@@ -74,7 +74,7 @@ test('1.4: a push that names 100 parcels joins them with fewer than 300 statemen
   expect(await storedRows(path, 'select count(*) as due from delivery where state = 1')).toEqual([{ due: 2 }])
 })
 
-test('1.6: parcels with too many entries for one are not joined, and few entries are read', async () => {
+test('1.6: a join that would give a parcel too many entries is refused, and reads few entries', async () => {
   const path = join(temporaryFolder(), 'relay.db')
   const entries = 300
   const writes = await open(path)

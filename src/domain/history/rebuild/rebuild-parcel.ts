@@ -106,9 +106,10 @@ interface Rows {
 }
 
 /**
- * Returns the sightings as the bytes contain them, or as they are stored if bytes may be missing. Old answers are deleted while their
- * sightings stay. So bytes may be missing if a language has the maximum of stored answers, or if no bytes show a stored sighting of a poll.
- * The relay knows which bytes of pushes are missing, because a push without bytes keeps its row in the inbox.
+ * Returns the sightings as the bytes contain them. If bytes may be missing, returns the stored sightings.
+ *
+ * A push whose bytes were deleted keeps its row in the inbox (`isPartial`). An old answer may be deleted while its sightings stay.
+ * Two signs of that are a language with the maximum of stored answers, and a stored sighting of a poll that no bytes show.
  */
 function deriveSightings(
   stored: StoredParcel,

@@ -36,7 +36,7 @@ const HOURS_MAX = 48
 export function createTallies({ write, process, freeBytes, clock }: TalliesPorts): Tallies {
   /** Counts by the beginning of the hour, then by kind and name. */
   let pending = new Map<number, Map<TallyKind, Map<string, number>>>()
-  /** The last flush that was sent. It is sent again unchanged until the store answers, so that the store never adds its counts twice. */
+  /** The last flush that was sent. It is sent again unchanged until the store answers. By its number, the store adds its counts only once. */
   let flushed: TallyFlush = { by: process, number: 0, additions: [] }
   let before: Promise<void> = Promise.resolve()
 

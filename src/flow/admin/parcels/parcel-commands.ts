@@ -89,7 +89,7 @@ export function createParcelCommands({
           retryAfterMs: RETRY_AFTER_MS,
         })
       }
-      // The API reports an unknown parcel and an answer that cannot be used in the same way.
+      // The API says `unknown` also if the carrier's answer cannot be used.
       return outcome === 'recorded'
         ? { identifier, outcome, missing: await missingOf(identifier) }
         : { identifier, outcome: 'unknown', missing: [] }

@@ -170,7 +170,7 @@ function settingsOf({ endpoint }: EndpointState): readonly (readonly [string, Pa
   ]
 }
 
-/** Returns a digest of a webhook's encrypted keys. A hidden field has it, to show whether the keys have changed since the page was made. */
+/** Returns a digest of a webhook's encrypted keys. Forms send it back, which shows whether the keys have changed since the page was made. */
 export function stampOfKeys({ keys }: EndpointState): string {
   return keys === null ? '' : digest(`${keys.current} ${keys.next?.sealed ?? ''}`)
 }

@@ -103,7 +103,10 @@ function refuseOther(db: Database.Database, path: string): void {
   }
 }
 
-/** The function also deletes stored rows that have the unique key of a new row. They are outdated: the move copies their new state later. */
+/**
+ * Returns a function that deletes the rows with `keys` and inserts `rows`. A stored row with the unique key of a new row is outdated, so it is
+ * deleted first. The move copies its new state later.
+ */
 function createReplace(prepare: ReturnType<typeof createPreparer>, table: MovedTable) {
   const remove = prepare(`delete from ${table.name} where ${matchesKey(table)}`)
   const insert = prepare(`insert into ${table.name} (${columnsOf(table)}) values (${table.columns.map(() => '?').join(', ')})`)
