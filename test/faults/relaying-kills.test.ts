@@ -79,7 +79,7 @@ test.each(PLANTS.slice(0, byForm(0, 0, 4)))('F11: the check for lost and misorde
   expect(found.filter((one) => !breach.test(one))).toEqual([])
 })
 
-/** Pushes and kills the relay several times. Then waits until all deliveries have ended, with all endpoints up. */
+/** Pushes to the relay and kills it, several times. Then waits until all deliveries have ended, with all endpoints up. */
 async function relayUnderKills(seed: number, cycles: number, isDown: (cycle: number) => boolean, plant = async (_place: string) => {}) {
   const folder = temporaryFolder()
   const random = randomFor(seed, 'when to kill')

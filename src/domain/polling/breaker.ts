@@ -50,7 +50,7 @@ export const closedBreaker: Breaker = {
   failedAtMs: Number.NEGATIVE_INFINITY,
 }
 
-/** More failures than a single call can have with its retries. Not many more, so that a carrier that is down soon gets no more calls. */
+/** More failures than a single call can have with its retries. Not many more, so that calls to a carrier that is down stop soon. */
 export const FAILURES_TO_OPEN = 5
 const REST_MS = 5000
 const REST_MAX_MS = 5 * 60_000

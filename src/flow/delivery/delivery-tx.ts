@@ -25,7 +25,7 @@ export interface DeliveryTx {
   feedSpan(): Promise<{ readonly last: number; readonly prunedTo: number }>
   /** Makes the transaction start over if another transaction uses a higher sequence before this one ends. */
   nothingSince(sequence: number): void
-  /** The first sequence after this transaction. It may be a placeholder, so only save it, as a part of an endpoint. */
+  /** The first sequence after this transaction. It may be a placeholder, so use it only in an endpoint that the transaction saves. */
   sequenceToCome(): Promise<number>
   /** Reads events of the feed, with the payloads that endpoints get. */
   readFeedEntries(request: { readonly after: number; readonly limit: number }): Promise<FeedEntries>
@@ -77,8 +77,8 @@ export interface DeliveryTx {
   skipDelivery(deliveryId: number): Promise<'done' | 'ended' | null>
   unskipDelivery(deliveryId: number): void
   /**
-   * The waiting deliveries of these endpoints that are marked as skipped, and those of endpoints to which no replica delivers; null: those of
-   * all endpoints. The caller ends them by `saveSettlements`, except those that are being sent.
+   * The waiting deliveries that are marked as skipped, of these endpoints and of endpoints to which no replica delivers. Null: of all endpoints.
+   * The caller ends them by `saveSettlements`, except those that are being sent.
    */
   findSkipped(endpointIds: readonly string[] | null): Promise<readonly ClaimRef[]>
   /** Whether a delivery of a parcel that is not in `parcelIds` waits for an endpoint. */

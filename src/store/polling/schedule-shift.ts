@@ -13,8 +13,8 @@ const shift = statement<{ afterParcelId: number; lastId: number; byMs: number; s
   db
     .updateTable('parcel')
     .set((row) => ({
-      // Keep the next poll of a parcel that was polled since the clock was put back. An earlier poll may also have a time in this span. That
-      // does no harm, because the next poll then comes within one interval too.
+      // A parcel that was polled since the clock was put back keeps its next poll. A poll before that may also have a time in this span. Then the
+      // next poll stays too, but it still comes within one interval.
       next_poll_at_ms: row
         .case()
         .when(row.between('checked_at_ms', p.sinceMs, p.nowMs))

@@ -78,7 +78,7 @@ describe.each(engines)('events that an endpoint never received on $name', (engin
     expect(timesIn(await off.take())).toEqual(EARLY)
   })
 
-  test('6.6: an endpoint misses only events since its start that its filters let pass', async () => {
+  test('6.6: only events since an endpoint’s start that pass its filters count as missing', async () => {
     const { add, learnLate, list } = await openMissing(engine)
     const picky = await add('picky', { filters: { ...noFilters, status: ['DeliverySucceeded'] } })
     const plain = await add('plain')

@@ -47,7 +47,7 @@ const PLANTED: Readonly<Record<string, string>> = {
   trouble: 'update trouble set since_ms = since_ms + 1',
 }
 
-test('seeded observations leave the recorded rows in every table', async () => {
+test('each table of a seeded store has the hash in table-hashes.json', async () => {
   expect(hashTables(await seededStore())).toEqual(CHECKED_IN)
 })
 

@@ -9,7 +9,7 @@ export interface SlowRequest {
   readonly socket: Socket
 }
 
-/** Sends a push except for its last byte and waits until the relay has begun to read it, so that it is in flight until `finish`. */
+/** Sends a push except for its last byte, and waits until the relay has begun to read. The push is in flight until `finish`. */
 export async function startSlowPush(publicUrl: string, body: string): Promise<SlowRequest> {
   const { hostname, port } = new URL(publicUrl)
   const bytes = Buffer.from(body)

@@ -1,7 +1,7 @@
 import { registerHooks } from 'node:module'
 
 // Preloaded into each process and thread of a relay (`NODE_OPTIONS`). Changes sources as they are loaded, so that the relay itself needs no code
-// for simulated time, or for running as its own next version, which has one more migration and understands another carrier format.
+// for simulated time or for a simulated next version. The next version has one more migration, and understands another format of the carrier.
 
 /** The environment variable that makes a relay the next version of itself. */
 const NEXT_VERSION = 'RELAY_SIMULATED_NEXT_VERSION'

@@ -16,7 +16,7 @@ import { rawStatement } from '../raw-statement.ts'
 
 /** How long a `Front` is used, in milliseconds. A delivery that is planned for a time before the front may have to wait that long. */
 const FRONT_LASTS_MS = 2000
-/** How far the front lies before the first due delivery, in milliseconds. A transaction that queues an earlier delivery may commit so late. */
+/** How far the front lies before the first due delivery, in milliseconds. A transaction that queues an earlier delivery may commit this late. */
 const LATE_MS = 3000
 
 /** The positions in the index where the due deliveries of an endpoint begin. */
