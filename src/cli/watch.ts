@@ -54,7 +54,7 @@ async function watchNamed(ask: AskRelay, identifiers: readonly string[], { json 
   if (isNew && json !== true) process.stdout.write(await noteEarlierEvents(ask))
 }
 
-/** Says whether the relay knew the number. A number that is new to the relay may belong to a parcel that it knows; the first poll will show it. */
+/** Says whether the relay knew the number. A new number may belong to a parcel that the relay knows, but only its first poll shows that. */
 async function describeWatched(ask: AskRelay, watched: unknown): Promise<string> {
   if (memberOf(watched, 'created') === true) return ', new to the relay'
   const identifier = textOf(watched, 'identifier') ?? ''

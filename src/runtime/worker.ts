@@ -31,7 +31,7 @@ export function startWorker(pass: () => Promise<PassResult>, onFailure: (error: 
   return {
     wake() {
       woken = true
-      // Start in the next microtask, when `running` is set, because the pass may wake its own worker.
+      // The pass may wake its own worker, so start it in the next microtask, when `running` is set.
       if (!stopped) running ??= Promise.resolve().then(run)
     },
     async rests() {

@@ -22,7 +22,7 @@ export async function startSubscriber(host: string, port: number, sharedKey: str
   let news: Happening[] = []
   let wrong = 0
 
-  /** Takes a push, and returns the status to answer. The relay may send an event twice; its id shows whether it is new. */
+  /** Takes a push, and returns the status to answer. The relay may send an event twice, so the id decides whether an event is new. */
   function take(body: Buffer, headers: IncomingMessage['headers']): number {
     const expected = createHmac('sha256', sharedKey).update(body).digest()
     const given = Buffer.from(String(headers['x-service-hmac-sha256']), 'base64')

@@ -82,7 +82,7 @@ test('at most five hundred samples are learnt a second, and an unreadable lesson
   expect(told.at(-1)).toBe('one logs {}')
 })
 
-test('only the poller saves the model, or a replica that gives up polling', async () => {
+test('only the poller, or a replica that gives up polling, saves the model', async () => {
   const { one, two, told, become } = openReplicas()
   const learnt = one.keeper.learnt()
   expect(await two.checkpoint.keep(learnt)).toEqual({ health: 'healthy', eventQueued: false })

@@ -65,7 +65,7 @@ describe.each(engines)('times of the carrier that are ahead of the relay, on $na
     expect((await stateOf('1001')).latest).toMatchObject({ status: 'Created', learntAtMs: NOON })
   })
 
-  test('6.1, B11: a join keeps when the newest entry, dated ahead, was learnt', async () => {
+  test('6.1, B11: a join keeps the time at which the newest entry, dated ahead, was learnt', async () => {
     const { push, pass, stateOf } = await world()
     await push({ ...CREATED, trackingIds: ['1001'], eventTime: iso(NOON) })
     await push({ ...CREATED, trackingIds: ['1002'], eventTime: YEAR_9999 })

@@ -45,7 +45,7 @@ test('6.6: a missed entry is counted once, although its parcel is joined meanwhi
   }
 })
 
-test('6.1: a claim returns the other parcels although a pushed one is joined meanwhile', async () => {
+test('6.1: if parcels are joined during a claim of polls, the claim still returns the others', async () => {
   const { path, push, beside, parcelIdOf } = await openWorld()
   const clock = { now: () => NOON + 12 * HOUR_MS }
   const model = createCarrierModelKeeper(clock).current

@@ -8,7 +8,7 @@ import { freePort } from '../../../src/cli/demo/postgres/throwaway-server.ts'
 import { temporaryFolder } from '../runner/temporary.ts'
 import { ownGroup, tieToTest } from '../runner/tied-process.ts'
 
-/** Starts a pooler, whose clients share `connections`, each for a transaction at a time. Returns the URL of the database through the pooler. */
+/** Starts a pooler with this many connections. A client has a connection only for a transaction. Returns the URL of the database through the pooler. */
 export async function startPgbouncer(url: string, connections: number): Promise<string> {
   const { hostname, port: serverPort, pathname, username, password } = new URL(url)
   const folder = temporaryFolder()
