@@ -7,7 +7,6 @@ type Fingerprint = NonNullable<CredentialRefusal['mark']>
 const DIGEST_BYTES = 2
 const SALT_BYTES = 16
 
-/** Returns a salted fingerprint of a password. */
 export function fingerprintPassword(password: string): Fingerprint {
   const salt = randomBytes(SALT_BYTES).toString('hex')
   return { salt, digest: digestOf(password, salt) }

@@ -7,7 +7,6 @@ export function readFeed(body: unknown): { readonly events: readonly unknown[]; 
   return typeof next === 'number' ? { events: listOf(body, 'events'), next } : null
 }
 
-/** Presents an event of the feed in one line. */
 export function feedLine(event: unknown): string {
   const parcel = memberOf(event, 'parcel')
   const entry = memberOf(event, 'entry')

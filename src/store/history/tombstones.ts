@@ -26,7 +26,7 @@ export async function findTombstones(session: Session, marks: readonly string[])
   return marks.length === 0 ? [] : (await session.all(find, { marks })).map(decodeTombstone)
 }
 
-/** Saves a tombstone. It replaces an earlier one with the same mark. */
+/** Replaces an earlier tombstone with the same mark. */
 export function saveTombstone(session: Session, { mark, parcelId, erasedAtMs }: MarkedTombstone): void {
   session.enqueueWrite(upsert, { mark, parcelId, erasedAtMs })
 }
@@ -37,7 +37,6 @@ export async function loadTombstoneKey(session: Session): Promise<string | null>
   return sealed === null ? null : Buffer.from(sealed).toString()
 }
 
-/** Loads the sealed key and all tombstones of a store. */
 export async function storedTombstones(session: Session): Promise<KeptTombstones> {
   const sealedKey = await loadTombstoneKey(session)
   const tombstones = (await session.all(all, {})).map(decodeTombstone)

@@ -2,7 +2,6 @@ import type { Refusal } from '../../../src/domain/ingest/refusal.ts'
 import type { StoredRefused } from '../../../src/domain/ingest/refused-pushes.ts'
 import { NOON } from '../runner/constants.ts'
 
-/** A refusal of a push, with its explanation. */
 export const REFUSAL: Refusal = {
   atMs: NOON,
   address: '192.0.2.7',
@@ -19,7 +18,6 @@ export const REFUSAL: Refusal = {
 
 const SPELL = { process: 'a-process', count: 5, fromMs: NOON, untilMs: NOON + 60_000 }
 
-/** Two spells of refused pushes. */
 export const REFUSED: readonly StoredRefused[] = [
   { ...SPELL, cause: 'not_stored', comeback: { pushes: 3, again: 1 } },
   { ...SPELL, cause: 'path' },

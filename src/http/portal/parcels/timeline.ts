@@ -60,7 +60,6 @@ function textsOf({ texts }: Entry, of: (texts: Texts) => string | null | undefin
   return html`<div>${sorted.map(({ language, text }) => textIn(language, text))}</div>`
 }
 
-/** Shows a text of the carrier with its language. */
 export function textIn(language: string, text: string): Markup {
   return html`<p lang="${language}"><span class="lang" aria-hidden="true">${language}</span>${text}</p>`
 }
