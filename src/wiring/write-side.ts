@@ -72,7 +72,7 @@ export interface WriteSideParts {
   /** When the store was last restored from a backup, epoch milliseconds; null or absent: never. */
   readonly restoredAtMs?: number | null
   readonly model: CarrierModelKeeper
-  /** Called after a commit that changed parcels in any other way than by observations. Those changes are in the `BatchReport`. */
+  /** Called after a commit that changed parcels, except by observations. The `BatchReport` tells what observations changed. */
   readonly changed?: (parcelIds: readonly number[]) => void
 }
 
@@ -158,7 +158,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     ...createDispatchRound(store, deliverRules, clock),
     ...adjusting,
     async record(batch) {
-      // Note the answer before the model schedules parcels, because any answer shows that the carrier is no longer silent.
+      // Any answer shows that the carrier is no longer silent. The model must know this before `record` schedules the next polls.
       if (batch.some(({ kind }) => kind === 'poll')) model.answered(clock.now())
       const report = await record(batch)
       noteArrivals(model, batch, report)
@@ -254,7 +254,7 @@ function noteArrivals(
   if (polled.length > 0) model.polled(Math.max(...polled))
 }
 
-/** Loads a secret of random bytes. It is made once for a store. */
+/** Loads a secret of random bytes, or makes it if the store has none. */
 async function secretOf(store: WriteStore, name: string, bytes: number): Promise<Uint8Array> {
   return await store.transaction(async (tx) => (await tx.loadSetting(name)) ?? (await tx.makeSetting(name, randomBytes(bytes))))
 }

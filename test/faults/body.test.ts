@@ -355,7 +355,7 @@ describe('odd events', () => {
     expect((await world.all(id)).distributionType).toBe('Drone')
   })
 
-  test('B15: a missing location, null and an empty one are the same, and make one entry', async () => {
+  test('B15: events whose location is missing, null or empty make one entry', async () => {
     const id = freshId()
     await recorded(eventText(id, { location: 'null' }))
     await recorded(eventText(id, { location: '""' }))

@@ -87,7 +87,7 @@ const REFUSED: Readonly<Record<Exclude<RefusedCause, 'not_stored'>, readonly [cl
 
 /**
  * Returns one caveat for each cause, so that a stranger who sends many such pushes does not fill the list. A cause leaves the headline an hour
- * after its last push if a later push was understood. Otherwise one push of a stranger would stay in the headline for a day.
+ * after its last push if a later push was understood. Without this rule, one push of a stranger would stay in the headline for a day.
  */
 function ofRefused({ refused, pushes: { lastPushAtMs } }: Situation, nowMs: number): readonly Caveat[] {
   return [...Map.groupBy(refused, ({ cause }) => cause)].flatMap(([cause, spells]) => {

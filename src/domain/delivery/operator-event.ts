@@ -9,7 +9,7 @@ interface Named {
   readonly name: string
 }
 
-/** Waiting events are counted only up to this number, to keep a transaction short. So this count means "this many or more". */
+/** Waiting events are counted only up to this number, to keep a transaction short. A count of this number means "this many or more". */
 export const WAITED_COUNTED_MAX = 10_000
 
 /** A failed attempt as operator events report it. `status` null: there was no answer, because of `reason`. */
@@ -115,7 +115,7 @@ export type OperatorEvent =
 
   /** Retention should have deleted this data at least 30 days ago, but could not: it is undelivered, in quarantine or still needed. */
   | { readonly event: 'retention_held'; readonly held: Readonly<Record<string, number>>; readonly since: string }
-  /** Retention deleted undelivered, quarantined or needed data older than `retention.held`. `endpoints`: ids of endpoints that were never sent it. */
+  /** Retention deleted undelivered, quarantined or needed data older than `retention.held`. `endpoints`: the ids of endpoints that did not get it. */
   | { readonly event: 'retention_gave_up'; readonly givenUp: Readonly<Record<string, number>>; readonly endpoints: readonly string[] }
   /** An operator asked for this event, to test whether events arrive. It is sent but not stored. */
   | { readonly event: 'test' }

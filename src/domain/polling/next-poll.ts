@@ -34,14 +34,14 @@ export function scheduleNextPoll(
 ): ParcelState {
   if (parcel.watchedAtMs === null || parcel.stopped === 'unwatched') return { ...parcel, nextPollAtMs: null }
   const unpollable = parcel.stopped === 'unknown' && (pollableFromMs === null || pollableFromMs > nowMs)
-  // The carrier did not know the parcel, but then a push or a question came. So poll as soon as the carrier may be asked (DOMAIN 6.1, 6.3).
+  // The carrier did not know the parcel. A push or an app's question has come since, so poll as soon as allowed (DOMAIN 6.1, 6.3).
   if (unpollable && (parcel.nextPollAtMs !== null || isAskedFor(parcel, nowMs))) return { ...parcel, nextPollAtMs: pollableFromMs }
   const next = nextPoll(cadenceFactsOf(parcel, unpollable, nowMs), model, cadence)
   if (next.kind === 'stopped') return { ...parcel, nextPollAtMs: null, stopped: next.reason }
   return { ...parcel, nextPollAtMs: Math.max(next.atMs, heldUntilMs(parcel, nowMs)), stopped: null }
 }
 
-/** Whether a push or a question may have come since the last poll. If the clock was put back, that poll may be in the future: then yes. */
+/** Whether a push or an app's question may have come since the last poll. It may have, if a clock step has put that poll into the future. */
 function isAskedFor({ activatedAtMs, checkedAtMs }: ParcelState, nowMs: number): boolean {
   return checkedAtMs === null || checkedAtMs > nowMs || activatedAtMs > checkedAtMs
 }
@@ -57,8 +57,8 @@ function heldUntilMs({ failures, checkedAtMs, nextPollAtMs }: ParcelState, nowMs
 }
 
 /**
- * Keeps the planned time of the next poll if a push would make the poll later. The poller moves the poll when the planned time comes. So many
- * pushes move the poll only once.
+ * Keeps the planned time of the next poll if a push would make the poll later. When that time comes, the poller moves the poll. In this way
+ * many pushes move it only once.
  */
 export function keepEarlierPoll(scheduled: ParcelState, plannedMs: number | null): ParcelState {
   if (plannedMs === null || scheduled.nextPollAtMs === null || scheduled.nextPollAtMs <= plannedMs) return scheduled

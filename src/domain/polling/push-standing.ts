@@ -44,7 +44,7 @@ export function pushEvidence(view: PushChannelView, nowMs: number): readonly Wor
   }
 }
 
-/** Returns since when no push with news has come, as far as known, epoch milliseconds; null: none ever came. */
+/** Returns when the last push with news came, or the last restore if none has come since, epoch milliseconds; null: none ever came. */
 export function noPushSinceMs({ lastPushAtMs, restoredAtMs }: Pick<PushChannelView, 'lastPushAtMs' | 'restoredAtMs'>): number | null {
   return restoredAtMs ?? lastPushAtMs
 }

@@ -21,8 +21,8 @@ export interface LearntAt {
 
 /**
  * Returns the samples of the scan rate that an observation gives. `entries`: for a poll the whole history, for a push the entries that it may
- * have changed. Only entries that are newer than all known ones end a wait. An older entry should correct an earlier sample, but this is too
- * rare to matter. If an entry's time is later than the time at which the relay learnt of it, the latter counts (DOMAIN 6.1).
+ * have changed. An entry that is older than a known one should split an earlier wait, but this is too rare to matter. The time of an entry
+ * counts as no later than the time at which the relay learnt of it (DOMAIN 6.1).
  */
 export function scanSamplesOf(
   before: KnownBefore,

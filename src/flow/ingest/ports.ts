@@ -33,7 +33,7 @@ export interface IngestWrites {
   dismissHeld(request: Audited & Pick<HeldSelection, 'reason'> & HeldRange): Promise<DismissedHeld>
   /** Stores an explained refusal, and deletes the oldest refusals beyond `REFUSALS_KEPT`. */
   keepRefusal(refusal: Refusal): Promise<void>
-  /** Saves spells of refused pushes, replacing earlier states of the same spells, and deletes spells that ended long ago. */
+  /** Saves spells (see `RefusedPushes`), replacing earlier states of the same spells, and deletes spells that ended long ago. */
   saveRefused(request: { readonly spells: readonly StoredRefused[]; readonly nowMs: number }): Promise<void>
 }
 

@@ -38,7 +38,7 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
   const shareBytes = Math.floor(bytesInFlightMax / 2 / connectionsMax)
   let poolBytes = Math.floor(bytesInFlightMax / 2)
 
-  /** Reads a body. Calls `take` before it keeps a chunk, and rejects with the error that `take` returns; null: no error. */
+  /** Reads a body. Calls `take` before it keeps a chunk. If `take` returns an error, rejects with it. */
   const read = (req: IncomingMessage, take: (received: number, kept: number) => Error | null): Promise<Buffer> =>
     new Promise((resolve, reject) => {
       const body = createBody(Math.min(declaredBytes(req) ?? bodyBytesMax, bodyBytesMax))
@@ -58,7 +58,7 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
       req.on('data', keep)
       req.on('end', () => resolve(body.bytes()))
       req.on('close', () => {
-        // Every request ends with this event. After a whole body return early, because creating an error costs more than reading a body.
+        // `close` also follows a whole body. Then create no error, because that costs more than reading a body.
         if (req.readableEnded) return
         body.forget()
         reject(new Error('the client disconnected in the middle of its body'))

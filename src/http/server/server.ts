@@ -125,7 +125,7 @@ function listen(server: Server, { host, port }: ServerOptions): Promise<AddressI
 
 /**
  * Answers every request that was sent before the stop, even if it is still in the system's buffers. Closes idle connections repeatedly,
- * because busy ones become idle later, and always at the end of a turn of the event loop, when Node has read what has arrived.
+ * because busy ones become idle later. Does so at the end of a turn of the event loop, because Node has then read the requests that arrived.
  */
 async function stop(server: Server, closeAll: () => void, timeoutMs: number): Promise<void> {
   const { promise: closed, resolve } = Promise.withResolvers<void>()
@@ -144,7 +144,7 @@ async function stop(server: Server, closeAll: () => void, timeoutMs: number): Pr
   server.close()
 }
 
-/** Accepts the connections in the backlog, because closing the listener breaks them. Node accepts one in each turn of the event loop. */
+/** Accepts the connections in the backlog, because closing the listener breaks them. */
 async function takeWaiting(server: Server): Promise<void> {
   const untilMs = performance.now() + TAKING.msMax
   let turns = 0

@@ -1,4 +1,4 @@
-/** No thread ever notifies this, so to wait for it with a time-out is to pause. That is more precise than a timer of the event loop. */
+/** No thread ever notifies this, so `Atomics.wait` on it always lasts until its time-out. It is more precise than a timer of the event loop. */
 const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 
 /**

@@ -20,8 +20,8 @@ const save = (how: 'sum' | 'min') =>
 const add = save('sum')
 const lower = save('min')
 /**
- * Stores the number of a flush as a tally, so that it is deleted with the tallies of its hour. The statement locks the row before it compares
- * the numbers, so it waits for another transaction that stores the same flush.
+ * Stores the number of a `TallyFlush`. The number is stored as a tally, so that `pruneTallies` deletes it too. The statement locks the row
+ * before it compares the numbers, so it waits for another transaction that stores the same flush.
  */
 const note = statement<Omit<Added, 'span'>>()((db, p) =>
   db

@@ -23,10 +23,7 @@ export interface StoreMoves {
   clear(address: string, nowMs: number): Promise<void>
   /** Completes a move whose process was killed right after the switch, so that the new store can be opened. */
   release(address: string, moveId: string): Promise<void>
-  /**
-   * Finds out which relay uses a store. If the store is a file, no relay can open it before `release`. Rejects if the store is gone or cannot be
-   * reached.
-   */
+  /** Finds out which relay uses a store. Rejects if the store is gone or cannot be reached. */
   holdUnused(address: string): Promise<StoreHold>
   /** Puts the old store of a move back into use. Its data is as it was at the switch. Returns its mark; null: the store was not moved. */
   undo(address: string, nowMs: number): Promise<MoveMark | null>

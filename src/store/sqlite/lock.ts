@@ -3,7 +3,7 @@ import Database from 'better-sqlite3'
 import { holdersOf, identityOf } from './identity.ts'
 import { makeFile } from './permissions.ts'
 
-/** How long to wait for the lock, because a relay that is stopping needs a moment to release it. */
+/** How long to wait for the lock. A relay that is stopping needs a moment to release it. */
 const PATIENCE_MS = 500
 
 export interface StoreLock {

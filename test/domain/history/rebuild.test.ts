@@ -88,7 +88,7 @@ test('a rebuild restores overwritten sightings of pushes from their bytes', () =
         const sighting = { ...victim.sighting, location }
         const wrong = { ...victim, sighting, content: encodeContent(sighting) }
         const others = one.parcel.sightings.filter((kept) => kept !== victim)
-        // Skip this case if another push says exactly this: two rows would have the same key, which no store allows.
+        // Skip this case if another push has the same content and time: two rows would have the same key, which no store allows.
         if (others.some(({ content, sighting: other }) => content === wrong.content && other.instant.text === sighting.instant.text))
           continue
         const damaged = { ...one, parcel: { ...one.parcel, sightings: [...others, wrong] } }

@@ -63,7 +63,7 @@ async function plant({ record, erase, settled, path, now }: Opened): Promise<str
   throw new Error('SQLite left nothing, so this test shows nothing')
 }
 
-test('storage is pending while unused parts of pages hold an erased word, until a compaction', async () => {
+test('while unused parts of pages hold an erased word, storage is pending; a compaction cleans it', async () => {
   const store = await open()
   const left = await plant(store)
   await store.push({ trackingIds: ['OTHER001'] })
@@ -158,7 +158,7 @@ test('one search serves all erasures that come while another is under way', asyn
   expect(searched).toHaveLength(2)
 })
 
-test('a caller that waits too long learns that the search goes on, and its result later', async () => {
+test('a caller that waits too long learns that the search goes on; a later call gets its result', async () => {
   const { path, cleaner, state, erase } = newCleaner()
   const gate = Promise.withResolvers<void>()
   Object.assign(state, { gate: gate.promise, patience: Promise.resolve() })
@@ -179,7 +179,7 @@ test('the words of an erasure that was rolled back are not searched for', async 
   expect(searched).toEqual([])
 })
 
-test('after a relay has ended before its search, storage is pending until a compaction', async () => {
+test('if a relay ended without searching for erased words, storage is pending until a compaction', async () => {
   const first = newCleaner()
   Object.assign(first.state, { gate: new Promise(() => undefined), patience: Promise.resolve() })
   first.erase(['GONE0001'])

@@ -1,7 +1,6 @@
 import { isObject, member, parseKeepingNumbers, type RawMembers } from '../../../src/domain/json-body.ts'
 import { ask } from '../relay/relay.ts'
 
-/** An entry as a consumer stores it: its texts, and the rest ready to print. */
 interface KeptEntry {
   readonly id: number
   readonly known: Readonly<Record<string, unknown>>
@@ -119,7 +118,7 @@ function printEntry(entry: KeptEntry, languages: readonly string[]): string {
   return `${known.slice(0, -1)}${printExtra(entry.extra)}}`
 }
 
-/** Returns a text or null: the field in the first preferred language that has it, or else in the first other language by name. */
+/** Returns the field in the first of `languages` that has it, or else in the first other language by name; undefined: no language has it. */
 function textOf({ texts }: KeptEntry, field: string, languages: readonly string[]): unknown {
   const said = [...languages, ...Object.keys(texts).sort()].find((language) => texts[language]?.[field] !== undefined)
   return said === undefined ? undefined : texts[said]?.[field]

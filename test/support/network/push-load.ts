@@ -36,7 +36,7 @@ export function distinctPushes(parcels: number) {
       const eventTime = new Date(startMs + made * 1000 + (made % 1000)).toISOString()
       return pushBody({ eventTime, location: `Place ${made}.`, trackingIds: [`88000${made % parcels}`] }).toString()
     },
-    /** A text that only the entry of this body has in a history. */
+    /** Returns a text that a history contains only if it contains the entry of this body. */
     entryOf: (body: string): string => `"location":"${placeOf(body)}"`,
     parcels: (bodies: readonly string[]): readonly string[] => [...new Set(bodies.map(idOf))],
   }

@@ -93,7 +93,7 @@ function judgeHeader({ signatures, keys, otherKeys }: SuspectPush): Header {
 }
 
 const VALUES_MAX = 4
-/** Shorter keys are not searched in the header, because a header may contain them by chance. */
+/** Shorter keys are not looked for in the header, because it may contain them by chance. */
 const KEY_CHARS_MIN = 8
 
 /** A way in which the sender may have computed the signature. */

@@ -56,7 +56,7 @@ export interface RebuildStretch {
 const PARCELS_MAX = 100
 /** Reading an answer takes about as long as reading this many pushes. */
 const PUSHES_PER_ANSWER = 4
-/** Saving the progress costs a sync to disk, so of the steps that correct nothing only every tenth saves it. */
+/** Saving the progress costs a sync to disk. So after steps that correct nothing, it is saved only every tenth time. */
 const SAVE_EVERY = 10
 /** How many times a parcel is read in pieces if it keeps changing. */
 const TRIES_MAX = 3
@@ -198,7 +198,7 @@ async function take(tx: RebuildTx, work: Work): Promise<Step> {
   return { ...step, progress: { ...progress, rebuiltTo: ids.at(-1) ?? progress.rebuiltTo }, corrected }
 }
 
-/** Returns the next parcels of the task. `upTo`: the last id of the task that was looked up; null: the task names no ids, or no more. */
+/** Returns the next parcels of the task. `upTo`: the last id of the task that was looked up; null: none was. */
 async function nextParcels(
   tx: Pick<WriteTx, 'listRebuildable'>,
   task: RebuildJobTask,
@@ -285,7 +285,7 @@ async function rebuildAll(
   return { rebuilt: applied.rebuilt, corrected: corrections.map(({ state }) => state.parcelId) }
 }
 
-/** Removes erased identifiers from the evidence. The bytes of a parcel may name them, but they must not be added to it again. */
+/** Removes erased identifiers from the evidence. Stored pushes and answers may name them, but no parcel may get them again. */
 async function withoutErased(
   tx: Pick<WriteTx, 'findTombstones'>,
   key: Uint8Array | null,

@@ -11,7 +11,7 @@ import type { TransactionEnd } from '../transaction-end.ts'
 import { endpointStays, saveHealthAfter } from './endpoint-health.ts'
 
 export interface TransactionEndpoints extends Endpoints {
-  /** For the check at the first save: returns the endpoint as this transaction read it. Null: it did not read it, or has saved it before. */
+  /** Returns the endpoint as this transaction read it. Null: the transaction has not read the endpoint, or has called this for it before. */
   takeBefore(endpointId: string): EndpointState | null
   /** Whether the endpoint is still as it was read, so that it need not be saved. */
   isSame(state: EndpointState): boolean

@@ -92,7 +92,7 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
   }
 }
 
-/** How many recorded keys are deleted at a time, within some milliseconds. */
+/** How many recorded keys are deleted at a time. This takes some milliseconds. */
 const CHANGES_DROPPED = 10_000
 const REST_MS = 20
 
@@ -113,8 +113,8 @@ function lastNumbers(numberIn: NumberIn, textIn: TextIn): StoreNumbers {
 }
 
 /**
- * Parses what the relay knows about the carrier. Null: nothing is stored, or it is damaged or in the format of an earlier version; then the
- * setting is copied unchanged, like any other.
+ * Parses what the relay knows about the carrier. Null: nothing is stored, or it cannot be read, for example because an earlier version
+ * wrote it. A move then copies the setting unchanged.
  */
 function readCarrier(text: string | null): CarrierMemory | null {
   try {
