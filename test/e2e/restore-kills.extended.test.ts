@@ -46,7 +46,7 @@ async function backedUp(): Promise<string> {
   return folder
 }
 
-test('a restore killed before any of its steps loses nothing, and the same command finishes it', async () => {
+test('wherever a restore is killed, it loses nothing, and the same command finishes it', async () => {
   const original = await backedUp()
   const backup = await contentsOf({ engine: sqlite, place: join(original, 'backups', 'first.db') })
   const found = { refused: 0, finished: 0 }

@@ -29,7 +29,7 @@ export interface SharedModelPorts {
   readonly log: Pick<Log, 'error'>
 }
 
-/** The most samples in one lesson, which covers one second. More would add little. */
+/** The most samples in one lesson, which covers one second. More samples would teach little. */
 const SAMPLES_MAX = 500
 const FOUND_MAX = 1000
 const LESSONS_AT_ONCE = 100

@@ -92,7 +92,7 @@ function neverAtOnce(all: readonly Seen[]): readonly Seen[] {
   return all.map((one, at) => ({ ...one, observation: askedLater(one.observation, at) }))
 }
 
-/** Returns a number for a listing that no listing of another observation has. If all else is equal, the lower number joins first. */
+/** Numbers the listing of an observation. No other observation gets this number. If all else is equal, the lower number joins first. */
 type Numbering = (digest: number, at: number) => number
 
 // `at` distinguishes copies with the same digest. A digest has 48 bits, so a `number` is exact for up to 32 observations.

@@ -40,7 +40,7 @@ const parcels = observations
     ),
   )
 
-/** Returns the same answer as the answer to a poll of `asked`. It names no other identifier. */
+/** Makes a poll of `asked` that gets the same answer, but without the other identifiers. */
 function readAgain({ body, language, askedAtMs }: PollObservation, asked: string): PollObservation {
   const answer = Buffer.from(JSON.stringify({ ...JSON.parse(String(body)), trackingIds: [] }))
   const reading = parseAllAnswer(answer, { asked, language, contentLanguage: null, askedAtMs })

@@ -233,7 +233,7 @@ test('a replica that stops in a transaction delays the others for a few seconds 
   expect(await query("select name from setting where name = 'fenced'")).toEqual([])
 })
 
-test('the configured endpoints are those that the configs of all present replicas name', async () => {
+test('an endpoint counts as configured if the config of any present replica names it', async () => {
   const { url, openTable, join } = await open()
   const [one, other] = [openTable(), openTable()]
   const [{ id }, { id: otherId }] = [await join(one, { endpoints: ['a', 'b'] }), await join(other, { endpoints: ['b', 'c"\\'] })]
@@ -274,7 +274,7 @@ test('a replica serves any managed endpoint, but of the config endpoints only th
   expect([...holders.keys()].toSorted()).toEqual([...[1, 2, 3].map((of) => dispatcherOf(String(of))), 'janitor', 'poller'].toSorted())
 })
 
-test('the counters that other replicas watch rise at the commit, not before', async () => {
+test('the counters that other replicas watch do not rise before the commit', async () => {
   const { url, openTable, join } = await open()
   const table = openTable()
   await join(table)

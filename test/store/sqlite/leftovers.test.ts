@@ -63,7 +63,7 @@ async function plant({ record, erase, settled, path, now }: Opened): Promise<str
   throw new Error('SQLite left nothing, so this test shows nothing')
 }
 
-test('while unused parts of pages hold an erased word, storage is pending; a compaction cleans it', async () => {
+test('storage is pending while unused parts of pages hold an erased word; a compaction cleans it', async () => {
   const store = await open()
   const left = await plant(store)
   await store.push({ trackingIds: ['OTHER001'] })

@@ -149,8 +149,8 @@ const copyOfHour = (hour: number) =>
   )
 
 /**
- * Two copies of an answer, which differ only in unknown members, another answer that was asked between them and shares a sighting with them,
- * and a push. A merge that depended on the order of arrival would serve different histories.
+ * Two copies of an answer, which differ only in unknown members. Between them another answer was asked, which shares a sighting with both.
+ * There is also a push. A merge that depended on the order of arrival would serve different histories.
  */
 export const copiesAroundAnother: readonly Seen[] = [
   copyOfHour(0),

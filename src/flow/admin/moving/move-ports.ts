@@ -31,7 +31,7 @@ export interface MoveSource extends StoredTables {
   count(table: CopiedTable): Promise<number>
   /** Returns the next recorded keys, roughly the oldest first. Read their rows only after this call, so that they include the changes. */
   changes(table: CopiedTable, limit: number): Promise<{ readonly marks: readonly number[]; readonly keys: readonly StoredRow[] }>
-  /** Deletes recorded keys, by the `marks` that `changes` returned. */
+  /** Deletes recorded keys by the `marks` that `changes` returned. */
   forget(table: CopiedTable, marks: readonly number[]): Promise<void>
   /** Counts the recorded keys, but only up to a limit for each table, because counting millions of keys would take too long. */
   countChanges(): Promise<number>
@@ -57,7 +57,7 @@ export interface MoveSource extends StoredTables {
 export interface MoveTarget extends StoredTables {
   /** Prepares the store: it must be empty, or contain only the copy of an unfinished move, which is deleted. Otherwise rejects. */
   claim(): Promise<void>
-  /** Replaces the rows with these keys by `rows`. Deletes the row of a key that has none in `rows`: the old store has deleted it. */
+  /** Stores `rows` in place of the rows with these keys. If `rows` has none for a key, the old store has deleted it, so deletes it here too. */
   replace(table: CopiedTable, keys: readonly StoredRow[], rows: readonly StoredRow[]): Promise<void>
   /** Marks the copy as complete and its job as done. */
   complete(numbers: StoreNumbers, job: { readonly jobId: number; readonly done: number; readonly nowMs: number }): Promise<void>
