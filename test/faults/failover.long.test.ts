@@ -59,7 +59,7 @@ test('S18: an attempt whose delivery the database lost does not settle another d
   await server.keep()
   await pushed('880002', 'Lost')
   await vi.waitFor(() => expect(shop.received('Lost')).toBe(1), LATE)
-  // Wait for a renewal of the lease. Only the loss of this renewal tells the relay of the loss, because the next push gets its number.
+  // Wait for a renewal of the lease. The database loses it too, and only by this does the relay notice: the next push fills the gap in the numbers.
   await vi.waitFor(async () => expect(await seenAtMs()).toBeGreaterThan(keptAtMs), LATE)
   expect(await lastInFeed()).toContain('Lost')
 

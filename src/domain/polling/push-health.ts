@@ -259,10 +259,7 @@ export interface UnpushedEntries {
   readonly nowMs: number
 }
 
-/**
- * Makes the channel silent if the entries without a push prove a silence. They can prove it before their grace periods end and they count as
- * missed.
- */
+/** Makes the channel silent if the entries without a push prove a silence. Some of these entries may not count as missed yet. */
 export function afterUnpushedEntries(channel: PushChannel, unpushed: UnpushedEntries): PushChannel {
   return channel.health !== 'silent' && channel.lastPushAtMs !== null && isSilence(channel, unpushed)
     ? silenced(channel, { ...unpushed, loss: estimatePushLoss(channel) })

@@ -108,8 +108,8 @@ async function replaceTokenKey({ relay, violations }: World): Promise<void> {
 }
 
 /**
- * Erases a parcel, and does what the answer tells the operator to do. Skips a parcel whose tracking ids the relay has not learnt yet, because
- * to the relay a push that names only these ids is about another parcel.
+ * Erases a parcel, and does what the answer tells the operator to do. Skips a parcel if the relay has not learnt all its tracking ids: a later
+ * push that names only the unknown ids would make a new parcel.
  */
 export async function erase(parcel: YearParcel, world: World): Promise<void> {
   const { relay, store, subscriber, time, violations } = world

@@ -24,11 +24,11 @@ test.each([
   ['has a lower counter', { server: 2, sequence: 9 }],
   ['does not know the last renewal of the replica', { server: 2, sequence: 50, seen_at_ms: 4000 }],
   ['has given the number of the replica to another', { server: 2, started_at_ms: 200 }],
-])('S18: a server that was restarted and %s has lost commits, for as long as the replica stays', async (_, found) => {
+])('S18: a restarted server that %s has lost commits, whatever its later answers say', async (_, found) => {
   expect(await askedOf(found, { server: 2 }, {})).toEqual([true, true, true])
 })
 
-test('a renewal that comes after a transaction found a loss is refused too', async () => {
+test('after a transaction has found a loss, a renewal finds it too', async () => {
   const lostCommits = createLostCommits()
   const timeline = async () => 'one'
   expect(await lostCommits.asking(REPLICA)({ ...FOUND, seen_at_ms: 4000, now_ms: 5000 }, timeline)).toBe(false)

@@ -9,8 +9,8 @@ import { openPool } from '../../../src/store/postgres/postgres-pool.ts'
 import { TEMPLATE, withClient } from '../store/postgres-client.ts'
 
 /**
- * Provides one server for all test files, started for the first test that needs it, and a data folder for servers of single tests to copy.
- * They belong to the main process of Vitest, so they outlive test files.
+ * Provides one server for all test files. It is started for the first test that needs it. Also provides a data folder, which servers of single
+ * tests copy. Both belong to the main process of Vitest, so they outlive test files.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   let started: Promise<PostgresServer> | null = null
