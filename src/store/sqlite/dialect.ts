@@ -36,8 +36,8 @@ export interface SqliteStatement {
 
 /**
  * Compiles a statement so that SQLite plans it only once. If a plan depends on a bound value, SQLite plans again at each run, which takes
- * several times as long as the run. A plan depends on a bound value if a partial index may apply (`state = ?`), or with ORDER BY. So
- * constants are written into the SQL, and each parameter gets a unary plus, which hides its value from the planner.
+ * several times as long as the run. A plan depends on a bound value if a partial index may apply (`state = ?`), or if the statement
+ * has ORDER BY. So constants are written into the SQL, and each parameter gets a unary plus, which hides its value from the planner.
  */
 export function compileForSqlite(statement: Statement<never, unknown>): SqliteStatement {
   const { sql: text, parameters: given } = statement.compile(sqliteDialect)

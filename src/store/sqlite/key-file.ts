@@ -8,8 +8,8 @@ import { FILE_MODE } from './permissions.ts'
 const KEY_BYTES = 32
 
 /**
- * Reads and makes the key that encrypts the secrets in a store if the config names no key. It is in a file beside the store, which only the
- * file's owner can read.
+ * Reads and makes the key that encrypts the secrets in a store if the config names no key. The key is in a file beside the store. Only the
+ * owner of the file can read it.
  */
 export function keyFileBeside(storePath: string) {
   const path = `${storePath}.key`

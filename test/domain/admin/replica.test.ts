@@ -60,7 +60,7 @@ test('a replica that counts as dead takes no role', () => {
   expect(shareRoles({ live: [1, 2], holders: new Map(), roles: ROLES }, 3)).toEqual({ take: [], giveUp: [] })
 })
 
-test('the replicas that can play a role share it', () => {
+test('only a replica that can play a role gets it; without such a replica nobody has the role', () => {
   fc.assert(
     fc.property(
       world,

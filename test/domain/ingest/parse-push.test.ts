@@ -58,7 +58,7 @@ test('5.3: all other members may be missing, and are ignored if they have anothe
   }
 })
 
-test('4.1: if a language tag is repeated in any case, the last text counts', () => {
+test('4.1: if a language tag is repeated, in upper or lower case, the last text counts', () => {
   const reading = read(
     event({
       detailedStatusDescription: [

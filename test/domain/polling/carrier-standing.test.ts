@@ -17,7 +17,7 @@ test('after a password is corrected, a 429 does not count as a refusal', () => {
     expect(standing({ credentials, lastFailure: RATE_LIMITED })).toEqual({ kind: 'troubled', reason: 'rate_limited' })
 })
 
-test('a failure of the credentials ends when they get a token', () => {
+test('a failure of the credentials ends when the carrier gives a token for them', () => {
   expect(standing({ credentials: 'obtained', lastAnswerAtMs: null, lastFailure: PASSWORD })).toEqual({ kind: 'unasked' })
   expect(standing({ credentials: 'obtained', lastFailure: PASSWORD })).toEqual({ kind: 'answers' })
   expect(standing({ credentials: 'unknown', lastFailure: PASSWORD })).toEqual({ kind: 'troubled', reason: 'credentials' })

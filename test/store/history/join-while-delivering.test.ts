@@ -13,7 +13,7 @@ const acceptedAt = ({ body: _body, previousSequence: _previous, ...delivery }: C
 })
 
 describe.each(engines)('a join during a delivery on $name', (engine) => {
-  test('7.3: a delivery whose parcel is joined meanwhile releases its successor in that parcel', async () => {
+  test('7.3: a delivery that ends after a join lets the next one of the joined parcel begin', async () => {
     const { push, writes } = await openStore(NOON, engine)
     await writes.watch({ identifier: '1001', nowMs: NOON })
     await addEndpoint(writes, NOON)

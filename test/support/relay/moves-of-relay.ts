@@ -38,7 +38,7 @@ export async function endedJob({ internalUrl, token }: Asker, job: string): Prom
   )
 }
 
-/** Returns the longest time between two accepted pushes, in milliseconds. */
+/** Returns the longest time between the starts of two successive accepted pushes. */
 export function longestPauseMs(answers: readonly Answered[]): number {
   const times = answers.filter(({ status }) => status === 200).map(({ begunAtMs }) => begunAtMs)
   const inOrder = times.toSorted((a, b) => a - b)
