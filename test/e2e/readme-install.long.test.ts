@@ -18,7 +18,7 @@ afterAll(closeOpened)
 const PROMPT = 'next> '
 const CTRL_C = '\u0003'
 
-/** Opens a shell on a terminal. Its programs are not in the test's process group, so Ctrl-C ends them. */
+/** Opens a shell on a terminal. Its programs are in process groups of their own, so killing the shell does not end them, but Ctrl-C does. */
 function openTerminal({ cwd, path }: { readonly cwd: string; readonly path: string }) {
   const env = { PATH: path, HOME: cwd, PS1: PROMPT, TERM: 'dumb' }
   const terminal = tieToTest(

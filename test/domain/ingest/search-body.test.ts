@@ -17,7 +17,7 @@ test('a part of a longer word is not an identifier', () => {
   expect([...wordsInBody(Buffer.from('XGONE0001 GONE00012 abc'))]).toEqual(['XGONE0001', 'GONE00012'])
 })
 
-test('identifiers are removed from a text in any case, and longer words stay', () => {
+test('identifiers in upper or lower case are removed from a text, and longer words stay', () => {
   expect(scrubText('{"id":"gone0001","x":"GONE00012"}', new Set(['GONE0001']))).toBe(`{"id":"${ERASED_WORD}","x":"GONE00012"}`)
   expect(scrubText('nothing', new Set(['GONE0001']))).toBeNull()
 })

@@ -28,7 +28,7 @@ async function openFilled() {
   return { path, look, store, write, state }
 }
 
-test('the WAL is checkpointed while the writer goes on, and then restarted', async () => {
+test('while the writer goes on, the WAL is checkpointed and then restarted', async () => {
   const { write, state } = await openFilled()
   for (let batch = 0; batch < 40; batch++) await write(500)
   expect(state()?.log).toBeGreaterThan(20_000)
@@ -58,7 +58,7 @@ test('pages that an old reader needs are checkpointed when the reader is gone', 
   )
 })
 
-/** Lists the locks on a file that the system knows. */
+/** Lists the locks on a file, as the system reports them. */
 function locksOn(path: string): readonly string[] {
   const inode = `:${statSync(path).ino} `
   return readFileSync('/proc/locks', 'utf8')

@@ -42,7 +42,7 @@ export function createManageRebuild({ write, reads, counts, clock, work }: Manag
       const isEmpty = body === undefined || body === null || body === ''
       const { identifiers } = isEmpty ? {} : readInput('body', rebuildOrderSchema, body)
       const found = identifiers === undefined ? null : await Promise.all(identifiers.map(idOf))
-      // Jobs store the ids of parcels and not identifiers, because a parcel may be erased.
+      // The job stores ids and no identifiers, because the identifiers of an erased parcel must not remain in the store.
       const parcels = found === null ? null : [...new Set(found)].sort((a, b) => a - b)
       const total = parcels?.length ?? (await counts()).parcels
       const nowMs = clock.now()
