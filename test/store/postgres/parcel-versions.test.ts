@@ -48,7 +48,7 @@ test('a request after a query was sent does not join it, even for the same parce
   expect([await before, await after]).toEqual([10, 11])
 })
 
-test(`while ${QUERIES_AT_ONCE} queries run, requests wait; the next query takes up to 256 parcels`, async () => {
+test(`while ${QUERIES_AT_ONCE} queries run, requests wait; the next one takes up to 256 parcels`, async () => {
   const { queries, versionOf, ids } = createWorld()
   const asked: Promise<number | null>[] = []
   for (let id = 1; id <= QUERIES_AT_ONCE; id++) {
