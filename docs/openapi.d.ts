@@ -1280,7 +1280,7 @@ export interface components {
             reason: string;
             /**
              * Format: date-time
-             * @description When the first of the newest pushes came.
+             * @description When the first of the pushes that were not understood came.
              */
             since: string;
         } | {
@@ -1370,7 +1370,7 @@ export interface components {
             madeAt: string | null;
             /** @description The last sequence of the backup. */
             lastSequence: number;
-            /** @description The sequence after which the feed goes on. */
+            /** @description The next event of the feed gets a sequence above this. */
             nextSequence: number;
             /** @description How many deliveries were accepted after the backup; null: not known. */
             delivered: number | null;
@@ -2898,7 +2898,7 @@ export interface components {
             reason: string;
             /**
              * Format: date-time
-             * @description When the first of the newest pushes came.
+             * @description When the first of the pushes that were not understood came.
              */
             since: string;
         } | {
@@ -2997,7 +2997,7 @@ export interface components {
             madeAt: string | null;
             /** @description The last sequence of the backup. */
             lastSequence: number;
-            /** @description The sequence after which the feed goes on. */
+            /** @description The next event of the feed gets a sequence above this. */
             nextSequence: number;
             /** @description How many deliveries were accepted after the backup; null: not known. */
             delivered: number | null;
@@ -6567,4 +6567,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 15991c76f01629704ec5430ea72f91b604c636b3313734c9c9f98d0aba1e07e7
+// Made of docs/openapi.json with the SHA-256 174cfaaccfecdc20ec79bef11c94eb27c9260e33fc77d790fea84edd209e58c2

@@ -45,7 +45,10 @@ const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<str
     count: wholeNumber().describe('How many such pushes have come since `since`.'),
     since: instant().describe('When the first of these pushes came.'),
   }),
-  pushes_not_understood: () => ({ reason: z.string(), since: instant().describe('When the first of the pushes that were not understood came.') }),
+  pushes_not_understood: () => ({
+    reason: z.string(),
+    since: instant().describe('When the first of the pushes that were not understood came.'),
+  }),
   pushes_understood: () => ({ since: since() }),
   disk_low: () => ({ freeBytes: wholeNumber(), freeBytesMin: wholeNumber() }),
   disk_full: () => ({ freeBytes: wholeNumber(), freeBytesMin: wholeNumber() }),

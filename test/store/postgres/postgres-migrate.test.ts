@@ -145,7 +145,7 @@ test('S14: a migration that fails half way leaves the database as it was', async
   const failing: SchemaStep = { servesFrom: CURRENT.serves_from, up: async (db) => void (await sql`select 1 / 0`.execute(db)) }
   const fresh = await openEmpty()
   await expect(migratePostgres(fresh, PLACE, [...EXPANDED, failing])).rejects.toThrow(
-    'store: postgres://relay@db:5432/relay cannot be brought to the schema of this version: division by zero. Its steps',
+    'store: postgres://relay@db:5432/relay cannot be brought to the schema of this version: division by zero. Either all its steps',
   )
   expect(await tablesOf(fresh)).toEqual([])
 

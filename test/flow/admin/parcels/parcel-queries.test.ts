@@ -25,7 +25,7 @@ test('6.1: a parcel shows why its next poll is planned, or why it is not polled'
   expect(await becauseOf({ nextPollAtMs: NOON })).toMatch(/^Nothing is known of it yet/)
   expect(await becauseOf({ stopped: 'unknown' })).toBe('The carrier knows none of its identifiers.')
   expect(await becauseOf({ stopped: 'unknown', nextPollAtMs: NOON + DAY_MS })).toMatch(
-    /^The carrier knew none of its identifiers at the last check, and somebody/,
+    /^At the last check, the carrier knew none of its identifiers. Somebody has asked/,
   )
   expect(await becauseOf({ watchedAtMs: null })).toBeNull()
 })
