@@ -30,7 +30,7 @@ test('a trial whose file never opens ends at once when its caller gives up', asy
   await expect(trial).rejects.toThrow('the relay is stopping')
 })
 
-test('a file passes if it opens, is missing or is no regular file; groups are tried in their order', async () => {
+test('a file passes if it opens, is missing or is not regular; groups are tried in order', async () => {
   const folder = temporaryFolder()
   const [file, pipe, missing] = [join(folder, 'file'), join(folder, 'pipe'), join(folder, 'missing')]
   writeFileSync(file, 'x')
