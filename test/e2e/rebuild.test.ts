@@ -51,7 +51,7 @@ test('a rebuild lists differences and corrects them; apps, the feed and operator
   const dry = await run('--dry-run')
   expect(dry).toMatchObject({ code: 0, err: 'comparing: 2 parcels\n' })
   expect(dry.out).toMatch(
-    /^2 parcels compared: 1 differs, 1 of them in what is served\n1 entry that differs, such as 61000001, entry \d+ \(location\)\n/,
+    /^2 parcels compared: 1 differs, 1 of them in the history that apps get\n1 entry that differs, such as 61000001, entry \d+ \(location\)\n/,
   )
   expect(await placeOf('61000001')).toBe('Oslo')
 

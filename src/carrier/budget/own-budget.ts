@@ -13,8 +13,8 @@ import type { DayCalls } from '../../domain/polling/carrier-memory.ts'
 import { clampRetryAfterMs } from '../../domain/retry-after.ts'
 
 /**
- * How many calls are saved in advance: at most `AHEAD_MAX`, and at most the share `AHEAD_PART` of the day's calls. If the process is killed, the
- * saved calls that it has not made yet are lost for the day.
+ * The store counts calls before they are made: at most `AHEAD_MAX` of them, and at most the share `AHEAD_PART` of the day's calls. If the process
+ * is killed before it makes them, they stay counted, so that the day has fewer calls.
  */
 const AHEAD_MAX = 64
 const AHEAD_PART = 1 / 1000
@@ -71,8 +71,8 @@ export interface OwnBudget {
 
 /** A burst may have as many calls as the rate allows in half a second. So no second has more calls than 1.5 times the rate. */
 function ownLimits({ ratePerSecond, callsPerDay, concurrency }: OwnBudgetOptions): BudgetLimits {
-  // At a rate below 4/3 per second, only one call may arrive within a second. Two calls that are made 1,000 ms apart may arrive a little closer, so
-  // the interval is at least 1,020 ms.
+  // If 1.5 times the rate is less than two calls, only one call may arrive in any second. Calls that are made 1,000 ms apart may arrive closer
+  // together, so the interval is at least 1,020 ms.
   const intervalUs = Math.max(1e6 / ratePerSecond, ratePerSecond * 1.5 < 2 ? 1_020_000 : 0)
   const headStartUs = (Math.max(1, Math.floor(ratePerSecond / 2)) - 1) * intervalUs
   return { intervalUs, headStartUs, callsPerDay, concurrency, slotMs: Number.POSITIVE_INFINITY }
@@ -137,7 +137,7 @@ export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
       const today = dayOf(wallMs)
       const more = Math.max(0, Math.min(aheadMost, callsPerDay - callsToday(row, wallMs)))
       const counts = { ...written, ...row.days, [today]: (row.days[today] ?? 0) + more }
-      // While the new record is being saved, the calls that the old record counts may be made. So the new record must count them too.
+      // The calls that are counted already may be made while this is saved. So no count may become lower.
       return listDays(counts).map(({ day, calls }) => ({ day, calls: Math.max(calls, written[day] ?? 0) }))
     },
     writtenDown(saved) {

@@ -49,7 +49,7 @@ export interface SharedBudget extends QueueBudget {
 }
 
 /**
- * Returns the limits for the shared row. In any second at most 1.5 times the rate is called, at a low rate once. A call may be made up to
+ * Returns the limits for the shared row. No second has more calls than 1.5 times the rate (at a low rate: one call). A call may be made up to
  * `USE_WITHIN_MS` after its slot was due, so the calls of a longer time may fall into one second. The interval between slots allows for that.
  */
 function sharedLimits({ ratePerSecond, callsPerDay, concurrency, timeoutMs }: Omit<SharedBudgetOptions, 'store'>): BudgetLimits {

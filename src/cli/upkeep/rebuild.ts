@@ -79,7 +79,7 @@ function describe(found: unknown, isDry: boolean): string {
   const isEqual = count('differing') === 0
   const of = (name: string, one: string, many: string) => counted(count(name), one, many)
   const corrected = isDry ? '' : `; ${count('differing') === 1 ? 'it is' : 'they are'} corrected`
-  const differing = `${of('differing', 'differs', 'differ')}, ${countText(count('histories'))} of them in what is served${corrected}`
+  const differing = `${of('differing', 'differs', 'differ')}, ${countText(count('histories'))} of them in the history that apps get${corrected}`
   const lines = [
     `${of('parcels', 'parcel', 'parcels')} compared: ${isEqual ? 'nothing differs' : differing}`,
     ...COUNTS.filter(([name]) => count(name) > 0).map((fact) => of(...fact)),

@@ -162,11 +162,10 @@ function planned(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy
 }
 
 /**
- * Returns the price of a poll, in hours. A poll is worth its price if it reveals one entry this many hours earlier.
+ * Returns the price of a poll, in hours (decision 0007). With a price of 2, a poll is worth making if the relay learns of one entry two hours
+ * sooner. The price is chosen so that polls are as frequent as the operator has set for the status, if the parcel is scanned at the mean rate.
  *
- * The price follows from the interval that the operator has set for the status: at the mean scan rate, this interval is the best one
- * (`priceOf`). While pushes are healthy, polls only look for lost pushes, which matter equally in every status. Then all parcels have the
- * same price. It is chosen so that the total number of polls stays the same (`priceForAll`).
+ * While pushes are healthy, polls only look for lost pushes, which matter equally in every status. Then all parcels have the same price.
  */
 function priceHours(facts: CadenceFacts, meanRate: number, model: CadenceModel, policy: CadencePolicy): number {
   return model.pushHealth === 'healthy'
@@ -178,9 +177,8 @@ function priceHours(facts: CadenceFacts, meanRate: number, model: CadenceModel, 
 const pricesForAll = new WeakMap<ScanRate, { readonly policy: CadencePolicy; readonly hours: number }>()
 
 /**
- * Finds the price that all parcels share. At a price, the best interval is sqrt(2 * price / rate) hours (`priceOf`), so all parcels together
- * get sum(hours * sqrt(rate)) / sqrt(2 * price) polls. With the intervals of their statuses they get sum(hours / interval) polls. This
- * returns the price at which both sums are equal.
+ * Finds the price that all parcels share. With this price, all parcels together get as many polls as with the intervals of their statuses.
+ * By `priceOf`, the interval for a price is sqrt(2 * price / rate) hours. In the sums, `hours` is the time that parcels spend in a status.
  */
 function priceForAll(scanRate: ScanRate, policy: CadencePolicy): number {
   const known = pricesForAll.get(scanRate)
@@ -205,8 +203,8 @@ function priceOf(everyMs: number, meanRate: number): number {
 }
 
 /**
- * Returns the share of scans whose push does not arrive. With a share of 1 / f², the best interval is f times as long. So `whenPushIsHealthy`,
- * which is such a factor, implies a share. If the relay has seen a smaller share of losses, it returns that share.
+ * Returns the share of scans whose push does not arrive: the share that the relay has seen, but at most 1 / `whenPushIsHealthy`². With that
+ * share, the best interval is `whenPushIsHealthy` times as long as without pushes, which is what the operator has set.
  */
 function hiddenPart({ pushHealth, pushLoss }: CadenceModel, { whenPushIsHealthy }: CadencePolicy): number {
   if (pushHealth !== 'healthy' || whenPushIsHealthy <= 1) return 1
@@ -216,9 +214,9 @@ function hiddenPart({ pushHealth, pushLoss }: CadenceModel, { whenPushIsHealthy 
 /**
  * Returns the value of polling a parcel at `nowMs`. It ranks parcels if there are too few calls for all of them.
  *
- * A poll finds the entries that exist already. Each of them adds value for each hour until the parcel's next turn. Entries that are expected
- * before that turn take value away, because a poll now cannot find them. So a poll after a parcel's busy hours is worth more than a poll
- * before them. A long wait adds value.
+ * A poll now finds the entries that exist by now, but not those of the time until the parcel's next turn (`TURN_MS`). So each entry that is
+ * expected by now raises the value, and each entry expected in that time lowers it: a poll after a parcel's busy hours is worth more than a
+ * poll before them. A long wait raises the value too.
  */
 export function pollValue(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy, nowMs: number): number {
   const { latest, checkedAtMs, watchedAtMs, activatedAtMs } = facts

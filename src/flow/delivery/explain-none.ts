@@ -49,7 +49,7 @@ async function explainDelivery(reads: Reads, found: NoneFound, sequence: number)
   if (found.order.missing) return `The endpoint has a delivery of event ${sequence}, so it did not miss it.`
   const { selection, untilMs } = found
   const { count } = await reads.countReplayable({ selection: { ...selection, fromSequence: 0, fromMs: 0 }, untilMs, limit: 1 })
-  if (count > 0) return `The delivery of event ${sequence} is older than since.`
+  if (count > 0) return `The delivery of event ${sequence} is older than the start of the selection (since).`
   return (await otherState(reads, found)) ?? `The delivery of event ${sequence} has not ended: it is sent without a replay.`
 }
 
@@ -58,7 +58,7 @@ function explainUnsent({ ofId, state, order }: NoneFound, sequence: number): str
     return `The endpoint was set up later than event ${sequence}: it is sent events from ${state.firstSequence} on.`
   return order.missing
     ? `Event ${sequence} is no backfill, or the filters of the endpoint do not take it.`
-    : `The endpoint has no delivery of event ${sequence}: its filters do not take it, or it is backfill, which missing sends, or the delivery is no longer kept (retention.deliveries).`
+    : `The endpoint has no delivery of event ${sequence}: its filters do not take it, or the delivery is no longer kept (retention.deliveries), or it is backfill. A replay of missing events sends backfill.`
 }
 
 /** Says in which other state matching deliveries have ended; null: there are none. */

@@ -53,8 +53,8 @@ export interface PollingWrites {
   unwatch(request: Audited & { readonly identifier: string }): Promise<{ readonly parcelId: number } | null>
   /**
    * Moves the polls and deliveries of up to `limit` parcels with ids above `afterParcelId` back by `byMs`, because the wall clock was put
-   * back that much. `sinceMs`: the last reading of the wall clock before that, converted to the new time. Leaves out
-   * everything that was planned since then, because it may already be planned by the new time. Returns the last id that it looked at; null:
+   * back that much. Leaves out everything that was planned from `sinceMs` on (in the new time), when the clock may have been put back already,
+   * because it may be planned by the new time. Returns the last id that it looked at; null:
    * there are no more.
    */
   shiftSchedule(request: {
@@ -115,7 +115,7 @@ export interface SharedToken {
   read(): Promise<TokenRecord>
   /** Takes or renews the right to replace the token of this version. False: another replica has that right, or has replaced the token. */
   claim(request: { readonly holder: string; readonly version: number; readonly leaseMs: number }): Promise<boolean>
-  /** Ends a claim and replaces the token; `sealed` null: by none. Returns the new version; null: the claim was lost, and nothing is saved. */
+  /** Ends a claim and saves a new token, or none if `sealed` is null. Returns the new version; null: the claim was lost, and nothing is saved. */
   replace(request: TokenState & { readonly holder: string; readonly sealed: string | null }): Promise<number | null>
   /** Ends a claim that brought no new token. The previous token stays. */
   giveUp(request: TokenState & { readonly holder: string }): Promise<void>

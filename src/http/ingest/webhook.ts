@@ -57,7 +57,7 @@ export function receivePushes({ path, receive, bodies, countFailure, meter, refu
       admitSignature(signatures)
     } catch (error) {
       const body = await bodies.refuse(ctx.req, ctx.res, refusals.isDue())
-      // Count the push in the same turn of the event loop in which `failure` counts the sender's address, so that one log line has both.
+      // Do not await anything between this count and the count of the sender's address in `failure`. Otherwise a log line could show only one.
       meter.pushReceived('signature_invalid', null)
       if (refusals.isDue()) refusals.take({ ...originOf(ctx.req), body, signatures })
       throw await failure(ctx, error)

@@ -24,8 +24,8 @@ export interface WriterQueueOptions {
 /** Creates a queue whose observations the writer's thread records. */
 export function queueOnWriter(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax, drainReplies }: WriterQueueOptions): CommitQueue {
   const producer = openProducer(ring)
-  // The number of commits requested so far. Each commit begins with one read of the ring, so all requested commits have begun when the number of
-  // reads equals this number. Both numbers wrap at 32 bits.
+  // The number of requested commits. The writer reads the ring once at the start of each commit, so while it has read less often, a requested
+  // commit has not begun. Both numbers wrap at 32 bits.
   let readsAwaited = 0
   return {
     ...(drainReplies === undefined ? {} : { drainReplies }),

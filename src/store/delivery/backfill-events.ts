@@ -40,7 +40,7 @@ const all = statement<Range & { limit: number }>()((db, p) =>
         .as('queued_as'),
     ),
 )
-/** Finds the events of one parcel. Their sequences are in the parcel's sightings (`encodeAudience`), so the feed is not searched. */
+/** Finds the events of one parcel in the feed, by their sequences. The parcel's sightings contain these sequences (`encodeAudience`). */
 const ofParcel = statement<Range & { parcelId: number }>()((db, p, { integer }) =>
   db
     .selectFrom('feed')

@@ -125,7 +125,7 @@ test('too few pushes are not healthy, however long ago they came', () => {
   expect([look(few, START + 24 * HOUR_MS).health, probationOf(few, GRACE_MS)?.pushes]).toEqual(['unknown', 19])
 })
 
-test('pushes are lossy if too many are not understood, and on probation when they are understood again', () => {
+test('too many misread pushes make pushes lossy; the first ones understood start a probation', () => {
   const odd = audience('??', healthy, START + 2 * HOUR_MS)
   expect([odd.health, areMisread(odd), newestPushes(odd)]).toEqual(['healthy', false, { count: 20, misread: 2 }])
   const misread = audience('?', odd, START + 3 * HOUR_MS)

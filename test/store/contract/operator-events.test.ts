@@ -150,7 +150,11 @@ describe.each(engines)('operator events on $name', (engine) => {
     expect(counts.toSorted((a, b) => a - b)).toEqual([0, 0, 3])
     expect(await told()).toMatchObject([
       { event: 'job_ended', job: { kind: 'replay' }, state: 'done', done: 0, failure: null },
-      { job: { id: String(gone?.jobId) }, state: 'failed', failure: 'The endpoint was removed, or it is catching up and gets these events from the feed.' },
+      {
+        job: { id: String(gone?.jobId) },
+        state: 'failed',
+        failure: 'The endpoint was removed, or it is catching up and gets these events from the feed.',
+      },
       { job: { id: String(last?.jobId) }, state: 'cancelled' },
     ])
   })

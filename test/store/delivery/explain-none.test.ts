@@ -38,7 +38,9 @@ describe.each(engines)('a replay that selects nothing says why on $name', (engin
     const inState = 'Matching deliveries are in the state delivered, which was not asked for: give that state to send them again.'
     for (const order of [{ sequence: wanted }, { since: 0 }]) expect(await whyNone(id, order)).toBe(inState)
     expect(await whyNone(id, { sequence: wanted, state: 'delivered' })).toBeUndefined()
-    expect(await whyNone(id, { sequence: wanted, since: wanted + 1, state: 'delivered' })).toMatch(/ is older than since/)
+    expect(await whyNone(id, { sequence: wanted, since: wanted + 1, state: 'delivered' })).toMatch(
+      / is older than the start of the selection \(since\)/,
+    )
     expect(await whyNone(id, { sequence: wanted, parcel: '2002' })).toBe(`Event ${wanted} is about another parcel.`)
     expect(await whyNone(id, { sequence: unwanted })).toMatch(/has no delivery of event \d+: its filters do not take it, or /)
     expect(await whyNone(id, { sequence: unwanted + 1 })).toBe(`There is no event ${unwanted + 1}: the feed ends at ${unwanted}.`)

@@ -118,7 +118,10 @@ describe.each(engines)('replays on $name', (engine) => {
     expect(await writes.startJob({ task, by: 'admin', nowMs: now() })).toBeNull()
     await writes.removeEndpoint({ id, nowMs: now() })
     await writes.workOnJobs({ limit: 30, nowMs: now() })
-    expect(await reads.findJob(1)).toMatchObject({ state: 'failed', failure: 'The endpoint was removed, or it is catching up and gets these events from the feed.' })
+    expect(await reads.findJob(1)).toMatchObject({
+      state: 'failed',
+      failure: 'The endpoint was removed, or it is catching up and gets these events from the feed.',
+    })
   })
 
   test('a removed endpoint’s deliveries count as cancelled at once; the store marks them later', async () => {

@@ -34,7 +34,7 @@ describe('S19: the start is refused with the reason', () => {
     )
   })
 
-  test('on PostgreSQL before 15, with all other faults at once', () => {
+  test('on PostgreSQL before 15, and names all other faults too', () => {
     const sound = { synchronous_commit: 'on', fsync: 'on', full_page_writes: 'on', encoding: 'UTF8', is_standby: false, read_only: 'off' }
     expect(faultsOf({ ...sound, version: '15.0', version_number: 150_000, synchronous_commit: 'local' })).toEqual([])
     expect(

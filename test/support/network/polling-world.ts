@@ -122,7 +122,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
     const watched = async <End extends PollEnd>(due: DuePoll, work: () => Promise<End>): Promise<End> => {
       try {
         const how = await work()
-        // If the last question was in the second language, the answer in the first one was recorded.
+        // A poll asks in the second language (sv) only after it has recorded the answer in the first language.
         const isKept = how === 'recorded' || lastAskedIn.get(parcelOf(due.identifiers[0] ?? '')) === 'sv'
         watcher.ended(due, isKept ? 'found' : how, isKept ? 0 : retryAfterMs)
         return how

@@ -180,7 +180,13 @@ async function workOn(
 ): Promise<UnendedJob> {
   const after = job.cursor !== null && 'at' in job.cursor ? job.cursor : null
   const batch = await replayBatch(tx, { ...job.task, after, limit, nowMs }, retention)
-  if (batch === null) return { ...job, state: 'failed', failure: 'The endpoint was removed, or it is catching up and gets these events from the feed.', endedAtMs: nowMs }
+  if (batch === null)
+    return {
+      ...job,
+      state: 'failed',
+      failure: 'The endpoint was removed, or it is catching up and gets these events from the feed.',
+      endedAtMs: nowMs,
+    }
   const done = job.done + batch.count
   if (batch.next === null) return { ...job, state: 'done', done, endedAtMs: nowMs }
   return { ...job, state: 'running', done, cursor: batch.next }

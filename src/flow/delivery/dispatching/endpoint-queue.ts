@@ -56,7 +56,7 @@ export class EndpointQueue {
     return [...this.#held]
   }
 
-  /** Whether a round is worth its fixed cost: more deliveries are due, and as many attempts have ended as may run at once. */
+  /** Whether a round is worth its fixed cost: more deliveries are due, and all attempts have ended, or as many as may run at once. */
   get isRoundWorthwhile(): boolean {
     return this.#isMoreDue && this.#ended > 0 && this.#ended >= Math.min(this.#open, this.#attemptsMax)
   }

@@ -92,7 +92,7 @@ test('a reseal keeps the key of tombstones, and seals it with the first at-rest 
   expect(await keeper.reseal()).toBe('unreadable')
 })
 
-test('erasures that a restored store lacks are repeated in steps between which a crash is harmless', async () => {
+test('a restored store repeats the erasures that it lacks, and a crash on the way loses none', async () => {
   const { keeper, used, repeated, stored } = open({ missed: sealedBy('one', 'theirs') })
   expect(await keeper.open()).toBe(1)
   expect([used, stored()]).toEqual([['theirs'], sealedBy('one', 'theirs')])
