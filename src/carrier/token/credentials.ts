@@ -19,7 +19,7 @@ export interface Credentials {
   notTaken(detail: string): NoToken
   /** Notes that the status API has refused a token that came from the credentials. */
   tokenRefused(detail: string): NoToken
-  /** Notes that no token could be obtained, for another reason than refused credentials. */
+  /** Notes that no token could be obtained, although the credentials were not refused. */
   troubled(failure: NoToken): NoToken
   /** Notes that the token endpoint has given a token for the credentials. */
   obtained(): void
@@ -81,7 +81,7 @@ export function openCredentials(options: CredentialOptions): Credentials {
   const adopt = (shared: TokenState): void => {
     const isRefused = shared.refusedForMs !== null
     gate = gateOf(shared, clock.monotonic())
-    // Perhaps another replica's password was refused. If so, forget ours, so that `refused` does not save the fingerprint of our password.
+    // The refused password may be that of another replica. Then `refused` must not save the fingerprint of our password.
     if (isRefused && shared.mark?.digest !== standing.last().mark?.digest) presented = null
     standing.adopt(isRefused, shared.mark)
     if (shared.pausedForMs > 0) trouble.adopt(shared.trouble)
@@ -99,7 +99,7 @@ export function openCredentials(options: CredentialOptions): Credentials {
         begin()
         return null
       }
-      // Computing a fingerprint takes milliseconds. Keep the password, so that the next call can compare it directly.
+      // Keep the password, because comparing it by its fingerprint takes milliseconds.
       presented = password ?? presented
       return { kind: 'none', reason: 'credentials', retryAfterMs, detail: 'waiting', conclusive: false }
     },
@@ -177,8 +177,8 @@ function stateOf(
 }
 
 /**
- * Keeps the last failure to get a token. Until the first attempt, that is a `Retry-After` from an earlier run. A failure that suggests a wrong
- * `authUrl` is logged as a warning, once while it lasts.
+ * Keeps the last failure to get a token. Before the first failure of this run, `last` is a `Retry-After` from an earlier run. Logs a warning
+ * if a failure suggests a wrong `authUrl`, once for each series of failures with the same detail.
  */
 function createTrouble({ log, authUrl }: Pick<CredentialOptions, 'log' | 'authUrl'>) {
   let last: NoToken = { kind: 'none', reason: 'rate_limited', detail: 'token endpoint: Retry-After of an earlier run', conclusive: false }
@@ -208,7 +208,7 @@ function createTrouble({ log, authUrl }: Pick<CredentialOptions, 'log' | 'authUr
   }
 }
 
-/** Creates the gate. It stays closed until the waits that an earlier run began are over. */
+/** Creates the gate. The gate stays closed until the waits that an earlier run began are over. */
 function openGate({ earlier, clock }: CredentialOptions, pausedUntilMs: number): CredentialGate {
   const nowMs = clock.monotonic()
   const refusal = earlier?.refusal ?? null

@@ -20,7 +20,7 @@ export interface ServePorts extends FetchOncePorts, FetchOnMissPorts {
 
 export interface ServeOptions extends FetchOnMissOptions {
   readonly fetchMissingLanguage: boolean
-  /** If a parcel's stored answer is older than this, the carrier is asked; null: the carrier is never asked because of an answer's age. */
+  /** The carrier is asked if a parcel's last report is older than this; null: a report may have any age. */
   readonly refreshOlderThanMs: number | null
 }
 
@@ -51,7 +51,7 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
   const answerFromStore = async (question: ParsedQuestion, key: string): Promise<Served> => {
     try {
       const { encoded, freshness, settled, mark } = await answer(question)
-      // If the cache answers, the carrier is not asked and the parcel is not watched again. So cache only answers that need neither.
+      // A cached answer neither asks the carrier nor watches the parcel again. So cache only answers that need neither.
       if (settled) cache.set(key, encoded, mark)
       meter.served(freshness === 'refreshed' ? 'fetched' : freshness)
       return presentServed(encoded, freshness, clock.now())
@@ -102,7 +102,7 @@ function keyOf({ kind, identifier, language }: ParsedQuestion): string {
 interface Answer {
   readonly encoded: CachedAnswer
   readonly freshness: Freshness
-  /** Whether the answer may be cached, because a repeated question would change nothing and need no call to the carrier. */
+  /** Whether the answer may be cached: it lacks nothing that the carrier could add, and its parcel is watched. */
   readonly settled: boolean
   /** `cache.mark()` from before the store was read. */
   readonly mark: bigint
@@ -166,7 +166,7 @@ function lackOf(view: ParcelView, language: string | null, nowMs: number, option
   return isOlder(view.lastSeenAtMs, nowMs, options) ? 'freshness' : null
 }
 
-/** Whether a parcel is only watched: no push and no poll has ever reported on it. */
+/** Whether no push and no poll has ever reported on a parcel. */
 function hasNoReport({ lastSeenAtMs, entries }: ParcelView): boolean {
   return lastSeenAtMs === null && entries.length === 0
 }
@@ -194,8 +194,8 @@ function lacksLanguage(view: ParcelView, language: string, { fetchMissingLanguag
 }
 
 /**
- * Watches a parcel again because an app has asked (DOMAIN 6.1). Returns false if the parcel was erased meanwhile, or if the store cannot be
- * written. Does not throw, because the app must get its answer even then.
+ * Watches a parcel again because an app has asked (DOMAIN 6.1). Returns false if the parcel was erased meanwhile or the store cannot be
+ * written. Never throws, because the app must get its answer in both cases.
  */
 async function revive({ write, log, clock }: ServePorts, identifier: string): Promise<boolean> {
   try {

@@ -35,11 +35,10 @@ export interface PollingWrites {
   notePollFailure(failure: PollFailure): Promise<void>
   /** Remembers that the carrier answered 404 or 410 for an identifier of a known parcel (DOMAIN 6.3). */
   noteNotPollable(identifier: string): Promise<void>
-  /** Notes that a language was fetched for a parcel. It is asked for again only if a newer entry lacks it (DOMAIN 4.2). */
+  /** Notes that a language was fetched for a parcel. The language is fetched again only if a newer entry lacks it (DOMAIN 4.2). */
   noteLanguageAsked(request: LanguageAsked): Promise<void>
   /**
-   * Watches an identifier. If no parcel has it, creates one. If the parcel is no longer polled, polls it again. Null: the identifier belongs
-   * to an erased parcel.
+   * Watches an identifier. Creates a parcel if no parcel has the identifier. Null: the identifier belongs to an erased parcel.
    */
   watch(request: Audited & { readonly identifier: string; readonly nowMs: number }): Promise<WatchResult | null>
   /**
@@ -53,9 +52,8 @@ export interface PollingWrites {
   unwatch(request: Audited & { readonly identifier: string }): Promise<{ readonly parcelId: number } | null>
   /**
    * Moves the polls and deliveries of up to `limit` parcels with ids above `afterParcelId` back by `byMs`, because the wall clock was put
-   * back that much. Leaves out everything that was planned from `sinceMs` on (in the new time), when the clock may have been put back already,
-   * because it may be planned by the new time. Returns the last id that it looked at; null:
-   * there are no more.
+   * back that much. If a parcel was polled between `sinceMs` and `nowMs`, its next poll stays: it may have been planned by the new time.
+   * Returns the last id that it looked at; null: there are no more.
    */
   shiftSchedule(request: {
     readonly byMs: number
@@ -95,7 +93,7 @@ export interface PollingTx {
   leasePolls(parcelIds: readonly number[], untilMs: number): void
   /** Ends the lease of a parcel, because its poll is over. */
   releasePoll(parcelId: number): void
-  /** Moves polls and deliveries back; see `PollingWrites`. */
+  /** See `PollingWrites`. */
   shiftSchedule(request: Parameters<PollingWrites['shiftSchedule']>[0]): Promise<number | null>
   /** Saves that the carrier does not know an identifier. */
   markNotPollable(identifier: string, nowMs: number): Promise<void>

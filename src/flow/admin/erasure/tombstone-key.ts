@@ -30,14 +30,14 @@ export interface TombstoneKeyPorts {
   readonly where: () => string
 }
 
-/** The result of encrypting the key again. `upToDate`: the first at-rest key had already encrypted it. `none`: there is no key. */
+/** The result of encrypting the key again. `upToDate`: the key was already encrypted with the first at-rest key. */
 export type KeyResealed = 'none' | 'resealed' | 'upToDate' | 'unreadable'
 
 /** Manages the key from which tombstones get their marks. In the store, this key is always encrypted with an at-rest key. */
 export interface TombstoneKeyKeeper {
   /**
-   * Decrypts the key, if there is one. After a restore, repeats the erasures that came after the backup. Resolves with the number of
-   * identifiers that were erased again. Throws if no at-rest key decrypts the key although something was erased.
+   * Decrypts the key of tombstones, if there is one. After a restore, repeats the erasures that came after the backup. Resolves with the
+   * number of identifiers that were erased again. Throws if tombstones exist and no at-rest key decrypts their key.
    */
   open(): Promise<number>
   /** Whether this process knows a key. If not, nothing was ever erased. */
@@ -49,7 +49,7 @@ export interface TombstoneKeyKeeper {
   sealed(): Promise<string | null>
 }
 
-/** The name for which the key of the tombstones is encrypted. A text that is encrypted for a name can be decrypted only for that name. */
+/** The name under which `seal` and `open` treat the key of tombstones. */
 export const TOMBSTONE_SEAL = 'tombstones'
 
 const RETRY_AFTER_MS = 60_000
@@ -62,7 +62,7 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
     isKnown = true
   }
 
-  /** The restored store lacks the latest tombstones. Takes over the key of these tombstones, because their marks are made with it. */
+  /** After a restore, takes over the key that made the marks of the tombstones that the restored store lacks. */
   async function adopt(): Promise<void> {
     const { sealedKey } = await write.missedErasures()
     const text = sealedKey === null ? null : await vault.open(sealedKey, TOMBSTONE_SEAL)
@@ -95,7 +95,7 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
       if (sealed === null) return 0
       const text = await vault.open(sealed, TOMBSTONE_SEAL)
       if (text === null && isUsed) throw lost(where())
-      // If the at-rest key is lost, a new key does no harm, because no tombstone exists.
+      // No tombstone exists, so a new key may replace a key that cannot be decrypted.
       await (text === null ? make(sealed) : use(text))
       return 0
     },
@@ -133,7 +133,7 @@ function lost(where: string): Error {
 const SEARCHED = 200
 
 /**
- * Repeats erasures. Searches all other records before it erases the parcels, because the identifiers to search for are lost with the parcels.
+ * Repeats erasures. Searches all other records before it erases the parcels, because the identifiers are lost with the parcels.
  * Stores the tombstones last, so that a start after a crash repeats all of this.
  */
 async function repeatAll({ repeatErasures, settleErasures, searchMentions, cleanStorage }: TombstoneKeyPorts['write']): Promise<number> {
@@ -150,7 +150,7 @@ async function repeatAll({ repeatErasures, settleErasures, searchMentions, clean
   for (let place: MentionPlace | null = identifiers.length === 0 ? null : FIRST_MENTION; place !== null; )
     place = (await searchMentions({ identifiers, place, limit: SEARCHED, dryRun: false })).next
   await onEachPage(false)
-  // The file of the restored store contains the erased data until the WAL is written into it.
+  // The file of the restored store contains the erased data until the WAL is written into the file.
   await cleanStorage()
   await settleErasures()
   return identifiers.length

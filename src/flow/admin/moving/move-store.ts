@@ -4,20 +4,20 @@ import type { CopiedTable, MoveSource, MoveTarget } from './move-ports.ts'
 /** A page has at most this many rows, and fewer if the rows are large. */
 const ROWS_MAX = 500
 const BYTES_PER_PAGE = 4 * 1024 * 1024
-/** This many changes of a table are copied at a time. Then the source deletes their keys, for which it must wait for other writers. */
+/** This many changes of a table are copied at a time. After each batch, the source waits for other writers and deletes the keys of the batch. */
 const CHANGES_MAX = 2000
-/** The switch copies the last changes while nobody can write, so it should take no longer than this. */
+/** While the switch copies the last changes, nobody can write. It should take no longer than this. */
 const TAIL_MS = 1000
-/** The move estimates how many changes it can copy in `TAIL_MS`. The estimate is kept between these two limits. */
+/** The limits of `State.tail`, which is an estimate of how many changes the move can copy in `TAIL_MS`. */
 const TAIL_MIN = 1000
 const TAIL_MAX = 20_000
-/** The `suspects` are kept in memory. When there are this many, they are compared again. */
+/** When there are this many `suspects`, they are compared again, to limit the memory that they take. */
 const SUSPECTS_MAX = 20_000
-/** If a page of the copy has this many more rows than the source's page, both are read again: the source may just have deleted rows. */
+/** If a page of the copy has this many more rows than the source's page, both pages are read again: the source may just have deleted rows. */
 const SURPLUS_MAX = 1000
 /** If a page of the copy still has too many rows after this many tries, something else has written to the copy, and the move fails. */
 const SURPLUS_TRIES = 20
-/** If, after this many rounds, more changes are left than the switch can copy, other writers have to wait while the move copies. */
+/** If too many changes for the switch are left after this many rounds, other writers have to wait while the move copies. */
 const ROUNDS_MAX = 3
 /** One call of `advance` works for about this long. */
 const TURN_MS = 200
@@ -53,7 +53,7 @@ interface State extends StoreMovePorts {
   compareAt: number
   readonly counted: { copied: number; total: number }
   isVerifying: boolean
-  /** Whether others write faster than the move copies, so that they have to wait while it copies. */
+  /** Whether others write faster than the move copies. If so, others have to wait while the move copies. */
   isOutrun: boolean
   /** The switch may begin when at most this many changes are left. */
   tail: number
@@ -205,7 +205,7 @@ async function* verifyTable(state: State, table: CopiedTable, pages: PageSizes, 
   }
 }
 
-/** Rows that no longer differ stop being suspects. */
+/** Compares the suspects again, and keeps those that still differ. */
 async function* compareSuspects(state: State): AsyncGenerator<MoveProgress> {
   const { source, target, suspects } = state
   const total = suspects.size
@@ -218,11 +218,11 @@ async function* compareSuspects(state: State): AsyncGenerator<MoveProgress> {
       yield progress('catching_up', done, total)
     }
   }
-  // Otherwise, the suspects that still differ would be compared after every page.
+  // Suspects that still differ must not be compared again after every page.
   state.compareAt = Math.max(SUSPECTS_MAX, 2 * suspects.size)
 }
 
-/** Runs `steps`, but yields the progress of the longer step that they belong to. */
+/** Runs `steps`, and yields `shown()` in place of their own progress. */
 async function* showing(steps: AsyncGenerator<unknown>, shown: () => MoveProgress): AsyncGenerator<MoveProgress> {
   while (!(await steps.next()).done) yield shown()
 }
@@ -266,7 +266,7 @@ interface PageSizes {
   saw(table: CopiedTable, rows: readonly StoredRow[]): void
 }
 
-/** Chooses the number of rows of a page by the average row size of the previous page, so that a page needs only a few megabytes of memory. */
+/** Chooses the number of rows of a page by the average row size of the previous page, so that a page has at most about `BYTES_PER_PAGE`. */
 function createPageSizes(): PageSizes {
   const sizes = new Map<string, number>()
   return {

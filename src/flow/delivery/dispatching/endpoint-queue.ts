@@ -19,11 +19,11 @@ export class EndpointQueue {
   readonly #waiting: ClaimedDelivery[] = []
   /** The ids of all claims that wait or are being attempted. */
   readonly #held = new Set<number>()
-  /** Claims that the last round has reported as overtaken: they were skipped, or another delivery goes first. They must not be sent again. */
+  /** Claims that were not waiting when the last round reported them as overtaken. They must not be sent again. */
   readonly #overtaken = new Set<number>()
   /** The number of ended attempts whose results are not being stored yet. */
   #ended = 0
-  /** How many attempts were answered 410 and have results that are not stored yet. Until these are stored, nothing is sent to the endpoint. */
+  /** The number of 410 answers that are not stored yet. While there is one, nothing is sent to the endpoint. */
   #gone = 0
   #isMoreDue = false
   #isBeginning = false
@@ -47,7 +47,6 @@ export class EndpointQueue {
     return this.#waiting.length > 0
   }
 
-  /** Whether no claim waits, no attempt runs, and all results of ended attempts are stored or are being stored. */
   get isIdle(): boolean {
     return this.#open === 0
   }
@@ -56,7 +55,7 @@ export class EndpointQueue {
     return [...this.#held]
   }
 
-  /** Whether a round is worth its fixed cost: more deliveries are due, and all attempts have ended, or as many as may run at once. */
+  /** Whether a round is worth its fixed cost: more deliveries are due, and `#ended` has reached `#open` or `#attemptsMax`. */
   get isRoundWorthwhile(): boolean {
     return this.#isMoreDue && this.#ended > 0 && this.#ended >= Math.min(this.#open, this.#attemptsMax)
   }
@@ -95,7 +94,7 @@ export class EndpointQueue {
     return this.#forget(this.#waiting.splice(0))
   }
 
-  /** Releases waiting claims above the endpoint's limit, the last first, or all if nothing may be sent to it now. Returns how many. */
+  /** Releases the last waiting claims above the endpoint's limit, or all if nothing may be sent to the endpoint. Returns how many. */
   releaseSurplus(): number {
     const { delivers, claimsPerAttempt } = this.#options
     if (!delivers(this.endpointId) || this.#isClosed) return this.releaseAll()
@@ -103,7 +102,7 @@ export class EndpointQueue {
     return this.#forget(this.#waiting.splice(Math.max(0, this.#waiting.length - surplus)))
   }
 
-  /** Notes which claims must not be attempted any more, and releases those that still wait. Returns how many it has released. */
+  /** Notes which claims must not be attempted any more, and releases the waiting ones among them. Returns how many. */
   releaseOvertaken(deliveryIds: readonly number[]): number {
     this.#overtaken.clear()
     let released = 0
@@ -116,8 +115,8 @@ export class EndpointQueue {
   }
 
   /**
-   * Puts an unsent delivery back, in front of all waiting ones. If it was overtaken, or nothing may be sent to the endpoint now, releases it
-   * instead. Returns whether it waits.
+   * Puts an unsent delivery back, in front of all waiting ones, and returns true. If the delivery was overtaken, or the endpoint is disabled
+   * or not known, releases the delivery and returns false.
    */
   putBack(delivery: ClaimedDelivery): boolean {
     const isKept = !this.#isClosed && !this.#overtaken.has(delivery.deliveryId)
