@@ -9,18 +9,17 @@ export interface GroupCommitPorts {
   readonly onCommitted: (report: CommitReport) => void
   /** Called when commits fail, once for each series of failures with the same message. */
   readonly onFailed: (error: unknown) => void
-  /** A monotonic clock, in milliseconds. */
   readonly monotonic: () => number
   /** Runs work after a delay in milliseconds, without keeping the process alive. */
   readonly later?: (work: () => void, ms: number) => void
 }
 
 export interface GroupCommitOptions {
-  /** How many observations may be in `queue`. An observation in the queue is recorded, even if it is refused while it waits there. */
+  /** How many observations may be in `queue`. An observation in the queue is recorded, even if its sender is refused after `patienceMs`. */
   readonly recorderMax: number
   /** How many observations may wait in all. More are refused at once, so that memory and waiting times stay limited. */
   readonly waitingMax: number
-  /** How long an observation may wait, in milliseconds. Then the disk is too slow, and the relay refuses the observation. */
+  /** How long an observation may wait. Then the relay refuses the observation, because the disk is too slow. */
   readonly patienceMs: number
 }
 
@@ -54,7 +53,7 @@ export function boundsOf(batchMax: number): GroupCommitOptions {
 
 /**
  * Creates a recorder with group commit: observations that arrive during one commit form the next batch. So one sync to disk serves many
- * observations. An idle relay commits each observation as soon as it arrives, so no timer is needed.
+ * observations. An idle relay commits each observation at once.
  */
 export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitOptions): Recorder {
   const { queue } = ports
@@ -139,7 +138,7 @@ function moveTo(queue: CommitQueue, { waiting, put }: Lines, max: number): numbe
   return moved
 }
 
-/** Refuses observations that arrived before `beforeMs`. Those that are already in the queue are recorded nevertheless. */
+/** Refuses observations that arrived before `beforeMs`. Observations in the queue are recorded nevertheless. */
 function refuseStale(lines: Lines, beforeMs: number): void {
   const isStale = ({ sinceMs }: Waiting) => sinceMs < beforeMs
   if (!lines.put.some(isStale) && !lines.waiting.some(isStale)) return
@@ -171,8 +170,8 @@ interface RetryPorts {
 }
 
 /**
- * Records the last failed batch again after a while, to find out whether the store works again. Without this, a relay that is not ready might
- * never find out, because it may get no new pushes. If the senders repeat the pushes of the batch later, the repeats are duplicates.
+ * Records the last failed batch again after a while, to find out whether the store works again. Without this, a relay that gets no new
+ * pushes because it is not ready would never find out. If the senders repeat the pushes of the batch later, the repeats are duplicates.
  */
 function createRetry(later: (work: () => void, ms: number) => void, ports: RetryPorts) {
   let refused: readonly Incoming[] = []

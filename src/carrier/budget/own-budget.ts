@@ -13,8 +13,8 @@ import type { DayCalls } from '../../domain/polling/carrier-memory.ts'
 import { clampRetryAfterMs } from '../../domain/retry-after.ts'
 
 /**
- * The store counts calls before they are made: at most `AHEAD_MAX` of them, and at most the share `AHEAD_PART` of the day's calls. If the process
- * is killed before it makes them, they stay counted, so that the day has fewer calls.
+ * How many calls the store counts before they are made. With 10,000 calls a day, at most 10; with 1,000,000, at most 64. If the process is
+ * killed before it makes these calls, they stay counted, so the day has fewer calls.
  */
 const AHEAD_MAX = 64
 const AHEAD_PART = 1 / 1000
@@ -34,7 +34,7 @@ export interface EarlierCalls {
   readonly atMs: number
   /** The end of a pause that the carrier asked for, monotonic milliseconds. */
   readonly pausedUntilMs: number
-  /** The start of this run, monotonic milliseconds. The earlier run may have made calls until then. */
+  /** The start of this run, monotonic milliseconds. The earlier run may have made calls until this time. */
   readonly endedMs: number
 }
 
@@ -82,8 +82,7 @@ function ownLimits({ ratePerSecond, callsPerDay, concurrency }: OwnBudgetOptions
  * Creates the budget. Rate and pauses use monotonic time, so that a corrected wall clock causes neither a stall nor a burst. Only the day uses the
  * wall clock (UTC).
  *
- * A call is made only after the store counts it among the calls of its day. Several calls are saved at once. If the process is killed, it may have
- * made fewer calls than it saved, but never more.
+ * A call is made only after the store counts it. So a killed process has never made more calls than the store counts.
  */
 export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
   const { callsPerDay, earlier = null } = options
@@ -137,7 +136,7 @@ export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
       const today = dayOf(wallMs)
       const more = Math.max(0, Math.min(aheadMost, callsPerDay - callsToday(row, wallMs)))
       const counts = { ...written, ...row.days, [today]: (row.days[today] ?? 0) + more }
-      // The calls that are counted already may be made while this is saved. So no count may become lower.
+      // Calls that the store already counts may be made while this is saved. So no stored count may become lower.
       return listDays(counts).map(({ day, calls }) => ({ day, calls: Math.max(calls, written[day] ?? 0) }))
     },
     writtenDown(saved) {

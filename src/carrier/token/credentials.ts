@@ -227,7 +227,7 @@ function addressOf(url: string): string {
   return `${origin}${pathname}`
 }
 
-/** Reads the password; `null`: it cannot be read, for example while its file is being replaced. */
+/** Null: the password cannot be read, for example while its file is being replaced. */
 export function readPassword(password: () => string): string | null {
   try {
     return password()

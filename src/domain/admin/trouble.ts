@@ -37,13 +37,13 @@ export interface TroubleEnded {
 /** The prefix of the subject for a certificate that is about to expire. */
 export const CERTIFICATE_SUBJECTS = 'certificate '
 
-/** The prefix of the subject for pushes that were quarantined for one reason. The trouble has the time of the first one, and their number. */
+/** The prefix of the subject for pushes that were quarantined for one reason. `sinceMs`: when the first of them came. */
 export const QUARANTINE_SUBJECTS = 'quarantine '
 /** The prefix of the subject for the last event about quarantined pushes. `sinceMs` is the event's time, and `count` the number that it reported. */
 export const TOLD_SUBJECTS = 'told of quarantine '
 
 const HOUR_MS = 3_600_000
-/** Operators are notified again at once when there are this many times as many quarantined pushes as in the last event. */
+/** Operators are notified again at once when the count is this many times the last reported count. */
 const GROWTH = 10
 
 export interface QuarantineCount {
@@ -66,9 +66,9 @@ export interface QuarantineNews {
 }
 
 /**
- * Decides which events to send about pushes that were quarantined since the last call. Each event says how many have come so far, and since when. The
- * first push of a reason is reported at once. Further pushes are reported once an hour, or at once when there are ten times as many as last reported.
- * After an hour without a push of the reason, the next one counts as the first again.
+ * Decides which events to send about quarantined pushes. `counts`: the pushes since the last call. The first push of a reason is reported at once.
+ * The next event comes when the count is ten times the last reported count, or after an hour if the count has grown. If it has not grown in
+ * that hour, the trouble ends, and the next push counts as the first again.
  */
 export function tellQuarantined(known: KnownQuarantine, counts: readonly QuarantineCount[], nowMs: number): QuarantineNews {
   const events: OperatorEvent[] = []

@@ -9,7 +9,7 @@ export interface DeliveryRules {
   readonly perEndpoint: number
   /** How many deliveries may be claimed for each concurrent attempt. After a kill, all claimed deliveries may arrive a second time. */
   readonly claimsPerAttempt: number
-  /** When an endpoint has failed for this many milliseconds, operators are notified. */
+  /** Operators are notified when an endpoint has failed for this long. */
   readonly failingAfterMs: number
 }
 
@@ -47,7 +47,7 @@ export interface ClaimRef {
 export interface DeliveryRef extends Delivery, ClaimRef {
   readonly parcelId: number
   readonly sequence: number
-  /** When this attempt is due by the schedule, epoch milliseconds. If the delivery was woken early or is a probe, it is claimed before this time. */
+  /** When this attempt is due by the schedule, epoch milliseconds. A woken delivery or a probe may be claimed earlier. */
   readonly plannedAtMs: number
 }
 
@@ -85,7 +85,7 @@ export interface NextRequest {
   /** The endpoint's health round. A delivery whose last attempt was in an earlier round has been due since `wokenAtMs`. */
   readonly round: number
   readonly wokenAtMs: number
-  /** The ids of the claimed deliveries. They must end before other deliveries of their parcels may go. */
+  /** The ids of the claimed deliveries. While a delivery is claimed, no other delivery of its parcel may go. */
   readonly underWay: readonly number[]
   readonly limit: number
   readonly nowMs: number
@@ -98,7 +98,7 @@ export interface NextDelivery extends ClaimedDelivery {
 
 export interface NextDeliveries {
   readonly deliveries: readonly NextDelivery[]
-  /** When to ask again, because this answer may lack deliveries, epoch milliseconds; null: it lacks none. */
+  /** When to ask again, epoch milliseconds, because this answer may lack deliveries; null: this answer lacks none. */
   readonly lookAgainAtMs: number | null
 }
 

@@ -20,7 +20,7 @@ export interface ToldFailure {
   readonly answer: string
 }
 
-/** A word with a digit may identify a parcel. Operator events must not, because they stay when the parcel is erased. */
+/** A word with a digit may identify a parcel. Operator events must not identify a parcel, because they stay when the parcel is erased. */
 const WORDS_WITH_DIGITS = /[^\s"'(),;:=]*\d[^\s"'(),;:=]*/g
 
 /** Describes the failure of an attempt for operators. Null: the attempt was accepted, or failed because of the relay itself. */
@@ -46,8 +46,8 @@ export type OperatorEvent =
       readonly waited: number
     }
   /**
-   * The endpoint was disabled because of its answers, or because no config names it any more (`unnamed`). If an operator disables an
-   * endpoint, there is no event, because the audit trail records it.
+   * The endpoint was disabled because of its answers, or because no config names it any more (`unnamed`). There is no event
+   * if an operator disables an endpoint, because the audit trail records that.
    */
   | { readonly event: 'endpoint_disabled'; readonly endpoint: Named; readonly because: 'gone' | 'failing' | 'unnamed' }
   /** The endpoint was removed, because no config has named it for `delivery.removeAfter`. */
@@ -62,14 +62,11 @@ export type OperatorEvent =
    * pushes arrive again and few are lost. `lastPushAt`: when the last push with news came; null: not known.
    */
   | { readonly event: 'pushes_silent' | 'pushes_lossy' | 'pushes_trusted'; readonly lastPushAt: string | null }
-  /**
-   * `count` pushes were quarantined for `reason` since `since`. The first push is reported at once. The next report comes when `count` is ten
-   * times the last reported count, or after an hour if `count` has grown.
-   */
+  /** `count` pushes were quarantined for `reason` since `since` (see `tellQuarantined`). */
   | { readonly event: 'pushes_quarantined'; readonly reason: string; readonly count: number; readonly since: string }
-  /** All of the newest pushes are in quarantine. `reason`: why the newest one was not understood. `since`: when the oldest of these pushes came. */
+  /** None of the newest pushes was understood. `reason`: why the newest one was not understood. `since`: when the oldest of these pushes came. */
   | { readonly event: 'pushes_not_understood'; readonly reason: string; readonly since: string }
-  /** Most of the newest pushes are understood again. */
+  /** At least half of the newest pushes are understood again. */
   | { readonly event: 'pushes_understood'; readonly since: string }
   /** `disk_low`: less than twice `freeBytesMin` is free. `disk_full`: less than `freeBytesMin` is free, so pushes are refused. */
   | { readonly event: 'disk_low' | 'disk_full'; readonly freeBytes: number; readonly freeBytesMin: number }

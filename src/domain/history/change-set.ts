@@ -33,7 +33,7 @@ export interface AnswerWrite {
   /** The bytes of the answer; null: they contain an erased identifier, so they are not stored. */
   readonly body: Uint8Array | null
   readonly decidesOrder: boolean
-  /** The parcel's stored answers that are to be deleted, because they no longer influence what is served. */
+  /** The parcel's stored answers to delete, because they no longer influence what is served. */
   readonly dropped: readonly KeptAnswer[]
 }
 
@@ -43,7 +43,7 @@ export interface WriteSet {
   readonly inbox: InboxWrite[]
   /** Inbox ids of stored pushes that arrived again. */
   readonly duplicates: number[]
-  /** Inbox ids of stored pushes to delete, because they turned out to be duplicates of others or to be about an erased parcel. */
+  /** Inbox ids of stored pushes to delete: duplicates of others, and pushes about an erased parcel. */
   readonly dropped: number[]
   readonly identifiers: IdentifierState[]
   readonly sightings: SightingWrite[]
@@ -61,7 +61,7 @@ export interface WriteSet {
   readonly statuses: Set<string>
   /** The values of new events, other than the status, that filters of endpoints can name. */
   readonly eventValues: EventValue[]
-  /** The ids of the parcels whose poll this batch records, so that they may be polled again. */
+  /** The ids of the parcels whose poll this batch records. Their leases end. */
   readonly released: number[]
 }
 

@@ -4,10 +4,10 @@ const HOUR_MS = 3_600_000
 const HOURS_OF_WEEK = 168
 
 export interface PollTimeInput {
-  /** When the relay last knew all scans of the parcel, except for those in `doubt`. Epoch milliseconds. */
+  /** The relay knows all scans of the parcel before this time, except for those in `doubt`. Epoch milliseconds. */
   readonly fromMs: number
   readonly hourlyRates: HourlyRates
-  /** The cost of one call, in hours: a call is worth making if it reveals one entry this many hours earlier. */
+  /** The cost of one call. If it is 2, a call costs as much as one entry that stays unknown for 2 hours. */
   readonly priceHours: number
   /** The share of scans whose push does not arrive. If there are no pushes, it is 1. */
   readonly hidden: number
@@ -19,27 +19,24 @@ export interface PollTimeInput {
   readonly stepMs: number
 }
 
-/** How far `bestPollTimeMs` looks ahead. It must be fast, because it runs at every push. Two weeks contain each hour of the week twice. */
+/** How far `bestPollTimeMs` looks ahead at most. `bestPollTimeMs` must be fast, because it runs at every push. */
 const SUMMED_MS = 14 * 24 * HOUR_MS
 
 /**
- * Finds the best time of the next poll, epoch milliseconds: up to this time, waiting saves more than it costs. It is an inspection problem. A
- * poll costs `priceHours`. An entry costs the hours during which it stays unknown. At a time t after `fromMs`:
+ * Finds the best time of the next poll, epoch milliseconds (decision 0007). A poll costs `priceHours`. An entry costs the hours during which it
+ * stays unknown. At a time t after `fromMs`:
  *
- *   h   the rate of scans
+ *   h   the rate of scans per hour
  *   S   `unscanned`: the chance that the parcel was not scanned since `fromMs`
  *   L   `lost`: the chance that it was scanned, its push was lost, and no push of a later scan has arrived since
  *
- * - An hour of waiting costs L for the unknown scan, and doubt * (S + L) for entries that were lost before. A push would reveal those entries, and
- *   S + L is the chance that none has come.
- * - An hour of waiting saves S * sqrt(2 * price * hidden * h). This is the lowest cost of polling a parcel that was not scanned yet, at
- *   sqrt(hidden * h / (2 * price)) polls an hour (Keller's solution).
+ *   an hour of waiting costs  L + doubt * (S + L)                     S + L: the chance that no push has revealed the entries in doubt
+ *   an hour of waiting saves  S * sqrt(2 * priceHours * hidden * h)   the lowest cost of polling a parcel without a new scan (Keller's solution)
  *
  * The balance is the sum of costs minus savings since `fromMs`. The best time is the one with the lowest balance.
  *
- * An example without pushes (hidden = 1) and without doubt, with 0.5 scans per hour and a price of 1 h: L = 1 - S, and waiting saves S per
- * hour. So waiting pays until S = 1/2, which is after ln 2 / 0.5 = 1.4 h. If most scans fall into one hour, the best time is after that hour.
- * If an expected push does not arrive, the best time is now: S is small, so the push was probably lost.
+ * An example: hidden = 1, doubt = 0, h = 0.5 and priceHours = 1. An hour of waiting costs L = 1 - S and saves S. So waiting pays until S = 1/2,
+ * which is after ln 2 / 0.5 = 1.4 h.
  */
 export function bestPollTimeMs({ fromMs, hourlyRates, priceHours, hidden, doubt, horizonMs, stepMs }: PollTimeInput): number {
   const endMs = fromMs + Math.min(horizonMs, SUMMED_MS)
@@ -75,11 +72,11 @@ export function bestPollTimeMs({ fromMs, hourlyRates, priceHours, hidden, doubt,
     }
     atMs = nextMs
   }
-  // If the balance is lowest at the end, waiting pays even longer, so wait as long as allowed.
+  // If the balance is lowest at the end, waiting pays as long as the function looks ahead. So wait as long as allowed.
   return bestMs === endMs ? fromMs + horizonMs : bestMs
 }
 
-/** Values for each hour of the week. They are cached, because computing them would take most of the time of each search. */
+/** Values for each hour of the week, cached because computing them takes long. */
 interface Factors {
   /** The chance that an hour passes without a scan. */
   readonly unscannedAfter: Float64Array

@@ -53,9 +53,8 @@ interface Finding {
 }
 
 /**
- * Creates a function that looks for troubles of the carrier, its credentials, the disk, and certificates. The store keeps the troubles that
- * are not over. So operators are notified only once, even if several replicas see a trouble or the relay restarts. The function never
- * rejects. If a change could not be reported, the next call finds it again.
+ * Creates a function that looks for troubles of the carrier, its credentials, the disk, and certificates. The function
+ * never rejects. If a change could not be reported, the next call tries again.
  */
 export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWatchOptions): () => Promise<void> {
   const { write, clock, log, wake } = ports
@@ -94,8 +93,8 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
   let answeredBefore: number | null = null
   return (isPoller) => {
     const { breaker, credentials, lastAnswerAtMs, lastFailure } = carrier()
-    // While another replica polls, this one does not see the carrier's answers. After this one has become the poller, only a new answer shows
-    // that the carrier has recovered.
+    // While another replica polls, this replica does not see the carrier's answers. After this replica has become the poller, only a new
+    // answer shows that the carrier has recovered.
     if (!isPoller) answeredBefore = lastAnswerAtMs
     const isFailing = breaker.state !== 'closed'
     if (isFailing) failedAtMs = clock.monotonic()
@@ -121,8 +120,7 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
 
 /**
  * A nearly full disk is one trouble. A disk so full that pushes are refused is a second trouble, which begins and ends while the first one
- * lasts. The end of the second trouble is reported a little after pushes are accepted again. The report names the time from which they were
- * accepted.
+ * lasts. The end of the second trouble is reported a little after `takenFromMs`, and the report names `takenFromMs`.
  */
 function createDiskLook({ freeBytes, notStored, clock }: TroubleWatchPorts, { freeBytesMin }: TroubleWatchOptions) {
   /** How many pushes had been refused at the last look (`soFar`), and at the last look before the disk was full (`before`). */

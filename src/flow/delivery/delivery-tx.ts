@@ -35,7 +35,7 @@ export interface DeliveryTx {
   reserveEndpoint(nowMs: number): Promise<string>
   /** Saves an endpoint, or adds it if its id is '' or reserved. Returns the id. */
   saveEndpoint(state: EndpointState): Promise<string>
-  /** Saves only the health of an endpoint. Call it instead of `saveEndpoint` if the transaction changes nothing else about the endpoint. */
+  /** Saves only the health of an endpoint. Use it if the transaction changes nothing else about the endpoint. */
   saveHealth(endpointId: string, health: EndpointHealth): void
   /** The endpoints that the configs of all replicas name. They cannot change until the transaction ends. */
   endpointsConfigured(): Promise<ConfiguredNames>
@@ -44,8 +44,8 @@ export interface DeliveryTx {
   /** Queues an event that the relay has composed. It gets the next sequence and is due at once. */
   queueComposed(event: ComposedDelivery): Promise<void>
   /**
-   * Queues events from `readFeedEntries` for an endpoint that catches up. They come after all other deliveries of their parcels at that
-   * endpoint.
+   * Queues events from `readFeedEntries` for an endpoint that catches up. The events come after all other deliveries of their
+   * parcels at that endpoint.
    */
   queueFeed(events: QueuedFeed): Promise<void>
   /** Reads backfill events of the feed. Locks their parcels until the transaction ends. */
@@ -85,7 +85,7 @@ export interface DeliveryTx {
   waitsForOthers(endpointId: string, parcelIds: readonly number[]): Promise<boolean>
   /** Counts the deliveries that wait for an endpoint, and stops at `limit`. */
   countWaiting(endpointId: string, limit: number): Promise<number>
-  /** Queues a batch of ended deliveries again; see `DeliveryWrites`. */
+  /** See `DeliveryWrites`. */
   replayDeliveries(request: EndedReplayRequest): Promise<ReplayedBatch>
   /** Marks up to `limit` deliveries of removed endpoints as cancelled. `isDone`: none is left. */
   cancelRemoved(limit: number): Promise<{ readonly isDone: boolean }>

@@ -112,7 +112,7 @@ export interface HistoryReads {
 export interface SharedFlights {
   /**
    * Takes the flight for `leaseMs`. `taken`: the caller holds it and asks the carrier. `held`: another caller holds it; call again later,
-   * with `waited` true. `ended`: the flight is over, with this end. If `waited` is false, an earlier flight counts only if it ended with
+   * with `waited` true. `ended`: the flight is over, with this end. If `waited` is false, `ended` is returned only for a flight that ended with
    * `not_found` within the last `notFoundForMs`. A flight is forgotten some seconds after its end, even if `notFoundForMs` is longer.
    */
   take(request: {

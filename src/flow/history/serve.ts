@@ -210,7 +210,7 @@ async function findParcel(reads: Pick<ReadSide, 'findParcel'>, identifier: strin
   return await reads.findParcel(identifier).catch(throwUnreadable)
 }
 
-/** Whether a cached answer is still true. If only this process writes to the store, the cache knows every change. */
+/** If only this process writes to the store, the cache knows every change. */
 async function isCurrent({ reads, meter }: ServePorts, { parcelId, version }: CachedAnswer): Promise<boolean> {
   if (reads.parcelVersion === undefined) return true
   try {

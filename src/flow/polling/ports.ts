@@ -38,7 +38,8 @@ export interface PollingWrites {
   /** Notes that a language was fetched for a parcel. The language is fetched again only if a newer entry lacks it (DOMAIN 4.2). */
   noteLanguageAsked(request: LanguageAsked): Promise<void>
   /**
-   * Watches an identifier. Creates a parcel if no parcel has the identifier. Null: the identifier belongs to an erased parcel.
+   * Watches an identifier: creates its parcel if there is none, and polls the parcel again if it was no longer polled. Null: the identifier
+   * belongs to an erased parcel.
    */
   watch(request: Audited & { readonly identifier: string; readonly nowMs: number }): Promise<WatchResult | null>
   /**
@@ -83,7 +84,6 @@ export interface PollingTx {
   pollableFrom(parcelIds: readonly number[]): Promise<ReadonlyMap<number, number>>
   /** Expected pushes whose grace period is over. */
   duePushes(nowMs: number, limit: number): Promise<readonly ExpectedPush[]>
-  /** Stops expecting pushes for these entries. */
   dropExpectedPushes(entries: readonly number[]): void
   /** Parcels whose poll is due and not leased, the most overdue first. `after`: the last parcel of the page before. */
   duePolls(request: { readonly nowMs: number; readonly limit: number; readonly after: DueCursor | null }): Promise<readonly DueCursor[]>

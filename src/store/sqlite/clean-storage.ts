@@ -51,7 +51,7 @@ export function readStorageState(path: string): StorageState {
 export interface CleanerPorts {
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
   readonly searching: FileSearch
-  /** Resolves when a caller has waited long enough for a search. The caller then gets an answer without the result of the search. */
+  /** Resolves when a caller has waited long enough for a search. The caller then gets `UNSEARCHED`. */
   readonly patience: () => Promise<unknown>
   /** How long the connection waits for a lock, except in a checkpoint of the cleaner. */
   readonly busyTimeoutMs: number
@@ -64,13 +64,13 @@ export interface Cleaner {
   committed(): void
   rolledBack(): void
   clean(): Promise<StorageState>
-  /** Waits for a search that is under way, for as long as `patience` lasts, and then ends it. */
+  /** Waits until the current search ends or `patience` resolves, and then ends the search. */
   close(): Promise<void>
 }
 
 /**
- * Removes erased data from the store's files. First the WAL is checkpointed and truncated; while a reader needs the WAL, this is tried again
- * every second. Then the database file is searched for erased words. All callers that ask before a search begins get its result.
+ * Removes erased data from the store's files. First, truncates the WAL by a checkpoint; while a reader needs the WAL, tries again every second.
+ * Then searches the database file for erased words. All callers that ask before a search begins get its result.
  */
 export function createCleaner(db: Database.Database, { inTurn, searching, patience, busyTimeoutMs }: CleanerPorts): Cleaner {
   const words = rememberWords(markOf(db) === MARK.unsearched)
@@ -97,7 +97,7 @@ export function createCleaner(db: Database.Database, { inTurn, searching, patien
   }
 
   async function look(): Promise<StorageState> {
-    // Take the words in the same turn as the checkpoint. Later words must not be among them: their rows stay in the file until the next checkpoint.
+    // Take the words in the turn of the checkpoint. Rows that are erased after the checkpoint stay in the file until the next one.
     const taken = await inTurn(async () => (truncate() ? words.take() : null))
     if (taken === null) {
       retry ??= setInterval(() => void round().catch(() => undefined), RETRY_MS)

@@ -28,7 +28,7 @@ export interface BackupSettings {
   readonly keep: number
 }
 
-/** The space on the disk of the store, where the copy is made, in bytes. */
+/** The space on the disk of the store, where the copy is made. */
 export interface CopyRoom {
   readonly freeBytes: number
   readonly freeBytesMin: number
@@ -78,7 +78,6 @@ export interface ManageBackups {
   state(): BackupState
   /** Returns how many backups have failed since the relay started. */
   failures(): number
-  /** Stops a backup that is being made. */
   stop(): Promise<void>
 }
 
@@ -93,9 +92,9 @@ interface Running {
 }
 
 const LOOK_MS = 250
-/** How long reading the folder may take. It is limited because a folder on a network may never answer. */
+/** Reading the folder may take this long. A folder on a network may never answer. */
 const LIST_MS_MAX = 5000
-/** The jobs of scheduled backups have this name in place of the name of the app that started them. */
+/** The jobs of scheduled backups have this name in place of an app's name. */
 const SCHEDULE = 'schedule'
 
 /** Ends the jobs of backups that were interrupted when the relay stopped or was killed. */
@@ -154,7 +153,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
       if (known.some((one) => one.name === name))
         throw new AppError('not_backed_up', `There is a backup "${name}" already. Choose another name.`)
       const action = { atMs: clock.now(), by, action: 'store.backup_started', target: { kind: 'store', id: name }, detail: {} } as const
-      // Another backup may have begun in the meantime. `placeOf` checks this again.
+      // `placeOf` checks again whether another backup has begun in the meantime.
       return (await launch(name, placeOf(), { by: by.name, action })).job
     },
     async scheduled() {
@@ -247,8 +246,8 @@ async function run(ports: ManageBackupsPorts, record: BackupRecord, backup: Runn
 }
 
 /**
- * Throws if the store is being moved. A move writes to the store on another connection. With each of its writes, the copying of the store
- * would start over.
+ * Throws if the store is being moved. A move writes to the store on another connection, and each of these writes would make the copying of
+ * the store start over.
  */
 async function refuseMoving({ reads }: ManageBackupsPorts): Promise<void> {
   if (hasUnended(await reads.listJobs({ before: null, limit: UNENDED_MAX }), 'move'))

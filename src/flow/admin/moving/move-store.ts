@@ -25,7 +25,6 @@ const TURN_MS = 200
 export interface StoreMovePorts {
   readonly source: MoveSource
   readonly target: MoveTarget
-  /** A clock that only goes forward, in milliseconds. */
   readonly monotonic: () => number
 }
 
@@ -164,7 +163,7 @@ async function* copyAllChanges(state: State, total: number): AsyncGenerator<Move
   }
 }
 
-/** Copies the next changes of a table, and returns their number. */
+/** Returns the number of copied changes. */
 async function copyChanges({ source, target, suspects, isVerifying }: State, table: CopiedTable, limit: number): Promise<number> {
   const { marks, keys } = await source.changes(table, limit)
   if (marks.length === 0) return 0
