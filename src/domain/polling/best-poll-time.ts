@@ -93,7 +93,7 @@ function factorsOf(hourlyRates: HourlyRates): Factors {
   return made
 }
 
-/** The estimate looks no further, because after such a long wait it hardly changes. */
+/** The longest wait that `expectedUnknownEntries` looks at. After this time, the estimate hardly changes. */
 const EXPECTED_OVER_MS = 5 * 24 * HOUR_MS
 
 /**

@@ -147,7 +147,7 @@ async function* catchUp(state: State): AsyncGenerator<MoveProgress> {
   }
 }
 
-/** Copies about `total` changes, some from every table. */
+/** Copies at least one batch of changes of each table, and more batches while fewer than `total` changes are copied. */
 async function* copyAllChanges(state: State, total: number): AsyncGenerator<MoveProgress> {
   let done = 0
   for (const table of state.source.tables) {
