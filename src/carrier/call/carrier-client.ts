@@ -31,7 +31,7 @@ export interface CarrierOptions {
   readonly username: string
   /** Read at every token request, so that a new password needs no restart. */
   readonly password: () => string
-  /** The time limit for a call, from connecting to the end of the body, with retries. For a call for an app it includes the wait in the queue. */
+  /** The time limit for a call and its retries, from connecting to the end of the body. For an app it includes the wait in the queue. */
   readonly timeoutMs: number
   readonly ratePerSecond: number
   /** Per UTC day. */
@@ -41,17 +41,17 @@ export interface CarrierOptions {
   readonly onCall?: (spender: CallSpender) => void
   readonly clock: Clock
   readonly log: Log
-  /** The state that an earlier run has saved. Its calls of the day, its pauses and its refused credentials still count. */
+  /** The state that an earlier run saved: the calls of the day, pauses and refused credentials still count. */
   readonly memory?: CarrierMemory | null
-  /** Saves the state for the next run. Calls are made, and pauses and refusals take effect, only after this promise has resolved. */
+  /** Saves the state for the next run. A call, a pause or a refusal takes effect only after it is saved. */
   readonly remember?: (memory: CarrierMemory) => Promise<void>
-  /** The token and the budget that replicas share, with the keys that encrypt the token; absent: this process calls the carrier alone. */
+  /** The token and the budget that replicas share. `vault` encrypts the token. Absent: this process calls the carrier alone. */
   readonly shared?: SharedCarrier & { readonly vault: TokenVault }
   /** A private certificate authority (PEM), trusted in addition to the public authorities. */
   readonly ca?: string | undefined
   /** The URL of an HTTP proxy for all calls. */
   readonly proxy?: string
-  /** Resolves the carrier's host name and checks its addresses; absent: the system resolves it, and every address is allowed. */
+  /** Resolves the carrier's host name and checks the addresses. Absent: the system resolves the name, and every address is allowed. */
   readonly hosts?: Pick<EgressGuard, 'checkHost'>
   readonly startTimer?: StartTimer
 }
@@ -65,15 +65,15 @@ export interface LoginFailure {
 /** The carrier, called over HTTP. `close` ends all calls in flight. After that, every call returns `unavailable`. */
 export interface RemoteCarrier extends Carrier {
   /**
-   * Requests a token with the present password. The request is a call of the budget, and changes what `state` returns. No request is made while an
-   * earlier refusal forbids it. Resolves with null if there is a token, otherwise with the reason.
+   * Requests a token with the present password, unless an earlier refusal forbids it. The request is a call of the budget, and its result changes
+   * `state`. Null: there is a token.
    */
   logIn(): Promise<LoginFailure | null>
-  /** By how many milliseconds the carrier's clock was ahead of ours at its last answer; negative: behind. Null: no answer had a time yet. */
+  /** The carrier's clock minus ours at its last answer; -2000: the carrier is 2 s behind. Null: no answer had a time yet. */
   aheadMs(): number | null
   /** Saves the current state for the next run. */
   keep(): Promise<unknown>
-  /** Logs how many calls have failed in an outage, at most once a minute. The caller calls it every few seconds. */
+  /** Logs how many calls have failed in an outage, at most once a minute. Call it every few seconds. */
   logOutage(): void
   /** Trusts another private certificate authority (PEM), or none, from the next connection on. Running calls finish. */
   replaceAuthority(ca: string | undefined): void
@@ -127,7 +127,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
       try {
         const outcome = await breaker.guard({ identifier, priority }, async () => {
           const answered = await askStatus(ports, { identifier, language, priority, spender, giveUpAtMs, deadline })
-          // If the caller or a stop of the relay has ended the call, the carrier did not fail. So the breaker and the log must not count it.
+          // The caller or a stop of the relay may have ended the call. Then the carrier did not fail, and the breaker and the log must not count it.
           const isWithdrawn = signal?.aborted === true || deadlines.closed()
           return answered.kind === 'unavailable' && isWithdrawn ? null : answered
         })

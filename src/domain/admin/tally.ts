@@ -1,7 +1,7 @@
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-/** The period that a tally covers: an hour, or a day in UTC. */
+/** A tally covers an hour, or a day in UTC. */
 export type TallySpan = 'hour' | 'day'
 
 export const SPANS: readonly TallySpan[] = ['hour', 'day']
@@ -11,25 +11,24 @@ const SPAN_MS: Readonly<Record<TallySpan, number>> = { hour: HOUR_MS, day: DAY_M
 export const SPANS_KEPT: Readonly<Record<TallySpan, number>> = { hour: 8 * 24, day: 400 }
 
 /**
- * Returns the time before which tallies may be deleted: they must be old, and `SPANS_KEPT` newer tallies must exist. If only their age counted, a
- * clock that is set ahead by mistake would make all tallies look old.
+ * Returns the time before which tallies may be deleted. Keeps the last 192 hours (400 days), and the newest 192 hours (400 days) that have counts.
+ * The second rule keeps tallies if a clock is set ahead by mistake, so that all of them look old.
  *
- * @param countedFromMs the beginning of the oldest of the newest `SPANS_KEPT` tallies; null: there are fewer tallies
+ * @param countedFromMs when the earliest of these newest hours or days begins; null: fewer have counts, so nothing may be deleted
  */
 export function keptFrom(span: TallySpan, nowMs: number, countedFromMs: number | null): number {
   return countedFromMs === null ? 0 : Math.min(nowMs - SPANS_KEPT[span] * SPAN_MS[span], countedFromMs)
 }
 
 /**
- * The kinds of counts. `pushes`: received pushes by outcome. `missed`: missed pushes, by the time from the event to the poll that found it.
- * `polls`: polls by outcome. `attempts`: attempts at all endpoints. `calls`: calls to the carrier, by who makes them. `disk`: the lowest
- * number of free bytes. `endpoint:ID`: attempts at one endpoint.
+ * What a tally counts. `pushes`: received pushes by outcome. `missed`: missed pushes by `latenessClass`. `polls`: polls by outcome. `attempts`:
+ * attempts at all endpoints. `endpoint:ID`: attempts at one endpoint. `calls`: calls to the carrier by `CallSpender`. `disk`: the lowest number
+ * of free bytes.
  */
 export type TallyKind = 'pushes' | 'missed' | 'polls' | 'attempts' | 'calls' | 'disk' | `endpoint:${string}`
 
 const KIND = /^(?:pushes|missed|polls|attempts|calls|disk|endpoint:\d{1,15})$/
 
-/** Null: the text is no kind. */
 export function readTallyKind(text: string): TallyKind | null {
   return isKind(text) ? text : null
 }
@@ -41,7 +40,7 @@ function isKind(text: string): text is TallyKind {
 export type Counts = Readonly<Record<string, number>>
 
 export interface Tally {
-  /** When the hour or the day begins, epoch milliseconds. */
+  /** When the hour or the day begins. */
   readonly fromMs: number
   readonly counts: Counts
 }
@@ -51,20 +50,19 @@ export interface TallyAddition extends Tally {
   readonly kind: TallyKind
 }
 
-/** The counts that a process adds at once. It sends them again with the same number until it knows that they are stored, so they count once. */
+/** The counts that a process adds at once. The process repeats a flush with the same number until it knows that the counts are stored. */
 export interface TallyFlush {
-  /** The name of the process. No other process ever has it. */
+  /** The name of the process. No two processes ever have the same name. */
   readonly by: string
   readonly number: number
   readonly additions: readonly TallyAddition[]
 }
 
-/** Returns when the hour or the UTC day of a moment begins. */
 export function spanStart(span: TallySpan, atMs: number): number {
   return Math.floor(atMs / SPAN_MS[span]) * SPAN_MS[span]
 }
 
-/** The classes by which missed pushes are counted, with their limits in milliseconds. Above the last limit the class is `later`. */
+/** The classes by which missed pushes are counted. Above the last limit the class is `later`. */
 const LATENESS: readonly (readonly [limitMs: number, name: string])[] = [
   [60_000, '1m'],
   [5 * 60_000, '5m'],
@@ -74,7 +72,6 @@ const LATENESS: readonly (readonly [limitMs: number, name: string])[] = [
   [DAY_MS, '1d'],
 ]
 
-/** The names of the classes, by increasing lateness. */
 export const LATENESS_CLASSES: readonly string[] = [...LATENESS.map(([, name]) => name), 'later']
 
 /** Returns the class of a missed push, by the time from its event to the poll that found the event. */
@@ -82,10 +79,7 @@ export function latenessClass(latencyMs: number): string {
   return LATENESS.find(([limitMs]) => latencyMs <= limitMs)?.[1] ?? 'later'
 }
 
-/**
- * Who makes a call to the carrier. `language`: the call fetches texts that entries lack. `repeat`: the call repeats another one after a failure or a
- * refused token.
- */
+/** Who or what a call to the carrier is for. `language`: texts that entries lack. `repeat`: it repeats a call after a failure or a refused token. */
 export type CallSpender = 'schedule' | 'language' | 'operator' | 'token' | 'repeat' | `app:${string}`
 
 /** Returns the tallies of `length` hours or days, up to the one that begins at `last`. A tally that is not stored has no counts. */

@@ -3,23 +3,23 @@ import type { CallPriority } from './carrier-answer.ts'
 /**
  * A circuit breaker for calls to the carrier.
  *
- * `closed`: calls are made. Several failures in a row open the breaker. `open`: no calls are made until a rest is over. Then one call is
- * made as a probe. A question of an app need not wait for the end of a long rest, because somebody waits for the answer. `probing`: the probe is
+ * `closed`: calls are made. `FAILURES_TO_OPEN` failures in a row open the breaker. `open`: no calls are made until a rest is over. Then one call
+ * is made as a probe. An app waits for its answer, so a question of an app may be the probe before a long rest is over. `probing`: the probe is
  * under way, and all other calls are refused. An answer to the probe closes the breaker; a failure begins a longer rest.
  *
- * A single question may cause failures, such as a 500 or a time-out. So these failures count once for each question. If the carrier then
- * answers another question, the failed questions were at fault. From then on their failures do not count, until the carrier answers them. So
- * questions that always fail cannot open the breaker. Other failures, such as a refused connection, always count.
+ * Some questions always fail, with a 500 or a time-out, and must not open the breaker. So such a failure counts once for each question. If the
+ * carrier then answers another question, the failed question is at fault. Until the carrier answers it, its failures do not count. Other
+ * failures, such as a refused connection, always count.
  */
 export interface Breaker {
   readonly state: 'closed' | 'open' | 'probing'
   /** Counted since the last answer. Failures of the same question count once. */
   readonly failures: number
-  /** The questions that have failed since the last answer, by identifier. */
+  /** The identifiers of questions that have failed since the last answer. */
   readonly suspects: ReadonlySet<string>
-  /** The questions that are at fault: they failed, the carrier then answered another question, and they were not answered since. */
+  /** The identifiers of questions at fault. */
   readonly failing: ReadonlySet<string>
-  /** The number of rests since the last answer. It decides how long the next rest is. */
+  /** The number of rests since the last answer. The next rest takes up to `REST_MS * 2 ** rests`, at most `REST_MAX_MS`. */
   readonly rests: number
   /** When the schedule may probe. All times of a breaker are milliseconds of a monotonic clock. */
   readonly restUntilMs: number
@@ -30,11 +30,11 @@ export interface Breaker {
 export type Admission = { readonly kind: 'ask' | 'probe' } | { readonly kind: 'rest'; readonly restMs: number }
 
 export interface CallFailure {
-  /** The identifier that was asked about; null: the question cannot be the cause of the failure. */
+  /** An identifier; null: the question cannot be the cause of the failure. */
   readonly question: string | null
   readonly wasProbe: boolean
   readonly nowMs: number
-  /** From 0 (inclusive) to 1 (exclusive). It varies the length of the rest. */
+  /** From 0 (inclusive) to 1 (exclusive), for the `JITTER` of the rest. */
   readonly random: number
 }
 
@@ -50,13 +50,12 @@ export const closedBreaker: Breaker = {
   failedAtMs: Number.NEGATIVE_INFINITY,
 }
 
-/** More failures than a single call can have with its retries. Not many more, so that calls to a carrier that is down stop soon. */
+/** A few more failures than one call can have with its retries. If this were higher, calls to a carrier that is down would go on for longer. */
 export const FAILURES_TO_OPEN = 5
 const REST_MS = 5000
 const REST_MAX_MS = 5 * 60_000
-/** A question of an app may be the probe as soon as the last failure is this long ago. */
+/** A question of an app may be the probe this long after the last failure. */
 const APP_REST_MS = 5000
-/** The most questions at fault that are remembered. */
 const FAILING_MAX = 5000
 /** Rests are up to this share shorter, at random, so that several relays do not probe at the same time. */
 const JITTER = 0.2
@@ -64,7 +63,7 @@ const JITTER = 0.2
 /** Decides whether a call may be made now. After `probe` the caller calls `startProbe`, and then makes the call. */
 export function admit(breaker: Breaker, asker: CallPriority, question: string, nowMs: number): Admission {
   if (breaker.state === 'closed') return { kind: 'ask' }
-  // An app may repeat a question that always fails. As an early probe, this question would make the rests longer for all questions.
+  // A question that has failed may not be an early probe: an app may repeat it, and each failed probe postpones the next one.
   const maySooner = asker === 'app' && !isKnownToFail(breaker, question)
   const untilMs = maySooner ? Math.min(breaker.restUntilMs, breaker.failedAtMs + APP_REST_MS) : breaker.restUntilMs
   if (breaker.state === 'open' && nowMs >= untilMs) return { kind: 'probe' }
@@ -85,7 +84,7 @@ export function startProbe(breaker: Breaker): Breaker {
   return { ...breaker, state: 'probing' }
 }
 
-/** Returns the breaker after an answer. The other questions that failed since the previous answer are at fault. */
+/** The suspects are now at fault, except the answered question. */
 export function afterAnswer(breaker: Breaker, question: string): Breaker {
   const { suspects, failing } = breaker
   if (suspects.size === 0 && !failing.has(question)) return { ...closedBreaker, failing }
@@ -94,14 +93,14 @@ export function afterAnswer(breaker: Breaker, question: string): Breaker {
   return { ...closedBreaker, failing: known.size > FAILING_MAX ? new Set([...known].slice(-FAILING_MAX)) : known }
 }
 
-/** Returns the breaker after a call that says nothing about the carrier: it was not made, or it waited in the relay until it timed out. */
+/** Call it after a call that says nothing about the carrier: it was not made, or it waited in the relay until it timed out. */
 export function afterNoVerdict(breaker: Breaker, wasProbe: boolean): Breaker {
   return wasProbe ? { ...breaker, state: 'open' } : breaker
 }
 
 export function afterFailure(breaker: Breaker, { question, wasProbe, nowMs, random }: CallFailure): Breaker {
   const isKnown = question !== null && isKnownToFail(breaker, question)
-  // This question has failed before, so the failure shows nothing new. After such a probe, the next rest is as long as the last one.
+  // This question has failed before, so the failure proves nothing new. If it was the probe, the next rest is as long as the last one.
   if (isKnown && !wasProbe) return breaker
   if (isKnown) return { ...breaker, state: 'open', restUntilMs: nowMs + restMs(breaker.rests - 1, random) }
   const failures = breaker.failures + 1

@@ -1,7 +1,7 @@
 import type { PollObservation } from '../history/observation.ts'
 import type { RefusedBy } from './carrier-memory.ts'
 
-/** `app`: an app waits for the answer. `schedule`: nobody waits for the answer. Apps go first if there are too few calls (DOMAIN 6.4). */
+/** `app`: an app waits for the answer. `schedule`: nobody waits. If there are too few calls, apps go first (DOMAIN 6.4). */
 export type CallPriority = 'app' | 'schedule'
 
 export type CarrierAnswer =
@@ -25,15 +25,15 @@ export type UnavailableReason =
   | 'token_bad_response'
   | 'rejected'
 
-/** Reasons that concern a single question. The carrier may give usable answers to other questions. */
+/** Reasons that concern one question: other questions may get usable answers. */
 const OF_QUESTION: ReadonlySet<UnavailableReason> = new Set(['rejected', 'bad_response'])
 
-/** Whether the carrier's answer tells nothing about the parcel: its status is one such as 400 or 422, or it does not have the form of the spec. */
+/** Whether the carrier did answer this question, but with an error such as 400, or in a form that the spec does not allow. */
 export function isUnusable(answer: CarrierAnswer): boolean {
   return answer.kind === 'unavailable' && OF_QUESTION.has(answer.reason)
 }
 
-/** Reasons for which calls about other parcels would fail too. After any other failure, the breaker decides whether to make such calls. */
+/** Reasons for which calls about other parcels fail too. After a failure for any other reason, the breaker decides whether more calls are made. */
 const OF_ALL: ReadonlySet<UnavailableReason> = new Set([
   'budget',
   'resting',
@@ -43,12 +43,11 @@ const OF_ALL: ReadonlySet<UnavailableReason> = new Set([
   'token_bad_response',
 ])
 
-/** Whether a failure for this reason concerns all parcels. */
 export function isOfAll(reason: UnavailableReason): boolean {
   return OF_ALL.has(reason)
 }
 
-/** Whether the question was not sent to the carrier. Such a failure says nothing about the parcel. */
+/** Whether the question was not sent to the carrier. */
 export function wasNotAsked(reason: UnavailableReason): boolean {
   return reason === 'budget' || reason === 'resting'
 }
@@ -62,15 +61,15 @@ export interface RefusalState {
   readonly retryMs: number
 }
 
-/** The state of the connection to the carrier, for `/readyz`, metrics and operators. Times are epoch milliseconds. */
+/** For `/readyz`, metrics and operators. Times are epoch milliseconds. */
 export interface CarrierState {
   /**
-   * `unknown`: the password in use was not tried yet. `obtained`: the token endpoint accepted the password, but no call with the new token
-   * was answered yet. `accepted`: the status API answered a call with the token. `refused`: the token endpoint refused the password, or the
+   * `unknown`: the password was not tried yet. `obtained`: the token endpoint accepted the password, and the status API has not answered a
+   * call with the new token yet. `accepted`: the status API answered such a call. `refused`: the token endpoint refused the password, or the
    * status API refused the token. Other failures do not change this.
    */
   readonly credentials: 'unknown' | 'obtained' | 'accepted' | 'refused'
-  /** The last refusal, as long as the credentials are refused; else null. */
+  /** Null: the credentials are not refused. */
   readonly refusal: RefusalState | null
   readonly lastAnswerAtMs: number | null
   readonly lastFailure: { readonly reason: UnavailableReason; readonly atMs: number } | null

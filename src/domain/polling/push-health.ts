@@ -3,57 +3,54 @@ import { notAhead } from '../put-back.ts'
 /**
  * How reliable the carrier's pushes are (DOMAIN 6.1).
  *
- * `unknown`: no push came yet, or it is too early to say. Polls keep their full cadence, and there is no alarm. `healthy`: pushes have
- * arrived for some time, and few were lost or went into quarantine. `lossy`: pushes arrive, but too many are lost or go into
- * quarantine, or did so until recently. `silent`: no push arrives although the carrier scans parcels. Polls keep their full cadence, and
- * operators are alarmed.
+ * `unknown`: no push came yet, or the first trial is not over. `healthy`: a trial is over, and few pushes are lost or go into quarantine. `lossy`:
+ * too many pushes are lost or go into quarantine. After that, and after a silence, pushes stay lossy until a trial is over. `silent`: no push
+ * arrives although the carrier scans parcels; operators are alarmed. Polls keep their full cadence unless pushes are healthy.
  */
 export type PushHealth = 'unknown' | 'healthy' | 'lossy' | 'silent'
 
-/**
- * The facts about the push channel, that is, about all pushes of the carrier. Each entry counts either as pushed or as missed. Counts fade,
- * so that old entries weigh less.
- */
+/** The facts about all pushes of the carrier. Times are epoch milliseconds. */
 export interface PushChannel {
   readonly health: PushHealth
-  /** How many entries were reported by pushes, among the last 500 entries or the entries of the last day, whichever are more. */
+  /** How many entries pushes reported. Old entries weigh less: `pushed + missed` tends to 500, or to the pushes of a day if these are more. */
   readonly pushed: number
-  /** How many of these entries were missed: only polls reported them, and their grace period is over (DOMAIN 6.6). */
+  /** How many entries only polls reported, after their grace period (DOMAIN 6.6). Weighed like `pushed`. */
   readonly missed: number
-  /** How many missed entries happened after the last push. Unlike `missed`, this count goes on during a silence. */
+  /** How many missed entries happened after the last push. It grows even in a silence, when `missed` does not. */
   readonly missedSincePush: number
-  /** The evidence for the present silence; null: pushes are not silent. */
+  /** Null: pushes are not silent. */
   readonly silence: SilenceEvidence | null
-  /** The last silence that has ended; null: there was none. */
   readonly lastSilence: PastSilence | null
-  /** The trial of pushes; null: they are healthy, silent or too lossy, or no push came yet. */
+  /** Null: pushes are healthy, silent or too lossy, or no push came yet. */
   readonly trial: Trial | null
-  /** One character for each of the newest pushes, the newest last: whether the push was understood. */
+  /** The 20 newest pushes, the newest last: `.` for a push that was understood, `x` for one that was not. */
   readonly newest: string
-  /** When the last push came that was not understood, epoch milliseconds; null: there was no such push. */
+  /** When the last push came that was not understood; null: there was no such push. */
   readonly misreadAtMs: number | null
+  /** When the last push came; null: no push came yet. If the relay restarts outside a silence, it is set to the time of the start. */
   readonly lastPushAtMs: number | null
-  /** Only entries from this time on count, epoch milliseconds. Earlier entries belong to a silence or to a time before the relay started. */
+  /** Only entries from this time on count as missed. Earlier ones belong to a silence, or to a time before the relay started. */
   readonly evidenceFromMs: number
-  /** The number of pushes in each hour of the day (UTC), over `days` days. Both fade in the same way. */
+  /** The number of pushes in each hour of the day (UTC), over `days` days. Each day, both fade by `DAY_FADE`. */
   readonly byHour: readonly number[]
   readonly days: number
+  /** The day of the last push, counted from 1970; 0: no push came yet. */
   readonly dayOf: number
 }
 
 /**
- * A time in which pushes seem to be reliable but do not count as healthy yet. It takes time to notice a loss: a poll has to find the entry,
- * and then the grace period has to pass. Times are epoch milliseconds.
+ * A time in which pushes seem reliable but do not count as healthy yet. A loss is noticed late: first a poll has to find the entry, then its
+ * grace period has to pass.
  */
 export interface Trial {
   /** When the trial began, or when the relay last started, whichever is later. */
   readonly sinceMs: number
-  /** When the first answered poll since `sinceMs` was sent; null: no poll was answered, so no loss can have been noticed. */
+  /** When the first answered poll since `sinceMs` was sent; null: no poll was answered yet. */
   readonly polledAtMs: number | null
   readonly pushes: number
 }
 
-/** A silence that has ended: from the last push before it to the first push after it, epoch milliseconds. */
+/** A silence that has ended: from the last push before it to the first push after it. */
 export interface PastSilence {
   readonly fromMs: number
   readonly toMs: number
@@ -61,10 +58,10 @@ export interface PastSilence {
 
 /** The evidence for a silence when it was noticed. */
 export interface SilenceEvidence {
-  /** When the last push arrived, epoch milliseconds. */
+  /** See `lastPushAtMs`. */
   readonly sinceMs: number
   readonly noticedAtMs: number
-  /** The number of entries since the last push that only polls had reported. */
+  /** See `UnpushedEntries`. */
   readonly found: number
   /** The estimated share of pushes that were lost before the silence. */
   readonly loss: number
@@ -90,42 +87,42 @@ export const newPushChannel: PushChannel = {
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 /**
- * The counts cover at least this many entries: enough to distinguish a loss of one in fifty from no loss. They also cover at least a day,
- * because a push counts at once, but a lost push counts only when a poll finds its entry, perhaps hours later.
+ * `pushed + missed` tends to at least this: enough to tell a loss of one in fifty from no loss. It also covers at least a day, because a lost push
+ * counts only when a poll has found its entry, perhaps hours later.
  */
 const REMEMBERED_MIN = 500
 /** Pushes become lossy only after at least this many entries. */
 const ENTRIES_MIN = 20
-/** After 20 entries the counts add up to a little less, because they fade. */
+/** After `ENTRIES_MIN` entries, `pushed + missed` is a little lower, because both fade. */
 const FADED_ENTRIES_MIN = ENTRIES_MIN * 0.9
-/** Pushes count as healthy only if at least this many of them came during their trial. */
+/** Pushes become healthy only if at least this many came during their trial. */
 export const TRIAL_PUSHES = ENTRIES_MIN
 /**
- * Of the `kept` newest pushes, if at least `tooMany` were not understood, pushes become lossy. If at most `few` were not understood, pushes may
- * become healthy again.
+ * How many of the `kept` newest pushes were not understood: if `tooMany` or more, pushes become lossy; if `few` or fewer, they may become healthy
+ * again.
  */
 const NEWEST = { kept: 20, tooMany: 3, few: 1 }
 const UNDERSTOOD = '.'
 const MISREAD = 'x'
-/** Above this estimated loss pushes become lossy. They become healthy only below the next limit, so that the state does not flicker. */
+/** Above this estimated loss pushes become lossy. They may become healthy only below `HEALTHY_BELOW`, so that the state does not flicker. */
 export const LOSSY_ABOVE = 0.12
 const HEALTHY_BELOW = 0.08
-/** The estimated loss starts as if one of 20 pushes had been lost. */
+/** Without entries, the estimated loss is 1/20. */
 const PRIOR = { missed: 1, entries: 20 }
 /**
- * Pushes count as silent if the evidence arises by chance only with a probability below this. Each pause that is longer than the grace
- * period may cause a false alarm. With some thirty such pauses a day, there is one false alarm a year.
+ * Pushes count as silent if the evidence arises by chance only with a probability below this. Each pause beyond the grace period may cause a false
+ * alarm. With 30 such pauses a day: 30 * 365 * 1e-4, one false alarm a year.
  */
 const CHANCE_MAX = 1e-4
-/** `isSilence` assumes at least this loss, because pushes are not always lost independently: the carrier may never push some parcels. */
+/** `isSilence` assumes at least this loss: losses are not independent, because the carrier may never push some parcels. */
 const LOSS_MIN = 0.02
 /** Pushes count as silent only if at least this many entries lack a push. */
 const FOUND_MIN = 2
-/** The probability that an hour is unusual, such as on a holiday. In an unusual hour no push is expected. */
+/** The probability that an hour is unusual, such as on a holiday. Then no push is expected. */
 const UNUSUAL = 0.01
-/** In an unusual hour, polls find only this share of the usual entries. So each entry that they find makes an unusual hour less probable. */
+/** In an unusual hour, polls find only this share of the usual entries. So each entry that polls find makes an unusual hour less probable. */
 const UNUSUAL_FIND = 0.25
-/** After pushes were lossy or silent, their trial takes at least this long. */
+/** The least time of a trial after pushes were lossy or silent. */
 const PROBATION_MS = HOUR_MS / 2
 /** Each day, `byHour` and `days` are multiplied by this. */
 const DAY_FADE = 0.8
@@ -136,14 +133,14 @@ export function estimatePushLoss({ pushed, missed }: PushChannel): number {
 }
 
 /**
- * Counts the entries since the last push that only polls have reported, for operators. In a silence, the result is at least `found` of the
- * evidence. Some of these entries do not count as missed yet, because their grace period is not over.
+ * Returns how many entries since the last push only polls have reported, for operators. `silence.found` includes entries whose grace period was
+ * not over; `missedSincePush` does not.
  */
 export function unpushedSinceLast({ missedSincePush, silence }: PushChannel): number {
   return Math.max(missedSincePush, silence?.found ?? 0)
 }
 
-/** Returns how many newest pushes are known (`count`), and how many of them were not understood (`misread`). */
+/** `count`: how many pushes `newest` has. `misread`: how many of them were not understood. */
 export function newestPushes({ newest }: Pick<PushChannel, 'newest'>): { readonly count: number; readonly misread: number } {
   return { count: newest.length, misread: newest.split(MISREAD).length - 1 }
 }
@@ -153,11 +150,10 @@ export function areMisread({ newest, health }: Pick<PushChannel, 'newest' | 'hea
   return newestPushes({ newest }).misread > (health === 'lossy' ? NEWEST.few : NEWEST.tooMany - 1)
 }
 
-/** The trial of pushes, as operators see it. */
 export interface Probation extends Pick<Trial, 'sinceMs' | 'pushes'> {
   /**
-   * The earliest time at which pushes count as healthy, epoch milliseconds, if at least `TRIAL_PUSHES` pushes have come. Null: not known,
-   * because the carrier has not answered a poll since the trial began.
+   * The earliest time at which pushes can become healthy, if `TRIAL_PUSHES` of them have come. Null: not known, because the carrier has not
+   * answered a poll since the trial began.
    */
   readonly untilMs: number | null
 }
@@ -171,8 +167,8 @@ export function probationOf({ trial, health }: PushChannel, graceMs: number): Pr
 }
 
 /**
- * Corrects the push channel after the clock was put back, so that no time is in the future. A last push in the future would seem newer than
- * all entries, so that no silence could be noticed.
+ * Corrects the push channel after the clock was put back, so that no time is in the future. A last push in the future would seem newer than all
+ * entries, and no silence would be noticed.
  */
 export function clampChannelToClock(channel: PushChannel, nowMs: number): PushChannel {
   const { lastPushAtMs, evidenceFromMs, dayOf, trial, lastSilence, misreadAtMs } = channel
@@ -190,7 +186,7 @@ export function clampChannelToClock(channel: PushChannel, nowMs: number): PushCh
   }
 }
 
-/** Returns the channel after `count` pushes that were recorded at about the same time. Polls may have reported their entries before. */
+/** Returns the channel after `count` pushes that came at about the same time. Pushes of entries that polls have reported count too. */
 export function afterPush(channel: PushChannel, atMs: number, count = 1): PushChannel {
   const wasSilent = channel.health === 'silent'
   const counted = countArrivals(weigh(channel, { pushed: count, missed: 0 }), atMs, count)
@@ -220,24 +216,21 @@ function addNewest({ newest }: PushChannel, sign: string, count: number): string
   return (newest + sign.repeat(Math.min(count, NEWEST.kept))).slice(-NEWEST.kept)
 }
 
-/** Returns the channel after an answered poll that was sent at `askedAtMs`. Such a poll finds entries whose push was lost. */
+/** Returns the channel after an answered poll. */
 export function afterPoll(channel: PushChannel, askedAtMs: number): PushChannel {
   const { trial } = channel
   if (trial === null || trial.polledAtMs !== null || askedAtMs < trial.sinceMs) return channel
   return { ...channel, trial: { ...trial, polledAtMs: askedAtMs } }
 }
 
-/** Makes the channel healthy if its trial is over. A push alone does not end the trial, because other pushes may have been lost. */
+/** Makes the channel healthy if its trial is over. */
 export function afterTrial(channel: PushChannel, { nowMs, graceMs }: { readonly nowMs: number; readonly graceMs: number }): PushChannel {
   const probation = probationOf(channel, graceMs)
   if (probation === null || probation.untilMs === null || probation.untilMs > nowMs || probation.pushes < TRIAL_PUSHES) return channel
   return { ...channel, health: 'healthy', trial: null }
 }
 
-/**
- * Returns the channel after the grace period of an entry that only a poll has reported. In a silence, such an entry does not change the
- * estimated loss.
- */
+/** Call it for each entry that only a poll has reported, when the entry's grace period is over. */
 export function afterMiss(channel: PushChannel, { eventAtMs, nowMs }: { readonly eventAtMs: number; readonly nowMs: number }): PushChannel {
   if (eventAtMs < channel.evidenceFromMs) return channel
   const sincePush = channel.lastPushAtMs !== null && eventAtMs > channel.lastPushAtMs
@@ -249,17 +242,17 @@ export function afterMiss(channel: PushChannel, { eventAtMs, nowMs }: { readonly
     : assess(weighed, nowMs)
 }
 
-/** Entries after the last push that only polls have reported. */
+/** `found`: how many entries after the last push only polls have reported. */
 export interface UnpushedEntries {
   readonly found: number
-  /** How many of these happened before `settledToMs`. */
+  /** How many of the found entries happened up to `settledToMs`. */
   readonly overdue: number
   /** One grace period ago. Pushes of events up to this time should have arrived by now. */
   readonly settledToMs: number
   readonly nowMs: number
 }
 
-/** Makes the channel silent if the entries without a push prove a silence. Some of these entries may not count as missed yet. */
+/** Makes the channel silent if the entries without a push prove a silence, even before they all count as missed. */
 export function afterUnpushedEntries(channel: PushChannel, unpushed: UnpushedEntries): PushChannel {
   return channel.health !== 'silent' && channel.lastPushAtMs !== null && isSilence(channel, unpushed)
     ? silenced(channel, { ...unpushed, loss: estimatePushLoss(channel) })
@@ -267,23 +260,22 @@ export function afterUnpushedEntries(channel: PushChannel, unpushed: UnpushedEnt
 }
 
 /**
- * Whether pushes are silent. If they are not, two things have happened by chance: the push of each overdue entry was lost, and the usual
- * pushes of this hour did not come, or the hour is unusual. Pushes are silent if both together are too improbable. Each further entry that
- * polls find makes an unusual hour less probable.
+ * Whether pushes are silent: whether the evidence is too improbable without a silence. `loss ** overdue`: the probability that the pushes of all
+ * overdue entries were lost. `noneCame`: the probability that no other push came, because none happened to come (the first term) or because the
+ * hour is unusual (the second).
  *
- * So the silence of a busy carrier is noticed within minutes after the grace period. With a small carrier it takes longer, because several
- * entries in a row must lack a push. A quiet day, on which polls find nothing, is not a silence.
+ * Example: 5 pushes were expected and 2 entries are overdue, with a loss of 2 %. (e^-5 + 0.01 * 0.25^2) * 0.02^2 = 0.000003: a silence.
  */
 function isSilence(channel: PushChannel, { found, overdue, settledToMs }: Omit<UnpushedEntries, 'nowMs'>): boolean {
   if (found < FOUND_MIN) return false
   const loss = Math.min(0.9, Math.max(LOSS_MIN, estimatePushLoss(channel)))
-  // While pushes are not healthy, polls keep their full cadence and find all entries, even in an unusual hour. Then only the losses count.
+  // While pushes are not healthy, polls keep their full cadence and find all entries, even in an unusual hour. Then only the losses are evidence.
   const noneCame =
     channel.health === 'healthy' ? Math.exp(-expectedSinceLastPush(channel, settledToMs)) + UNUSUAL * UNUSUAL_FIND ** found : 1
   return Math.min(1, noneCame) * loss ** overdue < CHANCE_MAX
 }
 
-/** Makes the channel silent. Entries missed in the silence are no longer counted, because they do not show how many pushes are usually lost. */
+/** `missed` no longer includes the entries of the silence, because they do not show how many pushes are usually lost. */
 function silenced(
   channel: PushChannel,
   { found, nowMs, loss }: Pick<SilenceEvidence, 'found' | 'loss'> & { readonly nowMs: number },
@@ -293,7 +285,7 @@ function silenced(
   return { ...channel, health: 'silent', missed, silence, trial: null }
 }
 
-/** Returns how many pushes usually come in the time from the last push to `toMs`, going by the same hours of earlier days. */
+/** Returns how many pushes came on average, on earlier days, in the hours from the last push to `toMs`. */
 function expectedSinceLastPush(channel: PushChannel, toMs: number): number {
   const { lastPushAtMs, byHour, days } = channel
   if (lastPushAtMs === null || days === 0) return 0
@@ -306,7 +298,7 @@ function expectedSinceLastPush(channel: PushChannel, toMs: number): number {
   return expected
 }
 
-/** Adds entries to the counts. With each entry, the counts of earlier entries fade a little. */
+/** Adds entries to the counts. Each entry makes the counts of earlier entries fade a little. */
 function weigh(channel: PushChannel, { pushed, missed }: Pick<PushChannel, 'pushed' | 'missed'>): PushChannel {
   const pushedADay = channel.days === 0 ? 0 : channel.byHour.reduce((total, count) => total + count, 0) / channel.days
   const fade = 1 - 1 / Math.max(REMEMBERED_MIN, pushedADay)
@@ -328,7 +320,7 @@ function countArrivals(channel: PushChannel, atMs: number, arrived: number): Pus
   }
 }
 
-/** Makes the channel lossy if too many pushes are lost or not understood. Otherwise begins a trial if pushes are not healthy yet. */
+/** Makes the channel lossy if too many pushes are lost or not understood. Otherwise begins a trial, unless pushes are healthy already. */
 function assess(channel: PushChannel, nowMs: number): PushChannel {
   const { health, pushed, missed, lastPushAtMs, trial } = channel
   if (health === 'silent' || lastPushAtMs === null) return channel

@@ -5,7 +5,7 @@ import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
 import { type Dialect, statement } from '../statement.ts'
 
-/** The round of a delivery that the relay sends next because an operator asked for it. It sorts before all other rounds. */
+/** The round of a delivery that an operator asked to send now. It sorts before all other rounds. */
 export const ASKED_FOR = -1
 /** The round of a delivery that has not been attempted since it was queued. */
 export const UNTRIED = 0
@@ -17,8 +17,8 @@ type Look = { endpointId: number; limit: number; nowMs: number }
 export type NextLook = Look & { underWay: readonly number[]; round: number }
 
 /**
- * Selects waiting deliveries of an endpoint. Leaves out skipped deliveries, which have a reason. `is due`: every row is due now, so every body
- * is read. `by its time`: most rows are not due yet, so only the bodies of rows that are due now are read.
+ * Selects waiting deliveries of an endpoint. Leaves out skipped deliveries, which have a reason. `by its time`: reads the body of a row only if
+ * the row is due now, because most rows are not.
  */
 function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
   const body = (of: ExpressionBuilder<Tables, 'delivery'>) =>
@@ -41,8 +41,8 @@ function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
 }
 
 /**
- * Selects waiting deliveries of parcels that have no delivery under way. Reads the parcels of the deliveries under way again, because a join
- * may have moved a delivery to another parcel.
+ * Selects waiting deliveries of parcels that have no delivery under way. Reads which parcels these are, because a join may have moved a delivery
+ * under way to another parcel.
  */
 export function waitingBesides(db: Kysely<Tables>, p: NextLook, { oneOf }: Dialect, isDue: 'is due' | 'by its time') {
   return waiting(db, p, isDue).where('parcel_id', 'not in', (of) =>
@@ -54,7 +54,7 @@ export function waitingBesides(db: Kysely<Tables>, p: NextLook, { oneOf }: Diale
 const nextUntried = statement<NextLook>()((db, p, dialect) =>
   waitingBesides(db, p, dialect, 'is due').where('round', '<=', UNTRIED).orderBy('round').orderBy('next_attempt_at_ms'),
 )
-/** Selects deliveries that were last attempted before the endpoint was woken. */
+/** Selects deliveries of earlier rounds of the endpoint (see the glossary): they are due now. */
 export const nextWoken = statement<NextLook>()((db, p, dialect) =>
   waitingBesides(db, p, dialect, 'is due')
     .where('round', '>', UNTRIED)
@@ -62,19 +62,19 @@ export const nextWoken = statement<NextLook>()((db, p, dialect) =>
     .orderBy('round')
     .orderBy('next_attempt_at_ms'),
 )
-/** Selects deliveries that have been attempted since the endpoint was woken. */
+/** Selects deliveries of the endpoint's present round: each is due at its own time. */
 const nextRetried = statement<NextLook>()((db, p, dialect) =>
   waitingBesides(db, p, dialect, 'by its time').where('round', '=', p.round).orderBy('next_attempt_at_ms'),
 )
 
-/** The deliveries that may be sent next, in three groups by the time of their last attempt. */
+/** The rows that `nextUntried`, `nextWoken` and `nextRetried` select. */
 export interface NextFound extends Pick<NextDeliveries, 'lookAgainAtMs'> {
   readonly untried: readonly NextRow[]
   readonly woken: readonly NextRow[]
   readonly retried: readonly NextRow[]
 }
 
-/** Reads each group in the order of the partial index of due deliveries, so that the cost does not grow with the backlog. */
+/** Each statement follows the order of the partial index of due deliveries, so its cost does not grow with the backlog. */
 async function findEach(session: Session, look: NextLook): Promise<NextFound> {
   const [untried, woken, retried] = await Promise.all([
     session.all(nextUntried, look),
@@ -178,7 +178,7 @@ const parcelsWaiting = statement<{ endpointId: number; limit: number }>()((db, p
     .limit(p.limit),
 )
 
-/** Whether a parcel that is not in `parcelIds` has a due delivery. A parcel has at most one, so one row more than `parcelIds` is enough. */
+/** Whether a parcel outside `parcelIds` has a due delivery. A parcel has at most one, so one row more than `parcelIds` is enough. */
 export async function waitsForOthers(session: Session, endpointId: string, parcelIds: readonly number[]): Promise<boolean> {
   const known = new Set(parcelIds)
   const rows = await session.all(parcelsWaiting, { endpointId: Number(endpointId), limit: known.size + 1 })

@@ -7,12 +7,12 @@ import { MADE_UNRELEASED } from '../unreleased.ts'
 import { schema } from './migrations/0001-schema.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 
-/** One step of the schema's history. A schema's number is the count of its steps. Each version of the relay works with one schema. */
+/** One step of the schema's history. A schema's number is the count of its steps. Each version of the relay is made for one schema. */
 export interface SchemaStep {
   /**
-   * The schema number of the oldest version of the relay that still works after this step. A step that only adds something (expand) repeats
-   * the number of the step before, because older versions ignore additions. A step that removes something (contract) gives its own number,
-   * and must be released later than the last version that uses what it removes.
+   * The schema number of the oldest version of the relay that still works after this step. A step that only adds (expand) repeats the
+   * `servesFrom` of the step before, because older versions ignore additions. Step 7, if it removes something (contract), has 7. Release it only
+   * after a version that no longer uses what it removes.
    */
   readonly servesFrom: number
   readonly up: Migration['up']
@@ -22,7 +22,7 @@ export interface SchemaStep {
 /** Only append to this list: after the first release, a released step never changes (decision 0004). */
 export const STEPS: readonly SchemaStep[] = [{ servesFrom: 1, up: schema.up }]
 
-/** The most attempts. If several replicas make the table of versions at once, all but one fail, and find the table at the next attempt. */
+/** The most attempts. If several replicas create the table `schema_version` at once, all but one fail, and find it at the next attempt. */
 const LOOKS_MAX = 5
 
 const UNDEFINED_TABLE = '42P01'
@@ -35,13 +35,11 @@ interface Versions {
 }
 
 /**
- * Brings a database up to date. Takes the missing steps in one transaction, up to and including the first step with a backfill.
+ * Brings a database up to date. Each transaction takes the missing steps, up to and including the first one with a backfill, or runs one batch
+ * of a backfill. Older replicas can work between the batches. If the relay is killed, the next start continues the backfill.
  *
- * A backfill runs in batches, each in a transaction. Older replicas can work between the batches. If the relay is killed, the next start
- * continues the backfill.
- *
- * If several replicas start together, one takes the steps, and the others wait for the lock of the version's row. Rejects if a newer version
- * of the relay has taken a step after which this version does not work. `name` names the database in messages.
+ * If several replicas start together, one takes the steps, and the others wait for the lock of the row in `schema_version`. Rejects if a newer
+ * version of the relay has taken a step after which this version does not work. `name` names the database in messages.
  */
 export async function migratePostgres(pool: Pool, name: string, steps: readonly SchemaStep[] = STEPS): Promise<void> {
   // Do not destroy this: Kysely would end the pool, which the caller still needs.
@@ -62,10 +60,7 @@ export async function migratePostgres(pool: Pool, name: string, steps: readonly 
   }
 }
 
-/**
- * Tells whether a database has the tables of this version, of an earlier version, or none. Rejects if they are of a newer version and this
- * version cannot use them.
- */
+/** Tells which version's tables a database has. Rejects if a newer version of the relay made them and this version cannot use them. */
 export async function inspectSchema(pool: Pool, place: string): Promise<'none' | 'older' | 'current'> {
   const found = await readVersion(new Kysely<Versions>({ dialect: new PostgresDialect({ pool }) }), place)
   if (found === null) return 'none'
@@ -127,7 +122,7 @@ async function advance(tx: Transaction<Versions>, steps: readonly SchemaStep[], 
     .values({ id: 1, version: 0, serves_from: 0, backfilling: 0 })
     .onConflict((conflict) => conflict.doNothing())
     .execute()
-  // A second replica waits here, and continues from the version that the first has left.
+  // A second replica waits here for the lock, and then reads the version that the first has written.
   const found = await tx
     .selectFrom('schema_version')
     .select(['version', 'serves_from', 'backfilling'])
@@ -163,7 +158,7 @@ function describe(error: unknown, name: string): unknown {
       { cause: error },
     )
   }
-  // The message does not say that nothing was changed, because the connection may have been lost at the commit.
+  // Do not say that nothing was changed, because the connection may have been lost at the commit.
   const what = `store: ${name} cannot be brought to the schema of this version: ${message}.`
   return new Error(`${what} Either all its steps are taken or none. Remove the cause, then start the relay again.`, { cause: error })
 }

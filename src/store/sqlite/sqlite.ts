@@ -23,23 +23,23 @@ import { makeFile } from './permissions.ts'
 import { createFileSearch } from './search-file.ts'
 import { openTombstoneFile } from './tombstone-file.ts'
 
-/** How long to wait for another connection's lock, in milliseconds. The wait blocks the thread. */
+/** How long a reader waits for another connection's lock. The wait blocks the thread. */
 const BUSY_TIMEOUT_MS = 100
-/** How long the writer waits for a lock, in milliseconds. A move may hold the lock for up to half of this time. */
+/** How long the writer waits for a lock. A move may hold the lock for up to half of this time. */
 const WRITER_BUSY_TIMEOUT_MS = 500
-/** How long an erasure waits until the file was searched for erased data. After that it answers `pending`, and the search goes on. */
+/** How long an erasure waits for the search of the file for erased data. After that it answers `pending`, and the search goes on. */
 const SEARCH_PATIENCE_MS = 2000
-/** After a checkpoint SQLite truncates the WAL to this size, in bytes. Without a limit the file would never shrink. */
+/** After a checkpoint SQLite truncates the WAL to this size. Without a limit the WAL would never shrink. */
 const JOURNAL_BYTES_MAX = 128 * 1024 * 1024
-/** If the WAL has this many pages, because the checkpoint thread could not work, SQLite itself makes a checkpoint at a commit. */
+/** If the checkpoint thread falls behind and the WAL has this many pages, SQLite itself makes a checkpoint at a commit. */
 const CHECKPOINT_PAGES = 64_000
-/** At every commit SQLite goes through all cached pages, so a larger cache slows the writer. The system's page cache has the other pages. */
+/** At every commit SQLite goes through all cached pages, so a larger cache slows the writer. */
 const WRITER_CACHE_KIB = 16 * 1024
 const READER_CACHE_KIB = 64 * 1024
 
 /**
- * Opens the database file for its only writer, and creates or migrates it if necessary. Rejects and changes nothing if another relay uses the
- * file, or if it is damaged or lost. The error names the path and the remedy.
+ * Opens the database file for its only writer. Creates or migrates the file if necessary. If another relay uses the file, or the file is damaged
+ * or lost, rejects and changes nothing. The error names the path and the remedy.
  */
 export async function openSqliteWriter(given: string): Promise<SqliteWriteEngine> {
   const { path, db, lock } = await openOwn(given)
@@ -185,8 +185,8 @@ function engineOf(db: Database.Database, { lock, path, tombstones }: OpenParts):
 const LOCK_LOOK_MS = 250
 
 /**
- * Checks regularly whether the lock file was deleted or replaced. If so, locks the new file. If another relay has locked the new file, throws
- * an error. The error ends this thread and the process, so that this relay writes nothing more.
+ * Regularly locks the lock file again if it was deleted or replaced. If another relay has locked the new file, throws an error that ends the
+ * process, so that this relay writes nothing more.
  */
 function watchLock(lock: StoreLock): () => void {
   let isLooking = false
@@ -195,7 +195,7 @@ function watchLock(lock: StoreLock): () => void {
     isLooking = true
     const failure: unknown = await lock.renew().catch((error: unknown) => error)
     isLooking = false
-    // Ignore any other failure, such as a full disk, because it may be over at the next check.
+    // Any other failure, such as a full disk, may be over at the next check.
     if (failure instanceof StoreInUse) {
       setImmediate(() => {
         throw failure
@@ -229,7 +229,6 @@ async function bracket<T>(db: Database.Database, begin: Database.Statement, end:
   }
 }
 
-/** Opens a second, read-only connection that sees what the writer has committed. */
 export function openSqliteReader(path: string): ReadEngine {
   const db = new Database(path, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS })
   db.pragma(`cache_size = -${READER_CACHE_KIB}`)
@@ -247,7 +246,7 @@ export function openSqliteReader(path: string): ReadEngine {
   }
 }
 
-/** Makes a session that compiles and prepares each statement once. Each of these steps takes five times as long as running the statement. */
+/** The session compiles and prepares each statement only once: each of the two takes five times as long as running the statement. */
 function createSession(db: Database.Database): Session {
   const prepared: { readonly run: Database.Statement<unknown[], unknown>; readonly compiled: SqliteStatement }[] = []
   function prepare(statement: Statement<never, unknown>) {

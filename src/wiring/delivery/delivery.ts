@@ -62,7 +62,6 @@ export interface DeliveryPorts {
     | 'nameParcels'
   >
   readonly vault: Vault
-  /** Called with the report of reprocessed pushes. */
   readonly onReprocessed: (report: BatchReport) => void
   /** See `JanitorPorts`. */
   readonly onRetired: () => void
@@ -70,11 +69,10 @@ export interface DeliveryPorts {
   readonly meter: Pick<Meter, 'deliveryAttempted' | 'rebuilt'>
   readonly clock: Clock
   readonly log: Log
-  /** The roles that this relay has among the relays that share the store. */
   readonly replicas: Membership
   /** See `DispatcherPorts`. */
   readonly threads: NonNullable<DispatcherPorts['threads']> | null
-  /** Lists the ports on which the relay itself listens. Nothing is sent to them on this machine, unless the config allows it. */
+  /** The ports on which the relay listens. Nothing is sent to these ports on this machine, unless the config allows it. */
   readonly ownPorts: () => readonly number[]
 }
 
@@ -103,18 +101,18 @@ type WriteSideOfDelivery = Pick<
 >
 
 export interface Delivery {
-  /** Lists the certificates that the relay shows to endpoints of the config. */
+  /** The certificates that the relay shows to endpoints of the config. */
   readonly clientCertificates: () => readonly ClientCertificate[]
-  /** The relay's id, the same for all replicas on a store. */
+  /** The same for all replicas on a store. */
   readonly relayId: string
   readonly manageEndpoints: ManageEndpoints
   readonly manageDeliveries: ManageDeliveries
   readonly manageJobs: ManageJobs
   readonly resends: Resends
   readonly testOperator: TestOperator
-  /** Lists every endpoint and how to reach it, and connects to an endpoint as for a delivery, but sends nothing. */
+  /** `list`: every endpoint and how to reach it. `make`: connects as for a delivery, but sends nothing. */
   readonly connections: EndpointConnections
-  /** Starts sending. Call it when `ownPorts` can list the relay's ports. */
+  /** Starts sending. Call it after `ownPorts` can list the relay's ports. */
   start(): void
   /** Call when there is something new to deliver. */
   wake(): void
@@ -126,13 +124,13 @@ export interface Delivery {
   restore(): Promise<void>
   /** See `ConfiguredEndpoints`. */
   removeUnnamed(): Promise<void>
-  /** Resolves when all work of a role that this replica is giving up has ended. */
+  /** Resolves when this replica has no work of this role under way. Call it when the replica gives up the role. */
   drained(role: Role): Promise<void>
-  /** Ends all running work of every role at once. Call it when the lease has run out. */
+  /** Ends all deliveries under way at once. Call it when the lease has run out. */
   lapsed(): void
   /** Call when endpoints, jobs or roles may have changed. */
   reviewAll(): void
-  /** Makes long requests, such as replays, end early. */
+  /** Ends long requests, such as replays, early. */
   abortPending(): void
   stop(): Promise<void>
 }
@@ -239,7 +237,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   }
 }
 
-/** Starts the janitor. Its pieces of work run one at a time, with rests between them. */
+/** The janitor's pieces of work run one at a time, with rests between them. */
 function openJanitor(
   { limits }: Config,
   ports: DeliveryPorts & { readonly yieldToIo: () => Promise<unknown> },

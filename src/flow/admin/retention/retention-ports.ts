@@ -2,14 +2,14 @@ import type { AgedDelivery, AgedPush, AgeMark, ParcelAge, RetentionState, Unreco
 import type { TimeCursor } from '../../../domain/delivery/operator-event.ts'
 import type { ParcelState } from '../../../domain/history/parcel-state.ts'
 
-/** Selects a page of the rows that are older than `beforeMs`, the oldest first. `after`: the last row of the previous page. */
+/** A page of rows older than `beforeMs`, the oldest first. `after`: the last row of the previous page. */
 export interface AgePage {
   readonly beforeMs: number
   readonly after: TimeCursor | null
   readonly limit: number
 }
 
-/** Selects the rows whose number is above `after` and at most `upTo`. */
+/** A page of rows with numbers above `after`, up to and including `upTo`. */
 export interface NumberPage {
   readonly after: number
   readonly upTo: number
@@ -31,33 +31,33 @@ export interface AgedAnswer {
   readonly bodyBytes: number
 }
 
-/** A text of sightings that was marked because no sighting used it any more. `isUsed`: a sighting uses it again. */
+/** A text that no sighting used when it was marked. `isUsed`: a sighting uses the text again. */
 export interface UnusedText {
   readonly id: number
   readonly json: string
   readonly isUsed: boolean
 }
 
-/** The reads of a retention pass, inside its transaction. A preview of a pass uses them without a transaction. */
+/** The reads of a retention pass, in its transaction, and of a preview, without a transaction. */
 export interface AgedReads {
   /** Deliveries in the order in which they were queued. */
   agedDeliveries(page: AgePage): Promise<readonly AgedDelivery[]>
-  /** Deliveries that have ended, in the order in which they ended, except the newest delivery. */
+  /** Deliveries that have ended, in the order in which they ended. Leaves out the newest delivery, so that its id is not reused. */
   endedDeliveries(page: AgePage): Promise<readonly EndedDelivery[]>
   /** Pushes whose bytes are still stored. */
   agedPushes(page: AgePage): Promise<readonly AgedPush[]>
-  /** Pushes without a parcel, except the newest push. */
+  /** Pushes without a parcel. Leaves out the newest push, so that its id is not reused. */
   unrecordedPushes(page: AgePage): Promise<readonly UnrecordedPush[]>
   /** Polled answers whose bytes are still stored, in the order in which they were asked for. */
   agedAnswers(page: { readonly beforeMs: number; readonly limit: number }): Promise<readonly AgedAnswer[]>
   parcelAges(page: NumberPage): Promise<readonly ParcelAge[]>
-  /** The parcel of the newest push (0: the push has no parcel), and the highest parcel id. */
+  /** `ownerOfPush`: the parcel of the newest push; 0: the push has no parcel. `parcelId`: the highest id of a parcel. */
   newest(): Promise<{ readonly ownerOfPush: number; readonly parcelId: number }>
   /** The ids of endpoints with waiting deliveries. */
   endpointsWithBacklog(): Promise<readonly number[]>
   /** Which of these parcels have a waiting delivery for one of these endpoints. */
   awaitedParcels(endpointIds: readonly number[], parcelIds: readonly number[]): Promise<ReadonlySet<number>>
-  /** Which of these parcels still have a delivery, whether or not it has ended. */
+  /** Which of these parcels have a stored delivery, waiting or ended. */
   deliveredParcels(parcelIds: readonly number[]): Promise<ReadonlySet<number>>
   agedFeed(page: NumberPage): Promise<readonly number[]>
   /** Composed events by sequence. `isNamed`: a delivery still refers to it. */
@@ -77,7 +77,7 @@ export interface RetentionTx extends AgedReads {
   keepMark(mark: AgeMark): void
   /** Deletes the marks from before `beforeMs` and those from after `afterMs`. */
   dropMarks(outside: { readonly beforeMs: number; readonly afterMs: number }): void
-  /** Cancels deliveries that have not ended. Then the next deliveries of their parcels may be sent. */
+  /** Cancels deliveries that have not ended. The next deliveries of their parcels may then be sent. */
   cancelDeliveries(deliveries: readonly AgedDelivery[], nowMs: number): void
   /** Deletes deliveries with their attempts, unless they have been queued again. */
   removeDeliveries(deliveryIds: readonly number[]): Promise<void>
@@ -88,13 +88,13 @@ export interface RetentionTx extends AgedReads {
   /** Locks parcels until the transaction ends, and returns the ones that still exist. */
   holdParcels(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
   /**
-   * Deletes parcels that `holdParcels` has locked and that have no deliveries, with everything that belongs to them. Adds a `retired` event
-   * to the feed for each parcel. If the parcels have more than `limit` pushes, deletes only `limit` pushes, and `isDone` is false.
+   * Deletes parcels with everything that belongs to them, and adds a `retired` event to the feed for each. The parcels must be locked by
+   * `holdParcels` and have no deliveries. If they have more than `limit` pushes, deletes only `limit` pushes, and `isDone` is false.
    */
   retireParcels(parcelIds: readonly number[], limit: number): Promise<{ readonly isDone: boolean }>
-  /** Texts that are marked as unused, in the order of their ids. Retiring or correcting a parcel marks the texts that nothing uses any more. */
+  /** In the order of ids. */
   unusedTexts(page: Omit<NumberPage, 'upTo'>): Promise<readonly UnusedText[]>
-  /** Deletes the texts in `unused`, and removes the mark of the texts in `used`. */
+  /** Deletes the texts in `unused`, and the marks of the texts in `used`. */
   removeTexts(texts: { readonly unused: readonly UnusedText[]; readonly used: readonly UnusedText[] }): void
   /** Deletes pushes without a parcel. */
   removePushes(inboxIds: readonly number[]): void

@@ -10,16 +10,16 @@ import type { RoundTimes } from './round-times.ts'
 
 /** The endpoints to which this replica delivers. */
 export interface HeldEndpoints {
-  /** The ids of these endpoints; null: all endpoints. */
+  /** Null: all endpoints. */
   endpoints(): readonly string[] | null
   /** Whether an attempt to this endpoint may begin now. */
   delivers(endpointId: string): boolean
   /**
-   * Rises whenever this replica loses all its endpoints. Another replica may then send the deliveries that this replica has claimed, so
-   * this replica must not save their results.
+   * Rises when this replica loses all its endpoints. Another replica may then send the deliveries that this replica has claimed. So this
+   * replica must not save their results.
    */
   term(): number
-  /** Returns a signal that is aborted while this replica may do nothing for its endpoints. */
+  /** The signal is aborted while this replica may do nothing for its endpoints. */
   signal(): AbortSignal
 }
 
@@ -34,25 +34,25 @@ export interface DispatchRoundsPorts {
   readonly held: HeldEndpoints
 }
 
-/** Settles ended attempts and claims the next deliveries, in one transaction of the writer. */
+/** A round settles ended attempts and claims the next deliveries, in one transaction of the writer. */
 export interface DispatchRounds {
-  /** Keeps an ended attempt for the next round. Returns whether it is the only one. */
+  /** Keeps an ended attempt for the next round. Returns whether no other attempt is kept. */
   add(attempt: SettledAttempt): boolean
   hasEnded(): boolean
-  /** Call it with `order` if only the order of waiting deliveries may have changed, and with `endpoints` if the endpoints may have changed. */
+  /** Call it when the `endpoints`, or only the `order` of waiting deliveries, may have changed. */
   review(what: 'order' | 'endpoints'): void
   /** Whether a round that began after the last call of `review` has reported. */
   isReviewed(): boolean
   /** Resolves at the end of a round that began after the last call of `review`, even if the round fails. */
   whenReviewed(): Promise<void>
-  /** Whether a promise that `whenReviewed` has returned is still pending. */
+  /** Whether a caller of `whenReviewed` still waits. */
   isAwaited(): boolean
-  /** Whether a round that began after the last change of endpoints has reported. */
+  /** Whether a round that began after the last `review('endpoints')` has reported. */
   areEndpointsKnown(): boolean
   isDue(): boolean
-  /** Resolves when an endpoint that `HeldEndpoints` no longer names has nothing under way, and all its results are stored. */
+  /** Call it after `HeldEndpoints` has dropped an endpoint. Resolves when nothing is under way to it and all its results are stored. */
   drained(endpointId: string): Promise<void>
-  /** Runs a round and returns its claims. If the store fails, returns no claims and keeps ended attempts for the next round. Never rejects. */
+  /** Runs a round and returns its claims. If the store fails, returns none and keeps ended attempts for the next round. Never rejects. */
   run(claimsMax: number): Promise<readonly ClaimedDelivery[]>
 }
 
@@ -61,8 +61,8 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   let endpoints: readonly EndpointState[] = []
   const ended = createEndedAttempts(ports)
   /**
-   * `reviews`: how often `review` was called. `reviewed`: the value of `reviews` when the last successful round began. `changed`: the value
-   * of `reviews` at the last change of endpoints.
+   * `reviews` counts the calls of `review`. `reviewed`: its value when the last successful round began. `changed`: its value at the last
+   * `review('endpoints')`.
    */
   let reviews = 0
   let reviewed = 0
@@ -73,7 +73,6 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   const failures = createRoundFailures(ports)
 
   function takeBack(settled: readonly SettledAttempt[]): void {
-    // Keep the results for the next round. If the relay dies before they are stored, the attempts are made again.
     queues.notSettled(settled)
     ended.putBack(settled)
     // Start no attempts now, because their results could not be stored.
@@ -85,7 +84,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   function nextRound(claimsMax: number): DispatchRound | null {
     const endpointIds = held.endpoints()
     const settled = ended.take()
-    // After a change, even a replica without endpoints runs a round: the change may concern an endpoint to which no replica delivers.
+    // After `review`, a replica without endpoints runs a round too: the change may concern an endpoint to which no replica delivers.
     if (endpointIds?.length === 0 && settled.length === 0 && reviewed === reviews) return null
     queues.settling()
     const allowance = rates.allowance(
@@ -106,7 +105,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
     try {
       const report = await failures.run(round.settled.length, () => write.dispatchRound(round))
       queues.settled(round.settled)
-      // This replica has lost its endpoints during the round, and with them the new claims.
+      // This replica lost its endpoints during the round. So its new claims are void.
       if (term !== held.term()) return []
       if (report.isBusy === true) times.spaceOut(beganMs)
       endpoints = report.endpoints
@@ -149,7 +148,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   }
 }
 
-/** Keeps ended attempts until their results are stored. Drops the attempts that had ended when this replica lost its endpoints. */
+/** Keeps ended attempts until their results are stored. If this replica loses its endpoints first, drops them. */
 function createEndedAttempts({ held, queues, times }: Pick<DispatchRoundsPorts, 'held' | 'queues' | 'times'>) {
   let attempts: SettledAttempt[] = []
   let term = held.term()
@@ -164,7 +163,7 @@ function createEndedAttempts({ held, queues, times }: Pick<DispatchRoundsPorts, 
     take(): readonly SettledAttempt[] {
       if (term !== held.term()) {
         term = held.term()
-        // Another replica makes these attempts again, so no endpoint has to wait until their results are stored.
+        // Another replica makes these attempts again. So their results are not stored, and no endpoint waits for that.
         queues.settled(attempts)
         attempts = []
         queues.releaseAll()
@@ -197,13 +196,12 @@ function createDrains(queues: Pick<EndpointQueues, 'isIdle'>) {
   }
 }
 
-/** Lets callers wait for a round that began after a change. */
 function createAwaited() {
   let waiting: { readonly change: number; readonly resolve: () => void }[] = []
   return {
     open: (change: number): Promise<void> => new Promise((resolve) => waiting.push({ change, resolve })),
     isAny: () => waiting.length > 0,
-    /** Call it when a round that began after this change has ended. */
+    /** Call it when a round has ended. `change`: the value of `reviews` when the round began. */
     close(change: number): void {
       const closed = waiting.filter((one) => one.change <= change)
       waiting = waiting.filter((one) => one.change > change)
@@ -227,7 +225,7 @@ const UNWRITTEN = 'the results of deliveries could not be written down; retrying
 const UNCLAIMED = 'the next deliveries could not be read; retrying'
 const LOST = 'this replica lost its endpoints before it had written down results: a replica that takes over sends these deliveries again'
 
-/** Logs rounds that failed. If a round fails because another replica takes over, this is no error: that replica sends the deliveries again. */
+/** Logs failed rounds. A round that fails because another replica takes over is no error: that replica sends the deliveries again. */
 export function createRoundFailures({
   log,
   clock,
@@ -247,7 +245,7 @@ export function createRoundFailures({
     } else log.debug({ err, results }, 'a dispatch round failed')
   }
   return {
-    /** Runs a round that stores this many `results`. Rejects with the round's error. */
+    /** `results`: how many results the round stores. Rejects with the round's error. */
     async run<Report>(results: number, round: () => Promise<Report>): Promise<Report> {
       const term = held.term()
       try {
