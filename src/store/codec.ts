@@ -13,7 +13,7 @@ import type { ParcelState } from '../domain/history/parcel-state.ts'
 import type { RawMembers } from '../domain/json-body.ts'
 import type { Tables } from './schema.ts'
 
-/** Null: the sighting has no unknown members, which is nearly always so. */
+/** Null: there are no unknown members, as in nearly all sightings. */
 export function encodeExtra(extra: RawMembers): string | null {
   return extra.length === 0 ? null : JSON.stringify(extra)
 }
@@ -23,7 +23,7 @@ export function decodeExtra(json: string | null): RawMembers {
   return json === null ? [] : (JSON.parse(json) as RawMembers)
 }
 
-/** The members of an answer that have no column, because no query filters by them. They are stored together as JSON. */
+/** The members of an answer that no query filters by. They have no columns, and are stored together as JSON. */
 type AnswerHead = Omit<KeptAnswer, 'language' | 'digest' | 'askedAtMs' | 'entryCount' | 'flawed'>
 
 export function encodeAnswerHead(head: AnswerHead): string {
@@ -97,7 +97,7 @@ export function encodeFeedKind(kind: FeedKind): number {
 const COMPOSED = 0
 const COMPOSED_BACKFILL = -1
 
-/** Encodes where an event's bytes are. A push is stored as its inbox id, which is always above 0. Null: the event has no bytes to send. */
+/** A push is stored as its inbox id, which is always above 0. Null: the event has no bytes to send. */
 export function encodePayloadRef(ref: PayloadRef | null): number | null {
   if (ref === null) return null
   if (ref.kind === 'push') return ref.inboxId
@@ -113,8 +113,8 @@ const NOBODY = 0
 const ALL = 1
 
 /**
- * Encodes an audience. `backfill` is stored as its negated sequence, `rest` as its sequence plus 1. The most frequent audiences, nobody and
- * everybody, are 0 and 1, which take no space in a SQLite row.
+ * `nobody`: 0. `all`: 1. `backfill` at sequence 7: -7. `rest` at sequence 7: 8. The most frequent audiences are 0 and 1, because these take no
+ * space in a SQLite row.
  */
 export function encodeAudience(audience: Audience): number {
   if (audience.kind === 'backfill') return -audience.at
@@ -134,7 +134,7 @@ export function decodeJoined(detail: string): readonly string[] {
   return (JSON.parse(detail) as { identifiers: readonly string[] }).identifiers
 }
 
-/** Returns the id of the parcel that was joined to another. Null: an erasure has removed the id from the audit record of the join. */
+/** Returns the id of the parcel that was joined to another. Null: an erasure has removed the id. */
 export function decodeJoinOrigin(detail: string): number | null {
   // Only `joinParcels` and an erasure write this, so its shape is certain.
   return (JSON.parse(detail) as { from?: { parcelId: number } }).from?.parcelId ?? null
@@ -167,7 +167,7 @@ export function encodeEndpointSettings({ endpoint, secretsFingerprint }: Pick<En
 }
 
 function decodeSettings(text: string): StoredSettings {
-  // Rows of earlier versions have no fixed headers. `encodeEndpointSettings` wrote the rest, so its shape is certain.
+  // Rows of earlier versions have no `headers`. `encodeEndpointSettings` wrote all other members, so their shape is certain.
   return { headers: [], ...(JSON.parse(text) as Omit<StoredSettings, 'headers'>) }
 }
 
@@ -243,7 +243,7 @@ function decodeProbing({ probe_at_ms: atMs, ...row }: Selectable<Tables['endpoin
 }
 
 function decodeSealedKeys(text: string): SealedKeys {
-  // Rows of earlier versions have no next key, because a new key became the current one at once.
+  // Rows of earlier versions have no next key: a new key became the current one at once.
   const { next = null, ...keys } = JSON.parse(text) as Omit<SealedKeys, 'next'> & Partial<SealedKeys>
   return { ...keys, next }
 }
@@ -252,7 +252,7 @@ export function encodeSealedKeys(keys: EndpointState['keys']): string | null {
   return keys === null ? null : JSON.stringify(keys)
 }
 
-/** The number that the store uses for each state of a delivery. Never change a number. */
+/** The stored numbers. Never change one. */
 export const DELIVERY_STATE = { behind: 0, due: 1, delivered: 2, dead: 3, cancelled: 4 } as const
 
 export function decodeJob(row: Selectable<Tables['job']>): Job {

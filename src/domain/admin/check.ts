@@ -24,26 +24,25 @@ export const CHECK_NAMES = [
 
 export type CheckName = (typeof CHECK_NAMES)[number]
 
-/** `ok`: the thing works. `warning`: it works, but somebody should look at it. `failed`: it does not work. `skipped`: it could not be checked. */
+/** `warning`: the checked thing works, but somebody should look at it. `failed`: it does not work. `skipped`: it could not be checked. */
 export type CheckState = 'ok' | 'warning' | 'failed' | 'skipped'
 
 export interface CheckLine {
   readonly name: CheckName
-  /** The name of the checked thing if there are several of its kind, such as an endpoint; null: there is only one. */
+  /** The name of the checked thing, such as an endpoint; null: there is only one of its kind. */
   readonly subject: string | null
   readonly state: CheckState
   /** Says what was found and, if something is wrong, what to do. Never contains a secret. */
   readonly message: string
 }
 
-/** The result for one thing, without the thing's name. */
 export type Verdict = Pick<CheckLine, 'state' | 'message'>
 
 export function isRed(lines: readonly CheckLine[]): boolean {
   return lines.some(({ state }) => state === 'failed')
 }
 
-/** Sorts lines into the order of the names. Lines with the same name keep their order. */
+/** Sorts lines into the order of `CHECK_NAMES`. Lines with the same name keep their order. */
 export function inOrder(lines: readonly CheckLine[]): readonly CheckLine[] {
   return lines.toSorted((a, b) => CHECK_NAMES.indexOf(a.name) - CHECK_NAMES.indexOf(b.name))
 }
@@ -58,11 +57,11 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
 
-/** The limits allow for errors: the carrier's answer gives its time in whole seconds, and takes a while to arrive. */
+/** Not lower, because the carrier gives its time in whole seconds, and its answer takes a while to arrive. */
 const CLOCK_WARNING_MS = 5 * SECOND_MS
 const CLOCK_FAILED_MS = MINUTE_MS
 
-/** Judges the relay's clock. @param aheadMs by how much the carrier's clock is ahead of it; null: the carrier's answer has no time */
+/** @param aheadMs the carrier's clock minus the relay's; null: the carrier's answer has no time */
 export function judgeClock(aheadMs: number | null): Verdict {
   if (aheadMs === null) return skipped("The carrier's answer had no time, so the clock was not compared.")
   const seconds = Math.round(Math.abs(aheadMs) / SECOND_MS)
@@ -91,20 +90,19 @@ export function judgeCertificate(untilMs: number, nowMs: number): Verdict {
 /** How many files a relay may open in addition to its connections. */
 const OTHER_FILES = 200
 
-/** Judges how many files the process may open. @param limit null: there is no limit, or it cannot be read */
+/** @param limit how many files the process may open; null: there is no limit, or it cannot be read */
 export function judgeOpenFiles(limit: number | null, connectionsMax: number): Verdict {
   if (limit === null) return ok('No limit of the system is known.')
-  // All connections of both listeners may be in use.
   const wanted = 2 * connectionsMax + OTHER_FILES
   if (limit >= wanted) return ok(`The process may open ${limit} files.`)
   const message = `The process may open ${limit} files, and two listeners with limits.connections of ${connectionsMax} need ${wanted}. Raise the limit (ulimit -n, LimitNOFILE), or lower limits.connections.`
   return limit < connectionsMax + OTHER_FILES ? failed(message) : warning(message)
 }
 
-/** A retention pass begins each hour. If none has ended for this long, something is wrong. */
+/** A retention pass begins each hour, so one should end within this time. */
 const PASS_LATE_MS = 6 * HOUR_MS
 
-/** Judges whether old data is removed. @param last the last retention pass; null: none has ended yet @param kept how long data is kept, as text */
+/** @param last the last retention pass; null: none has ended yet @param kept how long data is kept, as text */
 export function judgeRetention(last: RetentionReport | null, kept: string, nowMs: number): Verdict {
   const message = `Data is kept: ${kept}.`
   if (last === null) return ok(message)
@@ -126,16 +124,16 @@ export function judgeErasure(storage: StorageState): Verdict {
 export interface BackupsToJudge {
   readonly directory: string | null
   readonly cron: string | null
-  /** When each backup in the folder was made, epoch milliseconds, the newest first. */
+  /** When the backups in the folder were made, epoch milliseconds, the newest first. */
   readonly madeAtMs: readonly number[]
   readonly failing: { readonly reason: string } | null
-  /** Why the folder cannot be read; null: it can. */
+  /** Why the folder cannot be read; null: it can be read. */
   readonly unreadable: string | null
 }
 
-/** The next backup is late if the newest one is older than this many times the usual gap between backups. */
+/** A backup is late if the newest one is older than this many times the longest gap between two backups. */
 const LATE_GAPS = 2
-/** The usual gap is the longest one between two backups, but at least this long. */
+/** The least value of that longest gap. */
 const GAP_MS = DAY_MS
 
 export function judgeBackups({ directory, cron, madeAtMs, failing, unreadable }: BackupsToJudge, nowMs: number): Verdict {

@@ -17,48 +17,44 @@ import type { AgedReads, RetentionTx } from './retention/retention-ports.ts'
 export interface AdminWrites {
   /** Returns the keys that sign the relay's tokens. Makes the first key if there is none yet. */
   tokenKeys(): Promise<TokenKeys>
-  /** Replaces the key that signs tokens. Returns the new keys. */
   rotateTokenKeys(request: TokenKeyRotation & Audited): Promise<TokenKeys>
-  /** Queues a job; null: too many have not ended. */
+  /** Queues a job; null: too many jobs have not ended. */
   startJob(request: Audited & { readonly task: JobTask; readonly by: string; readonly nowMs: number }): Promise<Job | null>
   /**
-   * Does a batch of the oldest job that has not ended, leaving out moves and backups. `hasWorked`: there was such a job. `isDone`: no such
-   * job is left. The store keeps the progress, so the work continues after a restart.
+   * Does a batch of the oldest unended job that is no move or backup. `hasWorked`: there was such a job. `isDone`: no such job is left. The store
+   * keeps the progress, so the work continues after a restart.
    */
   workOnJobs(request: { readonly limit: number; readonly nowMs: number }): Promise<{
     readonly hasWorked: boolean
     readonly isDone: boolean
     /** Whether parcels were retired, which adds events to the feed. */
     readonly hasRetired: boolean
-    /** The report of a batch of reprocessed pushes; null: the job was of another kind. */
+    /** The reprocessed pushes; null: the job was of another kind. */
     readonly report: BatchReport | null
-    /** The results of a batch of a rebuild; null: the job was of another kind. */
+    /** Null: the job was no rebuild. */
     readonly rebuilt: RebuildNews | null
   }>
-  /** Saves the progress of a move or a backup. `isWanted` false: the job was cancelled. */
+  /** Saves the progress of a move or a backup. `isWanted`: the job was not cancelled. */
   noteProgress(request: { readonly jobId: number; readonly done: number; readonly nowMs: number }): Promise<{ readonly isWanted: boolean }>
   /**
-   * Copies the store to a file while others write to it. The copy has the state of the store at the end of the copying. `sequence`: the
-   * last sequence of the feed when copying began. Rejects if copying is stopped or fails. Throws `not_backed_up` for a store on a server.
+   * Copies the store to a file. Others may write to the store meanwhile, and the copy includes what they have written. `sequence`: the last
+   * sequence of the feed when copying began. Rejects if copying is stopped or fails. Throws `not_backed_up` for a store on a server.
    */
   copyStore(request: { readonly file: string }): Promise<{ readonly sequence: number }>
-  /** How many pages of the store were copied; null: no copy is being made. */
+  /** In pages of the store; null: no copy is being made. */
   copyProgress(): Promise<{ readonly done: number; readonly total: number } | null>
   /** Stops the copying. The call of `copyStore` then rejects. */
   stopCopy(): Promise<void>
   backupState(): Promise<BackupState>
-  /**
-   * Saves the result of a backup, ends its job, and notifies operators when backups begin to fail or work again. Resolves with the state
-   * and whether operators were notified.
-   */
+  /** Saves the result of a backup, ends its job, and notifies operators if backups begin to fail or work again. `isTold`: operators were notified. */
   endBackup(end: BackupEnd): Promise<{ readonly state: BackupState; readonly isTold: boolean }>
   /** Notifies operators of new restores. Resolves with the number of new ones. */
   tellRestores(request: { readonly nowMs: number }): Promise<number>
   /** Ends the jobs of backups that were interrupted because the relay was stopped or killed. */
   endLeftBackups(nowMs: number): Promise<void>
-  /** Cancels a job. What it has done stays done, and a job that has ended stays as it is. Null: there is no such job. */
+  /** Cancels a job. What it has done stays done. A job that has ended does not change. Null: there is no such job. */
   cancelJob(request: Audited & { readonly jobId: number; readonly nowMs: number }): Promise<Job | null>
-  /** Stores an operator event, and the order that caused it, if any. Queues the event if the config names an endpoint for operator events. */
+  /** Stores an operator event, and the order (`action`) that caused it. Queues the event if the config names an endpoint for operator events. */
   recordOperatorEvent(event: OperatorEvent, nowMs: number, action?: OperatorAction): Promise<void>
   /** Notifies operators that a trouble has begun, unless they were notified of it before. Returns whether it notified them now. */
   beginTrouble(begun: TroubleBegun & OfRole): Promise<boolean>
@@ -68,18 +64,18 @@ export interface AdminWrites {
   tellOperators(request: { readonly nowMs: number }): Promise<number>
   /** Adds an order that was carried out outside the store to the audit trail. */
   recordAction(action: OperatorAction): Promise<void>
-  /** Adds counts to their hours and days. A flush that is sent again because the answer to it was lost is not added twice. */
+  /** Adds counts to their hours and days. A repeated flush is added once. */
   addTallies(flush: TallyFlush): Promise<void>
   /** Does a batch of the retention pass that is under way, or begins a pass that is due. `isDone`: there is nothing to do now. */
   prune(request: { readonly nowMs: number }): Promise<PruneResult>
-  /** Changes how long data is kept, and how old an event may be to be recorded. Takes effect with the next batch. */
+  /** Changes how long data is kept, and from which age on events are not recorded. Takes effect with the next batch. */
   adjustRetention(retention: Retention): Promise<void>
 }
 
 /** How many parcels a batch of a rebuild has compared, by result. */
 export interface RebuildNews {
   readonly equal: number
-  /** Parcels that differ and were not corrected, because the rebuild only compared. */
+  /** Parcels that differ. They were not corrected, because the rebuild only compared. */
   readonly differing: number
   readonly corrected: number
   /** Parcels that could not be compared. */
@@ -88,7 +84,6 @@ export interface RebuildNews {
   readonly hasChanged: boolean
 }
 
-/** The result of one batch of a retention pass. */
 export interface PruneResult {
   readonly isDone: boolean
   /** Whether parcels were retired, which adds events to the feed. */
@@ -97,14 +92,13 @@ export interface PruneResult {
   readonly hasReordered: boolean
 }
 
-/** The result of a backup. */
 export interface BackupEnd {
   /** Null: the backup did not begin. */
   readonly jobId: number | null
   readonly name: string
   readonly nowMs: number
   readonly made: MadeBackup | null
-  /** Why the backup failed; null: it was made, or an operator has cancelled it. */
+  /** Null: the backup was made, or an operator has cancelled it. */
   readonly failure: string | null
 }
 
@@ -124,22 +118,21 @@ export interface AdminTx extends RetentionTx {
   /** Returns the ended jobs of which operators were not yet notified, and marks them as notified. */
   takeEndedJobs(): Promise<readonly Job[]>
   addOperatorEvent(event: OperatorEvent, nowMs: number): void
-  /** Adds an action to the audit trail. */
+  /** Adds to the audit trail. */
   addAction(action: OperatorAction): void
-  /** Stores that a trouble has begun; false: this trouble is stored already. */
+  /** Stores that a trouble has begun; false: the trouble is stored already. */
   beginTrouble(subject: string, nowMs: number): Promise<boolean>
   /** Ends a trouble. Returns when it began; null: there was no such trouble. */
   endTrouble(subject: string): Promise<number | null>
-  /** The troubles whose subjects begin with this prefix. */
+  /** The troubles whose subjects begin with `prefix`. */
   listTroubles(prefix: string): Promise<readonly Trouble[]>
   saveTrouble(trouble: Trouble): Promise<void>
   /** Counts quarantined pushes without waiting for other transactions that do the same. */
   countQuarantine(reason: string, count: number, nowMs: number): void
-  /** Returns the oldest counts that `countQuarantine` has stored, and deletes them. */
+  /** Returns and deletes the oldest counts that `countQuarantine` has stored. */
   takeQuarantineCounts(limit: number): Promise<readonly QuarantineCount[]>
-  /** Adds counts to the tallies of their hours and days. */
   addTallies(additions: readonly TallyAddition[]): void
-  /** Notes that this transaction stores a flush; false: an earlier transaction has stored it. */
+  /** Notes that this transaction stores a flush; false: an earlier transaction has stored the flush. */
   noteFlush(flush: TallyFlush): Promise<boolean>
   /** Skips the `newer` newest hours or days that have counts. Returns the start of the next older one; null: there is none. */
   findCounted(span: TallySpan, newer: number): Promise<number | null>
@@ -147,9 +140,8 @@ export interface AdminTx extends RetentionTx {
   pruneTallies(span: TallySpan, beforeMs: number, limit: number): Promise<number>
   /** Deletes up to `limit` events and actions that are older than a time. Returns how many. */
   pruneOperations(beforeMs: number, limit: number): Promise<number>
-  /** Returns the value that is stored under a name; null: no value is. */
   loadSetting(name: string): Promise<Uint8Array | null>
-  /** Stores a value under a name, unless the name already has a value. Returns the stored value, new or old. */
+  /** Stores a value, unless the name already has one. Returns the stored value. */
   makeSetting(name: string, value: Uint8Array): Promise<Uint8Array>
   saveSetting(name: string, value: Uint8Array): Promise<void>
 }
@@ -162,29 +154,27 @@ export interface AdminReads extends AgedReads {
   /** The old stores that moves have copied and left in place, the oldest first. */
   listLeftStores(): Promise<readonly LeftStore[]>
   counts(nowMs: number): Promise<StoreCounts>
-  /** Counts the pushes in quarantine, which is cheaper than all of `counts`. */
+  /** Cheaper than `counts`. */
   countQuarantined(): Promise<number>
-  /** Lists parcels. A page with a `next` may be followed by more parcels, even if it is short or empty. */
+  /** Even a short or empty page has a `next` if more parcels may follow. */
   listParcels(query: ParcelQuery): Promise<ParcelPage>
-  /** Everything that is known about the parcel with this identifier; null: no parcel has it. */
+  /** Null: no parcel has this identifier. */
   inspectParcel(identifier: string): Promise<InspectedParcel | null>
-  /** The first identifier of each of these parcels. Deleted parcels are absent. */
+  /** The first identifier of each parcel. Deleted parcels are absent. */
   nameParcels(parcelIds: readonly number[]): Promise<ReadonlyMap<number, string>>
   /** Every status that was ever the latest status of a parcel, up to a thousand. */
   listStatuses(): Promise<readonly string[]>
   /** Lists jobs with ids below `before`, the newest first; null: from the newest. */
   listJobs(query: { readonly before: number | null; readonly limit: number }): Promise<readonly Job[]>
-  /** A job by id; null: no job has this id. */
   findJob(jobId: number): Promise<Job | null>
   /** A page of operator events, the newest first. */
   listOperatorEvents(query: OperatorEventQuery): Promise<readonly ToldEvent[]>
-  /** The tallies of a kind within a span of time, the oldest first. */
+  /** The oldest first. */
   listTallies(query: TallyQuery): Promise<readonly Tally[]>
   /** A page of the audit trail, the newest first. */
   listActions(query: ActionQuery): Promise<readonly KeptAction[]>
 }
 
-/** Times are epoch milliseconds. */
 export interface TallyQuery {
   readonly span: TallySpan
   readonly kind: string
@@ -192,7 +182,7 @@ export interface TallyQuery {
   readonly toMs: number
 }
 
-/** A time of the server, epoch milliseconds, with the monotonic times of the request and the answer. */
+/** `serverMs`: the server's clock, epoch milliseconds. `askedMs`, `heardMs`: our monotonic clock at the request and at the answer. */
 export interface TimeSample {
   readonly serverMs: number
   readonly askedMs: number
@@ -201,24 +191,24 @@ export interface TimeSample {
 
 /** Counters that rise with the commits of all replicas. */
 export interface Watermarks {
-  /** When the database server was started. If this changes, the server was restarted or replaced, and commits may be lost. */
+  /** When the database server was started. If this changes, the server was restarted or replaced and may have lost commits. */
   readonly server: number
   /** The last sequence of the feed. */
   readonly sequence: number
-  /** How often endpoints were added, changed or removed. */
+  /** Counts changes of endpoints. */
   readonly endpoints: number
-  /** How often replicas or roles have changed. */
+  /** Counts changes of replicas and roles. */
   readonly roles: number
-  /** How often an operator, a job or a join of parcels has changed which deliveries wait for an endpoint. */
+  /** Counts changes of the waiting deliveries by operators, jobs and joins of parcels. */
   readonly orders: number
-  /** Whether the store was moved or is about to be, so that nobody may write. */
+  /** Whether nobody may write, because the store was moved or is about to be. */
   readonly isMoving: boolean
 }
 
-/** The facts about a replica's config that other replicas learn. */
+/** What other replicas learn about a replica's config. */
 export interface ReplicaConfig {
   readonly configFingerprint: string
-  /** The names of the endpoints that the config defines. */
+  /** The names of endpoints. */
   readonly endpoints: readonly string[]
   /** The names of the keys at rest; the first key encrypts, all keys decrypt. */
   readonly atRestKeys: readonly string[]
@@ -228,35 +218,29 @@ export interface NewReplica extends ReplicaConfig {
   readonly name: string
   readonly version: string
   readonly ttlMs: number
-  /** When the replica's config took effect, if the replica had already joined under another id; null: the config takes effect now. */
+  /** When the replica's config took effect, if the replica joins again under a new id; null: the config takes effect now. */
   readonly configuredAtMs: number | null
 }
 
 /** The replicas that share a store, and the roles they hold. Times are epoch milliseconds of the store's clock. */
 export interface ReplicaTable {
-  /**
-   * Adds a replica and its lease. Resolves with its id and the time. Rejects if this replica and another live one could not decrypt each
-   * other's secrets.
-   */
+  /** Adds a replica with a lease of `ttlMs`. Rejects if this replica and another live one could not decrypt each other's secrets. */
   register(replica: NewReplica): Promise<{ readonly id: number; readonly nowMs: number }>
   /**
-   * Renews the lease of a replica. `nowMs`: the time of the renewal. `lapsed`: how many leases of other replicas have run out. Null: this
-   * replica was declared dead, or the server has lost the commit that registered it.
+   * Renews a lease. `lapsed`: how many leases of other replicas have run out. Null: this replica was declared dead, or the server has lost
+   * the commit that registered it.
    */
   renew(id: number, ttlMs: number): Promise<{ readonly nowMs: number; readonly lapsed: number } | null>
   look(): Promise<Watermarks>
   /**
-   * Declares replicas dead if their leases have run out. Then changes the roles of one replica, while nobody else can change roles. Resolves
-   * with the new roles of that replica.
+   * First declares replicas dead whose leases have run out. Then `decide` changes the roles of the replica `id`, while nobody else can change
+   * roles. Resolves with the new roles of `id`.
    */
   changeRoles(id: number, decide: (assignment: Assignment) => RoleChange): Promise<readonly Role[]>
-  /**
-   * Saves a new config. Resolves with the time at which the config took effect; null: the replica was declared dead. Rejects if this replica
-   * and another live one could not decrypt each other's secrets.
-   */
+  /** Saves a new config. Resolves with the time at which the config took effect; null: the replica was declared dead. Rejects like `register`. */
   configure(id: number, config: ReplicaConfig): Promise<number | null>
   list(): Promise<readonly Replica[]>
-  /** Removes a replica that stops. Others may take its roles. */
+  /** Removes a replica that stops. Other replicas may then take its roles. */
   remove(id: number): Promise<void>
   close(): Promise<void>
 }

@@ -20,13 +20,13 @@ import { closeFolder, FILE_MODE, FOLDER_MODE, STORE_SUFFIXES } from './permissio
 const MAGIC = 'SQLite format 3\0'
 const CHUNK_BYTES = 1024 * 1024
 
-/** A file that shows that the database has held data, so that a lost database is not mistaken for a new one. */
+/** The marker shows that the database has held data. Without it, a lost database would pass for a new one. */
 const markerOf = (path: string) => `${path}.marker`
 const logOf = (path: string) => `${path}-wal`
 
 /**
- * Creates the store's folder if it does not exist. Only the relay's user can open it, and it is synced to survive a power cut. Folders are
- * created one at a time, because Node's own recursion never ends if no folder can be made, as in /proc.
+ * Creates the store's folder if it does not exist. Only the relay's user can open the folder, and its name survives a power cut. Creates one
+ * folder at a time, because Node's recursive `mkdir` never ends where no folder can be made, as in /proc.
  */
 export function makeFolder(folder: string): void {
   const path = resolve(folder)
@@ -53,8 +53,8 @@ export function refuseIrregularFiles(path: string): void {
 }
 
 /**
- * Checks the database file before SQLite opens it, because SQLite would treat a missing or empty file as new and delete its WAL. If a file
- * that held data is missing, empty or damaged, throws an error with the remedy, and changes nothing.
+ * Throws an error with the remedy if a database file that held data is missing or empty, or if its header is damaged. Call it before SQLite opens
+ * the file: SQLite would treat a missing or empty file as new, and delete its WAL.
  */
 export function refuseDamage(path: string): void {
   const bytes = sizeOf(path)
@@ -93,8 +93,8 @@ export function leaveMarker(path: string): void {
 }
 
 /**
- * Rewrites the WAL with the same bytes and syncs it. The caller must hold the write lock. After a failed sync, the kernel counts some pages as
- * written although they are only in memory. After a restart of the process, SQLite would trust these pages.
+ * Rewrites the WAL with the same bytes and syncs it. After a failed sync, the kernel holds pages in memory that it wrongly counts as written, and
+ * SQLite would trust them after a restart of the process. The caller must hold the write lock.
  */
 export function rewriteLog(path: string): void {
   if ((sizeOf(logOf(path)) ?? 0) === 0) return
@@ -112,7 +112,7 @@ export function rewriteLog(path: string): void {
   }
 }
 
-/** Turns an error of the system into one that names the path, the cause and the remedy. Returns any other error as it is. */
+/** Turns a system error into one that names the path, the cause and the remedy. Returns any other error as it is. */
 export function openingFailure(path: string, error: unknown): unknown {
   const code = systemCode(error)
   return code === null ? error : new Error(explain(path, isFull(path) ? 'ENOSPC' : code), { cause: error })
@@ -130,7 +130,7 @@ function explain(path: string, code: string): string {
   return `store: ${path} cannot be opened for writing: ${reasonOfCode(code)}. The relay's user must be able to write the file and its folder ${folder}.`
 }
 
-/** Whether the disk is full. The code of an error does not tell, because a full disk causes many codes. */
+/** The code of an error does not tell this, because a full disk causes many codes. */
 function isFull(path: string): boolean {
   try {
     return statfsSync(dirname(path)).bavail === 0
@@ -144,8 +144,8 @@ function sizeOf(path: string): number | null {
 }
 
 /**
- * Makes a function that returns a file descriptor of a database file, for syncs and reads; null: the file could not be opened. The file is
- * opened once and never closed, because closing any descriptor of a file drops all POSIX locks that the process has on it.
+ * Makes a function that returns a file descriptor, for syncs and reads; null: the file could not be opened. Never close the descriptor: this would
+ * drop all POSIX locks that the process has on the file.
  */
 export function keepOpen(path: string): () => number | null {
   let file: number | null = null
@@ -159,7 +159,7 @@ export function keepOpen(path: string): () => number | null {
   }
 }
 
-/** Syncs a folder, so that the names of its files survive a power cut. */
+/** Makes the names of the files in a folder survive a power cut. */
 export function syncFolder(folder: string): void {
   const handle = openSync(folder, 'r')
   try {

@@ -7,14 +7,13 @@ import { causeOf, type MismatchCause } from './mismatch-causes.ts'
 import { readSignature, type SignatureReading } from './signature-readings.ts'
 
 export interface SuspectPush {
-  /** The exact bytes of the body; null: the body was not read, so only the header is examined. */
+  /** Null: the body was not read, so only the header is examined. */
   readonly body: Uint8Array | null
   /** All values of the signature header. */
   readonly signatures: readonly string[]
-  /** The headers `webhook-id` and `webhook-timestamp`; null: the request lacks the header. */
   readonly webhookId: string | null
   readonly webhookTimestamp: string | null
-  /** The keys with which the relay verifies pushes. */
+  /** The keys for pushes. */
   readonly keys: readonly NamedKey[]
   /** The relay's keys for other purposes, which a sender may use by mistake. */
   readonly otherKeys: readonly NamedKey[]
@@ -26,16 +25,15 @@ export interface SearchBounds {
 }
 
 export interface Explanation {
-  /** `valid`: the signature matches. `explained`: the causes fully explain why it does not. `unexplained`: there is also an unknown cause. */
+  /** `valid`: the signature matches. `explained`: `causes` say why it does not match. `unexplained`: `causes` contains `unknown`. */
   readonly verdict: 'valid' | 'explained' | 'unexplained'
-  /** The name of the key with which the sender signed; null: the key is not known, or the sender used no key. */
+  /** The name of the key with which the sender signed; null: the key is unknown, or there was none. */
   readonly key: string | null
   readonly causes: readonly MismatchCause[]
   /** Whether the limits ended the search before all possibilities were tried. */
   readonly isCutShort: boolean
 }
 
-/** Runs a search to its end. */
 export function explainMismatch(push: SuspectPush, bounds: SearchBounds): Explanation {
   const search = searchMismatch(push, bounds)
   for (;;) {
@@ -45,9 +43,8 @@ export function explainMismatch(push: SuspectPush, bounds: SearchBounds): Explan
 }
 
 /**
- * Finds out how a push was signed. Tries all usual mistakes in the signature, the key and the body: first single mistakes, then a mistake in
- * the key together with one in the body. Yields after each try, so that the caller can do other work in between. The result contains no key
- * and no part of the body.
+ * Finds out how a push was signed. Tries all usual mistakes in the signature, the key and the body. Mistakes in the key and the body together come
+ * after single ones. Yields after each try, so that the caller can do other work. The result contains no key and no part of the body.
  */
 export function* searchMismatch(push: SuspectPush, bounds: SearchBounds): Generator<undefined, Explanation> {
   const header = judgeHeader(push)
@@ -75,7 +72,7 @@ function isOver({ tries, hashedBytes, bounds }: Spent): boolean {
 
 interface Header {
   readonly readings: readonly SignatureReading[]
-  /** The mistakes in the header that can be seen without the body and the keys. */
+  /** The mistakes that the header alone shows. */
   readonly causes: readonly MismatchCause[]
 }
 
@@ -93,7 +90,7 @@ function judgeHeader({ signatures, keys, otherKeys }: SuspectPush): Header {
 }
 
 const VALUES_MAX = 4
-/** Shorter keys are not looked for in the header, because it may contain them by chance. */
+/** The header may contain a shorter key by chance, so only keys of this length are looked for. */
 const KEY_CHARS_MIN = 8
 
 /** A way in which the sender may have computed the signature. */
@@ -108,7 +105,7 @@ interface PreparedKey extends KeyVariant {
   readonly secret: KeyObject
 }
 
-/** The likelier attempts come first, because the limits may end the search. */
+/** Likelier attempts come first, because the limits may end the search. */
 function* attempts(push: SuspectPush, body: Uint8Array): Generator<Attempt, undefined> {
   const keys = push.keys.map(plainKey).map(prepared)
   const mistaken = [...push.keys.flatMap(keyVariants), EMPTY_KEY].map(prepared)
@@ -136,7 +133,7 @@ function asOther(key: KeyVariant): KeyVariant {
   return { ...key, causes: [causeOf('other_key', key.name), ...key.causes] }
 }
 
-/** Makes attempts for schemes that sign a time or an id with the body: Standard Webhooks, and schemes with `t=` in the header. */
+/** For schemes that sign a time or an id with the body: Standard Webhooks, and schemes with `t=` in the header. */
 function* withTime(
   { webhookId, webhookTimestamp, signatures }: SuspectPush,
   body: Uint8Array,
@@ -169,7 +166,7 @@ const ALGORITHMS = [
   { name: 'md5', shown: 'HMAC-MD5', bytes: 16 },
 ] as const
 
-/** Returns the algorithm of a digest. A digest of an unusual length counts as the beginning of an HMAC-SHA256. */
+/** A digest of an unusual length counts as the beginning of an HMAC-SHA256. */
 function algorithmOf({ digest }: SignatureReading) {
   return ALGORITHMS.find(({ bytes }) => bytes === digest.length) ?? ALGORITHMS[0]
 }
@@ -208,7 +205,7 @@ function unexplained(causes: readonly MismatchCause[]): Explanation {
   return { verdict: 'unexplained', key: null, causes: [...causes, causeOf('unknown')], isCutShort: false }
 }
 
-/** Detects a body that begins like a JSON object but is not valid JSON. Nobody signs such a body, so it was damaged on its way. */
+/** A body that begins like a JSON object but is not valid JSON was damaged on its way, because nobody signs such a body. */
 function damageOf(body: Uint8Array): readonly MismatchCause[] {
   return body[0] === 0x7b && !readJson(body).ok ? [causeOf('body_incomplete')] : []
 }

@@ -11,50 +11,49 @@ export interface ImportWatchesPorts {
 
 export interface WatchListRequest {
   readonly format: WatchListFormat
-  /** The column of a CSV list to read, by its name or its number from 1; null: the column with a known name. */
+  /** The CSV column to read: its name, or its number from 1. Null: the column with a known name. */
   readonly column: string | null
-  /** Whether an invalid line refuses the whole list. If so, up to `ATOMIC_MAX` identifiers are watched in one transaction: all or none. */
+  /** If true, one invalid line refuses the whole list, and up to `ATOMIC_MAX` identifiers are watched all or none. */
   readonly atomic: boolean
   readonly lines: AsyncIterable<string>
   readonly by: Actor
 }
 
 export interface WatchListReport {
-  /** The number of lines, empty lines included. */
+  /** Empty lines included. */
   readonly lines: number
-  /** The number of identifiers that are now watched. */
   readonly watched: number
-  /** How many of the watched identifiers belong to new parcels. */
+  /** How many watched identifiers got a new parcel. */
   readonly created: number
-  /** The number of lines without a valid identifier, or with one that belongs to an erased parcel. */
+  /** The number of lines without a valid identifier, or with an identifier of an erased parcel. */
   readonly failed: number
   /** How many of the failed lines name erased parcels. */
   readonly erased: number
-  /** The first of the failed lines, with line numbers from 1. */
+  /** The first failed lines, numbered from 1. */
   readonly errors: readonly WatchListError[]
 }
 
-/** An invalid line. `reason` is a predicate such as "is not valid JSON". */
+/** `reason`: a predicate such as "is not valid JSON". */
 export interface WatchListError {
   readonly line: number
   readonly reason: string
 }
 
-/** One transaction watches this many identifiers, and delays pushes by some seven milliseconds. */
+/** Identifiers in a transaction. Each transaction delays pushes by some seven milliseconds. */
 const BATCH = 500
 /**
- * An atomic list of up to this many identifiers is watched in one transaction, which delays pushes by thirty milliseconds. A transaction for a
- * hundred thousand identifiers would delay pushes for seconds.
+ * The most identifiers of an atomic list in one transaction. It delays pushes by thirty milliseconds; a hundred thousand identifiers would delay
+ * them for seconds. A longer atomic list is watched in batches of `BATCH`.
  */
 export const ATOMIC_MAX = 2000
 const ERRORS_SHOWN = 1000
 const RETRY_AFTER_MS = 5000
 
 /**
- * Creates the import of watch lists. Unless the request is `atomic`, valid lines are watched and invalid lines are reported by number.
+ * Unless the request is `atomic`, valid lines are watched and invalid lines are reported by number.
  *
- * Throws `bad_request` if there is no column to read, or if an atomic list has an invalid line. Throws `erased` (if atomic), `body_too_large`
- * (too many lines) and `storage_unavailable`. The error's fact `watched`: how many identifiers at the start of the list are watched now.
+ * Throws `bad_request` (no column to read, or an invalid line in an atomic list), `erased` (only if atomic), `body_too_large` (too many lines)
+ * and `storage_unavailable`. Each error has the fact `watched`: how many identifiers at the start of the list are watched now.
  */
 export function createImportWatches(ports: ImportWatchesPorts): (request: WatchListRequest) => Promise<WatchListReport> {
   return async ({ format, column, atomic, lines, by }) => {
@@ -63,7 +62,7 @@ export function createImportWatches(ports: ImportWatchesPorts): (request: WatchL
     const tally = { lines: 0, watched: 0, created: 0, failed: 0, erased: 0, errors }
     const identifiers: Named[] = []
 
-    // Read the whole list before writing. If each write delayed the reading, the sender might exceed the time limit of the request.
+    // Read the whole list before writing: writes in between would delay the sender, who might exceed the time limit of the request.
     for await (const text of lines) {
       tally.lines += 1
       if (tally.lines > WATCH_LINES_MAX) throw tooLong()
@@ -79,7 +78,7 @@ export function createImportWatches(ports: ImportWatchesPorts): (request: WatchL
     const size = atomic && identifiers.length <= ATOMIC_MAX ? ATOMIC_MAX : BATCH
     const detail = { lines: tally.lines, identifiers: identifiers.length, failed: tally.failed }
     for (let at = 0; at < identifiers.length; at += size) {
-      // The whole list is one order, so only its first part adds an action to the audit trail.
+      // The list is one order, so only its first batch adds an action to the audit trail.
       const order: Audited = at > 0 ? {} : { action: { atMs: ports.clock.now(), by, action: 'parcels.watched', target: null, detail } }
       await watchBatch(ports, { named: identifiers.slice(at, at + size), isAtomic: atomic, ...order }, tally)
     }
