@@ -3,9 +3,9 @@ import { notAhead } from '../put-back.ts'
 /**
  * How reliable the carrier's pushes are (DOMAIN 6.1).
  *
- * `unknown`: no push came yet, or the first trial is not over. `healthy`: a trial is over, and few pushes are lost or go into quarantine. `lossy`:
- * too many pushes are lost or go into quarantine. After that, and after a silence, pushes stay lossy until a trial is over. `silent`: no push
- * arrives although the carrier scans parcels; operators are alarmed. Polls keep their full cadence unless pushes are healthy.
+ * `unknown`: no push came yet, or the first trial (`Trial`) is not over. `healthy`: a trial is over, and few pushes are lost or go into quarantine.
+ * `lossy`: too many pushes are lost or go into quarantine. After that, and after a silence, pushes stay lossy until a trial is over. `silent`: no
+ * push arrives although the carrier scans parcels; operators are alarmed. Polls keep their full cadence unless pushes are healthy.
  */
 export type PushHealth = 'unknown' | 'healthy' | 'lossy' | 'silent'
 
@@ -87,8 +87,8 @@ export const newPushChannel: PushChannel = {
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 /**
- * `pushed + missed` tends to at least this: enough to tell a loss of one in fifty from no loss. It also covers at least a day, because a lost push
- * counts only when a poll has found its entry, perhaps hours later.
+ * `pushed + missed` tends to at least this: enough to tell a loss of one in fifty from no loss. The counts also cover at least a day, because a
+ * lost push counts only after a poll has found its entry, perhaps hours later.
  */
 const REMEMBERED_MIN = 500
 /** Pushes become lossy only after at least this many entries. */
@@ -98,8 +98,8 @@ const FADED_ENTRIES_MIN = ENTRIES_MIN * 0.9
 /** Pushes become healthy only if at least this many came during their trial. */
 export const TRIAL_PUSHES = ENTRIES_MIN
 /**
- * How many of the `kept` newest pushes were not understood: if `tooMany` or more, pushes become lossy; if `few` or fewer, they may become healthy
- * again.
+ * Of the 20 newest pushes (`kept`), if 3 or more were not understood (`tooMany`), pushes become lossy. If at most 1 was not understood (`few`), they
+ * may become healthy.
  */
 const NEWEST = { kept: 20, tooMany: 3, few: 1 }
 const UNDERSTOOD = '.'
@@ -110,8 +110,8 @@ const HEALTHY_BELOW = 0.08
 /** Without entries, the estimated loss is 1/20. */
 const PRIOR = { missed: 1, entries: 20 }
 /**
- * Pushes count as silent if the evidence arises by chance only with a probability below this. Each pause beyond the grace period may cause a false
- * alarm. With 30 such pauses a day: 30 * 365 * 1e-4, one false alarm a year.
+ * Pushes count as silent if the evidence arises by chance only with a probability below this. Each gap between pushes that is longer than the grace
+ * period may cause a false alarm. With 30 such gaps a day, 30 * 365 * 1e-4 makes one false alarm a year.
  */
 const CHANCE_MAX = 1e-4
 /** `isSilence` assumes at least this loss: losses are not independent, because the carrier may never push some parcels. */
@@ -260,9 +260,9 @@ export function afterUnpushedEntries(channel: PushChannel, unpushed: UnpushedEnt
 }
 
 /**
- * Whether pushes are silent: whether the evidence is too improbable without a silence. `loss ** overdue`: the probability that the pushes of all
- * overdue entries were lost. `noneCame`: the probability that no other push came, because none happened to come (the first term) or because the
- * hour is unusual (the second).
+ * Whether pushes are silent: without a silence, the probability of the evidence would be below `CHANCE_MAX`. It is the product of two
+ * probabilities. `loss ** overdue`: the pushes of all overdue entries were lost. `noneCame`: no other push came, by chance (first term) or because
+ * the hour is unusual (second term).
  *
  * Example: 5 pushes were expected and 2 entries are overdue, with a loss of 2 %. (e^-5 + 0.01 * 0.25^2) * 0.02^2 = 0.000003: a silence.
  */

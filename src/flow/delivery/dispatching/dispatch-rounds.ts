@@ -61,8 +61,8 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   let endpoints: readonly EndpointState[] = []
   const ended = createEndedAttempts(ports)
   /**
-   * `reviews` counts the calls of `review`. `reviewed`: its value when the last successful round began. `changed`: its value at the last
-   * `review('endpoints')`.
+   * `reviews` counts the calls of `review`. `reviewed`: the value of `reviews` when the last successful round began. `changed`: the value of
+   * `reviews` after the last `review('endpoints')`.
    */
   let reviews = 0
   let reviewed = 0
@@ -163,7 +163,7 @@ function createEndedAttempts({ held, queues, times }: Pick<DispatchRoundsPorts, 
     take(): readonly SettledAttempt[] {
       if (term !== held.term()) {
         term = held.term()
-        // Another replica makes these attempts again. So their results are not stored, and no endpoint waits for that.
+        // Another replica makes these attempts again. So drop their results, and let no endpoint wait for them.
         queues.settled(attempts)
         attempts = []
         queues.releaseAll()
