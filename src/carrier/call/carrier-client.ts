@@ -37,7 +37,6 @@ export interface CarrierOptions {
   /** Per UTC day. */
   readonly callsPerDay: number
   readonly concurrency: number
-  /** Called for each call when it is sent. */
   readonly onCall?: (spender: CallSpender) => void
   readonly clock: Clock
   readonly log: Log
@@ -49,7 +48,6 @@ export interface CarrierOptions {
   readonly shared?: SharedCarrier & { readonly vault: TokenVault }
   /** A private certificate authority (PEM), trusted in addition to the public authorities. */
   readonly ca?: string | undefined
-  /** The URL of an HTTP proxy for all calls. */
   readonly proxy?: string
   /** Resolves the carrier's host name and checks the addresses. Absent: the system resolves the name, and every address is allowed. */
   readonly hosts?: Pick<EgressGuard, 'checkHost'>

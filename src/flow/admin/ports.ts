@@ -15,7 +15,7 @@ import type { AgedReads, RetentionTx } from './retention/retention-ports.ts'
 
 /** The verbs of admin that write; see `WriteSide`. Times are epoch milliseconds. */
 export interface AdminWrites {
-  /** Returns the keys that sign the relay's tokens. Makes the first key if there is none yet. */
+  /** The keys that sign the relay's tokens. Makes the first key if there is none yet. */
   tokenKeys(): Promise<TokenKeys>
   rotateTokenKeys(request: TokenKeyRotation & Audited): Promise<TokenKeys>
   /** Queues a job; null: too many jobs have not ended. */
@@ -43,12 +43,12 @@ export interface AdminWrites {
   copyStore(request: { readonly file: string }): Promise<{ readonly sequence: number }>
   /** In pages of the store; null: no copy is being made. */
   copyProgress(): Promise<{ readonly done: number; readonly total: number } | null>
-  /** Stops the copying. The call of `copyStore` then rejects. */
+  /** Makes `copyStore` reject. */
   stopCopy(): Promise<void>
   backupState(): Promise<BackupState>
   /** Saves the result of a backup, ends its job, and notifies operators if backups begin to fail or work again. `isTold`: operators were notified. */
   endBackup(end: BackupEnd): Promise<{ readonly state: BackupState; readonly isTold: boolean }>
-  /** Notifies operators of new restores. Resolves with the number of new ones. */
+  /** Notifies operators of new restores. Resolves with their number. */
   tellRestores(request: { readonly nowMs: number }): Promise<number>
   /** Ends the jobs of backups that were interrupted because the relay was stopped or killed. */
   endLeftBackups(nowMs: number): Promise<void>
@@ -113,7 +113,7 @@ export interface AdminTx extends RetentionTx {
   /** The jobs that have not ended, the oldest first. */
   listUnendedJobs(limit: number): Promise<readonly UnendedJob[]>
   saveJob(job: UnendedJob, nowMs: number): Promise<void>
-  /** Cancels a job; null: there is no such job. */
+  /** Null: there is no such job. */
   cancelJob(jobId: number, nowMs: number): Promise<Job | null>
   /** Returns the ended jobs of which operators were not yet notified, and marks them as notified. */
   takeEndedJobs(): Promise<readonly Job[]>
@@ -132,13 +132,13 @@ export interface AdminTx extends RetentionTx {
   /** Returns and deletes the oldest counts that `countQuarantine` has stored. */
   takeQuarantineCounts(limit: number): Promise<readonly QuarantineCount[]>
   addTallies(additions: readonly TallyAddition[]): void
-  /** Notes that this transaction stores a flush; false: an earlier transaction has stored the flush. */
+  /** False: an earlier transaction has noted the same flush. */
   noteFlush(flush: TallyFlush): Promise<boolean>
   /** Skips the `newer` newest hours or days that have counts. Returns the start of the next older one; null: there is none. */
   findCounted(span: TallySpan, newer: number): Promise<number | null>
-  /** Deletes up to `limit` tallies of hours or days before a time. Returns how many. */
+  /** Deletes up to `limit` tallies. Returns how many. */
   pruneTallies(span: TallySpan, beforeMs: number, limit: number): Promise<number>
-  /** Deletes up to `limit` events and actions that are older than a time. Returns how many. */
+  /** Deletes up to `limit` operator events and actions. Returns how many. */
   pruneOperations(beforeMs: number, limit: number): Promise<number>
   loadSetting(name: string): Promise<Uint8Array | null>
   /** Stores a value, unless the name already has one. Returns the stored value. */
@@ -167,11 +167,11 @@ export interface AdminReads extends AgedReads {
   /** Lists jobs with ids below `before`, the newest first; null: from the newest. */
   listJobs(query: { readonly before: number | null; readonly limit: number }): Promise<readonly Job[]>
   findJob(jobId: number): Promise<Job | null>
-  /** A page of operator events, the newest first. */
+  /** The newest first. */
   listOperatorEvents(query: OperatorEventQuery): Promise<readonly ToldEvent[]>
   /** The oldest first. */
   listTallies(query: TallyQuery): Promise<readonly Tally[]>
-  /** A page of the audit trail, the newest first. */
+  /** The audit trail, the newest first. */
   listActions(query: ActionQuery): Promise<readonly KeptAction[]>
 }
 

@@ -50,7 +50,6 @@ export function waitingBesides(db: Kysely<Tables>, p: NextLook, { oneOf }: Diale
   )
 }
 
-/** Selects deliveries that have not been attempted since they were queued, or that an operator asked to send. */
 const nextUntried = statement<NextLook>()((db, p, dialect) =>
   waitingBesides(db, p, dialect, 'is due').where('round', '<=', UNTRIED).orderBy('round').orderBy('next_attempt_at_ms'),
 )
@@ -126,7 +125,6 @@ export async function findProbe(
   return row === undefined ? null : decodeNext(row, endpointId, nowMs)
 }
 
-/** Like `nextOfAll`, but without the body. */
 const anyOfAll = statement<{ endpointId: number } & ProbeLookup>()((db, p, { oneOf }) =>
   db
     .selectFrom('delivery')

@@ -101,7 +101,6 @@ type WriteSideOfDelivery = Pick<
 >
 
 export interface Delivery {
-  /** The certificates that the relay shows to endpoints of the config. */
   readonly clientCertificates: () => readonly ClientCertificate[]
   /** The same for all replicas on a store. */
   readonly relayId: string
@@ -114,7 +113,6 @@ export interface Delivery {
   readonly connections: EndpointConnections
   /** Starts sending. Call it after `ownPorts` can list the relay's ports. */
   start(): void
-  /** Call when there is something new to deliver. */
   wake(): void
   /** Call when the order of a parcel's waiting deliveries may have changed. */
   review(): void

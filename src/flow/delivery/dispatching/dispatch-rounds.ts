@@ -45,7 +45,6 @@ export interface DispatchRounds {
   isReviewed(): boolean
   /** Resolves at the end of a round that began after the last call of `review`, even if the round fails. */
   whenReviewed(): Promise<void>
-  /** Whether a caller of `whenReviewed` still waits. */
   isAwaited(): boolean
   /** Whether a round that began after the last `review('endpoints')` has reported. */
   areEndpointsKnown(): boolean
