@@ -10,7 +10,7 @@ async function start() {
   return { ...world, run: commandsOf(world) }
 }
 
-test('history and refresh ask the carrier for a tracking number that no poll has linked yet', async () => {
+test('history and refresh ask the carrier about a tracking number whose parcel is not known yet', async () => {
   const { carrier, run, ...world } = await start()
   carrier.says.set('WA300000001SE', () => answerBody({ trackingIds: ['75000001'] }))
   expect((await world.push(pushBody({ trackingIds: ['75000001'] }))).status).toBe(200)

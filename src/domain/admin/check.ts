@@ -112,7 +112,7 @@ export function judgeRetention(last: RetentionReport | null, kept: string, nowMs
   const held = Object.values(last.held).reduce((sum, count) => sum + count, 0)
   if (isHeldLong(last))
     return warning(
-      `${held} records are past their time, and some have been held back for more than 30 days: they are not delivered or settled yet.`,
+      `${held} records are past their time, and some have been held back for more than 30 days, because they are not delivered or settled yet.`,
     )
   return ok(message)
 }

@@ -145,7 +145,7 @@ export function newestPushes({ newest }: Pick<PushChannel, 'newest'>): { readonl
   return { count: newest.length, misread: newest.split(MISREAD).length - 1 }
 }
 
-/** Whether so many of the newest pushes were not understood that pushes are not reliable. */
+/** Whether pushes are unreliable, because too many of the newest ones were not understood. */
 export function areMisread({ newest, health }: Pick<PushChannel, 'newest' | 'health'>): boolean {
   return newestPushes({ newest }).misread > (health === 'lossy' ? NEWEST.few : NEWEST.tooMany - 1)
 }

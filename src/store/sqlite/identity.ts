@@ -33,7 +33,7 @@ export function refuseSecondName(path: string): void {
   if (holders === null) throw new Error(`${names}, and this system does not report whether it is open under another. Give it one name.`)
   const [pid] = holders
   if (pid !== undefined)
-    throw new Error(`${names}, and a relay is already running on it under another, pid ${pid}. One store has one relay.`)
+    throw new Error(`${names}, and a relay is already running on it under another of them, pid ${pid}. One store has one relay.`)
 }
 
 /** Returns the ids of the processes that have a lock on a file, as the kernel reports them; null: the system is not Linux and reports none. */

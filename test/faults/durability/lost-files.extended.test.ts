@@ -42,7 +42,10 @@ test('S11: a store in use is not opened again through a link of any kind', async
     await expectRefused(join(elsewhere, name), `already running on ${store}, pid ${pid}`)
   }
   linkSync(store, join(other, 'relay.db'))
-  await expectRefused(join(other, 'relay.db'), `has 2 names (hard links), and a relay is already running on it under another, pid ${pid}`)
+  await expectRefused(
+    join(other, 'relay.db'),
+    `has 2 names (hard links), and a relay is already running on it under another of them, pid ${pid}`,
+  )
   expect(await statusOf(first, 'still')).toBe(200)
   await stop(first)
   // Now no relay uses the store, so a second name does no harm.
@@ -88,7 +91,7 @@ const HARMS = [
 ] as const
 
 test.each(HARMS.slice(0, byForm(1, HARMS.length)))(
-  'a start names a %s key file and does not write another, and nothing is lost',
+  'the relay does not start with a %s key file; it names the file, and nothing is lost',
   async (_name, harm) => {
     await using receiver = await startWebhookReceiver()
     const folder = temporaryFolder()

@@ -29,7 +29,7 @@ test('a replica without the keys of another is refused, and the error names the 
   expect((await table.list()).map(({ name }) => name)).toEqual(['host/1'])
 })
 
-test('a key is replaced without a stop: added everywhere, moved to the front, then removed', async () => {
+test('a key is replaced while replicas run: add the new one, put it first, remove the old one', async () => {
   const table = await openTable()
   let running = (await table.register(replica('first', ['old']))).id
   for (const keys of [['old', 'new'], ['new', 'old'], ['new']]) {
@@ -40,7 +40,7 @@ test('a key is replaced without a stop: added everywhere, moved to the front, th
   expect(await table.list()).toHaveLength(1)
 })
 
-test('reloads change keys at one replica after the other, and no replica may skip a step', async () => {
+test('the keys are changed by reloading one replica after the other, and none may skip a step', async () => {
   const table = await openTable()
   const [one, two] = [(await table.register(replica('one', ['old']))).id, (await table.register(replica('two', ['old']))).id]
   const configure = (id: number, atRestKeys: readonly string[]) => table.configure(id, { ...replica('', atRestKeys) })

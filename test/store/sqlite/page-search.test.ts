@@ -54,7 +54,7 @@ test.each([1, 2])('SQLite leaves the words of deleted rows only in unused parts 
   expect(found).toMatchObject({ unused: found.all, used: 0 })
 })
 
-test('a search for many words finds what searches for each word find', () => {
+test('one search for many words finds the same as one search for each word', () => {
   const { below, pick } = drawWith(seeded(4))
   const letters = [...'ABab01-']
   const text = Array.from({ length: 20_000 }, () => pick(letters)).join('')

@@ -63,8 +63,8 @@ interface Known extends ReplicaStanding {
 /**
  * Makes the watch for lost commits. A restart alone loses nothing. Commits are lost if the counter has gone back, or if the replica's row is
  * of another registration. After a restart, they are also lost if the timeline has changed or is unknown, or if the row's time
- * has gone back. The time shows a loss that nothing else shows: restored files may keep the timeline, while other replicas have already raised
- * the counter again.
+ * has gone back. Example: this replica saw sequence 60, files with sequence 50 are restored, and other replicas raise it to 70. If the timeline
+ * is the same, only the row's time shows the loss.
  */
 export function createLostCommits(): LostCommits {
   let known: Known | null = null
