@@ -91,7 +91,7 @@ const HARMS = [
 ] as const
 
 test.each(HARMS.slice(0, byForm(1, HARMS.length)))(
-  'the relay does not start with a %s key file; it names the file, and nothing is lost',
+  'a relay that starts with a %s key file says so, writes no new key, and loses nothing',
   async (_name, harm) => {
     await using receiver = await startWebhookReceiver()
     const folder = temporaryFolder()
