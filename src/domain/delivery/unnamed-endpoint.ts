@@ -5,7 +5,7 @@ import type { EndpointState } from './endpoint-state.ts'
  *
  *   named ── no replica's config names it ──► unnamed: nothing is sent, everything queues
  *   unnamed ── a config names it again ──► named: the same id, the same backlog
- *   unnamed ── replicas have run for `removeAfterMs`, and one has loaded its config, since the endpoint became unnamed ──► removed
+ *   unnamed ── in this state, replicas have run for `removeAfterMs`, and one has loaded its config ──► removed
  *   unnamed ── an operator deletes it ──► removed
  *
  * While operators change the replicas one by one, or while a replica is down, there may for a while be no running replica whose config

@@ -122,7 +122,7 @@ function createReads(ports: FeedPagePorts): Pick<FeedTail, 'read'> {
       const another = stored.underWay(request)
       if (another === undefined) return await stored.find(request)
       const found = await another
-      // Commits since the other reader asked may be missing at the end of the feed. The end is in memory now, so look there.
+      // The other reader asked earlier, so what was committed since then may be missing at the end. The end is in memory now: look there.
       return found.ended ? ((await fromTail(request)) ?? (await stored.find(request))) : found
     },
   }

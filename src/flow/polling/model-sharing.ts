@@ -26,7 +26,9 @@ export function createModelSharing({ model, isPoller, lookAtPushes, log }: Model
   }
   return {
     leave: () =>
-      model.leave().catch((err: unknown) => log.debug({ err }, 'cannot pass what was learnt on to the poller; the relay tries again')),
+      model
+        .leave()
+        .catch((err: unknown) => log.debug({ err }, 'cannot tell the poller what this replica has learnt; the relay tries again')),
     load: () => load().catch((err: unknown) => log.debug({ err }, 'cannot read the model of the carrier; the relay tries again')),
   }
 }

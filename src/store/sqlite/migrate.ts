@@ -18,7 +18,7 @@ const MIGRATIONS: Readonly<Record<string, SqliteStep>> = {
 /** The name of the first step in versions before the first release. */
 const UNRELEASED = '0001-initial'
 
-/** The setting with the name of the step whose backfill is under way. Without a backfill the setting does not exist. */
+/** A setting whose value is the name of the step whose backfill is under way. Without a backfill the setting does not exist. */
 const BACKFILLING = 'backfilling'
 
 /**

@@ -125,7 +125,7 @@ test('too few pushes are not healthy, however long ago they came', () => {
   expect([look(few, START + 24 * HOUR_MS).health, probationOf(few, GRACE_MS)?.pushes]).toEqual(['unknown', 19])
 })
 
-test('too many misread pushes make pushes lossy; the first ones understood start a probation', () => {
+test('too many misread pushes make pushes lossy; when pushes are understood, a probation starts', () => {
   const odd = audience('??', healthy, START + 2 * HOUR_MS)
   expect([odd.health, areMisread(odd), newestPushes(odd)]).toEqual(['healthy', false, { count: 20, misread: 2 }])
   const misread = audience('?', odd, START + 3 * HOUR_MS)
@@ -228,7 +228,7 @@ test('a day without the usual pushes is no silence if polls find hardly any entr
   expect(afterReview(today, { found: 1, overdue: 1, settledToMs: START + 29 * HOUR_MS }).health).not.toBe('silent')
 })
 
-test('losses that polls find only at night are weighed against the pushes of the whole day', () => {
+test('losses of one night are weighed against all pushes of the day', () => {
   const days = audience('.'.repeat(2880))
   const night = Array.from({ length: 100 }, (_, at) => START + at * MINUTE_MS).reduce(
     (channel, eventAtMs) => afterMiss(channel, { eventAtMs, nowMs: START + 50 * HOUR_MS }),

@@ -40,7 +40,7 @@ test('a store that fails is logged, and the next call tries again', async () => 
   await sharing.leave()
   expect(logged()).toEqual([
     'debug: cannot read the model of the carrier; the relay tries again',
-    'debug: cannot pass what was learnt on to the poller; the relay tries again',
+    'debug: cannot tell the poller what this replica has learnt; the relay tries again',
   ])
   world.isStoreDown = false
   await sharing.leave()
