@@ -44,8 +44,8 @@ export function canonicalSighting(sighting: Sighting, content: string = encodeCo
 }
 
 /**
- * Encodes a whole sighting as JSON with sorted keys. If polls of the same time disagree, the sighting is shown whose JSON
- * comes last in the order of characters (DOMAIN 2.5).
+ * Encodes a whole sighting as JSON with sorted keys. If polls of the same time disagree, their JSON decides which one is shown:
+ * the one that comes last in bytewise order (DOMAIN 2.5).
  */
 export function wholeSighting(sighting: Sighting, content: string): string {
   const { extra } = sighting

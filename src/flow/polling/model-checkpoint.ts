@@ -76,7 +76,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
   let keptSilence = encodeSilence(from.silence, clock.now())
   let isFailing = false
 
-  /** Returns when the last push came. Until this run gets a push, the channel has the start of this run instead (see `resumeChannel`). */
+  /** Returns when the last push came. Until this run gets a push, the channel's `lastPushAtMs` is the start of this run (`resumeChannel`). */
   const lastPushOf = ({ lastPushAtMs }: PushChannel) => (lastPushAtMs === from.channel.lastPushAtMs ? saved.lastPushAtMs : lastPushAtMs)
 
   async function keepPushes(channel: PushChannel, nowMs: number): Promise<boolean> {
@@ -162,7 +162,7 @@ function toldIn({ record }: Saved): Told {
 }
 
 /**
- * Returns which troubles operators are notified of, given the state of this channel. A trouble is reported once, and again only if pushes were
+ * Decides about which troubles of this channel operators are notified. A trouble is reported once, and again only if pushes were
  * reliable in between. Quarantined pushes are reported by other events.
  */
 function tellOf({ toldSilent, toldLossy }: Told, channel: PushChannel): Told {

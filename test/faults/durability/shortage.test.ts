@@ -99,7 +99,7 @@ onlyLong(testWith('a small file system'))('S4, F4: a full disk causes 503s and n
   expect({ damage, lost: owed.filter((body) => !bodies.has(body.toString())).length }).toEqual({ damage: null, lost: 0 })
 })
 
-test('S10, S12: another program’s lock makes pushes get 503; its reads only let the WAL grow', async () => {
+test('S10, S12: pushes get 503 while another program locks the store; its reads let the WAL grow', async () => {
   const folder = temporaryFolder()
   const relay = await tracedRelayOfTest(folder, { pragmas: { journal_size_limit: 4 * MB, wal_autocheckpoint: 100 } })
   const token = await logIn(relay.internalUrl)

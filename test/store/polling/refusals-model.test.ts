@@ -7,9 +7,8 @@ import { openStore } from '../../support/store/write-side.ts'
 const ID = '1001'
 
 /**
- * Simulates one parcel that the carrier pushes, and whose polls it answers with 404. Returns the breaches of three rules. For a day after a 404
- * the parcel is polled only if a push has come. After a push or a watch, a poll is planned. After a 404, no poll is planned before the next push
- * or watch.
+ * Simulates one parcel that the carrier pushes, and whose polls it answers with 404. Returns the breaches of three rules. After a push or a watch,
+ * a poll is planned. A 404 ends the plan until the next push or watch. Within a day after a 404, a poll is made only if a push has come.
  */
 async function live(engine: (typeof engines)[number], seed: number, steps: number): Promise<readonly string[]> {
   const random = seeded(seed)
