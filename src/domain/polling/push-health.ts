@@ -21,7 +21,7 @@ export interface PushChannel {
   /** Null: pushes are not silent. */
   readonly silence: SilenceEvidence | null
   readonly lastSilence: PastSilence | null
-  /** Null: pushes are healthy, silent or too lossy, or no push came yet. */
+  /** Null: no trial is under way. */
   readonly trial: Trial | null
   /** The 20 newest pushes, the newest last: `.` for a push that was understood, `x` for one that was not. */
   readonly newest: string
@@ -31,7 +31,7 @@ export interface PushChannel {
   readonly lastPushAtMs: number | null
   /** Only entries from this time on count as missed. Earlier ones belong to a silence, or to a time before the relay started. */
   readonly evidenceFromMs: number
-  /** The number of pushes in each hour of the day (UTC), over `days` days. Each day, both fade by `DAY_FADE`. */
+  /** The number of pushes in each hour of the day (UTC), over `days` days. Each day, `byHour` and `days` fade by `DAY_FADE`. */
   readonly byHour: readonly number[]
   readonly days: number
   /** The day of the last push, counted from 1970; 0: no push came yet. */
@@ -110,8 +110,8 @@ const HEALTHY_BELOW = 0.08
 /** Without entries, the estimated loss is 1/20. */
 const PRIOR = { missed: 1, entries: 20 }
 /**
- * Pushes count as silent if the evidence arises by chance only with a probability below this. Each gap between pushes that is longer than the grace
- * period may cause a false alarm. With 30 such gaps a day, 30 * 365 * 1e-4 makes one false alarm a year.
+ * Pushes count as silent if chance alone would give the same evidence with a lower probability than this. Each gap between pushes that is
+ * longer than the grace period may cause a false alarm. With 30 such gaps a day, 30 * 365 * 1e-4 makes one false alarm a year.
  */
 const CHANCE_MAX = 1e-4
 /** `isSilence` assumes at least this loss: losses are not independent, because the carrier may never push some parcels. */
