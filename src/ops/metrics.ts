@@ -5,6 +5,7 @@ import type { RestoreRecord } from '../domain/admin/restore.ts'
 import { RETENTION_STAGES, type RetentionState } from '../domain/admin/retention.ts'
 import type { EndpointGauge } from '../flow/delivery/endpoint-gauges.ts'
 import type { Meter } from '../flow/ports.ts'
+import { createAttempts } from './attempt-counter.ts'
 
 /** Values that are read at each scrape. */
 export interface Gauges {
@@ -22,9 +23,6 @@ export interface Gauges {
   readonly freeBytes: number
   readonly logBytes: number
 }
-
-/** The first `max` endpoints have one label each. All further endpoints share the label `others`, so that the number of metrics is limited. */
-export const ENDPOINT_LABELS = { max: 200, others: 'others' } as const
 
 export interface Metrics {
   readonly meter: Meter
@@ -62,11 +60,10 @@ export function createMetrics(
     createCounters(registers)
   // `labels()` of `prom-client` takes as long as an answer from the cache. So call it once for each label and remember the counter.
   const servedBy = remembered((result) => served.labels(result))
-  const nameOf = boundedNames()
-  const attemptedWith = remembered((endpoint, outcome) => attempted.labels(endpoint, outcome))
+  const attempts = createAttempts(attempted)
   const receivedBy = remembered((outcome, key) => received.labels(outcome, key))
   const readGauges = createGauges(registry, gauges)
-  const readEndpoints = createEndpointGauges(registry, endpoints)
+  const readEndpoints = createEndpointGauges(registry, endpoints, attempts.show)
   const readReplicas = createReplicaGauges(registry, replicas)
   const readCertificates = createCertificateGauge(registry, certificates)
   const readClients = createClientCertificateGauge(registry, clientCertificates)
@@ -101,7 +98,7 @@ export function createMetrics(
         missedDelay.observe(latencyMs / 1000)
       },
       deliveryAttempted(endpoint, outcome, durationMs) {
-        attemptedWith(nameOf(endpoint.name), outcome).inc()
+        attempts.add(endpoint.name, outcome)
         attemptTime.observe(durationMs / 1000)
       },
       merged: (result, count) => merged.inc({ result }, count),
@@ -197,17 +194,11 @@ function remembered<T>(make: (label: string, more: string) => T): (label: string
   }
 }
 
-function boundedNames(): (name: string) => string {
-  const names = new Set<string>()
-  return (name) => {
-    if (names.has(name)) return name
-    if (names.size >= ENDPOINT_LABELS.max) return ENDPOINT_LABELS.others
-    names.add(name)
-    return name
-  }
-}
-
-function createEndpointGauges(registry: Registry, read: () => Promise<readonly EndpointGauge[]>): () => Promise<void> {
+function createEndpointGauges(
+  registry: Registry,
+  read: () => Promise<readonly EndpointGauge[]>,
+  onNames: (names: ReadonlySet<string>) => void,
+): () => Promise<void> {
   const gauge = (name: string, help: string) => new Gauge({ name, help, labelNames: ['endpoint'], registers: [registry] })
   const waiting = gauge('relay_endpoint_waiting', 'Deliveries that wait for the endpoint.')
   const oldest = gauge('relay_endpoint_oldest_waiting_seconds', 'Age of the oldest waiting delivery; 0: none waits.')
@@ -224,6 +215,7 @@ function createEndpointGauges(registry: Registry, read: () => Promise<readonly E
     // If the store cannot be read, the last values stay: `relay_store_readable` reports the failure.
     const endpoints = await read().catch(() => null)
     if (endpoints === null) return
+    onNames(new Set(endpoints.map(({ name }) => name)))
     for (const one of [waiting, oldest, dead, failing, disabled]) one.reset()
     for (const { name, ...of } of endpoints) {
       waiting.set({ endpoint: name }, of.waiting)

@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest'
+import { createMetrics } from '../../src/ops/metrics.ts'
+
+/** Metrics of a relay with these endpoints; `setEndpoints` replaces them. */
+function metricsOf() {
+  let living: readonly string[] = []
+  const unused = { parcels: 0, watched: 0, overdue: 0, quarantined: 0, freeBytes: 1, logBytes: 0, pushesSilent: 0, commitQueue: 0 }
+  const metrics = createMetrics('1.0.0', {
+    gauges: async () => ({
+      ...unused,
+      carrierQueue: 0,
+      carrierCallsToday: 0,
+      carrierResting: 0,
+      carrierCredentialsRefused: 0,
+      pushesHealthy: 1,
+    }),
+    endpoints: async () => living.map((name) => ({ name, waiting: 0, oldestWaitingSeconds: 0, dead: 0, failing: 0, disabled: 0 })),
+    certificates: () => [],
+    clientCertificates: () => [],
+    secrets: async () => ({ upToDate: 0, outdated: 0 }),
+    restores: () => [],
+    backups: () => ({ state: { last: null, failing: null }, failures: 0, nowMs: 0 }),
+    retention: async () => ({ pass: null, last: null }),
+    replicas: async () => ({ all: [], id: 1 }),
+  })
+  return {
+    setEndpoints: (names: readonly string[]) => {
+      living = names
+    },
+    attempt: (name: string) => metrics.meter.deliveryAttempted({ id: name, name }, 'accepted', 1),
+    /** The accepted attempts by label, as a scrape sees them. */
+    async scrape(): Promise<Readonly<Record<string, number>>> {
+      const lines = (await metrics.render()).body.matchAll(
+        /^relay_delivery_attempts_total\{endpoint="([^"]+)",outcome="accepted"\} (\d+)$/gm,
+      )
+      return Object.fromEntries([...lines].map(([, name, count]) => [name, Number(count)]))
+    },
+  }
+}
+
+const COME_AND_GONE = Array.from({ length: 205 }, (_, at) => `gone-${at}`)
+
+test.each(['scraped after each', 'scraped at the end'])('endpoints that came and went take no label from the living: %s', async (when) => {
+  const { setEndpoints, attempt, scrape } = metricsOf()
+  for (const name of COME_AND_GONE) {
+    setEndpoints([name])
+    attempt(name)
+    if (when === 'scraped after each') await scrape()
+  }
+  setEndpoints(['shop', 'desk'])
+  attempt('shop')
+  const shown = await scrape()
+  expect(shown.shop).toBe(1)
+  expect(shown.desk).toBe(0)
+  expect(Object.keys(shown).filter((name) => name.startsWith('gone-'))).toEqual([])
+})
+
+test('an endpoint without a label of its own is counted among the others', async () => {
+  const { setEndpoints, attempt, scrape } = metricsOf()
+  setEndpoints(['shop', 'others'])
+  attempt('shop')
+  attempt('the-201st')
+  attempt('the-202nd')
+  await scrape()
+  attempt('the-201st')
+  expect(await scrape()).toEqual({ shop: 1, others: 3 })
+})
