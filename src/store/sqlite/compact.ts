@@ -1,9 +1,15 @@
-import { chmodSync, existsSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, existsSync, statSync } from 'node:fs'
 import { open, rename, statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
+import { refuseMoved } from '../moving/move-mark.ts'
+import { removeCopy } from './backups/copy-store.ts'
+import { refuseHalfRestored } from './backups/swap-store.ts'
 import { noteOverwritten } from './clean-storage.ts'
-import { lockStore } from './lock.ts'
+import { refuseDamage } from './file.ts'
+import { holdStore } from './hold-store.ts'
+import { readMark } from './moving/move-mark.ts'
+import { makeFile } from './permissions.ts'
 
 export type Compacted =
   | { readonly kind: 'done'; readonly beforeBytes: number; readonly afterBytes: number }
@@ -15,12 +21,11 @@ const MARGIN_BYTES = 16 * 1024 * 1024
  * Makes the file of a store smaller by the pages that it does not use. Throws `StoreInUse` while a relay uses the store. The store is copied,
  * and the copy is on the disk before it replaces the store. So after a crash either the old store or the copy is there, undamaged.
  */
-export async function compactStore(path: string): Promise<Compacted> {
-  if (!existsSync(path)) throw new Error(`there is no store at ${path}`)
-  const lock = lockStore(path)
+export async function compactStore(given: string): Promise<Compacted> {
+  const { path, lock } = holdStore(given, refuseUnfit)
   const copy = `${path}.compact`
   try {
-    rmSync(copy, { force: true })
+    removeCopy(copy)
     const neededBytes = usedBytesOf(path) + MARGIN_BYTES
     const { bavail, bsize } = await statfs(dirname(resolve(path)))
     if (bavail * bsize < neededBytes) return { kind: 'no_room', neededBytes, freeBytes: bavail * bsize }
@@ -29,8 +34,23 @@ export async function compactStore(path: string): Promise<Compacted> {
     await putInPlace(copy, path)
     return { kind: 'done', beforeBytes, afterBytes: statSync(path).size }
   } finally {
-    rmSync(copy, { force: true })
+    removeCopy(copy)
     lock.release()
+  }
+}
+
+/** Throws unless the file is a store that a relay would open, and has no other name, under which the old file would stay. */
+function refuseUnfit(path: string): void {
+  if (!existsSync(path)) throw new Error(`there is no store at ${path}`)
+  refuseHalfRestored(path)
+  refuseDamage(path)
+  const names = statSync(path).nlink
+  if (names > 1) throw new Error(`store: ${path} has ${names} names (hard links). Give it one name first. Nothing was changed.`)
+  const db = new Database(path, { readonly: true, fileMustExist: true })
+  try {
+    refuseMoved(readMark(db), path)
+  } finally {
+    db.close()
   }
 }
 
@@ -45,6 +65,7 @@ function usedBytesOf(path: string): number {
 }
 
 function copyWithoutFreePages(path: string, copy: string): void {
+  makeFile(copy)
   const db = new Database(path, { fileMustExist: true })
   try {
     db.prepare('vacuum into ?').run(copy)

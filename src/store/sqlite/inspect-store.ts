@@ -2,8 +2,10 @@ import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
 import { refuseMoved } from '../moving/move-mark.ts'
+import { refuseHalfRestored } from './backups/swap-store.ts'
 import { openingFailure, refuseDamage, refuseIrregularFiles } from './file.ts'
-import { followLinks, refuseSecondName } from './identity.ts'
+import { behindLinks } from './hold-store.ts'
+import { refuseSecondName } from './identity.ts'
 import { lockStore, StoreInUse } from './lock.ts'
 import { refuseOtherSchema } from './migrate.ts'
 import { readMark } from './moving/move-mark.ts'
@@ -22,9 +24,10 @@ export type InspectedStore =
  * moment; a relay that starts at that moment waits for the lock. If a relay could not open the store, throws the reason and what to do.
  */
 export function inspectSqlite(given: string): InspectedStore {
-  const path = followLinks(given)
+  const path = behindLinks(given)
   try {
     refuseIrregularFiles(path)
+    refuseHalfRestored(path)
     refuseDamage(path)
     refuseSecondName(path)
     if (!existsSync(path)) {

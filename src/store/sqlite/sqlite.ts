@@ -14,9 +14,9 @@ import { refuseHalfRestored } from './backups/swap-store.ts'
 import { createCheckpointer } from './checkpointer.ts'
 import { createCleaner, overwriteDeleted } from './clean-storage.ts'
 import { bind, compileForSqlite, type SqliteStatement } from './dialect.ts'
-import { keepOpen, leaveMarker, makeFolder, openingFailure, refuseDamage, refuseIrregularFiles, rewriteLog } from './file.ts'
-import { followLinks, refuseSecondName } from './identity.ts'
-import { lockStore, StoreInUse, type StoreLock } from './lock.ts'
+import { keepOpen, leaveMarker, makeFolder, openingFailure, refuseDamage, rewriteLog } from './file.ts'
+import { type HeldStore, holdStore } from './hold-store.ts'
+import { StoreInUse, type StoreLock } from './lock.ts'
 import { migrate } from './migrate.ts'
 import { readMark } from './moving/move-mark.ts'
 import { makeFile } from './permissions.ts'
@@ -57,36 +57,20 @@ interface SqliteWriteEngine extends WriteEngine {
   readonly copier: StoreCopier
 }
 
-interface OwnStore {
-  readonly path: string
+interface OwnStore extends HeldStore {
   readonly db: Database.Database
-  readonly lock: StoreLock
 }
 
 /** Like `openSqliteWriter`, but returns the plain connection, and also opens a store that a move is filling. */
 export async function openOwn(given: string): Promise<OwnStore> {
-  const path = explained(given, () => followLinks(given))
+  const { path, lock } = holdStore(given, (file) => {
+    makeFolder(dirname(file))
+    refuseHalfRestored(file)
+  })
   try {
-    makeFolder(dirname(path))
-    refuseIrregularFiles(path)
-    refuseHalfRestored(path)
-    refuseSecondName(path)
-    const lock = lockStore(path)
-    try {
-      return { path, db: await openChecked(path), lock }
-    } catch (error) {
-      lock.release()
-      throw error
-    }
+    return { path, db: await openChecked(path), lock }
   } catch (error) {
-    throw openingFailure(path, error)
-  }
-}
-
-function explained<T>(path: string, look: () => T): T {
-  try {
-    return look()
-  } catch (error) {
+    lock.release()
     throw openingFailure(path, error)
   }
 }

@@ -19,6 +19,7 @@ import { nameDatabase } from '../../store/postgres/postgres-pool.ts'
 import { readStorageState } from '../../store/sqlite/clean-storage.ts'
 import { freeBytesNear } from '../../store/sqlite/disk.ts'
 import { sqlite } from '../../store/sqlite/engine.ts'
+import { behindLinks } from '../../store/sqlite/hold-store.ts'
 import { inspectSqlite } from '../../store/sqlite/inspect-store.ts'
 import { openAtRestKeys } from '../at-rest-keys.ts'
 import { backupFolder } from '../backups/hosted-backup-folder.ts'
@@ -37,6 +38,7 @@ import { diskProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './store-
  * its addresses are in use.
  */
 export async function checkStandalone(config: Config, { isRunning }: { readonly isRunning: boolean }): Promise<readonly CheckLine[]> {
+  const file = config.store.engine === 'sqlite' ? config.store.path : null
   const guard = createEgressGuard({
     allowNetworks: config.delivery.allowNetworks,
     ownPorts: () => [config.listen.public.port, config.listen.internal.port],
@@ -44,8 +46,8 @@ export async function checkStandalone(config: Config, { isRunning }: { readonly 
   const probes: readonly Probe[] = [
     ...configProbes(config, systemClock),
     { name: 'store', subject: null, look: () => lookAtStore(config) },
-    diskProbe(config, async () => (config.store.engine === 'sqlite' ? await freeBytesNear(config.store.path) : Number.POSITIVE_INFINITY)),
-    filesProbe(config.store.engine === 'sqlite' ? config.store.path : null),
+    diskProbe(config, async () => (file === null ? Number.POSITIVE_INFINITY : await freeBytesNear(behindLinks(file)))),
+    filesProbe(file),
     ...(['public', 'internal'] as const).map(
       (subject): Probe => ({ name: 'ports', subject, look: () => tryPort(config, subject, isRunning) }),
     ),

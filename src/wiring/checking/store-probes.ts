@@ -5,6 +5,7 @@ import type { LostKeys } from '../../domain/delivery/endpoint-keys.ts'
 import type { Probe } from '../../flow/admin/check.ts'
 import type { Clock } from '../../flow/ports.ts'
 import { readStorageState } from '../../store/sqlite/clean-storage.ts'
+import { behindLinks } from '../../store/sqlite/hold-store.ts'
 import { permissionWarnings } from '../../store/sqlite/permissions.ts'
 import { keptFor } from './config-probes.ts'
 
@@ -29,7 +30,7 @@ export function filesProbe(path: string | null): Probe {
     subject: null,
     async look() {
       if (path === null) return skipped('The store is on a server.')
-      const warnings = permissionWarnings(path)
+      const warnings = permissionWarnings(behindLinks(path))
       return warnings.length === 0 ? ok('Only the user of the relay can read the store.') : warning(warnings.join('\n'))
     },
   }

@@ -1,4 +1,5 @@
 import { OPENING_MS, tryOpening } from '../../runtime/opening/try-opening.ts'
+import { behindLinks } from '../../store/sqlite/hold-store.ts'
 import { STORE_SUFFIXES } from '../../store/sqlite/permissions.ts'
 import type { StoreAddress } from '../storage/store-address.ts'
 
@@ -8,6 +9,6 @@ import type { StoreAddress } from '../storage/store-address.ts'
  */
 export async function tryStoreFile({ engine, address }: StoreAddress, signal?: AbortSignal): Promise<void> {
   if (engine !== 'sqlite') return
-  const files = STORE_SUFFIXES.map((suffix) => ({ what: 'store', path: `${address}${suffix}` }))
+  const files = STORE_SUFFIXES.map((suffix) => ({ what: 'store', path: `${behindLinks(address)}${suffix}` }))
   await tryOpening([() => files], { deadlineMs: OPENING_MS, ...(signal === undefined ? {} : { signal }) })
 }

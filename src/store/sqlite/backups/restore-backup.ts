@@ -9,9 +9,7 @@ import { readRegular } from '../../../regular-file.ts'
 import { SETTING_OF_CARRIER } from '../../moving/moved-tables.ts'
 import { RESTORES } from '../../restores.ts'
 import { TOMBSTONE_KEY } from '../../settings.ts'
-import { refuseIrregularFiles } from '../file.ts'
-import { followLinks } from '../identity.ts'
-import { lockStore } from '../lock.ts'
+import { holdStore } from '../hold-store.ts'
 import { migrate } from '../migrate.ts'
 import { dropMark, dropMoveParts, readMark } from '../moving/move-mark.ts'
 import { FILE_MODE } from '../permissions.ts'
@@ -84,9 +82,7 @@ export type Restored =
  * finishes that restore.
  */
 export async function restoreBackup(order: RestoreOrder, ports: RestorePorts): Promise<Restored> {
-  const path = followLinks(order.store)
-  refuseIrregularFiles(path)
-  const lock = lockStore(path)
+  const { path, lock } = holdStore(order.store, () => undefined)
   try {
     const finished = finishSwap(path)
     if (finished !== null) return { kind: 'finished', ...finished }

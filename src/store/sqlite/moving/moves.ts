@@ -1,9 +1,12 @@
-import { statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { MOVE_WAS_STOPPED } from '../../../domain/admin/store-move.ts'
 import type { StoreMoves } from '../../moving/store-moves.ts'
+import { refuseHalfRestored } from '../backups/swap-store.ts'
+import { refuseDamage } from '../file.ts'
+import { holdStore } from '../hold-store.ts'
 import { followLinks } from '../identity.ts'
-import { lockStore, StoreInUse } from '../lock.ts'
+import { StoreInUse } from '../lock.ts'
 import { dropMark, dropMoveParts, failMoves, noteLeftStore, readMark } from './move-mark.ts'
 import { openSqliteMoveSource } from './move-source.ts'
 import { openSqliteMoveTarget } from './move-target.ts'
@@ -39,10 +42,10 @@ export const sqliteMoves: StoreMoves = {
     })
   },
   async holdUnused(address) {
-    const path = followLinks(address)
-    if (statSync(path, { throwIfNoEntry: false }) === undefined) throw new Error(`store: ${path} is gone`)
     try {
-      const lock = lockStore(path)
+      const { lock } = holdStore(address, (path) => {
+        if (!existsSync(path)) throw new Error(`store: ${path} is gone`)
+      })
       return { usedBy: null, release: lock.release }
     } catch (error) {
       if (!(error instanceof StoreInUse)) throw error
@@ -50,13 +53,21 @@ export const sqliteMoves: StoreMoves = {
     }
   },
   async undo(address, nowMs) {
-    return withFile(followLinks(address), (db) => {
-      const mark = readMark(db)
-      if (mark?.state !== 'moved') return null
-      endMove(db, nowMs)
-      noteLeftStore(db, { name: mark.peer, atMs: nowMs }, address)
-      return mark
+    const { path, lock } = holdStore(address, (file) => {
+      refuseHalfRestored(file)
+      refuseDamage(file)
     })
+    try {
+      return withFile(path, (db) => {
+        const mark = readMark(db)
+        if (mark?.state !== 'moved') return null
+        endMove(db, nowMs)
+        noteLeftStore(db, { name: mark.peer, atMs: nowMs }, address)
+        return mark
+      })
+    } finally {
+      lock.release()
+    }
   },
 }
 
