@@ -15,13 +15,29 @@ export interface ConnectionUser extends Dispatcher.DispatchHandler {
   onClient(use: ConnectionUse): void
 }
 
-/** Creates a pool that tells each `ConnectionUser` which connection its request uses. */
-export function createTrackedPool(origin: string | URL, options: Pool.Options): Pool {
-  return new Pool(origin, { ...options, factory: createTrackedClient })
+/** A connection serves from `min` to `max`, by chance, so that connections that were made together are not all closed together. */
+const LIFE_MS = { min: 240_000, max: 300_000 }
+
+export interface PoolPorts {
+  readonly monotonic: () => number
+  /** From 0 (inclusive) to 1 (exclusive). Default: `Math.random`. */
+  readonly random?: (() => number) | undefined
 }
 
-function createTrackedClient(origin: URL, options: Client.Options): Dispatcher {
+export type CreatePool = (origin: string | URL, options: Pool.Options) => Pool
+
+/**
+ * Returns a function that creates pools. A pool tells each `ConnectionUser` which connection its request uses. It closes a connection whose
+ * life is over and makes a new one for the next request. So a host that moves to another address is found, and is checked again.
+ */
+export function createPoolFactory(ports: PoolPorts): CreatePool {
+  return (origin, options) =>
+    new Pool(origin, { ...options, factory: (to, given: Client.Options) => createTrackedClient(to, given, ports) })
+}
+
+function createTrackedClient(origin: URL, options: Client.Options, { monotonic, random = Math.random }: PoolPorts): Dispatcher {
   const use: ConnectionUse = { socket: null, requests: 0 }
+  let endsAtMs = Number.POSITIVE_INFINITY
   const { connect } = options
   // A pool always passes a connector as a function.
   if (typeof connect !== 'function') throw new TypeError('the pool gives no connector')
@@ -31,11 +47,14 @@ function createTrackedClient(origin: URL, options: Client.Options): Dispatcher {
       connect(to, (...result) => {
         use.socket = result[1]
         use.requests = 0
+        endsAtMs = monotonic() + LIFE_MS.min + random() * (LIFE_MS.max - LIFE_MS.min)
         callback(...result)
       }),
   })
   const dispatch = client.dispatch.bind(client)
   client.dispatch = (request, handler) => {
+    // Without a connection, the client makes one for this request. `size` counts the requests that run or wait.
+    if (monotonic() >= endsAtMs && client.stats.size === 0) use.socket?.destroy()
     if (isConnectionUser(handler)) handler.onClient(use)
     return dispatch(request, handler)
   }

@@ -1,4 +1,5 @@
 import { type Dispatcher, Pool, ProxyAgent } from 'undici'
+import type { CreatePool } from './connection-use.ts'
 import { createTlsContext, type TlsIdentity } from './tls-context.ts'
 
 /** The certificate authority `ca` is trusted for the target and for the proxy. Only the target gets the client certificate. */
@@ -9,8 +10,8 @@ export interface ProxiedOptions extends TlsIdentity {
   readonly timeoutMs: number
   /** The most connections per origin. Absent: no limit here, because the caller limits them. */
   readonly connections?: number
-  /** Makes the pool of connections to a target. Absent: undici makes its default pools. */
-  readonly createPool?: (origin: string | URL, options: Pool.Options) => Dispatcher
+  /** Makes the pool of connections to a target. */
+  readonly createPool: CreatePool
 }
 
 /** Creates a dispatcher that sends through an HTTP proxy: https through a tunnel that the proxy cannot read, http as requests to the proxy. */
@@ -26,7 +27,7 @@ export function createProxiedAgent({ proxy, ca, client, timeoutMs, connections, 
     requestTls: client === undefined ? proxyTls : { ...checked, secureContext: createTlsContext({ ca, client }) },
     proxyTls,
     ...(connections === undefined ? {} : { connections }),
-    ...(createPool === undefined ? {} : { factory: createPool }),
+    factory: createPool,
     // Without this limit undici would wait for a silent proxy long after the callers gave up.
     clientFactory: (origin, options) => new Pool(origin, { ...options, headersTimeout: timeoutMs }),
   })

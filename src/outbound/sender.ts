@@ -3,7 +3,7 @@ import type { AttemptResult } from '../domain/delivery/delivery.ts'
 import type { PostRequest, Route } from '../domain/delivery/post-request.ts'
 import type { DeliverySender } from '../flow/delivery/ports.ts'
 import type { Clock } from '../flow/ports.ts'
-import { createTrackedPool } from './connection-use.ts'
+import { type CreatePool, createPoolFactory } from './connection-use.ts'
 import { type StartTimer, startRealTimer } from './deadline.ts'
 import { createDeadlineList } from './deadline-list.ts'
 import type { EgressGuard } from './egress-guard.ts'
@@ -17,6 +17,8 @@ export interface SenderOptions {
   /** The time limit for a whole post: resolving, connecting, sending, the answer and its body. */
   readonly timeoutMs: number
   readonly clock: Clock
+  /** See `PoolPorts`. */
+  readonly random?: () => number
   readonly startTimer?: StartTimer
   /** Whether posts may be sent now. If they may not, they end as `interrupted`. Default: always true. */
   readonly mayPost?: () => boolean
@@ -36,8 +38,8 @@ const LAPSED: SendFailure = { reason: 'interrupted', detail: 'LAPSED' }
 const WITHDRAWN: SendFailure = { reason: 'withdrawn', detail: 'CHANGED' }
 const TIMED_OUT: SendFailure = { reason: 'timeout', detail: 'DEADLINE' }
 
-export function createSender({ guard, timeoutMs, clock, startTimer = startRealTimer, mayPost = always }: SenderOptions): Sender {
-  const pools = createPools(guard, timeoutMs)
+export function createSender({ guard, timeoutMs, clock, random, startTimer = startRealTimer, mayPost = always }: SenderOptions): Sender {
+  const pools = createPools(guard, timeoutMs, createPoolFactory({ monotonic: clock.monotonic, random }))
   const running = createDeadlineList(timeoutMs, startTimer)
   let isClosed = false
   let isRetired = false
@@ -102,14 +104,14 @@ const always = () => true
  * Keeps one pool of connections for each route and origin until the pool is unused. The caller limits the concurrency. Undici's `Agent` does
  * the same but costs more: it builds a key for each request, and forwards every event of its pools.
  */
-function createPools(guard: EgressGuard, timeoutMs: number) {
+function createPools(guard: EgressGuard, timeoutMs: number, createPool: CreatePool) {
   const pools = new Map<string, Dispatcher>()
 
   function open(origin: string, { proxy, ...identity }: Route): Dispatcher {
-    if (proxy !== undefined) return createProxiedAgent({ proxy, ...identity, timeoutMs, createPool: createTrackedPool })
+    if (proxy !== undefined) return createProxiedAgent({ proxy, ...identity, timeoutMs, createPool })
     const connect = createGuardedConnector(guard, { timeoutMs, ...identity })
     // The timeouts of the headers and the body are off, because the deadline limits the whole post.
-    return createTrackedPool(origin, { connect, allowH2: false, headersTimeout: 0, bodyTimeout: 0 })
+    return createPool(origin, { connect, allowH2: false, headersTimeout: 0, bodyTimeout: 0 })
   }
 
   function closeUnused(name: string, pool: Dispatcher): void {

@@ -4,6 +4,7 @@ import type { UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type { SharedCarrier, TokenVault } from '../../flow/polling/ports.ts'
 import type { Carrier, Clock, Log } from '../../flow/ports.ts'
+import { createPoolFactory } from '../../outbound/connection-use.ts'
 import { createDeadline, type Deadline, type StartTimer, startRealTimer } from '../../outbound/deadline.ts'
 import { ANY_HOST, type EgressGuard } from '../../outbound/egress-guard.ts'
 import { createGuardedConnector } from '../../outbound/guarded-connector.ts'
@@ -163,9 +164,11 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
   }
 }
 
-function createAgent({ concurrency, timeoutMs, ca, proxy, hosts = ANY_HOST }: CarrierOptions): Dispatcher {
-  if (proxy !== undefined) return createProxiedAgent({ proxy, ca, timeoutMs, connections: concurrency })
-  return new Agent({ connections: concurrency, allowH2: false, connect: createGuardedConnector(hosts, { timeoutMs, ca }) })
+function createAgent({ clock, concurrency, timeoutMs, ca, proxy, hosts = ANY_HOST }: CarrierOptions): Dispatcher {
+  const createPool = createPoolFactory(clock)
+  if (proxy !== undefined) return createProxiedAgent({ proxy, ca, timeoutMs, connections: concurrency, createPool })
+  const connect = createGuardedConnector(hosts, { timeoutMs, ca })
+  return new Agent({ connections: concurrency, allowH2: false, connect, factory: createPool })
 }
 
 /** When the authority is replaced, the old connections stay open until their calls are over. */
