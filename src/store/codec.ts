@@ -10,6 +10,7 @@ import type { FeedKind } from '../domain/delivery/feed-event.ts'
 import { type Audience, type BackfillSpan, fullAudience, noAudience } from '../domain/history/audience.ts'
 import type { KeptAnswer } from '../domain/history/kept-answers.ts'
 import type { ParcelState } from '../domain/history/parcel-state.ts'
+import { LISTED_ID_BYTES } from '../domain/history/sightings.ts'
 import type { RawMembers } from '../domain/json-body.ts'
 import type { Tables } from './schema.ts'
 
@@ -43,6 +44,18 @@ export function decodeAnswer(row: AnswerRow): KeptAnswer {
     entryCount: row.entry_count,
     flawed: row.is_flawed === 1,
   }
+}
+
+export function encodeListed(ids: readonly string[]): Uint8Array {
+  return Buffer.concat(ids.map((id) => Buffer.from(id, 'base64url')))
+}
+
+export function decodeListed(listed: Uint8Array | null): readonly string[] | null {
+  if (listed === null) return null
+  const bytes = Buffer.from(listed)
+  return Array.from({ length: bytes.length / LISTED_ID_BYTES }, (_, at) =>
+    bytes.subarray(at * LISTED_ID_BYTES, (at + 1) * LISTED_ID_BYTES).toString('base64url'),
+  )
 }
 
 export function encodeParcel(state: ParcelState): Selectable<Tables['parcel']> {

@@ -157,6 +157,8 @@ interface AnswerTable {
   /** JSON: the answer's members about the parcel as a whole. */
   readonly head: string
   readonly body: Uint8Array | null
+  /** What is left of an answer that decides the order and has lost its bytes: the 8 bytes of each `listedId`, in its order. */
+  readonly listed: Uint8Array | null
 }
 
 interface InboxTable {

@@ -4,7 +4,7 @@ import type { ErasedName, Tombstone } from './erased.ts'
 import type { KeptAnswer } from './kept-answers.ts'
 import type { PollObservation } from './observation.ts'
 import { type IdentifierState, newParcel, type ParcelState } from './parcel-state.ts'
-import { type KeptSighting, sightingId, sightingsOf } from './sightings.ts'
+import { type KeptSighting, listedId, sightingsOf } from './sightings.ts'
 import { type BatchNeeds, type KeptBody, type NextNumbers, NO_PARCEL, type SecondNeed, type Snapshot, secondOf } from './snapshot.ts'
 
 /** A parcel as it is after the observations that the batch has decided so far. */
@@ -198,12 +198,12 @@ export function answersOf({ missing }: BatchState, draft: ParcelDraft): readonly
 }
 
 /**
- * Returns the sighting ids of the answer that decides the order of entries at equal instants, in the order of that answer. If the order was
- * not loaded, notes it as missing and returns none.
+ * Returns the `listedId` of each sighting of the answer that decides the order of entries at equal instants, in the order of that answer. If the
+ * order was not loaded, notes it as missing and returns none.
  */
 export function orderOf({ missing, snapshot }: BatchState, { orderFrom }: ParcelDraft): readonly string[] {
   if (orderFrom === null) return []
-  if (typeof orderFrom !== 'number') return sightingsOf(orderFrom).map(sightingId)
+  if (typeof orderFrom !== 'number') return sightingsOf(orderFrom).map(listedId)
   const order = snapshot.parcels.get(orderFrom)?.order ?? null
   if (order === null) missing.orders.add(orderFrom)
   return order ?? []

@@ -1,7 +1,7 @@
 import type { RawMembers } from '../json-body.ts'
 import { compareBytes, greatestText } from '../text.ts'
 import { canonicalSighting, wholeSighting } from './content.ts'
-import { type KeptSighting, sightingId } from './sightings.ts'
+import { type KeptSighting, listedId, sightingId } from './sightings.ts'
 import { groupOf, joinedKey, keyOf, keysFit, precisionRank, type SightingKey, type Texts } from './status-entry.ts'
 
 /** One status of a parcel, derived from all its sightings (DOMAIN 2). */
@@ -194,25 +194,28 @@ export function instantsTie(entries: readonly Entry[]): boolean {
 }
 
 /**
- * Orders entries, newest first (DOMAIN 3.1). `orderAnswer`: the sighting ids of the answer that decides the order of entries with the same
- * instant, in the order of that answer.
+ * Orders entries, newest first (DOMAIN 3.1). `orderAnswer`: the `listedId` of each sighting of the answer that decides the order of entries with
+ * the same instant, in the order of that answer.
  */
 export function orderHistory(entries: readonly Entry[], orderAnswer: readonly string[]): readonly Entry[] {
   const byInstant = entries.toSorted((a, b) => b.atMs - a.atMs)
   if (!instantsTie(byInstant)) return byInstant
   const indexes = new Map(orderAnswer.map((id, index) => [id, index]))
-  const ranked = byInstant.map((entry) => ({ entry, index: indexOf(entry, indexes) }))
+  const ranked = byInstant.map((entry, at) => {
+    const isTied = entry.atMs === byInstant[at - 1]?.atMs || entry.atMs === byInstant[at + 1]?.atMs
+    return { entry, index: isTied ? indexOf(entry, indexes) : -1 }
+  })
   return ranked.sort(compareRanked).map(({ entry }) => entry)
 }
 
 interface Ranked {
   readonly entry: Entry
-  /** The index of the entry in the order answer; -1: the answer does not list it. */
+  /** The index of the entry in the order answer; -1: the answer does not list it, or no other entry has its instant. */
   readonly index: number
 }
 
 function indexOf(entry: Entry, indexes: ReadonlyMap<string, number>): number {
-  return entry.members.reduce((found, kept) => Math.max(found, indexes.get(sightingId(kept)) ?? -1), -1)
+  return entry.members.reduce((found, kept) => Math.max(found, indexes.get(listedId(kept)) ?? -1), -1)
 }
 
 function compareRanked(a: Ranked, b: Ranked): number {

@@ -39,6 +39,13 @@ export function sightingId(kept: ListedSighting): string {
   return `${kept.listing}/${kept.ordinal}/${kept.sighting.instant.text}/${kept.content}`
 }
 
+/** A digest of `sightingId`, 64 bits in base64url. The order answer is kept as such digests even when its bytes are gone. */
+export function listedId(kept: ListedSighting): string {
+  return createHash('sha256').update(sightingId(kept)).digest().subarray(0, LISTED_ID_BYTES).toString('base64url')
+}
+
+export const LISTED_ID_BYTES = 8
+
 /** Returns the sightings in the order of the observation. */
 export function sightingsOf(observation: PushObservation | PollObservation): readonly ListedSighting[] {
   if (observation.kind === 'push') return [{ ...ALONE, sighting: observation.sighting, content: observation.content }]

@@ -29,7 +29,7 @@ export interface KnownParcel {
   /** Whether `seconds` contains all sightings of the parcel. */
   readonly whole: boolean
   readonly answers: readonly KeptAnswer[] | null
-  /** The sighting ids of one poll answer, in its order. It decides the order of entries at equal instants. */
+  /** The `listedId` of each sighting of one poll answer, in its order. It decides the order of entries at equal instants. */
   readonly order: readonly string[] | null
   readonly bodies: readonly KeptBody[] | null
 }

@@ -36,6 +36,7 @@ const upsert = statement<{
       decides_order: p.decides_order,
       head: p.head,
       body: p.body,
+      listed: null,
     })
     .onConflict((conflict) =>
       conflict.columns(['parcel_id', 'language', 'digest']).doUpdateSet((row) => ({
@@ -117,8 +118,11 @@ export async function moveAnswers(session: Session, answers: AnswersByParcel, in
   if (ids.every((parcelId) => parcelId === into)) return
   const held = [...answers].flatMap(([parcelId, own]) => own.map((answer) => ({ parcelId, answer })))
   const { kept, order } = keepAnswers(held.map(({ answer }) => answer))
-  // Reverse the list, because a later entry of a map overwrites an earlier one, and the first of several equal answers must stay.
-  const rows = new Map(held.toReversed().map((one) => [answerId(one.answer), one]))
+  // Of several equal answers one that decided an order stays, because its row may have what is left of its bytes, else the first one. Reverse the
+  // list, because a later entry of a map overwrites an earlier one.
+  const orders = new Set([...answers.values()].map((own) => keepAnswers(own).order))
+  const byPreference = held.toSorted((a, b) => Number(orders.has(b.answer)) - Number(orders.has(a.answer)))
+  const rows = new Map(byPreference.toReversed().map((one) => [answerId(one.answer), one]))
   if (kept.length < held.length) {
     const keys = kept.map((answer) => `${rows.get(answerId(answer))?.parcelId}/${answerId(answer)}`)
     await session.run(keepOnly, { ids, kept: keys })

@@ -3,7 +3,7 @@ import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import type { StoredAnswer, StoredPush } from '../../domain/history/rebuild/evidence.ts'
 import type { StoredParcel } from '../../domain/history/rebuild/rebuild-parcel.ts'
 import type { RebuildTx } from '../../flow/history/ports.ts'
-import { decodeAnswer, encodeAnswerHead } from '../codec.ts'
+import { decodeAnswer, decodeListed, encodeAnswerHead } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
@@ -49,7 +49,7 @@ const pushesAfter = statement<{ parcelId: number; after: Uint8Array; limit: numb
 const answersOf = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db
     .selectFrom('answer')
-    .select(['parcel_id', 'language', 'digest', 'asked_at_ms', 'entry_count', 'is_flawed', 'head', 'decides_order', 'body'])
+    .select(['parcel_id', 'language', 'digest', 'asked_at_ms', 'entry_count', 'is_flawed', 'head', 'decides_order', 'body', 'listed'])
     .where('parcel_id', 'in', oneOf(p.ids)),
 )
 
@@ -185,5 +185,5 @@ function decodePush(row: Pick<Tables['inbox'], 'parcel_id' | 'digest' | 'content
 }
 
 function decodeStoredAnswer(row: Tables['answer']): StoredAnswer {
-  return { answer: decodeAnswer(row), decidesOrder: row.decides_order === 1, body: row.body }
+  return { answer: decodeAnswer(row), decidesOrder: row.decides_order === 1, body: row.body, listed: decodeListed(row.listed) }
 }

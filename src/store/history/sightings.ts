@@ -1,6 +1,6 @@
-import { parseAllAnswer } from '../../domain/history/pull-response.ts'
-import { type KeptSighting, sightingId, sightingsOf } from '../../domain/history/sightings.ts'
-import { decodeAudience, decodeExtra, encodeAudience, encodeExtra } from '../codec.ts'
+import { listedIn } from '../../domain/history/order-answer.ts'
+import type { KeptSighting } from '../../domain/history/sightings.ts'
+import { decodeAudience, decodeExtra, decodeListed, encodeAudience, encodeExtra } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { decodeInstant, encodeInstant } from '../instant-codec.ts'
 import type { Tables } from '../schema.ts'
@@ -153,21 +153,21 @@ export async function moveSightings(session: Session, from: readonly number[], i
 const orderAnswers = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db
     .selectFrom('answer')
-    .select(['parcel_id', 'language', 'body', 'asked_at_ms'])
+    .select(['parcel_id', 'language', 'body', 'listed'])
     .where('parcel_id', 'in', oneOf(p.ids))
     .where('decides_order', '=', 1),
 )
 
 /**
- * For each parcel, one stored answer decides the order of entries with the same time. Returns the sighting ids of that answer, in its order, by
- * parcel id. The answers are parsed each time, because few parcels have such entries.
+ * For each parcel, one stored answer decides the order of entries with the same time. Returns the `listedId` of each sighting of that answer, in
+ * its order, by parcel id. The answers are parsed each time, because few parcels have such entries.
  */
 export async function loadOrders(session: Session, parcelIds: readonly number[]): Promise<ReadonlyMap<number, readonly string[]>> {
   const orders = new Map<number, readonly string[]>()
   if (parcelIds.length === 0) return orders
-  for (const { parcel_id: parcelId, language, body, asked_at_ms: askedAtMs } of await session.all(orderAnswers, { ids: parcelIds })) {
-    const reading = body === null ? null : parseAllAnswer(body, { asked: '', language, contentLanguage: null, askedAtMs })
-    if (reading?.ok === true) orders.set(parcelId, sightingsOf(reading.observation).map(sightingId))
+  for (const { parcel_id: parcelId, language, body, listed } of await session.all(orderAnswers, { ids: parcelIds })) {
+    const order = body === null ? decodeListed(listed) : listedIn(body, language)
+    if (order !== null) orders.set(parcelId, order)
   }
   return orders
 }

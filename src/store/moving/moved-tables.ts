@@ -101,7 +101,15 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
   answer: moved(
     'answer',
     { parcel_id: 'number', language: 'text', digest: 'bytes' },
-    { asked_at_ms: 'number', entry_count: 'number', is_flawed: 'number', decides_order: 'number', head: 'text', body: 'bytes' },
+    {
+      asked_at_ms: 'number',
+      entry_count: 'number',
+      is_flawed: 'number',
+      decides_order: 'number',
+      head: 'text',
+      body: 'bytes',
+      listed: 'bytes',
+    },
   ),
   inbox: moved(
     'inbox',

@@ -5,6 +5,7 @@ import { systemCode } from '../../domain/errors.ts'
 import { BACKFILL_ROWS, type Backfill } from '../backfill.ts'
 import { MADE_UNRELEASED } from '../unreleased.ts'
 import { schema } from './migrations/0001-schema.ts'
+import { lastingOrder } from './migrations/0004-lasting-order.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 
 /** One step of the schema's history. A schema's number is the count of its steps. Each version of the relay is made for one schema. */
@@ -20,7 +21,10 @@ export interface SchemaStep {
 }
 
 /** Only append to this list: after the first release, a released step never changes (decision 0004). */
-export const STEPS: readonly SchemaStep[] = [{ servesFrom: 1, up: schema.up }]
+export const STEPS: readonly SchemaStep[] = [
+  { servesFrom: 1, up: schema.up },
+  { servesFrom: 1, up: lastingOrder.up },
+]
 
 /** The most attempts. If several replicas create the table `schema_version` at once, all but one fail, and find it at the next attempt. */
 const LOOKS_MAX = 5

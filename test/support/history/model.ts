@@ -20,7 +20,7 @@ export function recordAll(all: readonly Seen[]): readonly ParcelRecord[] {
 /** Returns every answer, for every identifier and language, as the bytes served. */
 export function answers(parcels: readonly ParcelRecord[], derive: Matcher = deriveEntries): Readonly<Record<string, string>> {
   const served = parcels.flatMap((parcel) => {
-    const entries = orderHistory(derive(parcel.sightings), parcel.order?.sightingIds ?? [])
+    const entries = orderHistory(derive(parcel.sightings), parcel.order?.listed ?? [])
     const source = presentParcel(entries, parcel.answers, parcel.trackingIds)
     return ['en', 'sv'].flatMap((language) =>
       parcel.identifiers.flatMap((id): [string, string][] => [

@@ -2,13 +2,13 @@ import { deriveEntries, orderHistory } from '../../../src/domain/history/history
 import { betterOrderAnswer, type KeptAnswer, keepAnswers, keptAnswer, presentParcel } from '../../../src/domain/history/kept-answers.ts'
 import type { PollObservation, PushObservation } from '../../../src/domain/history/observation.ts'
 import type { AnswerSource } from '../../../src/domain/history/pull-response.ts'
-import { type KeptSighting, mergeSightings, sightingId, sightingsOf } from '../../../src/domain/history/sightings.ts'
+import { type KeptSighting, listedId, mergeSightings, sightingsOf } from '../../../src/domain/history/sightings.ts'
 
 /** Everything known about one parcel, as a value. The store keeps the same in rows, and tests compare the two. */
 export interface ParcelRecord {
   readonly sightings: readonly KeptSighting[]
   readonly answers: readonly KeptAnswer[]
-  readonly order: { readonly answer: KeptAnswer; readonly sightingIds: readonly string[] } | null
+  readonly order: { readonly answer: KeptAnswer; readonly listed: readonly string[] } | null
   readonly trackingIds: readonly string[]
   readonly identifiers: readonly string[]
 }
@@ -20,7 +20,7 @@ export function observe(parcel: ParcelRecord, observation: PushObservation | Pol
   const lone: ParcelRecord = {
     sightings: mergeSightings([], listed, () => 0, null).kept,
     answers: observation.kind === 'poll' ? [keptAnswer(observation)] : [],
-    order: observation.kind === 'poll' ? { answer: keptAnswer(observation), sightingIds: listed.map(sightingId) } : null,
+    order: observation.kind === 'poll' ? { answer: keptAnswer(observation), listed: listed.map(listedId) } : null,
     trackingIds: observation.trackingIds,
     identifiers: observation.kind === 'poll' ? [observation.asked, ...observation.trackingIds] : observation.trackingIds,
   }
@@ -41,6 +41,6 @@ export function unite(a: ParcelRecord, b: ParcelRecord): ParcelRecord {
 
 /** Returns what answers contain about a record: its history, newest first, and the values of the parcel as a whole. */
 export function presentRecord(parcel: ParcelRecord): AnswerSource {
-  const entries = orderHistory(deriveEntries(parcel.sightings), parcel.order?.sightingIds ?? [])
+  const entries = orderHistory(deriveEntries(parcel.sightings), parcel.order?.listed ?? [])
   return presentParcel(entries, parcel.answers, parcel.trackingIds)
 }

@@ -97,7 +97,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     tx.cancelDeliveries(await tx.agedDeliveries(page), NOW)
     await tx.removeDeliveries((await tx.endedDeliveries(page)).map(({ deliveryId }) => deliveryId))
     tx.clearPushes({ cleared: (await tx.agedPushes(page)).map(({ inboxId }) => inboxId), closed: [3] })
-    tx.clearAnswers(await tx.agedAnswers(page))
+    await tx.clearAnswers((await tx.agedAnswers(page)).map((answer) => ({ ...answer, decidesOrder: true })))
     tx.removePushes((await tx.unrecordedPushes(page)).map(({ inboxId }) => inboxId))
     const { parcelId } = await tx.newest()
     tx.dropMarks({ beforeMs: 1, afterMs: NOW })

@@ -10,7 +10,7 @@ import type { StoredParcel } from '../../../src/domain/history/rebuild/rebuild-p
 import { pushDigest, type RecordBatch, recordBatch } from '../../../src/domain/history/record-batch.ts'
 import type { RecordRules } from '../../../src/domain/history/record-rules.ts'
 import type { Incoming } from '../../../src/domain/history/recording.ts'
-import { type KeptSighting, sightingId, sightingsOf } from '../../../src/domain/history/sightings.ts'
+import { type KeptSighting, listedId, sightingId, sightingsOf } from '../../../src/domain/history/sightings.ts'
 import {
   addLoaded,
   type BatchNeeds,
@@ -82,7 +82,7 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
       askedAtMs,
     })
     if (!reading.ok) throw new Error(`a kept answer cannot be read: ${reading.reason}`)
-    return { answer: order, sightingIds: sightingsOf(reading.observation).map(sightingId) }
+    return { answer: order, listed: sightingsOf(reading.observation).map(listedId) }
   }
 
   function found(parcelIds: readonly number[]): readonly (readonly [number, HeldParcel])[] {
@@ -104,7 +104,7 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
       seconds: new Map(found(needs.seconds.map(({ parcelId }) => parcelId)).map(sightingsOf)),
       whole: new Map(found(needs.whole).map(sightingsOf)),
       answers: new Map(found(needs.answers).map(([parcelId, { answers }]) => [parcelId, answers])),
-      orders: new Map(found(needs.orders).map(([parcelId, { answers }]) => [parcelId, orderOf(answers)?.sightingIds ?? []])),
+      orders: new Map(found(needs.orders).map(([parcelId, { answers }]) => [parcelId, orderOf(answers)?.listed ?? []])),
       bodies: new Map(found(needs.bodies).map(([parcelId, { bodies }]) => [parcelId, bodies])),
     }
   }
@@ -198,7 +198,12 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
             state,
             identifiers: [...identifiers.values()].filter((identifier) => identifier.parcelId === parcelId),
             sightings: [...sightings.values()],
-            answers: answers.map((answer) => ({ answer, decidesOrder: answer === order, body: answered.get(answerId(answer)) ?? null })),
+            answers: answers.map((answer) => ({
+              answer,
+              decidesOrder: answer === order,
+              body: answered.get(answerId(answer)) ?? null,
+              listed: null,
+            })),
           },
           pushes: bodies.map(({ body }) => ({ parcelId, digest: pushDigest(body), contentEncoding: null, receivedAtMs: 0, body })),
         }

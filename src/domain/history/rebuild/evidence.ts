@@ -2,7 +2,7 @@ import { parseWebhookEvent } from '../../ingest/parse-push.ts'
 import { type KeptAnswer, keptAnswer } from '../kept-answers.ts'
 import { parseAllAnswer } from '../pull-response.ts'
 import { pushDigest } from '../record-batch.ts'
-import { type ListedSighting, mergeSightings, sightingId, sightingsOf } from '../sightings.ts'
+import { type ListedSighting, listedId, mergeSightings, sightingId, sightingsOf } from '../sightings.ts'
 
 export interface StoredPush {
   readonly parcelId: number
@@ -19,6 +19,8 @@ export interface StoredAnswer {
   readonly decidesOrder: boolean
   /** Null: the bytes are no longer kept. */
   readonly body: Uint8Array | null
+  /** What is kept of a deciding answer without its bytes: the `listedId` of each of its sightings, in its order; null: nothing. */
+  readonly listed: readonly string[] | null
 }
 
 /** A sighting that stored bytes contain. `learntAtMs`: when the relay received the first of these bytes, epoch milliseconds. */
@@ -62,10 +64,10 @@ export function addPushes(evidence: Evidence, pushes: readonly StoredPush[]): vo
   }
 }
 
-/** An answer derived from its bytes, with the ids of its sightings. If the bytes cannot be used: the stored answer, with no ids. */
+/** An answer derived from its bytes, with the `listedId` of each of its sightings. If the bytes cannot be used: as it is stored. */
 export interface ReadAnswer {
   readonly answer: KeptAnswer
-  readonly sightingIds: readonly string[]
+  readonly listed: readonly string[]
 }
 
 /** Adds all answers of the parcel to the evidence, and returns each as derived from its bytes. */
@@ -73,22 +75,22 @@ export function addAnswers(evidence: Evidence, answers: readonly StoredAnswer[])
   let kept: ReturnType<typeof mergeSightings>['kept'] = []
   const read = answers
     .toSorted((a, b) => a.answer.askedAtMs - b.answer.askedAtMs)
-    .map(({ answer, body }): ReadAnswer => {
+    .map(({ answer, body, listed: stored }): ReadAnswer => {
       const { language, askedAtMs } = answer
       const reading = body === null ? null : parseAllAnswer(body, { asked: '', language, contentLanguage: null, askedAtMs })
       if (reading === null || !reading.ok) {
         evidence.isPartial = true
-        return { answer, sightingIds: [] }
+        return { answer, listed: stored ?? [] }
       }
       const derived = keptAnswer(reading.observation)
       if (derived.digest !== answer.digest) {
         evidence.isDamaged = true
-        return { answer, sightingIds: [] }
+        return { answer, listed: stored ?? [] }
       }
       for (const value of reading.observation.trackingIds) evidence.trackingIds.add(value)
       const listed = sightingsOf(reading.observation)
       kept = mergeSightings(kept, listed, () => 0, askedAtMs).kept
-      return { answer: derived, sightingIds: listed.map(sightingId) }
+      return { answer: derived, listed: listed.map(listedId) }
     })
   for (const { sequence: _none, audience: _nobody, learntAtMs, ...listed } of kept)
     evidence.sightings.set(sightingId(listed), { ...listed, learntAtMs: learntAtMs ?? listed.askedAtMs })

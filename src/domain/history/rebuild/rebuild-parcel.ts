@@ -76,7 +76,7 @@ export function rebuildParcel(stored: StoredParcel, context: RebuildContext): Re
   )
   const { identifiers, conflicts } = deriveIdentifiers(stored, evidence, elsewhere, source)
   const order = keepAnswers(answers.map(({ answer }) => answer)).order
-  const orderIds = answers.find(({ answer }) => order !== null && answerId(answer) === answerId(order))?.sightingIds ?? []
+  const orderIds = answers.find(({ answer }) => order !== null && answerId(answer) === answerId(order))?.listed ?? []
   const isSame = sightings === stored.sightings
   const told = isSame ? sightings : withAudience(sightings, deriveEntries(sightings))
   const after = viewOf(
@@ -156,7 +156,7 @@ function withAudience(sightings: readonly KeptSighting[], entries: readonly Entr
 
 function storedOrder({ answers }: StoredParcel, read: readonly ReadAnswer[]): readonly string[] {
   const deciding = answers.find(({ decidesOrder }) => decidesOrder)
-  return read.find(({ answer }) => deciding !== undefined && answerId(answer) === answerId(deciding.answer))?.sightingIds ?? []
+  return read.find(({ answer }) => deciding !== undefined && answerId(answer) === answerId(deciding.answer))?.listed ?? []
 }
 
 function viewOf(

@@ -29,6 +29,8 @@ export interface AgedAnswer {
   readonly digest: Uint8Array
   readonly askedAtMs: number
   readonly bodyBytes: number
+  /** Whether it decides the order of its parcel's entries. */
+  readonly decidesOrder: boolean
 }
 
 /** A text that no sighting used when it was marked. `isUsed`: a sighting uses the text again. */
@@ -83,8 +85,8 @@ export interface RetentionTx extends AgedReads {
   removeDeliveries(deliveryIds: readonly number[]): Promise<void>
   /** Deletes the bytes of the pushes in `cleared`. Dismisses the pushes in `closed` if they are in quarantine. */
   clearPushes(pushes: { readonly cleared: readonly number[]; readonly closed: readonly number[] }): void
-  /** Deletes the bytes of answers, unless the carrier has given the same answer again since. */
-  clearAnswers(answers: readonly AgedAnswer[]): void
+  /** Deletes the bytes of answers, unless the carrier has given the same answer again since. Keeps the order that an answer decides. */
+  clearAnswers(answers: readonly AgedAnswer[]): Promise<void>
   /** Locks parcels until the transaction ends, and returns the ones that still exist. */
   holdParcels(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
   /**

@@ -82,7 +82,7 @@ const unrecorded = statement<Page>()((db, p) =>
 const answers = statement<{ beforeMs: number; limit: number }>()((db, p) =>
   db
     .selectFrom('answer')
-    .select(['parcel_id', 'language', 'digest', 'asked_at_ms', sql<number>`length(body)`.as('body_bytes')])
+    .select(['parcel_id', 'language', 'digest', 'asked_at_ms', 'decides_order', sql<number>`length(body)`.as('body_bytes')])
     .where('body', 'is not', null)
     .where('asked_at_ms', '<', p.beforeMs)
     .orderBy('asked_at_ms')
@@ -246,9 +246,11 @@ function decodeAnswer(row: {
   language: string
   digest: Uint8Array
   asked_at_ms: number
+  decides_order: number
   body_bytes: number
 }): AgedAnswer {
-  return { parcelId: row.parcel_id, language: row.language, digest: row.digest, askedAtMs: row.asked_at_ms, bodyBytes: row.body_bytes }
+  const { parcel_id: parcelId, language, digest, asked_at_ms: askedAtMs, body_bytes: bodyBytes } = row
+  return { parcelId, language, digest, askedAtMs, bodyBytes, decidesOrder: row.decides_order === 1 }
 }
 
 function decodeMark(row: { at_ms: number; sequence: number; parcel_id: number }): AgeMark {

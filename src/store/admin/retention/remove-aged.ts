@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
 import type { AgeMark } from '../../../domain/admin/retention.ts'
+import { listedIn } from '../../../domain/history/order-answer.ts'
 import type { AgedAnswer, RetentionTx } from '../../../flow/admin/retention/retention-ports.ts'
-import { DELIVERY_STATE } from '../../codec.ts'
+import { DELIVERY_STATE, encodeListed } from '../../codec.ts'
 import { PRUNED_TO } from '../../delivery/feed.ts'
 import type { Session } from '../../engine.ts'
 import { listMarked } from '../../history/unused-contents.ts'
@@ -31,10 +32,20 @@ const close = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
     }))
     .where('id', 'in', oneOf(p.ids)),
 )
-const clearAnswer = statement<Pick<AgedAnswer, 'parcelId' | 'language' | 'digest' | 'askedAtMs'>>()((db, p) =>
+type AnswerKey = Pick<AgedAnswer, 'parcelId' | 'language' | 'digest'>
+
+const bodyOf = statement<AnswerKey>()((db, p) =>
+  db
+    .selectFrom('answer')
+    .select('body')
+    .where('parcel_id', '=', p.parcelId)
+    .where('language', '=', p.language)
+    .where('digest', '=', p.digest),
+)
+const clearAnswer = statement<AnswerKey & { askedAtMs: number; listed: Uint8Array | null }>()((db, p) =>
   db
     .updateTable('answer')
-    .set({ body: null })
+    .set({ body: null, listed: p.listed })
     .where('parcel_id', '=', p.parcelId)
     .where('language', '=', p.language)
     .where('digest', '=', p.digest)
@@ -71,8 +82,10 @@ export function agedRemovals(session: Session) {
       session.enqueueWrite(clear, { ids: cleared })
       if (closed.length > 0) session.enqueueWrite(close, { ids: closed })
     },
-    clearAnswers(answers) {
-      for (const { bodyBytes: _size, ...answer } of answers) session.enqueueWrite(clearAnswer, answer)
+    async clearAnswers(answers) {
+      const orders = await Promise.all(answers.map((answer) => readOrder(session, answer)))
+      for (const [at, { parcelId, language, digest, askedAtMs }] of answers.entries())
+        session.enqueueWrite(clearAnswer, { parcelId, language, digest, askedAtMs, listed: orders[at] ?? null })
     },
     unusedTexts: (page) => listMarked(session, page),
     removePushes: (inboxIds) => session.enqueueWrite(removePushes, { ids: inboxIds }),
@@ -82,6 +95,17 @@ export function agedRemovals(session: Session) {
     },
     removeComposed: (sequences) => session.enqueueWrite(removeComposed, { sequences }),
   } satisfies Partial<RetentionTx>
+}
+
+/** Returns what is to be kept of an answer that loses its bytes; null: nothing, because it decides no order. */
+async function readOrder(
+  session: Session,
+  { parcelId, language, digest, decidesOrder }: Pick<AgedAnswer, keyof AnswerKey | 'decidesOrder'>,
+): Promise<Uint8Array | null> {
+  if (!decidesOrder) return null
+  const [row] = await session.all(bodyOf, { parcelId, language, digest })
+  const listed = row?.body === null || row === undefined ? null : listedIn(row.body, language)
+  return listed === null ? null : encodeListed(listed)
 }
 
 async function removeDeliveries(session: Session, deliveryIds: readonly number[]): Promise<void> {
