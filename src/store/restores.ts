@@ -5,6 +5,9 @@ import { loadSetting } from './settings.ts'
 /** The setting with the restores of the store. */
 export const RESTORES = 'restores'
 
+/** Ends all tokens and sessions, because the keys in a backup may have been replaced since, to end tokens. The relay makes a new key. */
+export const DROP_TOKEN_KEYS = "delete from setting where name like 'token-key%'"
+
 /** Lists the restores of the store, the oldest first. */
 export async function listRestores(session: Session): Promise<readonly RestoreRecord[]> {
   const kept = await loadSetting(session, RESTORES)

@@ -10,18 +10,44 @@ export function encodeTombstoneLines(tombstones: readonly MarkedTombstone[]): st
   return tombstones.map(encodeLine).join('')
 }
 
-/** Decodes a file of tombstones. It skips a line that a crash has cut off, because the transaction of that line was not committed. */
-export function decodeTombstones(text: string): KeptTombstones {
-  const values = text
-    .split('\n')
-    .map(parseLine)
-    .filter((value) => value !== null)
-  const key = values.map((value) => member(value, 'key')).findLast((one) => typeof one === 'string')
-  return { sealedKey: typeof key === 'string' ? key : null, tombstones: values.flatMap((value) => decodeLine(value) ?? []) }
+export interface DecodedTombstones extends KeptTombstones {
+  /** Whether the text ends within a line, because a crash has cut off the write of that line. Its transaction was not committed. */
+  readonly isCut: boolean
+}
+
+/** Decodes a file of tombstones. Throws if a line other than the last, cut-off one cannot be read. `name` names the file in the message. */
+export function decodeTombstones(text: string, name: string): DecodedTombstones {
+  const lines = text.split('\n').map(decodeLine)
+  const isCut = lines.at(-1) === null
+  const whole = isCut ? lines.slice(0, -1) : lines
+  const unreadable = whole.indexOf(null)
+  if (unreadable !== -1) throw new Error(unreadableLine(name, unreadable + 1))
+  const read = whole.filter((line) => line !== null)
+  const sealedKey = read.flatMap((line) => ('key' in line ? [line.key] : [])).at(-1) ?? null
+  return { sealedKey, tombstones: read.flatMap((line) => ('mark' in line ? [line] : [])), isCut }
+}
+
+function unreadableLine(name: string, line: number): string {
+  return (
+    `line ${line} of ${name} cannot be read, so nobody knows which erasure it recorded. Nothing was changed. Put a copy of the file in its place. ` +
+    'If there is none, delete that line: if the store lacks that erasure, as after a restore, what was erased comes back. Erase it again then.'
+  )
 }
 
 function encodeLine({ mark, parcelId, erasedAtMs }: MarkedTombstone): string {
   return `${JSON.stringify({ mark, parcel: parcelId, erasedAt: new Date(erasedAtMs).toISOString() })}\n`
+}
+
+/** Null: the line cannot be read. */
+function decodeLine(line: string): MarkedTombstone | { readonly key: string } | Record<never, never> | null {
+  if (line === '') return {}
+  const value = parseLine(line)
+  if (value === null) return null
+  const [key, mark, parcelId, erasedAt] = ['key', 'mark', 'parcel', 'erasedAt'].map((name) => member(value, name))
+  if (typeof key === 'string') return { key }
+  if (typeof mark !== 'string' || typeof parcelId !== 'number' || typeof erasedAt !== 'string') return null
+  const erasedAtMs = Date.parse(erasedAt)
+  return Number.isFinite(erasedAtMs) ? { mark, parcelId, erasedAtMs } : null
 }
 
 function parseLine(line: string): Readonly<Record<string, unknown>> | null {
@@ -31,11 +57,4 @@ function parseLine(line: string): Readonly<Record<string, unknown>> | null {
   } catch {
     return null
   }
-}
-
-function decodeLine(value: Readonly<Record<string, unknown>>): MarkedTombstone | null {
-  const [mark, parcelId, erasedAt] = [member(value, 'mark'), member(value, 'parcel'), member(value, 'erasedAt')]
-  if (typeof mark !== 'string' || typeof parcelId !== 'number' || typeof erasedAt !== 'string') return null
-  const erasedAtMs = Date.parse(erasedAt)
-  return Number.isFinite(erasedAtMs) ? { mark, parcelId, erasedAtMs } : null
 }

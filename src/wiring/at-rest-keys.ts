@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts'
 import type { AtRestKeys } from '../ops/vault.ts'
-import { keyFileBeside } from '../store/sqlite/key-file.ts'
+import { keyFileBeside, readKeyIfPossible } from '../store/sqlite/key-file.ts'
 
 /** The keys that encrypt secrets in the store. */
 export interface AtRest {
@@ -28,7 +28,8 @@ export function openAtRestKeys(config: Config, storePath: string): AtRest {
     const named = secrets.atRestKeys.map((key) => Buffer.from(key.reveal(), 'base64'))
     const [first] = named
     if (first === undefined) return { list: () => listed(file.read()), first: () => file.readOrMake() }
-    return { list: () => [...named, ...(isFile ? listed(readIfPossible(file)) : [])], first: () => first }
+    // A missing or damaged key file is no error here, because the config names other keys.
+    return { list: () => [...named, ...(isFile ? listed(readKeyIfPossible(file.path)) : [])], first: () => first }
   }
 
   return {
@@ -44,13 +45,4 @@ export function openAtRestKeys(config: Config, storePath: string): AtRest {
 
 function listed(key: Uint8Array | null): readonly Uint8Array[] {
   return key === null ? [] : [key]
-}
-
-/** Reads the key file; null: it is missing or damaged. That is no error here, because the config names other keys. */
-function readIfPossible(file: Pick<ReturnType<typeof keyFileBeside>, 'read'>): Uint8Array | null {
-  try {
-    return file.read()
-  } catch {
-    return null
-  }
 }

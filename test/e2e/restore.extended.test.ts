@@ -169,6 +169,19 @@ test('every counter continues at the next multiple of 10^9 after each restore', 
   }
 })
 
+test('a token that was ended after the backup is not valid after its restore', async () => {
+  const folder = temporaryFolder()
+  const relay = await start(folder)
+  const token = await logIn(relay.internalUrl, ADMIN)
+  await relay.makeBackup('first')
+  expect((await relay.operator('POST', '/relay/secrets/rotate-tokens', { at: 'now' })).status).toBe(200)
+  expect((await ask(relay.internalUrl, token, '/relay/events?after=0')).status).toBe(401)
+  await relay.stop()
+  expect(await restore(folder, join(folder, 'backups', 'first.db'), '--yes')).toMatchObject({ code: 0 })
+  const again = await start(folder)
+  expect((await ask(again.internalUrl, token, '/relay/events?after=0')).status).toBe(401)
+})
+
 test('a restore without the old store needs --last, and later numbers are greater', async () => {
   const { folder, backup } = await backedUp()
   rmSync(store(folder))

@@ -79,7 +79,7 @@ function mistakeIn(file: string | undefined, { mark, last, tombstones, forgetEra
   if (mark === true && withoutKeys === true) return '--without-keys belongs to the file of a backup'
   if (mark !== true) return null
   if (last === undefined)
-    return '--mark needs --last N, the highest sequence that anybody has seen (`relay-sequence`, or the `after` of a reader of the feed). Too high does no harm'
+    return '--mark needs --last N, the highest sequence that anybody has seen (`relay-sequence`, or the `after` of a reader of the feed). Somewhat too high does no harm'
   return tombstones === undefined && forgetErasures !== true
     ? '--mark needs --tombstones FILE, or what was erased since would come back. docs/operating.md, "Restore", says how to export the file from the database as it was. If nothing was erased, or it may come back: --forget-erasures'
     : null

@@ -3,8 +3,17 @@ import { z } from 'zod'
 /** After a restore, every counter continues at the next multiple of this, so that no number is given twice. */
 const STEP = 1_000_000_000
 
+/** The API names ids with up to 15 digits. A store must have room for many more ids after a restore. */
+const NUMBER_MAX = 100_000_000_000_000
+
+/** @param last the highest number that a counter may have given. Throws if no room would be left above it. */
 export function nextMultiple(last: number): number {
-  return (Math.floor(last / STEP) + 1) * STEP
+  const next = (Math.floor(last / STEP) + 1) * STEP
+  if (next <= NUMBER_MAX) return next
+  throw new Error(
+    `sequences or ids would go on at ${next}, and a relay counts to ${NUMBER_MAX}. Nothing was changed. Ids of deliveries are assumed to be up to ` +
+      '--last times the number of endpoints: name with --last the highest sequence that anybody has really seen.',
+  )
 }
 
 const recordSchema = z.object({

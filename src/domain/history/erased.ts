@@ -21,10 +21,16 @@ export interface KeptTombstones {
 
 /** Returns the `kept` tombstones that are missing in `stored`, or have an earlier time of erasure there. */
 export function missedTombstones(kept: readonly MarkedTombstone[], stored: readonly MarkedTombstone[]): readonly MarkedTombstone[] {
-  const erasedAtMs = new Map(stored.map((one) => [one.mark, one.erasedAtMs]))
+  const erasedAtMs = new Map(stored.toSorted((a, b) => a.erasedAtMs - b.erasedAtMs).map((one) => [one.mark, one.erasedAtMs]))
   const newest = new Map<string, MarkedTombstone>()
   for (const one of kept) if (one.erasedAtMs >= (newest.get(one.mark)?.erasedAtMs ?? 0)) newest.set(one.mark, one)
   return [...newest.values()].filter((one) => one.erasedAtMs > (erasedAtMs.get(one.mark) ?? Number.NEGATIVE_INFINITY))
+}
+
+/** Returns what two sources know together, the tombstones of `first` before those that only `second` has, or has with a later time. */
+export function unitedTombstones(first: KeptTombstones | null, second: KeptTombstones | null): KeptTombstones {
+  const [known, more] = [first?.tombstones ?? [], second?.tombstones ?? []]
+  return { sealedKey: first?.sealedKey ?? second?.sealedKey ?? null, tombstones: [...known, ...missedTombstones(more, known)] }
 }
 
 /** An identifier of an erased parcel that the relay learnt only after the erasure. */

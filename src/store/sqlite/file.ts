@@ -1,21 +1,10 @@
-import {
-  closeSync,
-  existsSync,
-  fchmodSync,
-  fdatasyncSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readSync,
-  statfsSync,
-  statSync,
-  writeSync,
-} from 'node:fs'
+import { closeSync, existsSync, fdatasyncSync, mkdirSync, openSync, readSync, statfsSync, statSync, writeSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { systemCode } from '../../domain/errors.ts'
 import { reasonOfCode } from '../../domain/system-reason.ts'
 import { refuseIrregular } from '../../regular-file.ts'
-import { closeFolder, FILE_MODE, FOLDER_MODE, STORE_SUFFIXES } from './permissions.ts'
+import { closeFolder, FOLDER_MODE, STORE_SUFFIXES } from './permissions.ts'
+import { syncFolder, writeWhole } from './whole-file.ts'
 
 const MAGIC = 'SQLite format 3\0'
 const CHUNK_BYTES = 1024 * 1024
@@ -78,18 +67,10 @@ export function refuseDamage(path: string): void {
 
 export function leaveMarker(path: string): void {
   if (existsSync(markerOf(path))) return
-  const file = openSync(markerOf(path), 'w', FILE_MODE)
-  try {
-    fchmodSync(file, FILE_MODE)
-    writeSync(
-      file,
-      `${basename(path)} holds the data of a parcel relay. While this file is here, the relay never begins with an empty store.\n`,
-    )
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
-  syncFolder(dirname(path))
+  writeWhole(
+    markerOf(path),
+    `${basename(path)} holds the data of a parcel relay. While this file is here, the relay never begins with an empty store.\n`,
+  )
 }
 
 /**
@@ -156,15 +137,5 @@ export function keepOpen(path: string): () => number | null {
       return null
     }
     return file
-  }
-}
-
-/** Makes the names of the files in a folder survive a power cut. */
-export function syncFolder(folder: string): void {
-  const handle = openSync(folder, 'r')
-  try {
-    fsyncSync(handle)
-  } finally {
-    closeSync(handle)
   }
 }

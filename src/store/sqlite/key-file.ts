@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, fchmodSync, fsyncSync, openSync, writeSync } from 'node:fs'
-import { basename, dirname } from 'node:path'
+import { basename } from 'node:path'
 import { systemCode } from '../../domain/errors.ts'
 import { readRegular } from '../../regular-file.ts'
-import { FILE_MODE } from './permissions.ts'
+import { writeWhole } from './whole-file.ts'
 
 const KEY_BYTES = 32
 
@@ -15,16 +14,12 @@ export function keyFileBeside(storePath: string) {
   const path = `${storePath}.key`
 
   function read(): Uint8Array | null {
-    let text: string
     try {
-      text = readRegular(path).toString()
+      return readKeyFile(path)
     } catch (error) {
       if (systemCode(error) === 'ENOENT') return null
       throw error
     }
-    const key = Buffer.from(text.trim(), 'base64')
-    if (key.byteLength !== KEY_BYTES) throw new Error(`${path} does not hold a key: restore it, or name the key in secrets.atRestKeys`)
-    return key
   }
 
   return {
@@ -35,26 +30,31 @@ export function keyFileBeside(storePath: string) {
       const known = read()
       if (known !== null) return known
       const key = randomBytes(KEY_BYTES)
-      write(path, `${key.toString('base64')}\n`)
+      writeKeyFile(path, key)
       return key
     },
   }
 }
 
-/** Writes the key file and syncs it, so that nothing is encrypted with a key that a power cut destroys. */
-function write(path: string, text: string): void {
-  const file = openSync(path, 'wx', FILE_MODE)
+/** Throws if the file is missing, or does not hold a key, such as an empty file that a full disk has left. */
+export function readKeyFile(path: string): Buffer {
+  const key = Buffer.from(readRegular(path).toString().trim(), 'base64')
+  if (key.byteLength === KEY_BYTES) return key
+  throw new Error(
+    `${path} does not hold a key. Put a copy of the right one there, or move the file away if nothing was ever encrypted with it.`,
+  )
+}
+
+/** Null: the file is missing or damaged. */
+export function readKeyIfPossible(path: string): Buffer | null {
   try {
-    fchmodSync(file, FILE_MODE)
-    writeSync(file, text)
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
+    return readKeyFile(path)
+  } catch {
+    return null
   }
-  const folder = openSync(dirname(path), 'r')
-  try {
-    fsyncSync(folder)
-  } finally {
-    closeSync(folder)
-  }
+}
+
+/** Nothing is encrypted with a key that a power cut or a full disk destroys, because the file is on the disk, whole, when this returns. */
+export function writeKeyFile(path: string, key: Uint8Array): void {
+  writeWhole(path, `${Buffer.from(key).toString('base64')}\n`)
 }

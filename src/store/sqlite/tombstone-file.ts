@@ -1,10 +1,8 @@
-import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs'
-import { dirname } from 'node:path'
-import { type KeptTombstones, missedTombstones } from '../../domain/history/erased.ts'
+import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync, readSync, statSync } from 'node:fs'
+import { type KeptTombstones, missedTombstones, unitedTombstones } from '../../domain/history/erased.ts'
 import type { TombstoneKeeping } from '../engine.ts'
-import { decodeTombstones, encodeTombstoneLines, encodeTombstones } from '../tombstone-lines.ts'
-
-const FILE_MODE = 0o600
+import { type DecodedTombstones, decodeTombstones, encodeTombstoneLines, encodeTombstones } from '../tombstone-lines.ts'
+import { writeAll, writeWhole } from './whole-file.ts'
 
 /** Returns the path of the file with a store's tombstones. A restored backup may lack the newest tombstones, but this file has them. */
 export function tombstoneFileOf(storePath: string): string {
@@ -12,28 +10,28 @@ export function tombstoneFileOf(storePath: string): string {
 }
 
 /**
- * If the file is missing, it is made from `stored`, the tombstones in the store. After a restore the file may have tombstones that the store
- * lacks (`missed`).
+ * Completes the file from `stored`, the tombstones in the store. After a restore the file may have tombstones that the store lacks (`missed`).
+ * Throws if a line of the file cannot be read.
  */
 export function openTombstoneFile(storePath: string, stored: KeptTombstones): TombstoneKeeping {
   const path = tombstoneFileOf(storePath)
+  const found = readTombstoneFile(path)
+  const kept = unitedTombstones(found, isOfOtherKey(found, stored) ? null : stored)
+  if (isIncomplete(found, kept)) writeTombstoneFile(path, kept)
   let settledBytes: number | null = null
-  if (stored.tombstones.length > 0 && !existsSync(path)) writeTombstoneFile(path, stored)
-  const kept = readTombstoneFile(path) ?? stored
 
   return {
     missed: { sealedKey: kept.sealedKey, tombstones: missedTombstones(kept.tombstones, stored.tombstones) },
     append(tombstones) {
       if (tombstones.length === 0) return
-      const isNew = !existsSync(path)
-      settledBytes ??= isNew ? 0 : statSync(path).size
-      const file = openSync(path, 'a', FILE_MODE)
+      settledBytes ??= makeWhole(path)
+      const file = openSync(path, 'a')
       try {
-        write(file, encodeTombstoneLines(tombstones))
+        writeAll(file, encodeTombstoneLines(tombstones))
+        fsyncSync(file)
       } finally {
         closeSync(file)
       }
-      if (isNew) syncFolder(path)
     },
     undo() {
       if (settledBytes === null) return
@@ -55,46 +53,56 @@ export function openTombstoneFile(storePath: string, stored: KeptTombstones): To
   }
 }
 
-/** Writes a new file, and then renames it over the old one. So after a crash, either the old or the new file is there, complete. */
-export function writeTombstoneFile(path: string, kept: KeptTombstones): void {
-  const next = `${path}.new`
-  const file = openSync(next, 'w', FILE_MODE)
+/** Whether the file ends with a cut-off line, or lacks something. A store without tombstones needs no file. */
+function isIncomplete(found: DecodedTombstones | null, kept: KeptTombstones): boolean {
+  if (found === null) return kept.tombstones.length > 0
+  return found.isCut || found.sealedKey !== kept.sealedKey || found.tombstones.length < kept.tombstones.length
+}
+
+/** Whether the marks in the file may have been made with another key than those in the store. Then the two must not be mixed. */
+function isOfOtherKey(found: KeptTombstones | null, { sealedKey }: KeptTombstones): boolean {
+  return found !== null && found.sealedKey !== null && sealedKey !== null && found.sealedKey !== sealedKey
+}
+
+/**
+ * Makes the file if it is missing. If it ends within a line, because an earlier write was cut off and could not be undone, ends it with whole
+ * lines, or the next line would become a part of that one. Returns the size of the file in bytes.
+ */
+function makeWhole(path: string): number {
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found === undefined || endsWithin(path, found.size))
+    writeTombstoneFile(path, readTombstoneFile(path) ?? { sealedKey: null, tombstones: [] })
+  return statSync(path).size
+}
+
+function endsWithin(path: string, bytes: number): boolean {
+  const last = Buffer.alloc(1)
+  const file = openSync(path, 'r')
   try {
-    write(file, encodeTombstones(kept))
+    return bytes > 0 && readSync(file, last, 0, 1, bytes - 1) === 1 && last.toString() !== '\n'
   } finally {
     closeSync(file)
   }
-  renameSync(next, path)
-  syncFolder(path)
 }
 
-function write(file: number, text: string): void {
-  writeSync(file, text)
-  fsyncSync(file)
+export function writeTombstoneFile(path: string, kept: KeptTombstones): void {
+  writeWhole(path, encodeTombstones(kept))
 }
 
-/** Null: the file does not exist. */
-export function readTombstoneFile(path: string): KeptTombstones | null {
-  return existsSync(path) ? decodeTombstones(readFileSync(path, 'utf8')) : null
+/** Null: the file does not exist. Throws if a line cannot be read, other than a last line that a crash has cut off. */
+export function readTombstoneFile(path: string): DecodedTombstones | null {
+  return existsSync(path) ? decodeTombstones(readFileSync(path, 'utf8'), path) : null
 }
 
-/** Reads a tombstone file that an operator has named. Throws if the file is missing, or is no tombstone file. */
+/** Reads a tombstone file that an operator has named. Throws if the file is missing or cut off, or is no tombstone file. */
 export function readGivenTombstones(path: string): KeptTombstones & { readonly sealedKey: string } {
   const given = readTombstoneFile(path)
   if (given === null) throw new Error(`${path} does not exist`)
-  const { sealedKey, tombstones } = given
+  const { sealedKey, tombstones, isCut } = given
   if (sealedKey === null)
     throw new Error(
-      `${path} is no file of tombstones. Beside an SQLite store it is relay.db.tombstones; docs/operating.md says how to export that of a database.`,
+      `${path} is no whole file of tombstones: it lacks the line with their key. Beside an SQLite store the file is relay.db.tombstones; docs/operating.md says how to export that of a database.`,
     )
+  if (isCut) throw new Error(`the last line of ${path} is cut off. Nothing was changed. Name a whole copy, or delete that line.`)
   return { sealedKey, tombstones }
-}
-
-function syncFolder(path: string): void {
-  const folder = openSync(dirname(path), 'r')
-  try {
-    fsyncSync(folder)
-  } finally {
-    closeSync(folder)
-  }
 }

@@ -6,13 +6,13 @@ import { TOMBSTONE_SEAL } from '../../flow/admin/erasure/tombstone-key.ts'
 import { createVault, nameKey } from '../../ops/vault.ts'
 import { systemClock } from '../../runtime/system-clock.ts'
 import { markRestored } from '../../store/postgres/backups/mark-restored.ts'
+import type { SealedEndpoint } from '../../store/sqlite/backups/inspect-stores.ts'
 import {
   type ProvedKeys,
   type Restored,
   type RestoreOrder,
   type RestorePorts,
   restoreBackup,
-  type SealedEndpoint,
 } from '../../store/sqlite/backups/restore-backup.ts'
 import { readGivenTombstones } from '../../store/sqlite/tombstone-file.ts'
 
@@ -63,7 +63,7 @@ function whoRuns(): OperatorAction['by'] {
 
 async function proveKeys(
   config: Config,
-  { sealed, sealedBefore, keyFile, keyFileBefore, tombstoneKey, manifest }: Proof,
+  { sealed, sealedBefore, keyFile, keyFileBefore, tombstoneKeys, manifest }: Proof,
   { isWithoutKeys, forgetsErasures }: { readonly isWithoutKeys: boolean; readonly forgetsErasures: boolean },
 ): Promise<ProvedKeys> {
   const named = keysOf(config.secrets)
@@ -77,12 +77,12 @@ async function proveKeys(
     else current.set(endpoint.name, keys[0] ?? '')
   }
   if (lost.length > 0 && !isWithoutKeys) throw new Error(explainLost(lost, manifest.keys, named.map(nameKey)))
-  const isTombstoneKeyLost = tombstoneKey !== null && (await open(tombstoneKey, TOMBSTONE_SEAL)) === null
-  if (isTombstoneKeyLost && !(isWithoutKeys && forgetsErasures)) throw new Error(TOMBSTONES_LOST)
+  const tombstoneKey = await findOpened(open, tombstoneKeys)
+  if (tombstoneKey === null && tombstoneKeys.length > 0 && !(isWithoutKeys && forgetsErasures)) throw new Error(TOMBSTONES_LOST)
   const before = new Map<string, string | null>()
   for (const endpoint of sealedBefore) before.set(endpoint.name, await currentKey(openBefore, endpoint))
   const others = [...current].filter(([name, key]) => isOther(key, [configuredKey(config, name), before.get(name)]))
-  return { otherKeys: others.map(([name]) => name), lostKeys: lost, isTombstoneKeyLost }
+  return { otherKeys: others.map(([name]) => name), lostKeys: lost, tombstoneKey }
 }
 
 function keysOf({ atRestKeys }: Config['secrets']): readonly Buffer[] {
@@ -97,6 +97,13 @@ function opener(keys: readonly Uint8Array[]): Open {
   return createVault({ list: () => keys, first: () => first }).open
 }
 
+/** Returns the first of these sealed keys of tombstones that can be opened; null: none can. Throws if they are not all one key. */
+async function findOpened(open: Open, sealedKeys: readonly string[]): Promise<string | null> {
+  const opened = await Promise.all(sealedKeys.map((sealed) => open(sealed, TOMBSTONE_SEAL)))
+  if (new Set(opened.filter((text) => text !== null)).size > 1) throw new Error(OTHER_TOMBSTONES)
+  return sealedKeys.find((_, at) => opened[at] !== null) ?? null
+}
+
 async function currentKey(open: Open, { id, keys: [current] }: SealedEndpoint): Promise<string | null> {
   return current === undefined ? null : await open(current, id)
 }
@@ -109,6 +116,9 @@ function configuredKey({ endpoints }: Config, name: string): string | undefined 
 function isOther(key: string, others: readonly (string | null | undefined)[]): boolean {
   return others.some((other) => other !== null && other !== undefined && other !== key)
 }
+
+const OTHER_TOMBSTONES =
+  'the tombstones beside or in the store belong to another store than the backup. Nothing was changed. Move that file (NAME.db.tombstones) and that store away first.'
 
 const TOMBSTONES_LOST =
   'no at-rest key decrypts the key with which the relay recognizes erased parcels, so the relay would not start. Nothing was changed. List the right at-rest key in secrets.atRestKeys, or put ' +

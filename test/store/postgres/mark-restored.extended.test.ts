@@ -34,8 +34,12 @@ test('after restore --mark a database continues with numbers that were never use
   expect((await push(relay.publicUrl, pushBody({ trackingIds: ['1001'] }))).status).toBe(200)
   const used = await mark(folder, '--mark', '--last', '50', '--forget-erasures')
   expect([used.code, used.stderr]).toEqual([1, expect.stringContaining('relays use')])
+  const ended = await logIn(relay.internalUrl, ADMIN)
   await relay.stop()
 
+  const tooHigh = await mark(folder, '--mark', '--last', '999999999999999', '--forget-erasures')
+  expect([tooHigh.code, tooHigh.stderr]).toEqual([1, expect.stringContaining('a relay counts to 100000000000000')])
+  expect(await storedNumber(url, "select value from counter where name = 'sequence'")).toBeLessThan(1e9)
   expect(await mark(folder, '--mark')).toMatchObject({ code: 2, stderr: expect.stringContaining('--mark needs --last N') })
   expect(await mark(folder)).toMatchObject({ code: 2, stderr: expect.stringContaining('name the file of the backup') })
   expect(await mark(folder, '--mark', '--last', '50')).toMatchObject({
@@ -46,6 +50,7 @@ test('after restore --mark a database continues with numbers that were never use
   expect([marked.code, marked.stdout], marked.stderr).toEqual([0, expect.stringContaining('Sequences go on after 1000000000')])
 
   const again = await startTestRelay(folder, NO_CARRIER, sections)
+  expect((await ask(again.internalUrl, ended, '/relay/events?after=0')).status).toBe(401)
   const operator = await operatorOf(again)
   const shop = await operator('POST', '/relay/endpoints', { name: 'shop', url: 'http://10.0.0.1/', enabled: false })
   expect(Number(shop.body.id)).toBeGreaterThan(1e9)

@@ -65,10 +65,12 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
   /** After a restore, takes over the key that made the marks of the tombstones that the restored store lacks. */
   async function adopt(): Promise<void> {
     const { sealedKey } = await write.missedErasures()
-    const text = sealedKey === null ? null : await vault.open(sealedKey, TOMBSTONE_SEAL)
-    if (sealedKey === null || text === null) throw lost(where())
+    if (sealedKey === null) throw new Error(KEYLESS)
+    const text = await vault.open(sealedKey, TOMBSTONE_SEAL)
+    if (text === null) throw lost(where())
     const { sealed, isUsed } = await write.tombstoneKey()
-    const isOther = sealed !== null && (await vault.open(sealed, TOMBSTONE_SEAL)) !== text
+    const own = sealed === null ? null : await vault.open(sealed, TOMBSTONE_SEAL)
+    const isOther = own !== null && own !== text
     if (isOther && isUsed)
       throw new Error(
         'store: the tombstones beside the store belong to another store. Move the file away, or restore the backup of that store.',
@@ -124,6 +126,10 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
     sealed: async () => (await write.tombstoneKey()).sealed,
   }
 }
+
+const KEYLESS =
+  'store: the file of tombstones beside the store lacks the line with their key, so nobody can tell what they stand for. Put a whole copy of the file in its place. ' +
+  'If there is none, what was erased since the backup may come back: move the file away, and erase it again.'
 
 function lost(where: string): Error {
   return new Error(`store: no at-rest key decrypts the key of tombstones, so erased parcels could come back. Restore ${where} as it was.`)

@@ -20,6 +20,6 @@ export async function keepRestored({ query }: Pick<MoveClient, 'query'>, tombsto
 export async function missedAfterRestore(session: Session): Promise<KeptTombstones> {
   const kept = await loadSetting(session, RESTORED_TOMBSTONES)
   if (kept === null) return { sealedKey: null, tombstones: [] }
-  const { sealedKey, tombstones } = decodeTombstones(Buffer.from(kept).toString())
+  const { sealedKey, tombstones } = decodeTombstones(Buffer.from(kept).toString(), `the setting ${RESTORED_TOMBSTONES}`)
   return { sealedKey, tombstones: missedTombstones(tombstones, (await storedTombstones(session)).tombstones) }
 }

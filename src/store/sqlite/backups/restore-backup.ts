@@ -1,22 +1,22 @@
-import { closeSync, constants, copyFileSync, existsSync, fchmodSync, fsyncSync, openSync, renameSync, statSync, writeSync } from 'node:fs'
+import { closeSync, constants, copyFileSync, existsSync, fchmodSync, fsyncSync, openSync, realpathSync } from 'node:fs'
+import { dirname, join, parse } from 'node:path'
 import Database from 'better-sqlite3'
 import type { BackupManifest } from '../../../domain/admin/backup.ts'
 import type { OperatorAction } from '../../../domain/admin/operator-action.ts'
 import { addRestore, nextMultiple, parseRestores, type RestoreRecord } from '../../../domain/admin/restore.ts'
-import { systemCode } from '../../../domain/errors.ts'
-import type { KeptTombstones, MarkedTombstone } from '../../../domain/history/erased.ts'
-import { readRegular } from '../../../regular-file.ts'
 import { SETTING_OF_CARRIER } from '../../moving/moved-tables.ts'
-import { RESTORES } from '../../restores.ts'
+import { DROP_TOKEN_KEYS, RESTORES } from '../../restores.ts'
 import { TOMBSTONE_KEY } from '../../settings.ts'
 import { holdStore } from '../hold-store.ts'
+import { readKeyFile, readKeyIfPossible, writeKeyFile } from '../key-file.ts'
 import { migrate } from '../migrate.ts'
 import { dropMark, dropMoveParts, readMark } from '../moving/move-mark.ts'
 import { FILE_MODE } from '../permissions.ts'
-import { readGivenTombstones, readTombstoneFile, tombstoneFileOf, writeTombstoneFile } from '../tombstone-file.ts'
-import { MANIFEST_TABLE, proveTable, readManifest, storedTables } from './manifest.ts'
+import { findTombstones, keepTombstones } from './found-tombstones.ts'
+import { inspectBackup, inspectOld, type OldStore, type SealedEndpoint } from './inspect-stores.ts'
+import { MANIFEST_TABLE } from './manifest.ts'
 import { type GivenNumbers, highest, numbersIn, setNumbers } from './numbers.ts'
-import { createLacks, erasuresUnknown, numbersUnknown } from './restore-lacks.ts'
+import { createLacks, numbersUnknown } from './restore-lacks.ts'
 import { asideEnding, finishSwap, preparedKeyOf, preparedOf, removePrepared, swapStore } from './swap-store.ts'
 
 export interface RestoreOrder {
@@ -38,35 +38,30 @@ export interface RestoreOrder {
 export interface RestorePorts {
   /**
    * Checks that the secrets in the backup can be decrypted. Throws otherwise, except in a restore without keys. `keyFile`: the key beside
-   * the backup or, without one, beside the store. `tombstoneKey`: the encrypted key of the tombstones; null: nothing was erased.
+   * the backup or, without one, beside the store. `tombstoneKeys`: the encrypted keys of the tombstones; none: nothing was erased.
    */
   readonly proveKeys: (keys: {
     readonly sealed: readonly SealedEndpoint[]
     readonly sealedBefore: readonly SealedEndpoint[]
     readonly keyFile: Uint8Array | null
     readonly keyFileBefore: Uint8Array | null
-    readonly tombstoneKey: string | null
+    readonly tombstoneKeys: readonly string[]
     readonly manifest: BackupManifest
   }) => Promise<ProvedKeys>
   readonly onStep: (step: string) => void
 }
 
-/** The secrets of a backup that cannot be used any more. */
+/** The secrets of a backup that cannot be used any more, and the one of its tombstones that can. */
 export interface ProvedKeys {
   /** The names of endpoints whose key in the backup differs from the key that signs their deliveries now. */
   readonly otherKeys: readonly string[]
   /** The names of endpoints whose key in the backup cannot be decrypted. */
   readonly lostKeys: readonly string[]
-  /** Whether the key of the tombstones cannot be decrypted. Nobody can tell then which identifiers were erased, so the tombstones are dropped. */
-  readonly isTombstoneKeyLost: boolean
-}
-
-/** An endpoint whose keys are in the store, encrypted. */
-export interface SealedEndpoint {
-  readonly id: string
-  readonly name: string
-  /** The endpoint's encrypted keys, the current one first. */
-  readonly keys: readonly string[]
+  /**
+   * The encrypted key of the tombstones that can be decrypted. Null: there is none. Nobody can tell then which identifiers were erased, so the
+   * tombstones are dropped.
+   */
+  readonly tombstoneKey: string | null
 }
 
 export type Restored =
@@ -103,121 +98,24 @@ async function restore(order: RestoreOrder, path: string, ports: RestorePorts): 
   const lacks = createLacks()
   if (before === null && order.last === null) lacks.note(numbersUnknown(order.store))
   if (before !== null && before.numbers.sequence > manifest.sequence && !order.isConfirmed) refuseNewer(before, manifest, path)
-  const keyFile = keyIn(order.file.replace(/\.db$/, '.key'))
-  const keyFileBefore = keyIn(`${path}.key`)
-  const found = findTombstones(path, order, before)
-  if (found === null) lacks.note(erasuresUnknown(tombstoneFileOf(path)))
-  const erased = [found?.kept ?? null, tombstones].find((one) => one !== null && one.tombstones.length > 0)
+  const keyFile = keyOfBackup(order.file)
+  const keyFileBefore = readKeyIfPossible(`${path}.key`)
+  const { forgetsErasures } = order
+  const sources = { path, given: order.tombstones, forgetsErasures, before: before?.tombstones ?? null, backup: tombstones }
+  const found = findTombstones(sources, lacks)
   const keys = { sealed, sealedBefore: before?.sealed ?? [], keyFile: keyFile ?? keyFileBefore, keyFileBefore, manifest }
-  const proved = await ports.proveKeys({ ...keys, tombstoneKey: erased?.sealedKey ?? null }).catch(lacks.noteError)
-  if (!lacks.isEmpty() || found === null || proved === undefined) throw lacks.refusal()
-  const { otherKeys, lostKeys, isTombstoneKeyLost } = proved
+  const proved = await ports.proveKeys({ ...keys, tombstoneKeys: found.sealedKeys }).catch(lacks.noteError)
+  if (!lacks.isEmpty() || proved === undefined) throw lacks.refusal()
+  const { otherKeys, lostKeys, tombstoneKey } = proved
   ports.onStep('copying the backup beside the store')
   copyFileSync(order.file, preparedOf(path), constants.COPYFILE_FICLONE)
-  if (keyFile !== null && !keyFileBefore?.equals(keyFile)) writeKey(preparedKeyOf(path), keyFile)
+  if (keyFile !== null && !keyFileBefore?.equals(keyFile)) writeKeyFile(preparedKeyOf(path), keyFile)
   ports.onStep('raising the counters')
-  const restored = await prepare(preparedOf(path), { order, before, manifest, isTombstoneKeyLost })
+  const restored = await prepare(preparedOf(path), { order, before, manifest, isTombstoneKeyLost: tombstoneKey === null })
   const ending = asideEnding(path, order.nowMs)
-  if (isTombstoneKeyLost) putAside(tombstoneFileOf(path), tombstoneFileOf(`${path}.${ending}`))
-  else found.keep()
+  keepTombstones(path, found.kept, tombstoneKey, `${path}.${ending}`)
   ports.onStep('replacing the store by the copy')
   return { kind: 'restored', aside: swapStore(path, ending), restore: restored, otherKeys, lostKeys }
-}
-
-function putAside(file: string, name: string): void {
-  if (existsSync(file)) renameSync(file, name)
-}
-
-interface InspectedBackup {
-  readonly manifest: BackupManifest
-  readonly sealed: readonly SealedEndpoint[]
-  readonly tombstones: KeptTombstones
-}
-
-/** Checks each table of a backup with its indexes, and compares the number of rows with the manifest. */
-function inspectBackup(file: string): InspectedBackup {
-  const found = statSync(file, { throwIfNoEntry: false })
-  if (found === undefined) throw new Error(`${file} does not exist`)
-  if (!found.isFile()) throw new Error(`${file} is not a file`)
-  return reading(file, (db) => {
-    const manifest = readManifest(db)
-    if (manifest === null) throw new Error(`${file} is no backup made by "parcel-relay backup"`)
-    for (const table of storedTables(db)) {
-      const rows = proveTable(db, table)
-      if (rows !== manifest.rows[table])
-        throw new Error(
-          `${file} is damaged: the table ${table} holds ${rows} rows, and the backup was made with ${manifest.rows[table] ?? 'none'}`,
-        )
-    }
-    return { manifest, sealed: sealedIn(db), tombstones: tombstonesIn(db) }
-  })
-}
-
-interface OldStore {
-  readonly numbers: GivenNumbers
-  /** What the old store knows about the carrier and must not be lost, such as the calls of the day and pauses; null: nothing. */
-  readonly carrier: Uint8Array | null
-  readonly sealed: readonly SealedEndpoint[]
-  /** How many deliveries with sequences above those of the backup were accepted. */
-  readonly delivered: number
-  readonly tombstones: KeptTombstones
-}
-
-const DELIVERED = 2
-
-/** Reads the store that is replaced; null: the store does not exist or cannot be read. */
-function inspectOld(path: string, sequence: number): OldStore | null {
-  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return null
-  try {
-    return reading(path, (db) => {
-      const mark = readMark(db)
-      if (mark?.state === 'moved')
-        throw new Error(`store: ${path} was moved to ${mark.peer}. Name that in \`store\`, or undo the move first.`)
-      return {
-        numbers: numbersIn(db),
-        carrier: db.prepare<[string], Buffer>('select value from setting where name = ?').pluck().get(SETTING_OF_CARRIER) ?? null,
-        sealed: sealedIn(db),
-        tombstones: tombstonesIn(db),
-        delivered: Number(db.prepare('select count(*) from delivery where sequence > ? and state = ?').pluck().get(sequence, DELIVERED)),
-      }
-    })
-  } catch (error) {
-    if (systemCode(error)?.startsWith('SQLITE_') !== true) throw error
-    return null
-  }
-}
-
-/** The store of an early version has no table for tombstones. */
-function tombstonesIn(db: Database.Database): KeptTombstones {
-  if (!storedTables(db).includes('tombstone')) return { sealedKey: null, tombstones: [] }
-  const sealed = db.prepare<[string], Buffer>('select value from setting where name = ?').pluck().get(TOMBSTONE_KEY)
-  const columns = 'mark, parcel_id as parcelId, erased_at_ms as erasedAtMs'
-  return {
-    sealedKey: sealed?.toString() ?? null,
-    tombstones: db.prepare<[], MarkedTombstone>(`select ${columns} from tombstone`).all(),
-  }
-}
-
-/**
- * Finds the tombstones of what was erased since the backup. When the relay starts, it repeats these erasures before it serves. `keep` writes
- * the tombstones to the file beside the store. Null: nobody knows whether anything was erased.
- */
-function findTombstones(
-  path: string,
-  { tombstones, forgetsErasures }: RestoreOrder,
-  before: OldStore | null,
-): { readonly kept: KeptTombstones | null; readonly keep: () => void } | null {
-  const place = tombstoneFileOf(path)
-  const isThere = existsSync(place)
-  if (tombstones !== null) {
-    if (isThere) throw new Error(`${place} is there already, so --tombstones is not needed. If it belongs to another store, move it away.`)
-    const given = readGivenTombstones(tombstones)
-    return { kept: given, keep: () => writeTombstoneFile(place, given) }
-  }
-  if (isThere || forgetsErasures) return { kept: readTombstoneFile(place), keep: () => undefined }
-  if (before === null) return null
-  const kept = before.tombstones
-  return { kept, keep: () => (kept.tombstones.length > 0 ? writeTombstoneFile(place, kept) : undefined) }
 }
 
 function refuseNewer({ numbers }: OldStore, { madeAtMs, sequence }: BackupManifest, path: string): never {
@@ -227,10 +125,11 @@ function refuseNewer({ numbers }: OldStore, { madeAtMs, sequence }: BackupManife
   )
 }
 
-interface Preparing extends Pick<ProvedKeys, 'isTombstoneKeyLost'> {
+interface Preparing {
   readonly order: RestoreOrder
   readonly before: OldStore | null
   readonly manifest: BackupManifest
+  readonly isTombstoneKeyLost: boolean
 }
 
 /** Turns the copy of a backup into a store whose numbers continue after those of the store that it replaces. */
@@ -260,6 +159,7 @@ async function prepare(file: string, { order, before, manifest, isTombstoneKeyLo
       expectNothing(db, nowMs)
       endBackups(db, nowMs)
       if (isTombstoneKeyLost) dropTombstones(db)
+      db.exec(DROP_TOKEN_KEYS)
       mark(db, marked, order)
     })()
     return marked
@@ -324,45 +224,15 @@ function saveSetting(db: Database.Database, name: string, value: Uint8Array): vo
   db.prepare('insert or replace into setting (name, value) values (?, ?)').run(name, value)
 }
 
-function sealedIn(db: Database.Database): readonly SealedEndpoint[] {
-  const rows = db
-    .prepare<[], { id: number; name: string; sealed_keys: string }>(
-      'select id, name, sealed_keys from endpoint where removed_at_ms is null and sealed_keys is not null order by id',
-    )
-    .all()
-  return rows.map(({ id, name, sealed_keys }) => {
-    // The codec of endpoints wrote this JSON, so its shape is certain.
-    const keys = JSON.parse(sealed_keys) as Record<'current', string> & Record<'next' | 'previous', { sealed: string } | null | undefined>
-    return { id: String(id), name, keys: [keys.current, keys.next?.sealed, keys.previous?.sealed].filter((key) => typeof key === 'string') }
-  })
-}
-
 function endpointsIn(db: Database.Database): number {
   return Number(db.prepare('select count(*) from endpoint').pluck().get())
 }
 
-function reading<T>(file: string, look: (db: Database.Database) => T): T {
-  const db = new Database(file, { readonly: true, fileMustExist: true })
-  try {
-    return look(db)
-  } finally {
-    db.close()
-  }
-}
-
-function keyIn(file: string): Buffer | null {
-  return existsSync(file) ? Buffer.from(readRegular(file).toString().trim(), 'base64') : null
-}
-
-function writeKey(file: string, key: Buffer): void {
-  const handle = openSync(file, 'wx', FILE_MODE)
-  try {
-    fchmodSync(handle, FILE_MODE)
-    writeSync(handle, `${key.toString('base64')}\n`)
-    fsyncSync(handle)
-  } finally {
-    closeSync(handle)
-  }
+/** Reads the key beside a backup, or beside the file to which a link with the name of the backup leads; null: there is none. */
+function keyOfBackup(file: string): Buffer | null {
+  const places = [file, realpathSync(file)].map((one) => join(dirname(one), `${parse(one).name}.key`))
+  const place = places.find((one) => one !== file && existsSync(one))
+  return place === undefined ? null : readKeyFile(place)
 }
 
 function sync(file: string): void {

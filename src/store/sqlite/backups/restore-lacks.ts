@@ -27,7 +27,7 @@ const UNCHANGED = 'Nothing was changed.'
 export function numbersUnknown(store: string): string {
   return (
     `${store} is gone or cannot be read, so nobody knows which numbers it has given. Name the highest sequence that any reader or endpoint has seen ` +
-    '(`relay-sequence`, `webhook-id`, or the `after` of a reader of the feed): --last N. Too high does no harm.'
+    '(`relay-sequence`, `webhook-id`, or the `after` of a reader of the feed): --last N. Somewhat too high does no harm.'
   )
 }
 

@@ -1,7 +1,8 @@
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { leaveMarker, syncFolder } from '../file.ts'
-import { FILE_MODE } from '../permissions.ts'
+import { leaveMarker } from '../file.ts'
+import { syncFolder, writeWhole } from '../whole-file.ts'
+import { copyFiles } from './copy-store.ts'
 
 /** The suffixes of the files that hold the data of a store. */
 const DATA = ['', '-wal', '-shm', '-journal']
@@ -23,14 +24,7 @@ export function refuseHalfRestored(path: string): void {
  * call of `finishSwap` does the rest. Returns the new path of the old store; null: there was no old store.
  */
 export function swapStore(path: string, ending: string): string | null {
-  const mark = openSync(markOf(path), 'w', FILE_MODE)
-  try {
-    writeSync(mark, `${ending}\n`)
-    fsyncSync(mark)
-  } finally {
-    closeSync(mark)
-  }
-  syncFolder(dirname(path))
+  writeWhole(markOf(path), `${ending}\n`)
   return finishSwap(path)?.aside ?? null
 }
 
@@ -69,7 +63,7 @@ function moveAside(from: string, to: string): void {
 }
 
 export function removePrepared(path: string): void {
-  for (const left of [preparedOf(path), `${preparedOf(path)}-journal`, preparedKeyOf(path)]) rmSync(left, { force: true })
+  for (const left of [...copyFiles(preparedOf(path)), preparedKeyOf(path), `${preparedKeyOf(path)}.new`]) rmSync(left, { force: true })
 }
 
 /** Returns an unused ending for the name of the old store, even if the last restore was less than a second ago. */

@@ -1,0 +1,113 @@
+import { statSync } from 'node:fs'
+import Database from 'better-sqlite3'
+import type { BackupManifest } from '../../../domain/admin/backup.ts'
+import { systemCode } from '../../../domain/errors.ts'
+import type { KeptTombstones, MarkedTombstone } from '../../../domain/history/erased.ts'
+import { SETTING_OF_CARRIER } from '../../moving/moved-tables.ts'
+import { TOMBSTONE_KEY } from '../../settings.ts'
+import { readMark } from '../moving/move-mark.ts'
+import { proveTable, readManifest, relayIdIn, storedTables } from './manifest.ts'
+import { type GivenNumbers, numbersIn } from './numbers.ts'
+
+/** An endpoint whose keys are in the store, encrypted. */
+export interface SealedEndpoint {
+  readonly id: string
+  readonly name: string
+  /** The endpoint's encrypted keys, the current one first. */
+  readonly keys: readonly string[]
+}
+
+export interface InspectedBackup {
+  readonly manifest: BackupManifest
+  readonly sealed: readonly SealedEndpoint[]
+  readonly tombstones: KeptTombstones
+}
+
+/** Checks each table of a backup with its indexes, and compares the number of rows with the manifest. */
+export function inspectBackup(file: string): InspectedBackup {
+  const found = statSync(file, { throwIfNoEntry: false })
+  if (found === undefined) throw new Error(`${file} does not exist`)
+  if (!found.isFile()) throw new Error(`${file} is not a file`)
+  return reading(file, (db) => {
+    const manifest = readManifest(db)
+    if (manifest === null) throw new Error(`${file} is no backup made by "parcel-relay backup"`)
+    for (const table of storedTables(db)) {
+      const rows = proveTable(db, table)
+      if (rows !== manifest.rows[table])
+        throw new Error(
+          `${file} is damaged: the table ${table} holds ${rows} rows, and the backup was made with ${manifest.rows[table] ?? 'none'}`,
+        )
+    }
+    return { manifest, sealed: sealedIn(db), tombstones: tombstonesIn(db) }
+  })
+}
+
+/** What is read from the store that a backup replaces. */
+export interface OldStore {
+  readonly relayId: string
+  readonly numbers: GivenNumbers
+  /** What the old store knows about the carrier and must not be lost, such as the calls of the day and pauses; null: nothing. */
+  readonly carrier: Uint8Array | null
+  readonly sealed: readonly SealedEndpoint[]
+  /** How many deliveries with sequences above those of the backup were accepted. */
+  readonly delivered: number
+  readonly tombstones: KeptTombstones
+}
+
+const DELIVERED = 2
+
+/** Reads the store that is replaced; null: the store does not exist or cannot be read. */
+export function inspectOld(path: string, sequence: number): OldStore | null {
+  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return null
+  try {
+    return reading(path, (db) => {
+      const mark = readMark(db)
+      if (mark?.state === 'moved')
+        throw new Error(`store: ${path} was moved to ${mark.peer}. Name that in \`store\`, or undo the move first.`)
+      return {
+        relayId: relayIdIn(db),
+        numbers: numbersIn(db),
+        carrier: db.prepare<[string], Buffer>('select value from setting where name = ?').pluck().get(SETTING_OF_CARRIER) ?? null,
+        sealed: sealedIn(db),
+        tombstones: tombstonesIn(db),
+        delivered: Number(db.prepare('select count(*) from delivery where sequence > ? and state = ?').pluck().get(sequence, DELIVERED)),
+      }
+    })
+  } catch (error) {
+    if (systemCode(error)?.startsWith('SQLITE_') !== true) throw error
+    return null
+  }
+}
+
+/** The store of an early version has no table for tombstones. */
+function tombstonesIn(db: Database.Database): KeptTombstones {
+  if (!storedTables(db).includes('tombstone')) return { sealedKey: null, tombstones: [] }
+  const sealed = db.prepare<[string], Buffer>('select value from setting where name = ?').pluck().get(TOMBSTONE_KEY)
+  const columns = 'mark, parcel_id as parcelId, erased_at_ms as erasedAtMs'
+  return {
+    sealedKey: sealed?.toString() ?? null,
+    tombstones: db.prepare<[], MarkedTombstone>(`select ${columns} from tombstone`).all(),
+  }
+}
+
+function sealedIn(db: Database.Database): readonly SealedEndpoint[] {
+  const rows = db
+    .prepare<[], { id: number; name: string; sealed_keys: string }>(
+      'select id, name, sealed_keys from endpoint where removed_at_ms is null and sealed_keys is not null order by id',
+    )
+    .all()
+  return rows.map(({ id, name, sealed_keys }) => {
+    // The codec of endpoints wrote this JSON, so its shape is certain.
+    const keys = JSON.parse(sealed_keys) as Record<'current', string> & Record<'next' | 'previous', { sealed: string } | null | undefined>
+    return { id: String(id), name, keys: [keys.current, keys.next?.sealed, keys.previous?.sealed].filter((key) => typeof key === 'string') }
+  })
+}
+
+function reading<T>(file: string, look: (db: Database.Database) => T): T {
+  const db = new Database(file, { readonly: true, fileMustExist: true })
+  try {
+    return look(db)
+  } finally {
+    db.close()
+  }
+}

@@ -1,0 +1,133 @@
+import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { expect, test } from 'vitest'
+import { makeBackup } from '../../../src/store/sqlite/backups/make-backup.ts'
+import { type RestoreOrder, type RestorePorts, restoreBackup } from '../../../src/store/sqlite/backups/restore-backup.ts'
+import { sqlite } from '../../../src/store/sqlite/engine.ts'
+import { OPERATOR } from '../../support/relay/operator.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
+import { seededPlace } from '../../support/store/moving.ts'
+import { changeStoredRows, storedNumber, storedRows } from '../../support/store/stored-rows.ts'
+
+const KEY = `${Buffer.alloc(32, 7).toString('base64')}\n`
+const FILE = '.tombstones'
+const erased = (mark: string) => `insert into tombstone (mark, parcel_id, erased_at_ms) values ('${mark}', 1, 1000)`
+const keep = "insert or replace into setting (name, value) values ('tombstone-key', cast('sealed' as blob))"
+
+/** A store with the tombstones `before` and `since`, of which a backup holds only the first. */
+async function backedUp() {
+  const { place } = await seededPlace(sqlite)
+  await changeStoredRows(place, 'delete from tombstone')
+  await changeStoredRows(place, keep)
+  await changeStoredRows(place, erased('before'))
+  for (const name of ['token-key', 'token-key-previous'])
+    await changeStoredRows(place, `insert or replace into setting (name, value) values ('${name}', x'00')`)
+  const directory = temporaryFolder()
+  writeFileSync(`${place}.key`, KEY)
+  rmSync(`${place}${FILE}`, { force: true })
+  await (await sqlite.openWriteStore(place)).close()
+  copyFileSync(place, `${place}.backup`)
+  const order = { name: 'first', directory, copy: `${place}.backup`, madeAtMs: 1000, version: '1', keys: [], sequence: 0, keep: 2 }
+  for (const work = makeBackup({ ...order, keyFile: `${place}.key` }); work.next().done !== true; );
+  await changeStoredRows(place, erased('since'))
+  await (await sqlite.openWriteStore(place)).close()
+  return { place, file: join(directory, 'first.db') }
+}
+
+const ports: RestorePorts = {
+  onStep: () => undefined,
+  proveKeys: async ({ tombstoneKeys }) => ({ otherKeys: [], lostKeys: [], tombstoneKey: tombstoneKeys[0] ?? null }),
+}
+
+function restore(store: string, file: string, more: Partial<RestoreOrder> = {}) {
+  const order = { last: null, tombstones: null, forgetsErasures: false, isConfirmed: true, nowMs: 0, by: OPERATOR }
+  return restoreBackup({ ...order, store, file, ...more }, ports)
+}
+
+/** What can have happened to the file of tombstones. */
+const DAMAGES: readonly (readonly [what: string, damage: (text: string) => string])[] = [
+  ['emptied', () => ''],
+  ['of which only the newest line is left', (text) => text.split('\n').slice(-2).join('\n')],
+  ['whose last line is cut off', (text) => text.slice(0, -20)],
+  ['of which only the key is left', (text) => `${text.split('\n')[0]}\n`],
+]
+
+test.each(DAMAGES)('a restore takes what the old store knows of erasures besides a file %s', async (_what, damage) => {
+  const { place, file } = await backedUp()
+  writeFileSync(`${place}${FILE}`, damage(readFileSync(`${place}${FILE}`, 'utf8')))
+  await restore(place, file)
+  const store = await sqlite.openWriteStore(place)
+  const missed = await store.missedTombstones()
+  await store.close()
+  expect([missed.sealedKey, missed.tombstones.map(({ mark }) => mark)]).toEqual(['sealed', ['since']])
+})
+
+test('a restore refuses tombstones that cannot be read, or have no key, and changes nothing', async () => {
+  const { place, file } = await backedUp()
+  const whole = readFileSync(`${place}${FILE}`, 'utf8')
+  const refused = async (text: string, why: string, more: Partial<RestoreOrder> = {}) => {
+    writeFileSync(`${place}${FILE}`, text)
+    const before = readFileSync(place)
+    await expect(restore(place, file, more)).rejects.toThrow(why)
+    expect([readFileSync(place).equals(before), readFileSync(`${place}${FILE}`, 'utf8')]).toEqual([true, text])
+  }
+  await refused(whole.replace('{"mark"', '{mark'), `line 2 of ${place}${FILE} cannot be read`)
+  for (const suffix of ['-wal', '-shm']) rmSync(`${place}${suffix}`, { force: true })
+  writeFileSync(place, 'damaged, so nobody knows what it held')
+  await refused('', '--forget-erasures', { last: 1000 })
+  await refused(whole.split('\n').slice(1).join('\n'), '--forget-erasures', { last: 1000 })
+  const given = join(temporaryFolder(), 'given')
+  renameSync(`${place}${FILE}`, `${place}.kept`)
+  writeFileSync(given, whole.slice(0, -20))
+  await expect(restore(place, file, { last: 1000, tombstones: given })).rejects.toThrow(`the last line of ${given} is cut off`)
+  await restore(place, file, { last: 1000, forgetsErasures: true })
+  expect(await storedNumber(place, 'select count(*) from tombstone')).toBe(1)
+})
+
+test('a number that leaves no room for ids is refused, and changes nothing', async () => {
+  const { place, file } = await backedUp()
+  rmSync(place)
+  for (const last of [999_999_999_999_999, 60_000_000_000_000]) {
+    const found = restore(place, file, { last })
+    await expect(found, `--last ${last}`).rejects.toThrow('a relay counts to 100000000000000')
+    expect([existsSync(place), existsSync(`${place}.restored`)]).toEqual([false, false])
+  }
+  await restore(place, file, { last: 1_000_000_000_000 })
+  expect(await storedNumber(place, "select max(seq) from sqlite_sequence where name = 'delivery'")).toBeLessThan(1e14)
+})
+
+test('the key of a backup is found by its name, whatever its ending, and is never the backup', async () => {
+  const { place, file } = await backedUp()
+  const named = join(temporaryFolder(), 'first.sqlite')
+  const bare = join(temporaryFolder(), 'first')
+  const link = join(temporaryFolder(), 'newest.db')
+  for (const copy of [named, bare]) copyFileSync(file, copy)
+  for (const copy of [named, `${bare}.`]) copyFileSync(file.replace('.db', '.key'), copy.replace(/\.\w*$/, '.key'))
+  symlinkSync(file, link)
+  const byKeyName = join(temporaryFolder(), 'first.key')
+  copyFileSync(file, byKeyName)
+  for (const backup of [named, bare, link, byKeyName]) {
+    const seen: unknown[] = []
+    const other = `${Buffer.alloc(32, 9).toString('base64')}\n`
+    writeFileSync(`${place}.key`, other)
+    const order = { last: null, tombstones: null, forgetsErasures: false, isConfirmed: true, nowMs: 0, by: OPERATOR }
+    const proveKeys: RestorePorts['proveKeys'] = (proof) => {
+      seen.push(proof.keyFile)
+      return ports.proveKeys(proof)
+    }
+    await restoreBackup({ ...order, store: place, file: backup }, { ...ports, proveKeys })
+    const isFound = backup !== byKeyName
+    expect([basename(backup), readFileSync(`${place}.key`, 'utf8')]).toEqual([basename(backup), isFound ? KEY : other])
+    expect(seen).toEqual([Buffer.from(isFound ? KEY : other, 'base64')])
+  }
+  writeFileSync(file.replace('.db', '.key'), '')
+  await expect(restore(place, file)).rejects.toThrow('first.key does not hold a key')
+})
+
+test('the keys of tokens do not come back with a backup, so ended tokens stay ended', async () => {
+  const { place, file } = await backedUp()
+  const keys = async () => (await storedRows(place, "select name from setting where name like 'token-key%'")).length
+  expect(await keys()).toBe(2)
+  await restore(place, file)
+  expect(await keys()).toBe(0)
+})
