@@ -78,6 +78,8 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     tombstoneKey,
     tallies,
     refused,
+    keys: () => settings.webhook.sharedKeys.length,
+    freeBytesMin: config.limits.freeSpaceBytesMin,
     digest,
     log,
   }

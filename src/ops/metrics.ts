@@ -1,4 +1,4 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { BackupState } from '../domain/admin/backup.ts'
 import type { Replica } from '../domain/admin/replica.ts'
 import type { RestoreRecord } from '../domain/admin/restore.ts'
@@ -6,9 +6,19 @@ import { RETENTION_STAGES, type RetentionState } from '../domain/admin/retention
 import type { EndpointGauge } from '../flow/delivery/endpoint-gauges.ts'
 import type { Meter } from '../flow/ports.ts'
 import { createAttempts } from './attempt-counter.ts'
+import { createCounters } from './counters.ts'
 
-/** Values that are read at each scrape. */
-export interface Gauges {
+/** Values that are read at each scrape. The counts of the store are absent if it could not be read. */
+export type Gauges = OwnGauges & Partial<StoreGauges>
+
+interface StoreGauges {
+  readonly parcels: number
+  readonly watched: number
+  readonly overdue: number
+  readonly quarantined: number
+}
+
+interface OwnGauges {
   readonly commitQueue: number
   readonly carrierQueue: number
   readonly carrierCallsToday: number
@@ -16,12 +26,11 @@ export interface Gauges {
   readonly carrierCredentialsRefused: number
   readonly pushesHealthy: number
   readonly pushesSilent: number
-  readonly parcels: number
-  readonly watched: number
-  readonly overdue: number
-  readonly quarantined: number
   readonly freeBytes: number
+  readonly freeBytesMin: number
   readonly logBytes: number
+  readonly logBytesWarn: number
+  readonly pushesRefused: number
 }
 
 export interface Metrics {
@@ -31,6 +40,8 @@ export interface Metrics {
 }
 
 export interface MetricsPorts {
+  /** How many keys of the carrier are configured. A reload may change it. */
+  readonly keys: () => number
   readonly gauges: () => Promise<Gauges>
   readonly endpoints: () => Promise<readonly EndpointGauge[]>
   /** Returns when the certificate of each listener expires (epoch milliseconds). */
@@ -50,14 +61,28 @@ export interface MetricsPorts {
 /** `prom-client` adds more metrics, such as the delay of the event loop and the memory. */
 export function createMetrics(
   version: string,
-  { gauges, endpoints, replicas, certificates, clientCertificates, secrets, backups, restores, retention }: MetricsPorts,
+  { keys, gauges, endpoints, replicas, certificates, clientCertificates, secrets, backups, restores, retention }: MetricsPorts,
 ): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
   new Gauge({ name: 'relay_build_info', help: '1; the version is a label.', labelNames: ['version'], registers }).set({ version }, 1)
-  const { received, explained, erased, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, rebuilt, served } =
-    createCounters(registers)
+  const {
+    received,
+    explained,
+    erased,
+    batch,
+    commit,
+    polls,
+    missed,
+    missedDelay,
+    attempted,
+    attemptTime,
+    merged,
+    rebuilt,
+    served,
+    showKeys,
+  } = createCounters(registers)
   // `labels()` of `prom-client` takes as long as an answer from the cache. So call it once for each label and remember the counter.
   const servedBy = remembered((result) => served.labels(result))
   const attempts = createAttempts(attempted)
@@ -73,6 +98,7 @@ export function createMetrics(
   const readRetention = createRetentionGauges(registry, retention)
   return {
     async render() {
+      showKeys(keys())
       await readGauges()
       await readEndpoints()
       await readReplicas()
@@ -109,77 +135,6 @@ export function createMetrics(
       served: (result) => servedBy(result).inc(),
     },
   }
-}
-
-function createCounters(registers: Registry[]) {
-  const received = new Counter({
-    name: 'relay_pushes_received_total',
-    help: 'Pushes by outcome and key.',
-    labelNames: ['outcome', 'key'],
-    registers,
-  })
-  const erased = new Counter({ name: 'relay_parcels_erased_total', help: 'Parcels that operators have erased.', registers })
-  const explained = new Counter({
-    name: 'relay_refusals_explained_total',
-    help: 'Refused pushes that were examined (at most one a second), by cause; one may have several.',
-    labelNames: ['cause'],
-    registers,
-  })
-  const batch = new Histogram({
-    name: 'relay_commit_batch_size',
-    help: 'Observations in a commit.',
-    buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256],
-    registers,
-  })
-  const commit = new Histogram({
-    name: 'relay_commit_seconds',
-    help: 'Duration of a transaction, commit included.',
-    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1],
-    registers,
-  })
-  const polls = new Counter({ name: 'relay_polls_total', help: 'Polls of the carrier by outcome.', labelNames: ['outcome'], registers })
-  const missed = new Counter({
-    name: 'relay_missed_pushes_total',
-    help: 'Entries that a poll found, and that no push brought in time.',
-    registers,
-  })
-  const missedDelay = new Histogram({
-    name: 'relay_missed_push_delay_seconds',
-    help: 'Time from an entry that no push brought in time to the poll that found it.',
-    buckets: [60, 300, 900, 3600, 14_400, 86_400],
-    registers,
-  })
-  const attempted = new Counter({
-    name: 'relay_delivery_attempts_total',
-    help: 'Delivery attempts by endpoint and outcome.',
-    labelNames: ['endpoint', 'outcome'],
-    registers,
-  })
-  const attemptTime = new Histogram({
-    name: 'relay_delivery_attempt_seconds',
-    help: 'Duration of delivery attempts.',
-    buckets: [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 15],
-    registers,
-  })
-  const merged = new Counter({
-    name: 'relay_merged_total',
-    help: 'Observations by their effect on the history.',
-    labelNames: ['result'],
-    registers,
-  })
-  const rebuilt = new Counter({
-    name: 'relay_rebuilt_parcels_total',
-    help: 'Parcels that rebuilds have compared with their stored raw bytes, by result.',
-    labelNames: ['result'],
-    registers,
-  })
-  const served = new Counter({
-    name: 'relay_served_total',
-    help: 'Answers to apps by source.',
-    labelNames: ['result'],
-    registers,
-  })
-  return { received, explained, erased, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, rebuilt, served }
 }
 
 function remembered<T>(make: (label: string, more: string) => T): (label: string, more?: string) => T {
@@ -328,12 +283,14 @@ function createBackupGauges(registry: Registry, read: MetricsPorts['backups']): 
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers })
   const age = gauge('relay_backup_age_seconds', 'Time since the last backup was made; absent: none was.')
   const bytes = gauge('relay_backup_bytes', 'Size of the last backup; absent: none was made.')
+  const failing = gauge('relay_backup_failing', '1 while the last backup has failed.')
   const failures = new Counter({ name: 'relay_backup_failures_total', help: 'Backups that could not be made.', registers })
   let counted = 0
   return () => {
     const { state, nowMs, ...since } = read()
     failures.inc(since.failures - counted)
     counted = since.failures
+    failing.set(state.failing === null ? 0 : 1)
     for (const one of [age, bytes]) one.remove()
     if (state.last === null) return
     age.set(Math.max(0, nowMs - state.last.atMs) / 1000)
@@ -357,13 +314,16 @@ function createGauges(registry: Registry, read: () => Promise<Gauges>): () => Pr
     overdue: gauge('relay_parcels_overdue', 'Parcels whose next poll is due.'),
     quarantined: gauge('relay_inbox_quarantined', 'Quarantined pushes in the inbox.'),
     freeBytes: gauge('relay_store_free_bytes', 'Free space on the disk of the store.'),
+    freeBytesMin: gauge('relay_store_free_bytes_min', 'With less free space than this (limits.freeSpaceMin), pushes are refused.'),
     logBytes: gauge('relay_store_wal_bytes', 'Size of the write-ahead log; large while another program holds a long read transaction.'),
+    logBytesWarn: gauge('relay_store_wal_bytes_warn', 'A write-ahead log above this size is too large.'),
+    pushesRefused: gauge('relay_pushes_refusing', '1 while no push can be taken, because the store cannot be written or its disk is full.'),
   }
   return async () => {
     try {
       const values = await read()
-      for (const name of Object.keys(all)) if (isGauge(name)) all[name].set(values[name])
-      readable.set(1)
+      for (const name of Object.keys(values)) if (isGauge(name)) all[name].set(values[name] ?? 0)
+      readable.set(values.parcels === undefined ? 0 : 1)
     } catch {
       readable.set(0)
     }

@@ -23,6 +23,7 @@ import type { Certificates } from './certificates.ts'
 import type { ReceiverNews } from './hosting/receive-side.ts'
 import type { openRecording } from './recording.ts'
 import type { Storage } from './storage/opened-storage.ts'
+import { LOG_BYTES_WARN } from './storage/storage.ts'
 
 export interface ReportingPorts {
   readonly storage: Storage
@@ -37,6 +38,10 @@ export interface ReportingPorts {
   readonly restores: readonly RestoreRecord[]
   readonly tallies: Tallies
   readonly refused: RefusedPushesKeeper
+  /** How many keys of the carrier are configured now. */
+  readonly keys: () => number
+  /** Pushes are refused while fewer bytes are free. */
+  readonly freeBytesMin: number
   readonly digest: LogDigest
   readonly log: Log
 }
@@ -50,8 +55,9 @@ export function openReporting(ports: ReportingPorts) {
   const failures = createFailureLog({ log, clock })
   const counts = createKnownCounts({ reads, clock })
   const metrics = createMetrics(VERSION, {
+    keys: ports.keys,
     gauges: async () => ({
-      ...(await counts()),
+      ...(await counts().catch(() => null)),
       commitQueue: recorder.pending() + (await receiver.verbs.waiting()),
       carrierQueue: carrier.state().budget.waiting,
       carrierCallsToday: carrier.state().budget.callsToday,
@@ -59,7 +65,10 @@ export function openReporting(ports: ReportingPorts) {
       carrierResting: carrier.state().breaker.state === 'closed' ? 0 : 1,
       pushesHealthy: pushes.health() === 'healthy' ? 1 : 0,
       pushesSilent: pushes.health() === 'silent' ? 1 : 0,
+      pushesRefused: readiness.refusesPushes() ? 1 : 0,
       ...disk.state(),
+      freeBytesMin: ports.freeBytesMin,
+      logBytesWarn: LOG_BYTES_WARN,
     }),
     endpoints: () => readEndpointGauges({ reads, clock }, ENDPOINT_LABELS),
     certificates: certificates.shown,

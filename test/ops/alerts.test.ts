@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
-import { createMetrics } from '../../src/ops/metrics.ts'
+import { metricsWith } from '../support/relay/relay-metrics.ts'
 import { testWith } from '../support/runner/test-with.ts'
 
 const FOLDER = 'ops/prometheus'
@@ -23,26 +23,7 @@ const rules = z
 
 /** Returns the metrics as a relay shows them, after each has been counted once. */
 async function renderMetrics(): Promise<string> {
-  const gauges = {
-    commitQueue: 0,
-    carrierQueue: 0,
-    carrierCallsToday: 0,
-    carrierResting: 0,
-    carrierCredentialsRefused: 0,
-    pushesHealthy: 1,
-  }
-  const stored = { parcels: 0, watched: 0, overdue: 0, quarantined: 0, freeBytes: 1, logBytes: 0, pushesSilent: 0 }
-  const metrics = createMetrics('1.0.0', {
-    gauges: async () => ({ ...gauges, ...stored }),
-    endpoints: async () => [{ name: 'shop', waiting: 0, oldestWaitingSeconds: 0, dead: 0, failing: 0, disabled: 0 }],
-    certificates: () => [{ listener: 'public', untilMs: 1 }],
-    clientCertificates: () => [{ endpoint: 'shop', untilMs: 1 }],
-    secrets: async () => ({ upToDate: 1, outdated: 0 }),
-    restores: () => [],
-    backups: () => ({ state: { last: { name: 'a', atMs: 1, bytes: 1 }, failing: null }, failures: 0, nowMs: 2 }),
-    retention: async () => ({ pass: null, last: null }),
-    replicas: async () => ({ all: [{ id: 1, roles: ['poller', 'janitor'] }], id: 1 }),
-  })
+  const metrics = metricsWith()
   const { meter } = metrics
   meter.pushReceived('recorded', 0)
   meter.refusalExplained(['other_key'])
@@ -89,6 +70,42 @@ test('every metric in an alert or on the dashboard is one that a relay shows', a
   expect(names.length).toBeGreaterThan(50)
   // Two metrics have no value until the first backup or retention pass, but the relay shows their names from the start.
   expect([...new Set(names)].filter((name) => !known.has(name))).toEqual([])
+})
+
+/** Returns each counter that an expression reads, with the values that it asks of one of its labels. */
+function selectors(expr: string): readonly { readonly name: string; readonly label: string; readonly values: readonly string[] }[] {
+  return [...expr.matchAll(/\b(relay_\w+_total)(?:\{([^}]*)\})?/g)].flatMap(([, name = '', matchers = '']) => [
+    { name, label: '', values: [''] },
+    ...[...matchers.matchAll(/(\w+)=~?"([^"$]+)"/g)].map(([, label = '', values = '']) => ({ name, label, values: values.split('|') })),
+  ])
+}
+
+test('every counter that an alert or the dashboard watches is at 0 at the start', async () => {
+  const dashboard = readFileSync('ops/grafana/parcel-relay.json', 'utf8').replaceAll('\\"', '"')
+  const lines = (await metricsWith({ keys: () => 2 }).render()).body.split('\n')
+  const watched = [...rules.map(({ expr }) => expr), dashboard].flatMap(selectors)
+  expect(watched.length).toBeGreaterThan(10)
+  const isAtZero = (name: string, label: string, value: string) =>
+    lines.some((line) => line.startsWith(name) && line.includes(label && `${label}="${value}"`) && line.endsWith(' 0'))
+  const lacks = watched.flatMap(({ name, label, values }) =>
+    values.filter((value) => !isAtZero(name, label, value)).map((value) => `${name} ${label} ${value}`),
+  )
+  expect(lacks).toEqual([])
+})
+
+test('whatever a relay counts later, each counter that is watched has existed at 0', async () => {
+  const metrics = metricsWith()
+  const names = (text: string) => [...text.matchAll(/^(relay_\w+_total(?:\{.*\})?) /gm)].map(([, series = '']) => series)
+  const early = new Set(names((await metrics.render()).body))
+  for (const outcome of ['recorded', 'duplicate', 'quarantined', 'expired', 'erased', 'check', 'storage_unavailable'])
+    metrics.meter.pushReceived(outcome, 0)
+  for (const outcome of ['signature_invalid', 'body_too_large', 'overloaded', 'wrong_path', 'wrong_path_unsigned'])
+    metrics.meter.pushReceived(outcome, null)
+  for (const reason of ['found', 'not_found', 'rejected', 'rate_limited'] as const) metrics.meter.pollEnded(reason)
+  for (const outcome of ['accepted', 'rejected', 'failed'] as const) metrics.meter.deliveryAttempted({ id: '1', name: 'shop' }, outcome, 1)
+  for (const result of ['hit', 'fetched', 'stale', 'not_found', 'unavailable'] as const) metrics.meter.served(result)
+  metrics.meter.missedPush(1)
+  expect(names((await metrics.render()).body).filter((series) => !early.has(series))).toEqual([])
 })
 
 test('the manual’s table has every metric of the relay', async () => {

@@ -1,27 +1,11 @@
 import { expect, test } from 'vitest'
-import { createMetrics } from '../../src/ops/metrics.ts'
+import { metricsWith } from '../support/relay/relay-metrics.ts'
 
 /** Metrics of a relay with these endpoints; `setEndpoints` replaces them. */
 function metricsOf() {
   let living: readonly string[] = []
-  const unused = { parcels: 0, watched: 0, overdue: 0, quarantined: 0, freeBytes: 1, logBytes: 0, pushesSilent: 0, commitQueue: 0 }
-  const metrics = createMetrics('1.0.0', {
-    gauges: async () => ({
-      ...unused,
-      carrierQueue: 0,
-      carrierCallsToday: 0,
-      carrierResting: 0,
-      carrierCredentialsRefused: 0,
-      pushesHealthy: 1,
-    }),
+  const metrics = metricsWith({
     endpoints: async () => living.map((name) => ({ name, waiting: 0, oldestWaitingSeconds: 0, dead: 0, failing: 0, disabled: 0 })),
-    certificates: () => [],
-    clientCertificates: () => [],
-    secrets: async () => ({ upToDate: 0, outdated: 0 }),
-    restores: () => [],
-    backups: () => ({ state: { last: null, failing: null }, failures: 0, nowMs: 0 }),
-    retention: async () => ({ pass: null, last: null }),
-    replicas: async () => ({ all: [], id: 1 }),
   })
   return {
     setEndpoints: (names: readonly string[]) => {

@@ -17,7 +17,7 @@ import { REPLICA, replicaConfigOf } from '../replicas.ts'
 import type { Storage } from './opened-storage.ts'
 
 const REPORT_EVERY_MS = 10_000
-const LOG_BYTES_WARN = 256 * 1024 * 1024
+export const LOG_BYTES_WARN = 256 * 1024 * 1024
 
 /** Opens the store. SQLite needs threads for writing and receiving, and a watch on its disk. A PostgreSQL server needs neither. */
 export async function openStorage(config: Config, log: Log, closing: Closing, threads?: Threads): Promise<Storage> {

@@ -58,6 +58,8 @@ export function createReadiness({ reads, carrier, disk, pushHealth, misdirected,
     storeFails(kind: CommitKind, error: unknown) {
       failures.set(kind, describe(error))
     },
+    /** Whether no push can be taken now. */
+    refusesPushes: () => disk.trouble() !== null || failures.has('pushes'),
     async read(): Promise<Readiness> {
       const reasons: string[] = []
       await caughtUp()

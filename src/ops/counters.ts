@@ -1,0 +1,138 @@
+import { Counter, Histogram, type Registry } from 'prom-client'
+import type { RecordOutcome } from '../domain/history/recording.ts'
+import type { CarrierAnswer, UnavailableReason } from '../domain/polling/carrier-answer.ts'
+import type { Meter } from '../flow/ports.ts'
+
+/** What becomes of a push whose signature is right: it has the label of its key. */
+const KEYED_OUTCOMES: Readonly<Record<RecordOutcome['kind'] | 'check' | 'storage_unavailable', true>> = {
+  recorded: true,
+  duplicate: true,
+  quarantined: true,
+  expired: true,
+  erased: true,
+  check: true,
+  storage_unavailable: true,
+}
+/** What becomes of a request to push before any key has matched. */
+const KEYLESS_OUTCOMES = ['signature_invalid', 'body_too_large', 'overloaded', 'wrong_path', 'wrong_path_unsigned']
+
+const POLL_OUTCOMES: Readonly<Record<Exclude<CarrierAnswer['kind'], 'unavailable'> | UnavailableReason, true>> = {
+  found: true,
+  not_found: true,
+  budget: true,
+  resting: true,
+  credentials: true,
+  timeout: true,
+  network: true,
+  rate_limited: true,
+  server_error: true,
+  redirect: true,
+  bad_response: true,
+  token_bad_response: true,
+  rejected: true,
+}
+
+const SERVED_RESULTS: Readonly<Record<Parameters<Meter['served']>[0], true>> = {
+  hit: true,
+  fetched: true,
+  stale: true,
+  not_found: true,
+  unavailable: true,
+}
+
+/**
+ * Creates the counters. Those that an alert or the dashboard watches exist at 0 before anything is counted: to Prometheus, a counter that appears
+ * with the value 1 has not risen.
+ */
+export function createCounters(registers: Registry[]) {
+  const received = new Counter({
+    name: 'relay_pushes_received_total',
+    help: 'Pushes by outcome and key.',
+    labelNames: ['outcome', 'key'],
+    registers,
+  })
+  const erased = new Counter({ name: 'relay_parcels_erased_total', help: 'Parcels that operators have erased.', registers })
+  const explained = new Counter({
+    name: 'relay_refusals_explained_total',
+    help: 'Refused pushes that were examined (at most one a second), by cause; one may have several.',
+    labelNames: ['cause'],
+    registers,
+  })
+  const batch = new Histogram({
+    name: 'relay_commit_batch_size',
+    help: 'Observations in a commit.',
+    buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256],
+    registers,
+  })
+  const commit = new Histogram({
+    name: 'relay_commit_seconds',
+    help: 'Duration of a transaction, commit included.',
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1],
+    registers,
+  })
+  const polls = new Counter({ name: 'relay_polls_total', help: 'Polls of the carrier by outcome.', labelNames: ['outcome'], registers })
+  const missed = new Counter({
+    name: 'relay_missed_pushes_total',
+    help: 'Entries that a poll found, and that no push brought in time.',
+    registers,
+  })
+  const missedDelay = new Histogram({
+    name: 'relay_missed_push_delay_seconds',
+    help: 'Time from an entry that no push brought in time to the poll that found it.',
+    buckets: [60, 300, 900, 3600, 14_400, 86_400],
+    registers,
+  })
+  const attempted = new Counter({
+    name: 'relay_delivery_attempts_total',
+    help: 'Delivery attempts by endpoint and outcome.',
+    labelNames: ['endpoint', 'outcome'],
+    registers,
+  })
+  const attemptTime = new Histogram({
+    name: 'relay_delivery_attempt_seconds',
+    help: 'Duration of delivery attempts.',
+    buckets: [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 15],
+    registers,
+  })
+  const merged = new Counter({
+    name: 'relay_merged_total',
+    help: 'Observations by their effect on the history.',
+    labelNames: ['result'],
+    registers,
+  })
+  const rebuilt = new Counter({
+    name: 'relay_rebuilt_parcels_total',
+    help: 'Parcels that rebuilds have compared with their stored raw bytes, by result.',
+    labelNames: ['result'],
+    registers,
+  })
+  const served = new Counter({
+    name: 'relay_served_total',
+    help: 'Answers to apps by source.',
+    labelNames: ['result'],
+    registers,
+  })
+  for (const outcome of KEYLESS_OUTCOMES) received.inc({ outcome, key: 'none' }, 0)
+  for (const outcome of Object.keys(POLL_OUTCOMES)) polls.inc({ outcome }, 0)
+  for (const result of Object.keys(SERVED_RESULTS)) served.inc({ result }, 0)
+  return {
+    received,
+    explained,
+    erased,
+    batch,
+    commit,
+    polls,
+    missed,
+    missedDelay,
+    attempted,
+    attemptTime,
+    merged,
+    rebuilt,
+    served,
+    /** Makes the counters of this many keys exist. */
+    showKeys(count: number): void {
+      for (let key = 0; key < count; key++)
+        for (const outcome of Object.keys(KEYED_OUTCOMES)) received.inc({ outcome, key: String(key) }, 0)
+    },
+  }
+}
