@@ -5,7 +5,6 @@ import { readCertificates } from '../config/named-file.ts'
 import { CHECK_NAMES, type CheckLine, type CheckName, type CheckState, failed, inOrder, isRed, warning } from '../domain/admin/check.ts'
 import { systemCode } from '../domain/errors.ts'
 import { describeFailure } from '../domain/system-reason.ts'
-import { checkStandalone } from '../wiring/checking/standalone-check.ts'
 import { addRelayOptions, type ClientOptions, describeProblem, listOf, lookForRelay, openRelay, textOf } from './asking/ask-relay.ts'
 import { openConfig } from './config/config-file.ts'
 import { compareKeys } from './endpoints/compare-keys.ts'
@@ -66,6 +65,7 @@ async function checkAt(client: CheckOptions, config: CheckedConfig, { hasFile }:
   const lines: readonly CheckLine[] = [{ name: 'relay', subject: null, ...relay }]
   if ('unset' in config) return [...lines, ...(running ? config.unset : [...config.lines, ...config.unset])]
   if (!('config' in config)) return [...lines, ...config.lines]
+  const { checkStandalone } = await import('../wiring/checking/standalone-check.ts')
   return [...lines, ...(await checkStandalone(config.config, { isRunning: running }))]
 }
 

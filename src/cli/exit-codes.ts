@@ -1,13 +1,24 @@
 import type { Command, CommanderError } from 'commander'
+import { describeFailure } from '../domain/system-reason.ts'
 
 /** The exit codes of all commands: 0 success, 1 failure, 2 usage error. */
 export const EXIT = { ok: 0, failed: 1, usage: 2 } as const
 
 /** Makes a command and its subcommands exit with 2 on a usage error, but with 0 after `--help`. */
 export function withExitCodes(command: Command): Command {
-  command.exitOverride((error: CommanderError) => process.exit(error.exitCode === 0 ? EXIT.ok : EXIT.usage))
+  command.exitOverride((error: CommanderError) => {
+    if (process.stdout.errored !== null) endUnwritten(process.stdout.errored)
+    return process.exit(error.exitCode === 0 ? EXIT.ok : EXIT.usage)
+  })
   command.commands.forEach(withExitCodes)
   return command
+}
+
+/** Ends the process once its output cannot be written: with success if nobody reads any further, as behind `| head`. */
+export function endUnwritten(error: NodeJS.ErrnoException): never {
+  if (error.code === 'EPIPE') return process.exit(EXIT.ok)
+  process.stderr.write(`parcel-relay: the output cannot be written: ${describeFailure(error)}\n`)
+  return process.exit(EXIT.failed)
 }
 
 export function fail(message: string): void {

@@ -1,6 +1,5 @@
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
-import { hash } from '@node-rs/argon2'
 import { Command } from 'commander'
 import { fail, withExitCodes } from './exit-codes.ts'
 
@@ -24,6 +23,7 @@ export function hashPasswordCommand(): Command {
       const problem = problemOf(password)
       if (password === null || problem !== null) return fail(`hash-password: ${problem}`)
       if (Array.from(password).length < LENGTH_ADVISED) process.stderr.write(SHORT)
+      const { hash } = await import('@node-rs/argon2')
       process.stdout.write(`${await hash(password, COST)}\n`)
     })
   return withExitCodes(command)

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { describeFailure } from '../domain/system-reason.ts'
 import { VERSION } from '../package-files.ts'
-import { EXIT, withExitCodes } from './exit-codes.ts'
+import { EXIT, endUnwritten, withExitCodes } from './exit-codes.ts'
 import { addExamples } from './help/examples.ts'
 
 /** Each function imports the code of its command. Only the command that runs is imported, so that `serve` does not wait for other libraries. */
@@ -53,7 +53,10 @@ export async function createProgram(names: readonly string[] = Object.keys(COMMA
 
 export async function runProgram(): Promise<void> {
   const asked = process.argv[2] ?? ''
-  const program = await (Object.hasOwn(COMMANDS, asked) ? createProgram([asked]) : createProgram())
+  // A relay goes on without its log.
+  if (asked !== 'serve') process.stdout.on('error', endUnwritten)
+  const needed = Object.hasOwn(COMMANDS, asked) ? [asked] : asked === '--version' ? [] : undefined
+  const program = await createProgram(needed)
   try {
     await program.parseAsync()
   } catch (error) {

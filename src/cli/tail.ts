@@ -61,7 +61,6 @@ export function tailCommand(): Command {
 /** Makes the process end with exit code 0 on Ctrl-C, or when the program that reads its output has ended. */
 function endQuietly(): void {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(EXIT.ok))
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? EXIT.ok : EXIT.failed))
 }
 
 function readCount(text: string): number {

@@ -57,9 +57,7 @@ export function configSchema(context: SchemaContext) {
       .describe('Keys that encrypt endpoint keys in the store. Default: the relay makes a key file, mode 0600, beside the store.'),
     operator: operator(context).optional(),
     portal: portal(),
-    zone: zone
-      .default('UTC')
-      .describe('Time zone, such as Europe/Stockholm, in which backups, watchdogs and reports are scheduled and days are counted.'),
+    zone: zone.default('UTC').describe('Time zone, such as Europe/Stockholm, in which backups are scheduled and days are counted.'),
     retention: retention(),
     identifierReuseAfter: z
       .union([z.literal('never'), duration('1d', '36500d')], { error: 'must be never, or a duration such as 180d' })
@@ -81,7 +79,7 @@ export function configSchema(context: SchemaContext) {
 }
 
 function listen() {
-  const listener = (address: string, port: number, purpose: string) =>
+  const listener = (address: string, port: number, purpose: string, unencrypted: string) =>
     section({
       host: host.default(address).describe('Address to listen on.'),
       port: whole(0, 65_535).default(port).describe('Port to listen on; 0: any free port.'),
@@ -90,15 +88,25 @@ function listen() {
         keyFile: text.describe('PEM file with its private key.'),
       })
         .optional()
-        .describe('Serve HTTPS here. Without it, put a TLS proxy in front of the public listener.'),
+        .describe(`Serve HTTPS here. ${unencrypted}`),
       trustProxy: list(cidr, '[10.0.0.0/8]').default([]).describe('Networks of proxies whose X-Forwarded-For is trusted. Default: none.'),
     })
       .transform(({ tls, ...rest }) => ({ ...rest, tls: tls ?? null }))
       .prefault({})
       .describe(purpose)
   return section({
-    public: listener('0.0.0.0', 8080, 'Where the carrier pushes: the webhook path and /healthz, nothing else.'),
-    internal: listener('127.0.0.1', 8081, 'For apps, operators, their portal and metrics.'),
+    public: listener(
+      '0.0.0.0',
+      8080,
+      'Where the carrier pushes: the webhook path and /healthz, nothing else.',
+      'Without it, put a TLS proxy in front.',
+    ),
+    internal: listener(
+      '127.0.0.1',
+      8081,
+      'For apps, operators, their portal and metrics.',
+      'Without it, apps and operators send passwords and tokens in plain HTTP.',
+    ),
   })
     .prefault({})
     .describe('The two addresses the relay listens on.')

@@ -30,7 +30,7 @@ const SYNTAX: Readonly<Record<string, string>> = {
 /** The message for an unclosed brace or bracket, which the parser reports as a line with too little indentation. */
 const UNCLOSED = 'a closing } or ] is missing before this'
 
-const MENDABLE = new Set(['DUPLICATE_KEY', 'TAB_AS_INDENT'])
+const MENDABLE = new Set(['DUPLICATE_KEY'])
 const ALIASES_MAX = 50
 
 /** Reads YAML 1.2. Never throws. */

@@ -118,6 +118,7 @@ export const ROOMS: readonly Room[] = [
   },
   // node-cron, which runs the schedules, also checks them.
   { place: 'config/', imports: ['domain/', 'regular-file.ts'], libraries: ['node-cron', 'yaml', 'zod'], platform: [...EDGE, ...FILES] },
+  { place: 'config/compile-cache.ts', imports: [], libraries: [], platform: [...EDGE, 'node:module', 'node:os'] },
   // The rules that decide about an address also check the list of allowed networks.
   { place: 'config/allowed-target.ts', imports: ['outbound/address-rules.ts'], libraries: ['zod'], platform: [] },
   {
@@ -133,7 +134,7 @@ export const ROOMS: readonly Room[] = [
     libraries: ['@node-rs/argon2'],
     platform: [...EDGE, 'node:worker_threads'],
   },
-  { place: 'main.ts', imports: ['cli/'], libraries: [], platform: [] },
+  { place: 'main.ts', imports: ['cli/', 'config/compile-cache.ts'], libraries: [], platform: [] },
   {
     place: 'app.ts',
     imports: ['carrier/', 'config/', 'domain/', 'flow/', 'http/', 'ops/', 'package-files.ts', 'runtime/', 'store/', 'wiring/'],

@@ -12,7 +12,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   history: ['history AB123456789SE'],
   watch: ['watch AB123456789SE', 'watch --file orders.csv --column tracking'],
   refresh: ['refresh AB123456789SE'],
-  forget: ['forget AB123456789SE --yes'],
+  forget: ['forget AB123456789SE', 'forget AB123456789SE --yes'],
   endpoints: ['endpoints', 'endpoints add shop https://shop.internal/parcel-events'],
   'endpoints list': ['endpoints list --json'],
   'endpoints show': ['endpoints show shop'],

@@ -1,5 +1,4 @@
 import { Command, Option } from 'commander'
-import { undoMove } from '../../wiring/moving/undo-move.ts'
 import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
 import { followJob, type StepNames } from '../asking/follow-job.ts'
 import { readConfig } from '../config/config-file.ts'
@@ -43,6 +42,7 @@ export function moveStoreCommand(): Command {
 async function undo({ config }: MoveOptions): Promise<void> {
   const settings = await readConfig(config)
   if (settings === null) return
+  const { undoMove } = await import('../../wiring/moving/undo-move.ts')
   const undone = await undoMove(settings)
   if (undone.kind === 'not_moved') return fail(`the store that ${config} names was not moved`)
   const { store } = undone

@@ -1,7 +1,6 @@
 import { Command } from 'commander'
 import { RETENTION_TITLES } from '../../domain/admin/retention-titles.ts'
 import { countText } from '../../domain/amounts.ts'
-import { compactStore } from '../../store/sqlite/compact.ts'
 import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
 import { followJob } from '../asking/follow-job.ts'
 import { readConfig } from '../config/config-file.ts'
@@ -87,6 +86,7 @@ async function compact({ config, json }: PruneOptions): Promise<void> {
   if (settings === null) return
   if (settings.store.engine !== 'sqlite')
     return fail('the store is on PostgreSQL, which uses free space again by itself. To return it to the disk, run VACUUM FULL there')
+  const { compactStore } = await import('../../store/sqlite/compact.ts')
   const done = await compactStore(settings.store.path)
   if (done.kind === 'no_room')
     return fail(

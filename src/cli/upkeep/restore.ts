@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { counted } from '../../domain/amounts.ts'
 import { describeFailure } from '../../domain/system-reason.ts'
-import { markStore, restoreStore } from '../../wiring/backups/restore.ts'
+import type { markStore, restoreStore } from '../../wiring/backups/restore.ts'
 import { readConfig } from '../config/config-file.ts'
 import { EXIT, fail } from '../exit-codes.ts'
 
@@ -48,6 +48,7 @@ async function restore(file: string | undefined, options: RestoreOptions): Promi
   }
   const config = await readConfig(options.config)
   if (config === null) return
+  const { markStore, restoreStore } = await import('../../wiring/backups/restore.ts')
   const step = (text: string) => void process.stderr.write(`${text}\n`)
   try {
     if (file === undefined) reportMark(await markStore(config, { last: last ?? 0, tombstones: options.tombstones ?? null }), options)

@@ -58,7 +58,16 @@ export async function markStore(
 }
 
 function whoRuns(): OperatorAction['by'] {
-  return { kind: 'command', name: userInfo().username, address: null }
+  return { kind: 'command', name: nameOfUser(), address: null }
+}
+
+/** Node throws for a user id that the system has no name for, as containers have them. */
+function nameOfUser(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `uid ${process.getuid?.()}`
+  }
 }
 
 async function proveKeys(
