@@ -98,7 +98,13 @@ async function readFile(path: string): Promise<CheckedConfig> {
   }
 }
 
-function describeUnset(variables: readonly string[]): string {
+function describeUnset(names: readonly string[]): string {
+  const credentials = names.filter((name) => name.startsWith('/'))
+  const variables = names.filter((name) => !name.startsWith('/'))
+  const gone =
+    'The config names credentials of systemd, which exist only while the service runs, so the file cannot be checked here. Start the service, and ask it: `parcel-relay check` without --config. If it does not start, `journalctl -u parcel-relay` says why.'
+  if (variables.length === 0) return gone
+  if (credentials.length > 0) return `${gone} ${describeUnset(variables)}`
   const [are, them] = variables.length === 1 ? ['is', 'it'] : ['are', 'them']
   return `${variables.join(', ')} ${are} not set in this shell, so the file cannot be checked here. The relay's own environment may have ${them}. To check the file here, load the relay's variables first, for example: set -a && . ./relay.env`
 }

@@ -6,7 +6,7 @@ import { crossCheck } from './cross-checks.ts'
 import { maskedSpans, presentFinding } from './excerpt.ts'
 import type { Finding } from './finding.ts'
 import { findingsOf, unknownPaths } from './issues.ts'
-import { configSchema } from './schema.ts'
+import { configSchema, storeSchema } from './schema.ts'
 import { offsetOf, parseSource, type Source, valuesOf } from './source.ts'
 
 type DeepReadonly<T> = T extends (...args: never[]) => unknown
@@ -29,7 +29,7 @@ export type Config = Settings & {
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly problems: readonly string[]
-  /** The names of environment variables that are not set. Empty if the config has any other problem. */
+  /** The names of environment variables that are not set, and the paths of credentials of systemd that are gone. Empty if the config has any other problem. */
   readonly unsetVariables: readonly string[]
 
   constructor(problems: readonly string[], unsetVariables: readonly string[] = []) {
@@ -41,24 +41,43 @@ export class ConfigError extends Error {
 
 /** Reads the config file and the secrets that it names. Throws ConfigError. */
 export function loadConfig(path: string, env: NodeJS.ProcessEnv = process.env): Config {
-  const source = parseSource(readText(path))
-  if (!source.readable) throw problemsOf(path, source, source.findings)
-  const read = valuesOf(source)
-  if ('problem' in read) throw problemsOf(path, source, [{ severity: 'problem', offset: 0, path: [], message: read.problem }])
-
+  const { source, values } = readValues(path)
   // Parse twice. The first run reports warnings as issues, because only issues have a path. The second run yields the settings. `jitless`: do not
   // compile the schema, because that takes longer than parsing once.
   const once = { jitless: true }
   const { warning, plain } = schemasOf(env)
-  const noted = warning.safeParse(read.values, once).error?.issues ?? []
-  const findings = [...source.findings, ...findingsOf(noted, read.values, configJsonSchema(), source), ...crossCheck(read.values, source)]
-  const result = plain.safeParse(read.values, once)
+  const noted = warning.safeParse(values, once).error?.issues ?? []
+  const findings = [...source.findings, ...findingsOf(noted, values, configJsonSchema(), source), ...crossCheck(values, source)]
+  const result = plain.safeParse(values, once)
   const masks = maskedSpans(source, unknownPaths(noted))
   const present = (severity: Finding['severity']) => presentAll(path, source, ofSeverity(findings, severity), masks)
   const problems = ofSeverity(findings, 'problem')
   if (!result.success || problems.length > 0) throw new ConfigError(present('problem'), unsetIn(problems))
   const conflicts = presentAll(path, source, conflictsIn(result.data, source), masks)
   return { ...result.data, warnings: present('warning'), conflicts }
+}
+
+/** The settings of the store. `endpoints`: those of the file; `sharedKey` is null where it cannot be read. */
+export type StoreSettings = DeepReadonly<z.output<ReturnType<typeof storeSchema>>>
+
+/**
+ * Reads what works on the store of a stopped relay: systemd takes the credentials of a service away when it stops, and such a command must not ask for secrets that it does not
+ * use. Throws ConfigError.
+ */
+export function loadStoreSettings(path: string, env: NodeJS.ProcessEnv = process.env): StoreSettings {
+  const { source, values } = readValues(path)
+  const result = storeSchema({ env, warn: false }).safeParse(values, { jitless: true })
+  if (result.success) return result.data
+  const findings = findingsOf(result.error.issues, values, configJsonSchema(), source)
+  throw new ConfigError(presentAll(path, source, findings, maskedSpans(source, [])), unsetIn(findings))
+}
+
+function readValues(path: string): { readonly source: Source; readonly values: unknown } {
+  const source = parseSource(readText(path))
+  if (!source.readable) throw problemsOf(path, source, source.findings)
+  const read = valuesOf(source)
+  if ('problem' in read) throw problemsOf(path, source, [{ severity: 'problem', offset: 0, path: [], message: read.problem }])
+  return { source, values: read.values }
 }
 
 type Schema = ReturnType<typeof configSchema>

@@ -46,15 +46,7 @@ export function configSchema(context: SchemaContext) {
       .default([])
       .describe('Internal subscribers that receive every new entry.'),
     delivery: delivery(),
-    secrets: section({
-      atRestKeys: list(atRestKey(context), '[{ env: RELAY_AT_REST_KEY }]')
-        .default([])
-        .describe(
-          'The first encrypts, all decrypt. To replace a key, put the new one first and keep the old one until everything is re-encrypted.',
-        ),
-    })
-      .prefault({})
-      .describe('Keys that encrypt endpoint keys in the store. Default: the relay makes a key file, mode 0600, beside the store.'),
+    secrets: atRestKeys(context),
     operator: operator(context).optional(),
     portal: portal(),
     zone: zone.default('UTC').describe('Time zone, such as Europe/Stockholm, in which backups are scheduled and days are counted.'),
@@ -76,6 +68,12 @@ export function configSchema(context: SchemaContext) {
       operator: notified ?? null,
     }))
     .describe('Configuration of parcel relay.')
+}
+
+/** Creates the schema of what a command needs that works on the store of a stopped relay. It ignores everything else, and keys of endpoints that cannot be read. */
+export function storeSchema(context: SchemaContext) {
+  const signed = z.object({ name: z.string(), sharedKey: secret(context).nullable().catch(null) })
+  return z.object({ store: store(context), secrets: atRestKeys(context), endpoints: z.array(signed).catch([]) })
 }
 
 function listen() {
@@ -179,6 +177,18 @@ function app(context: SchemaContext) {
       .min(1, { error: 'must hold at least one of status, admin' })
       .describe('status: the status API and the feed; admin: everything else under /relay.'),
   })
+}
+
+function atRestKeys(context: SchemaContext) {
+  return section({
+    atRestKeys: list(atRestKey(context), '[{ env: RELAY_AT_REST_KEY }]')
+      .default([])
+      .describe(
+        'The first encrypts, all decrypt. To replace a key, put the new one first and keep the old one until everything is re-encrypted.',
+      ),
+  })
+    .prefault({})
+    .describe('Keys that encrypt endpoint keys in the store. Default: the relay makes a key file, mode 0600, beside the store.')
 }
 
 function atRestKey(context: SchemaContext) {

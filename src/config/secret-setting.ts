@@ -1,6 +1,7 @@
 import { closeSync, fstatSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { SecretOrigin } from '../domain/delivery/endpoint-keys.ts'
+import { systemCode } from '../domain/errors.ts'
 import { systemReason } from '../domain/system-reason.ts'
 import { openRegular } from '../regular-file.ts'
 import { createSecret, type Secret } from './secret.ts'
@@ -10,7 +11,11 @@ type SecretReference = string | { readonly env: string } | { readonly file: stri
 
 type SecretReading =
   | { readonly kind: 'read'; readonly secret: Secret; readonly warnings: readonly string[] }
-  | { readonly kind: 'unreadable'; readonly problem: string; readonly unsetVariable?: string }
+  | {
+      readonly kind: 'unreadable'
+      readonly problem: string /** Or the path of a credential of systemd that is gone. */
+      readonly unsetVariable?: string
+    }
 
 /** `warn`: whether the schema also reports allowed but unwise values, as issues marked as warnings. */
 export interface SchemaContext {
@@ -20,6 +25,8 @@ export interface SchemaContext {
 
 const FORM = 'must be { env: NAME } or { file: PATH }, or (discouraged) the text itself in quotes'
 const FILE_BYTES_MAX = 65_536
+/** Where systemd places the credentials of a service, for as long as it runs. */
+const CREDENTIALS = '/run/credentials/'
 
 const reference = z
   .union(
@@ -121,6 +128,12 @@ function readSecretFile(path: string): SecretReading {
       closeSync(handle)
     }
   } catch (cause) {
+    if (path.startsWith(CREDENTIALS) && systemCode(cause) === 'ENOENT')
+      return {
+        kind: 'unreadable',
+        problem: `names ${path}, a credential of systemd, which exists only while its service runs`,
+        unsetVariable: path,
+      }
     return unreadable(`names the file ${path}, which cannot be read (${systemReason(cause)}): create it, or correct the path`)
   }
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {

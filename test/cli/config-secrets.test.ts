@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync } from 'node:fs'
+import { chmodSync, readFileSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { ConfigError } from '../../src/config/config.ts'
+import { ConfigError, loadStoreSettings } from '../../src/config/config.ts'
 import { createSecret } from '../../src/config/secret.ts'
 import { CANARY, fileOf, HASH, headlinesOf, load, minimal, problemsOf, withLines } from './config-cases.ts'
 
@@ -14,6 +14,35 @@ function keyFile(content: string | Uint8Array, mode = 0o600): string {
   chmodSync(path, mode)
   return path
 }
+
+describe('the settings of the store', () => {
+  const gone = '{ file: /run/credentials/parcel-relay.service/gone }'
+  const endpoints = `endpoints: [{ name: shop, url: 'https://shop.internal/', sharedKey: ${KEY} }, { name: other, url: 'https://x.internal/', sharedKey: ${gone} }]`
+
+  test('need no secret that work on a stopped store does not use', () => {
+    const text = `${withKey(gone)}\nstore: sqlite:/var/x.db\n${endpoints}\n`
+    const { store, secrets, endpoints: named } = loadStoreSettings(fileOf(text))
+    expect([store, secrets.atRestKeys]).toEqual([{ engine: 'sqlite', path: '/var/x.db' }, []])
+    expect(named.map(({ name, sharedKey }) => [name, sharedKey?.reveal() ?? null])).toEqual([
+      ['shop', KEY],
+      ['other', null],
+    ])
+  })
+
+  test('are refused if a key that opens the store cannot be read', () => {
+    const text = `${minimal}\nsecrets: { atRestKeys: [${gone}] }\n`
+    expect(() => loadStoreSettings(fileOf(text))).toThrow(
+      expect.objectContaining({ problems: [expect.stringContaining('a credential of systemd, which exists only while its service runs')] }),
+    )
+  })
+
+  test('are those that the relay reads', () => {
+    for (const path of ['config/systemd/relay.yaml', 'config/container.yaml']) {
+      const written = /^store: sqlite:(\S+)/m.exec(readFileSync(path, 'utf8'))?.[1]
+      expect(loadStoreSettings(path).store).toEqual({ engine: 'sqlite', path: written })
+    }
+  })
+})
 
 describe('files', () => {
   test.each([

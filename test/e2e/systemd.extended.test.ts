@@ -1,12 +1,13 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, expect, test } from 'vitest'
 import { LAUNCH } from '../../bench/servers/relay.ts'
 import { freePort } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { loadConfig } from '../../src/config/config.ts'
+import { VERSION } from '../../src/package-files.ts'
 import { closeOpened, openCarrier } from '../carrier/carrier-double.ts'
 import { checkoutOfTest } from '../support/docs/checkout.ts'
 import { documentedCommands, failedOf, typeInShell } from '../support/docs/shell-session.ts'
@@ -73,6 +74,7 @@ exec "\${words[@]}"`
 testWith('bash')('the steps for systemd install the package, and the unit’s command starts and reloads', async () => {
   const carrier = await openCarrier()
   const { folder, root, double, path } = checkoutOfTest()
+  packEarlier(folder)
   for (const name of ['etc/systemd/system', 'usr/local/bin', 'var/lib/parcel-relay', 'opt'])
     mkdirSync(join(root, name), { recursive: true })
   double('sudo', sudoBelow(root))
@@ -83,6 +85,7 @@ testWith('bash')('the steps for systemd install the package, and the unit’s co
   const steps = documentedCommands('docs/operating.md', 'systemd')
   const asking = steps.findIndex((step) => step.startsWith('export RELAY_URL'))
   const env = {
+    ...waysToRegistry(),
     PATH: `${join(root, 'usr/local/bin')}:${path}`,
     HOME: process.env.HOME,
     npm_config_cache: npmCache(),
@@ -122,9 +125,51 @@ testWith('bash')('the steps for systemd install the package, and the unit’s co
   expect(asked.at(-1)?.output).toMatch(/^ok +credentials/m)
   child.kill('SIGHUP')
   await untilLine(log, 'config reloaded')
+  const backedUp = await typeInShell(['parcel-relay backup today'], {
+    cwd: folder,
+    env: { ...env, RELAY_URL: `http://127.0.0.1:${internal}`, RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password },
+  })
+  expect(failedOf(backedUp)).toEqual([])
   child.kill('SIGTERM')
   expect(await once(child, 'exit')).toEqual([0, null])
+
+  // systemd takes the credentials away, and the folder of the store belongs to the user of the unit.
+  rmSync(credentials, { recursive: true })
+  const state = join(root, 'var/lib/parcel-relay')
+  const files = () => readdirSync(state).filter((name) => name.startsWith('relay.db'))
+  if (IS_ROOT) for (const path of [state, ...files().map((name) => join(state, name))]) chownSync(path, OWNER, OWNER)
+  const restored = await typeInShell(
+    documentedCommands('docs/operating.md', 'systemd-restore').map((step) => step.replace('NAME', 'today')),
+    { cwd: folder, env },
+  )
+  expect(failedOf(restored)).toEqual([])
+  expect(restored.at(1)?.output).toContain('The store is as it was in the backup "today"')
+  const owners = new Set(files().map((name) => statSync(join(state, name)).uid))
+  expect([...owners]).toEqual([IS_ROOT ? OWNER : process.getuid?.()])
+
+  const version = documentedCommands('docs/upgrading.md', 'systemd-upgrade').map((step) =>
+    step.replace(/^\/usr\/bin\/node \/opt/, `node ${root}/opt`),
+  )
+  const upgraded = await typeInShell(version, { cwd: folder, env })
+  expect(failedOf(upgraded)).toEqual([])
+  expect(upgraded.at(2)?.output.trim()).toBe(VERSION)
 })
+
+const IS_ROOT = process.getuid?.() === 0
+/** A user id without a name, as of a user that another machine has. */
+const OWNER = 54_321
+
+/** Leaves the package of an earlier version in a folder, as an upgrade finds it there. */
+function packEarlier(folder: string): void {
+  const earlier = join(temporaryFolder(), 'package')
+  mkdirSync(earlier)
+  writeFileSync(join(earlier, 'package.json'), JSON.stringify({ name: 'parcel-relay', version: '0.0.9' }))
+  execFileSync('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: earlier })
+}
+
+/** The variables by which this machine reaches the registry of npm. */
+const waysToRegistry = () =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => /^(NODE_EXTRA_CA_CERTS|SSL_CERT_\w+|(https?|no)_proxy)$/i.test(name)))
 
 const npmCache = () => execFileSync('npm', ['config', 'get', 'cache'], { encoding: 'utf8' }).trim()
 

@@ -1,8 +1,9 @@
 import { Command, Option } from 'commander'
 import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
 import { followJob, type StepNames } from '../asking/follow-job.ts'
-import { readConfig } from '../config/config-file.ts'
+import { readStoreSettings } from '../config/config-file.ts'
 import { EXIT, fail } from '../exit-codes.ts'
+import { asOwnerOfStore } from './hand-over.ts'
 
 interface MoveOptions extends ClientOptions {
   readonly to?: string
@@ -40,10 +41,10 @@ export function moveStoreCommand(): Command {
 }
 
 async function undo({ config }: MoveOptions): Promise<void> {
-  const settings = await readConfig(config)
+  const settings = await readStoreSettings(config)
   if (settings === null) return
   const { undoMove } = await import('../../wiring/moving/undo-move.ts')
-  const undone = await undoMove(settings)
+  const undone = await asOwnerOfStore(settings, () => undoMove(settings))
   if (undone.kind === 'not_moved') return fail(`the store that ${config} names was not moved`)
   const { store } = undone
   if (undone.kind === 'in_use')

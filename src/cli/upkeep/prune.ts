@@ -3,8 +3,9 @@ import { RETENTION_TITLES } from '../../domain/admin/retention-titles.ts'
 import { countText } from '../../domain/amounts.ts'
 import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
 import { followJob } from '../asking/follow-job.ts'
-import { readConfig } from '../config/config-file.ts'
+import { readStoreSettings } from '../config/config-file.ts'
 import { EXIT, fail } from '../exit-codes.ts'
+import { asOwnerOfStore } from './hand-over.ts'
 
 interface PruneOptions extends ClientOptions {
   readonly dryRun?: boolean
@@ -82,12 +83,13 @@ function titleOf(stage: string): string {
 }
 
 async function compact({ config, json }: PruneOptions): Promise<void> {
-  const settings = await readConfig(config)
+  const settings = await readStoreSettings(config)
   if (settings === null) return
   if (settings.store.engine !== 'sqlite')
     return fail('the store is on PostgreSQL, which uses free space again by itself. To return it to the disk, run VACUUM FULL there')
   const { compactStore } = await import('../../store/sqlite/compact.ts')
-  const done = await compactStore(settings.store.path)
+  const { path } = settings.store
+  const done = await asOwnerOfStore(settings, () => compactStore(path))
   if (done.kind === 'no_room')
     return fail(
       `it needs ${countText(done.neededBytes)} bytes of free space beside ${settings.store.path}, and there are ${countText(done.freeBytes)}. Nothing was changed`,

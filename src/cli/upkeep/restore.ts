@@ -2,8 +2,9 @@ import { Command } from 'commander'
 import { counted } from '../../domain/amounts.ts'
 import { describeFailure } from '../../domain/system-reason.ts'
 import type { markStore, restoreStore } from '../../wiring/backups/restore.ts'
-import { readConfig } from '../config/config-file.ts'
+import { readStoreSettings } from '../config/config-file.ts'
 import { EXIT, fail } from '../exit-codes.ts'
+import { asOwnerOfStore } from './hand-over.ts'
 
 interface RestoreOptions {
   readonly config: string
@@ -46,13 +47,13 @@ async function restore(file: string | undefined, options: RestoreOptions): Promi
     process.exitCode = EXIT.usage
     return
   }
-  const config = await readConfig(options.config)
+  const config = await readStoreSettings(options.config)
   if (config === null) return
   const { markStore, restoreStore } = await import('../../wiring/backups/restore.ts')
   const step = (text: string) => void process.stderr.write(`${text}\n`)
   try {
     if (file === undefined) reportMark(await markStore(config, { last: last ?? 0, tombstones: options.tombstones ?? null }), options)
-    else report(await restoreStore(config, orderOf(file, last, options), step), options)
+    else report(await asOwnerOfStore(config, () => restoreStore(config, orderOf(file, last, options), step)), options)
   } catch (error) {
     fail(describeFailure(error))
   }

@@ -1,5 +1,5 @@
 import { userInfo } from 'node:os'
-import type { Config } from '../../config/config.ts'
+import type { StoreSettings } from '../../config/config.ts'
 import type { OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { RestoreRecord } from '../../domain/admin/restore.ts'
 import { TOMBSTONE_SEAL } from '../../flow/admin/erasure/tombstone-key.ts'
@@ -20,7 +20,7 @@ type Proof = Parameters<RestorePorts['proveKeys']>[0]
 
 /** Replaces the store of a config by a backup, while no relay uses the store. */
 export async function restoreStore(
-  config: Config,
+  config: StoreSettings,
   {
     isWithoutKeys,
     ...order
@@ -45,7 +45,7 @@ export async function restoreStore(
  * null: there is no such file, so what was erased after the backup comes back.
  */
 export async function markStore(
-  { store, secrets }: Config,
+  { store, secrets }: StoreSettings,
   { last, tombstones }: { readonly last: number; readonly tombstones: string | null },
 ): Promise<RestoreRecord> {
   if (store.engine === 'sqlite') throw new Error('--mark is for a store on PostgreSQL: name the file of the backup instead')
@@ -71,7 +71,7 @@ function nameOfUser(): string {
 }
 
 async function proveKeys(
-  config: Config,
+  config: StoreSettings,
   { sealed, sealedBefore, keyFile, keyFileBefore, tombstoneKeys, manifest }: Proof,
   { isWithoutKeys, forgetsErasures }: { readonly isWithoutKeys: boolean; readonly forgetsErasures: boolean },
 ): Promise<ProvedKeys> {
@@ -94,7 +94,7 @@ async function proveKeys(
   return { otherKeys: others.map(([name]) => name), lostKeys: lost, tombstoneKey }
 }
 
-function keysOf({ atRestKeys }: Config['secrets']): readonly Buffer[] {
+function keysOf({ atRestKeys }: StoreSettings['secrets']): readonly Buffer[] {
   return atRestKeys.map((key) => Buffer.from(key.reveal(), 'base64'))
 }
 
@@ -117,8 +117,8 @@ async function currentKey(open: Open, { id, keys: [current] }: SealedEndpoint): 
   return current === undefined ? null : await open(current, id)
 }
 
-function configuredKey({ endpoints }: Config, name: string): string | undefined {
-  return endpoints.find((one) => one.name === name)?.sharedKey.reveal()
+function configuredKey({ endpoints }: StoreSettings, name: string): string | undefined {
+  return endpoints.find((one) => one.name === name)?.sharedKey?.reveal()
 }
 
 /** Whether one of these keys is known and differs from `key`. */

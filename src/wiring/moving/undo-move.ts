@@ -1,4 +1,4 @@
-import type { Config } from '../../config/config.ts'
+import type { StoreSettings } from '../../config/config.ts'
 import { describeFailure } from '../../domain/system-reason.ts'
 import type { MoveMark } from '../../store/moving/move-mark.ts'
 import type { StoreHold } from '../../store/moving/store-moves.ts'
@@ -21,7 +21,7 @@ type Successor = { readonly name: string } & ({ readonly hold: StoreHold } | { r
  * the pushes that were acknowledged there would be lost. If the new store is gone or out of reach, undoes the move all the same, because then
  * the old store is needed.
  */
-export async function undoMove(config: Config): Promise<UndoneMove> {
+export async function undoMove(config: StoreSettings): Promise<UndoneMove> {
   const { engine, address } = addressOf(config)
   const mark = await movesOf({ engine }).readMark(address)
   if (mark?.state !== 'moved') return { kind: 'not_moved' }
@@ -39,7 +39,7 @@ export async function undoMove(config: Config): Promise<UndoneMove> {
 }
 
 /** Finds the store at the end of a chain of moves. If the store is a file, locks it, so that no relay starts on it. */
-async function holdSuccessor(config: Config, moved: MoveMark): Promise<Successor> {
+async function holdSuccessor(config: StoreSettings, moved: MoveMark): Promise<Successor> {
   let name = moved.peer
   try {
     let mark = moved
