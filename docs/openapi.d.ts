@@ -406,7 +406,7 @@ export interface paths {
         post?: never;
         /**
          * Erase a parcel for good
-         * @description Everything about the parcel is deleted: pushes, answers, history, deliveries, and mentions in other records. Later pushes about it are answered 200 and not kept. Repeat the request to search again.
+         * @description Everything about the parcel is deleted: pushes, answers, history, deliveries, and mentions in other records. For an unknown identifier the answer is 404, and nothing is changed. Later pushes about it are answered 200 and not kept. Repeat the request to search again.
          */
         delete: operations["deleteRelayParcelsIdentifier"];
         options?: never;
@@ -2549,16 +2549,18 @@ export interface components {
                 /** @description Records of orders, events and jobs that named erased parcels. */
                 mentions: number;
             };
-            /** @description Quarantined pushes that cannot be unpacked, so that nobody knows which parcels they name. */
+            /** @description Stored records that stay as they are although they may name an erased parcel: they cannot be read, or name it within a longer word. */
             unreadable: number;
             /** @description The endpoints that were sent erased data. Ask their owners to erase it too. */
             endpoints: {
                 id: string;
                 name: string;
             }[];
-            /** @description Backups that may hold erased data. */
+            /** @description Backups that may hold erased data, with one that is being made. */
             backups: string[];
-            /** @description Stores that a restore or a move has left behind, and that may hold erased data. Delete them. */
+            /** @description Why the folder of backups could not be read, so that backups are missing in `backups`; null: it was read, or there is none. */
+            backupsUnreadable: string | null;
+            /** @description Stores that a restore, a move or a killed command has left behind, and that may hold erased data. Delete them. */
             stores: string[];
             /**
              * @description Whether the files of the store may still hold erased data. `clean`: they do not.
@@ -2586,16 +2588,18 @@ export interface components {
                 /** @description Records of orders, events and jobs that named erased parcels. */
                 mentions: number;
             };
-            /** @description Quarantined pushes that cannot be unpacked, so that nobody knows which parcels they name. */
+            /** @description Stored records that stay as they are although they may name an erased parcel: they cannot be read, or name it within a longer word. */
             unreadable: number;
             /** @description The endpoints that were sent erased data. Ask their owners to erase it too. */
             endpoints: {
                 id: string;
                 name: string;
             }[];
-            /** @description Backups that may hold erased data. */
+            /** @description Backups that may hold erased data, with one that is being made. */
             backups: string[];
-            /** @description Stores that a restore or a move has left behind, and that may hold erased data. Delete them. */
+            /** @description Why the folder of backups could not be read, so that backups are missing in `backups`; null: it was read, or there is none. */
+            backupsUnreadable: string | null;
+            /** @description Stores that a restore, a move or a killed command has left behind, and that may hold erased data. Delete them. */
             stores: string[];
             /**
              * @description Whether the files of the store may still hold erased data. `clean`: they do not.
@@ -6567,4 +6571,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 174cfaaccfecdc20ec79bef11c94eb27c9260e33fc77d790fea84edd209e58c2
+// Made of docs/openapi.json with the SHA-256 f2ae6fd30a5d4a6ab562031b5e6786021852a6a086b826805062b582ed088393

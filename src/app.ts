@@ -67,6 +67,9 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const tombstoneKey = await openTombstoneKey(config, { storage, vault, atRest, log })
   const backups = await openBackups(config, { storage, keyFile: atRest.keyFilePath, wakeDispatcher: dispatch.wake, closing, log })
   const restores = await reads.listRestores()
+  const damaged = await reads.listDamaged()
+  if (damaged.length > 0)
+    log.error({ count: damaged.length, rows: damaged }, 'rows of the store are damaged; the relay goes on without them')
   const reported = {
     restores,
     carrier,

@@ -75,6 +75,7 @@ export function unknownMembers(object: Readonly<Record<string, unknown>>, known:
 
 interface JsonSource {
   rawJSON(text: string): unknown
+  isRawJSON(value: unknown): boolean
 }
 
 const hasRawJson = (json: object): json is JsonSource => 'rawJSON' in json
@@ -86,4 +87,19 @@ export function parseKeepingNumbers(text: string): unknown {
   return JSON.parse(text, (_name: string, value: unknown, context?: { readonly source?: string }) =>
     typeof value === 'number' && context?.source !== undefined ? json.rawJSON(context.source) : value,
   )
+}
+
+/** Whether a value is a number that `parseKeepingNumbers` has kept as it was written. */
+export function isRawNumber(value: unknown): boolean {
+  const json: object = JSON
+  return hasRawJson(json) && json.isRawJSON(value)
+}
+
+/** Parses JSON that the relay has stored. Undefined: the text is damaged. A damaged row is skipped, and never ends a start. */
+export function parseStored(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }

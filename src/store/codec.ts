@@ -11,7 +11,7 @@ import { type Audience, type BackfillSpan, fullAudience, noAudience } from '../d
 import type { KeptAnswer } from '../domain/history/kept-answers.ts'
 import type { ParcelState } from '../domain/history/parcel-state.ts'
 import { LISTED_ID_BYTES } from '../domain/history/sightings.ts'
-import type { RawMembers } from '../domain/json-body.ts'
+import { isObject, parseStored, type RawMembers } from '../domain/json-body.ts'
 import type { Tables } from './schema.ts'
 
 /** Null: there are no unknown members, as in nearly all sightings. */
@@ -143,14 +143,14 @@ export function decodeAudience(audience: number): Audience {
 
 /** Returns the identifiers of the parcel that was joined to another. `detail`: from the audit record of the join. */
 export function decodeJoined(detail: string): readonly string[] {
-  // Only `joinParcels` writes this, so its shape is certain.
-  return (JSON.parse(detail) as { identifiers: readonly string[] }).identifiers
+  // Only `joinParcels` writes this, so its shape is certain, unless the row is damaged.
+  return (parseStored(detail) as { identifiers: readonly string[] } | undefined)?.identifiers ?? []
 }
 
 /** Returns the id of the parcel that was joined to another. Null: an erasure has removed the id. */
 export function decodeJoinOrigin(detail: string): number | null {
-  // Only `joinParcels` and an erasure write this, so its shape is certain.
-  return (JSON.parse(detail) as { from?: { parcelId: number } }).from?.parcelId ?? null
+  // Only `joinParcels` and an erasure write this, so its shape is certain, unless the row is damaged.
+  return (parseStored(detail) as { from?: { parcelId: number } } | undefined)?.from?.parcelId ?? null
 }
 
 export function decodeFeedKind(number: number): FeedKind {
@@ -184,6 +184,11 @@ function decodeSettings(text: string): StoredSettings {
   return { headers: [], ...(JSON.parse(text) as Omit<StoredSettings, 'headers'>) }
 }
 
+/** Whether an endpoint can be decoded. What else is damaged in a row counts as empty. */
+export function isReadableEndpoint(row: Pick<Selectable<Tables['endpoint']>, 'settings' | 'sealed_keys'>): boolean {
+  return isObject(parseStored(row.settings)) && (row.sealed_keys === null || isObject(parseStored(row.sealed_keys)))
+}
+
 export function decodeEndpoint(row: Selectable<Tables['endpoint']>): EndpointState {
   // The columns hold only what `saveEndpoint` wrote.
   const { secretsFingerprint, ...settings } = decodeSettings(row.settings)
@@ -213,7 +218,7 @@ export function decodeEndpointTarget(settings: string): Pick<Endpoint, 'url' | '
 
 function decodeSpan({ backfill_from: from, backfill_to: to, backfill_earlier }: Selectable<Tables['endpoint']>): BackfillSpan | null {
   if (from === null) return null
-  const earlier = JSON.parse(backfill_earlier) as readonly (readonly [number, number])[]
+  const earlier = (parseStored(backfill_earlier) ?? []) as readonly (readonly [number, number])[]
   return earlier.length === 0 ? { from, to } : { from, to, earlier }
 }
 
@@ -240,7 +245,7 @@ function decodeHealth(row: Selectable<Tables['endpoint']>): EndpointHealth {
     failingSinceMs: row.failing_since_ms,
     failedForMs: row.failed_for_ms,
     // Only `encodeHealth` writes this, so its shape is certain.
-    failedParcels: JSON.parse(row.failed_parcels) as readonly number[],
+    failedParcels: (parseStored(row.failed_parcels) ?? []) as readonly number[],
     probing: decodeProbing(row),
     round: row.round,
     wokenAtMs: row.woken_at_ms,
@@ -268,6 +273,10 @@ export function encodeSealedKeys(keys: EndpointState['keys']): string | null {
 /** The stored numbers. Never change one. */
 export const DELIVERY_STATE = { behind: 0, due: 1, delivered: 2, dead: 3, cancelled: 4 } as const
 
+export function isReadableJob(row: Pick<Selectable<Tables['job']>, 'task' | 'place'>): boolean {
+  return isObject(parseStored(row.task)) && (row.place === null || isObject(parseStored(row.place)))
+}
+
 export function decodeJob(row: Selectable<Tables['job']>): Job {
   const cursor = decodeJobCursor(row.place)
   return {
@@ -285,9 +294,10 @@ export function decodeJob(row: Selectable<Tables['job']>): Job {
   }
 }
 
-export function decodeRetentionState(stored: Uint8Array): RetentionState {
+/** Null: it is damaged. */
+export function decodeRetentionState(stored: Uint8Array): RetentionState | null {
   // Only `saveRetention` writes it.
-  return JSON.parse(Buffer.from(stored).toString()) as RetentionState
+  return (parseStored(Buffer.from(stored).toString()) as RetentionState | undefined) ?? null
 }
 
 export function encodeJobCursor(cursor: JobCursor | null): string | null {

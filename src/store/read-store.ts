@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { ReadSide } from '../flow/read-side.ts'
-import { findJob, listJobs } from './admin/jobs.ts'
+import { findJob, listDamagedJobs, listJobs } from './admin/jobs.ts'
 import { listActions } from './admin/operator-actions.ts'
 import { listOperatorEvents } from './admin/operator-events.ts'
 import { inspectParcel, listParcels } from './admin/parcel-lists.ts'
@@ -12,7 +12,7 @@ import { findQueued } from './delivery/delivery-copies.ts'
 import { findDelivery, listDeliveries } from './delivery/delivery-lists.ts'
 import { countReplayable } from './delivery/ended-deliveries.ts'
 import { countBacklog } from './delivery/endpoint-backlogs.ts'
-import { listEndpoints } from './delivery/endpoints.ts'
+import { listDamagedEndpoints, listEndpoints } from './delivery/endpoints.ts'
 import { lastFailures, listFailures } from './delivery/failures.ts'
 import { hasProbe } from './delivery/next-deliveries.ts'
 import { readFeed } from './delivery/read-feed.ts'
@@ -96,6 +96,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     findQueued: (request) => findQueued(session, request),
     listRestores: () => listRestores(session),
     listLeftStores: () => listLeftStores(session),
+    listDamaged: async () => [...(await listDamagedEndpoints(session)), ...(await listDamagedJobs(session))],
     listJobs: (query) => listJobs(session, query),
     findJob: (id) => findJob(session, id),
     listOperatorEvents: (query) => listOperatorEvents(session, query),

@@ -44,6 +44,8 @@ export interface Tables {
   readonly age_mark: { readonly at_ms: number; readonly sequence: number; readonly parcel_id: number }
   /** Erased identifiers, each as a keyed digest. */
   readonly tombstone: { readonly mark: string; readonly parcel_id: number; readonly erased_at_ms: number }
+  /** The identifiers of erased parcels for which not all other records were searched yet. */
+  readonly erasure: { readonly identifier: string }
   readonly operator_event: OperatorEventTable
   readonly operator_action: OperatorActionTable
   /** Lasting problems that operators were notified of. `count`: how many pushes were quarantined for the reason; 0 for any other problem. */

@@ -2,6 +2,7 @@ import type { EndpointState } from '../domain/delivery/endpoint-state.ts'
 import type { IdentifierState, ParcelState } from '../domain/history/parcel-state.ts'
 import type { WriteTx } from '../flow/write-store.ts'
 import { searchMentions } from './admin/erasure/mentions.ts'
+import { addUnfinished, listUnfinished, removeUnfinished } from './admin/erasure/unfinished.ts'
 import { cancelJob, insertJob, listUnendedJobs, saveJob, takeEndedJobs } from './admin/jobs.ts'
 import { insertAction, pruneActions } from './admin/operator-actions.ts'
 import { insertOperatorEvent, pruneOperatorEvents } from './admin/operator-events.ts'
@@ -29,7 +30,7 @@ import { saveSettlements } from './delivery/settlements.ts'
 import { findSkipped, skipDelivery, unskipDelivery } from './delivery/skips.ts'
 import type { Session } from './engine.ts'
 import type { Contents } from './history/contents.ts'
-import { markRefused, pollableFrom, pollableIdentifiers } from './history/parcels.ts'
+import { findIdentifiers, markRefused, pollableFrom, pollableIdentifiers } from './history/parcels.ts'
 import { rebuildVerbs } from './history/rebuilding.ts'
 import { loadSightingsOf } from './history/sightings.ts'
 import { findTombstones, hasTombstones, listIdentifiers, loadTombstoneKey, saveTombstone } from './history/tombstones.ts'
@@ -56,6 +57,8 @@ export interface Parcels {
   save(state: ParcelState): void
   /** Keeps other transactions from changing these parcels and their identifiers until this one ends. Returns the parcels that exist. */
   hold(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
+  /** Like `hold`, for the parcels of identifiers. Returns the identifiers that exist. */
+  holdOf(identifiers: readonly string[]): Promise<readonly IdentifierState[]>
   /** Removes deleted parcels and their identifiers from the cache. */
   forgetGone(parcelIds: readonly number[], identifiers: readonly string[]): void
   /** Clears the cache. Call it after a statement has changed parcels without `save`. */
@@ -121,6 +124,7 @@ export function createWriteVerbs(parts: WriteParts): Omit<WriteTx, OfEngine> {
     ...createAgedReads(parts.session),
     ...agedRemovals(parts.session),
     holdParcels: parts.parcels.hold,
+    holdParcelsOf: parts.parcels.holdOf,
     loadRetention: () => loadRetention(parts.session),
     saveRetention: (state) => saveRetention(parts.session, state),
   }
@@ -131,6 +135,7 @@ function historyVerbs(parts: WriteParts) {
   return {
     ...rebuildVerbs(parts, (parcelIds) => loadSightingsOf(session, contents, parcelIds)),
     findIdentifiers: parcels.findIdentifiers,
+    lookUpIdentifiers: (values) => findIdentifiers(session, values),
     saveIdentifiers: parcels.saveIdentifiers,
     createParcels: parcels.create,
     findParcels: parcels.findMany,
@@ -147,7 +152,10 @@ function historyVerbs(parts: WriteParts) {
     addTombstones(tombstones) {
       for (const tombstone of tombstones) saveTombstone(session, tombstone)
     },
-    searchMentions: (request) => searchMentions(session, request),
+    searchMentions: async (request) => (await searchMentions(session, request)).searched,
+    addUnfinished: (identifiers) => addUnfinished(session, identifiers),
+    listUnfinished: () => listUnfinished(session),
+    removeUnfinished: (identifiers) => removeUnfinished(session, identifiers),
     loadTombstoneKey: () => loadTombstoneKey(session),
     hasTombstones: () => hasTombstones(session),
     listIdentifiers: (page) => listIdentifiers(session, page),

@@ -223,12 +223,15 @@ async function namesOfLeftStores({ reads, path, shared }: InternalApiPorts['stor
   return [...(shared === null ? storesLeftBeside(path) : []), ...moved.filter(mayHoldData)]
 }
 
-/** Lists the names of the backups. For a store on a server the list is empty. */
-async function namesOfBackups(backups: ManageBackups): Promise<readonly string[]> {
+/** Lists the names of the backups, and of the one that is being made. For a store on a server the list is empty. */
+async function namesOfBackups(backups: ManageBackups): Promise<{ readonly names: readonly string[]; readonly unreadable: string | null }> {
   try {
-    return (await backups.list()).backups.map(({ name }) => name)
+    // One that ends while the folder is read must not be missed.
+    const underWay = backups.underWay()
+    const { backups: made, unreadable } = await backups.list()
+    return { names: [...new Set([...(underWay === null ? [] : [underWay]), ...made.map(({ name }) => name)])], unreadable }
   } catch (error) {
-    if (error instanceof AppError) return []
+    if (error instanceof AppError) return { names: [], unreadable: null }
     throw error
   }
 }

@@ -84,7 +84,11 @@ function united(reports: readonly unknown[]) {
   const lists = { endpoints: [...endpoints.values()], backups: each('backups'), stores: each('stores') }
   // The state of the storage after the last part is the state for all parts.
   const last = reports.at(-1)
-  const storage = { storage: textOf(last, 'storage'), storageBecause: textOf(last, 'storageBecause') }
+  const storage = {
+    storage: textOf(last, 'storage'),
+    storageBecause: textOf(last, 'storageBecause'),
+    backupsUnreadable: textOf(last, 'backupsUnreadable'),
+  }
   return { erased: sum('erased'), removed, ...lists, unreadable: sum('unreadable'), ...storage }
 }
 
@@ -101,6 +105,10 @@ const SINGULAR: ReadonlyMap<string, string> = new Map([
   ['mentions', 'mention'],
 ])
 
+function unreadableFolder(because: string | null): readonly string[] {
+  return because === null ? [] : [`  the folder of backups cannot be read, and its backups may hold it: ${because}\n`]
+}
+
 /** Lists the data that is erased or would be erased, and where copies may remain. */
 function describe(report: unknown, isErased: boolean): string {
   const removed = Object.entries(memberOf(report, 'removed') ?? {}).filter(([, count]) => Number(count) > 0)
@@ -115,7 +123,8 @@ function describe(report: unknown, isErased: boolean): string {
     named('was sent to', endpoints),
     named('backups that may hold it', backups),
     named('replaced stores that may hold it: delete them', listOf(report, 'stores').map(String)),
-    unreadable === 0 ? '' : `  ${counted(unreadable, 'quarantined push', 'quarantined pushes')} cannot be read\n`,
+    unreadable === 0 ? '' : `  ${counted(unreadable, 'stored record', 'stored records')} may name it and stay: see "parcel-relay inbox"\n`,
+    ...unreadableFolder(textOf(report, 'backupsUnreadable')),
     isErased ? `${`  storage: ${textOf(report, 'storage') ?? ''}. ${textOf(report, 'storageBecause') ?? ''}`.trimEnd()}\n` : '',
   ].join('')
 }

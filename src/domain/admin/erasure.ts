@@ -1,3 +1,6 @@
+import { isObject, isRawNumber, parseKeepingNumbers } from '../json-body.ts'
+import { type NameSearch, replaceNames } from '../names-in-text.ts'
+
 /** How many rows of each kind an erasure has removed. `mentions`: records that stay, but no longer name the parcel. */
 export interface ErasedCounts {
   readonly parcels: number
@@ -42,7 +45,10 @@ export interface NamedEndpoint {
   readonly name: string
 }
 
-/** `erased_before`: the identifier was erased earlier, and is erased again. `unknown`: no parcel has the identifier, and it was never erased. */
+/**
+ * `erased_before`: the identifier was erased earlier, and is erased again. `unknown`: no parcel has the identifier, no stored push names it, and it
+ * was never erased. So nothing was changed.
+ */
 export type ErasureOutcome = 'erased' | 'erased_before' | 'unknown'
 
 export interface ErasedIdentifier {
@@ -59,6 +65,11 @@ export type StorageState = { readonly state: 'clean' } | { readonly state: 'pend
 export const MENTION_SOURCES = ['quarantined', 'expired', 'dismissed', 'actions', 'events', 'jobs'] as const
 
 export type MentionSource = (typeof MENTION_SOURCES)[number]
+export type PushSource = 'quarantined' | 'expired' | 'dismissed'
+
+export function isOfPushes(source: MentionSource): source is PushSource {
+  return source === 'quarantined' || source === 'expired' || source === 'dismissed'
+}
 
 /** Where a search for mentions continues: after row `after` of the records of kind `source`. */
 export interface MentionPlace {
@@ -79,10 +90,67 @@ export function placeAfter({ source }: MentionPlace, last: number | null): Menti
 
 export const ERASED_WORD = '(erased)'
 
-const WORD = /[A-Za-z0-9]+/g
+/**
+ * The members of stored records that hold identifiers or free text, by the name of the record: an order of operators or an event. All other
+ * members hold numbers, instants, enumerations, or the names of people, endpoints, settings and backups, which an erasure never changes.
+ */
+const FREE_MEMBERS: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  'deliveries.replayed': [['parcel']],
+  'config.reloaded': [['problems']],
+  endpoint_failing: [['failure', 'answer']],
+  reloaded: [['problems']],
+  reload_failed: [['problems']],
+  backup_failed: [['reason']],
+  job_ended: [['failure']],
+}
+
+export interface ErasedText {
+  readonly text: string
+  /** The identifiers that the text named. */
+  readonly names: readonly string[]
+}
 
 /** Replaces identifiers in a text with `ERASED_WORD`. Null: the text contains none of them. */
-export function scrubText(text: string, identifiers: ReadonlySet<string>): string | null {
-  const scrubbed = text.replace(WORD, (word) => (identifiers.has(word.toUpperCase()) ? ERASED_WORD : word))
-  return scrubbed === text ? null : scrubbed
+export function eraseInText(text: string, search: NameSearch): ErasedText | null {
+  return replaceNames(text, search, ERASED_WORD)
+}
+
+/**
+ * Replaces identifiers in the free members of a record, which is stored as JSON. Numbers stay as they were written. Null: there are none.
+ * `unreadable`: the text is not a JSON object.
+ */
+export function eraseInRecord(record: string, json: string, search: NameSearch): ErasedText | 'unreadable' | null {
+  const value = parseRecord(json)
+  if (value === null) return 'unreadable'
+  const names: string[] = []
+  const erase = (text: string) => {
+    const erased = eraseInText(text, search)
+    names.push(...(erased?.names ?? []))
+    return erased?.text ?? text
+  }
+  const members = Object.hasOwn(FREE_MEMBERS, record) ? (FREE_MEMBERS[record] ?? []) : []
+  const after = members.reduce<unknown>((known, path) => changeAt(known, path, erase), value)
+  return names.length === 0 ? null : { text: JSON.stringify(after), names }
+}
+
+function parseRecord(json: string): object | null {
+  try {
+    const value = parseKeepingNumbers(json)
+    return isObject(value) && !isRawNumber(value) ? value : null
+  } catch {
+    return null
+  }
+}
+
+function changeAt(value: unknown, [name, ...rest]: readonly string[], change: (text: string) => string): unknown {
+  if (name === undefined) return changeAll(value, change)
+  return isObject(value) && Object.hasOwn(value, name) ? { ...value, [name]: changeAt(value[name], rest, change) } : value
+}
+
+/** Changes all texts in a value, names of members included. */
+function changeAll(value: unknown, change: (text: string) => string): unknown {
+  if (typeof value === 'string') return change(value)
+  if (Array.isArray(value)) return value.map((one) => changeAll(one, change))
+  if (!isObject(value) || isRawNumber(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [change(name), changeAll(one, change)]))
 }

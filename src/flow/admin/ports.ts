@@ -153,6 +153,8 @@ export interface AdminReads extends AgedReads {
   listRestores(): Promise<readonly RestoreRecord[]>
   /** The old stores that moves have copied and left in place, the oldest first. */
   listLeftStores(): Promise<readonly LeftStore[]>
+  /** Lists the damaged rows that a start skips, in words for the log. */
+  listDamaged(): Promise<readonly string[]>
   counts(nowMs: number): Promise<StoreCounts>
   /** Cheaper than `counts`. */
   countQuarantined(): Promise<number>

@@ -1,5 +1,6 @@
 import { type EndpointState, withDisabled } from '../../domain/delivery/endpoint-state.ts'
 import { isToBeRemoved, lookAtUnnamed, type UnnamedEndpoint, type UnnamedRequest } from '../../domain/delivery/unnamed-endpoint.ts'
+import { parseStored } from '../../domain/json-body.ts'
 import { type OperatorEventTx, recordOperatorEvent } from '../operator-events.tx.ts'
 import type { WriteTx } from '../write-store.ts'
 
@@ -76,7 +77,7 @@ function paused(state: EndpointState, nowMs: number): EndpointState {
 /** Reads what `pauseUnnamed` has saved, in this version or an older one. */
 async function loadUnnamed(tx: Pick<UnnamedTx, 'loadSetting'>): Promise<readonly UnnamedEndpoint[]> {
   const kept = await tx.loadSetting(UNNAMED)
-  const list: unknown = kept === null ? [] : JSON.parse(Buffer.from(kept).toString())
+  const list = kept === null ? [] : parseStored(Buffer.from(kept).toString())
   return Array.isArray(list) ? list.filter(isUnnamed) : []
 }
 

@@ -52,6 +52,8 @@ export interface HistoryWrites {
 export interface HistoryTx extends RebuildTx {
   /** Returns the identifiers among `values` that belong to parcels. */
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
+  /** Like `findIdentifiers`, but other transactions may change them meanwhile. */
+  lookUpIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
   saveIdentifiers(identifiers: readonly IdentifierState[]): void
   /** Adds parcels about which nothing is known yet. */
   createParcels(count: number, nowMs: number): Promise<readonly ParcelState[]>

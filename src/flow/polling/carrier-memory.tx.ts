@@ -1,3 +1,4 @@
+import { parseStored } from '../../domain/json-body.ts'
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { Transactions, WriteTx } from '../write-store.ts'
@@ -19,7 +20,7 @@ export function createCarrierMemory(store: Transactions<MemoryTx>): Pick<WriteSi
 }
 
 function parseMemory(text: string): CarrierMemory {
-  const value: unknown = JSON.parse(text)
+  const value = parseStored(text)
   if (!isMemory(value)) throw new Error('the stored record about the carrier is damaged or of another format')
   return value
 }

@@ -25,12 +25,22 @@ const members = () => ({
       mentions: wholeNumber().describe('Records of orders, events and jobs that named erased parcels.'),
     })
     .describe('How many rows of each kind.'),
-  unreadable: wholeNumber().describe('Quarantined pushes that cannot be unpacked, so that nobody knows which parcels they name.'),
+  unreadable: wholeNumber().describe(
+    'Stored records that stay as they are although they may name an erased parcel: they cannot be read, or name it within a longer word.',
+  ),
   endpoints: z
     .array(z.strictObject({ id: numberedId(), name: z.string() }))
     .describe('The endpoints that were sent erased data. Ask their owners to erase it too.'),
-  backups: z.array(z.string()).describe('Backups that may hold erased data.'),
-  stores: z.array(z.string()).describe('Stores that a restore or a move has left behind, and that may hold erased data. Delete them.'),
+  backups: z.array(z.string()).describe('Backups that may hold erased data, with one that is being made.'),
+  backupsUnreadable: z
+    .string()
+    .nullable()
+    .describe(
+      'Why the folder of backups could not be read, so that backups are missing in `backups`; null: it was read, or there is none.',
+    ),
+  stores: z
+    .array(z.string())
+    .describe('Stores that a restore, a move or a killed command has left behind, and that may hold erased data. Delete them.'),
   storage: z.enum(['clean', 'pending']).describe('Whether the files of the store may still hold erased data. `clean`: they do not.'),
   storageBecause: z.string().nullable().describe('Why `storage` is `pending`; null: it is `clean`.'),
 })
@@ -58,7 +68,7 @@ export const ERASURES_ROUTES = [
     path: '/relay/parcels/:identifier',
     summary: 'Erase a parcel for good',
     description:
-      'Everything about the parcel is deleted: pushes, answers, history, deliveries, and mentions in other records. Later pushes about it are answered 200 and not kept. Repeat the request to search again.',
+      'Everything about the parcel is deleted: pushes, answers, history, deliveries, and mentions in other records. For an unknown identifier the answer is 404, and nothing is changed. Later pushes about it are answered 200 and not kept. Repeat the request to search again.',
     scope: 'admin',
     params: { identifier: IDENTIFIER },
     query: query({ dryRun }),

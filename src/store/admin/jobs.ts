@@ -1,8 +1,10 @@
 import { sql } from 'kysely'
 import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
-import { decodeJob, decodeJobCursor, encodeJobCursor } from '../codec.ts'
+import { decodeJob, decodeJobCursor, encodeJobCursor, isReadableJob } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
+
+const KEPT_MAX = 1000
 
 const insert = statement<{ kind: string; task: string; by: string; nowMs: number }>()((db, p) =>
   db
@@ -37,6 +39,12 @@ const update = statement<{
 const cancel = statement<{ id: number; nowMs: number }>()((db, p) =>
   db.updateTable('job').set({ state: 'cancelled', ended_at_ms: p.nowMs }).where('id', '=', p.id).where('ended_at_ms', 'is', null),
 )
+const giveUp = statement<{ id: number }>()((db, p) =>
+  db
+    .updateTable('job')
+    .set((row) => ({ state: 'failed', failure: 'The stored order of the job cannot be read.', ended_at_ms: row.ref('created_at_ms') }))
+    .where('id', '=', p.id),
+)
 const one = statement<{ id: number }>()((db, p) => db.selectFrom('job').selectAll().where('id', '=', p.id))
 const page = statement<{ before: number; limit: number }>()((db, p) =>
   db.selectFrom('job').selectAll().where('id', '<', p.before).orderBy('id', 'desc').limit(p.limit),
@@ -52,8 +60,6 @@ const markReported = statement()((db) =>
     .returningAll(),
 )
 
-const KEPT_MAX = 1000
-
 export async function insertJob(session: Session, task: JobTask, by: string, nowMs: number): Promise<Job> {
   const [row] = await session.all(insert, { kind: task.kind, task: JSON.stringify(task), by, nowMs })
   if (row === undefined) throw new Error('the insert of a job returned no id')
@@ -61,10 +67,17 @@ export async function insertJob(session: Session, task: JobTask, by: string, now
   return decodeJob(row)
 }
 
-/** Lists the jobs that have not ended, oldest first. */
+/** Lists the jobs that have not ended, oldest first. Jobs that cannot be read fail, so that they do not hold up the others. */
 export async function listUnendedJobs(session: Session, limit: number): Promise<readonly UnendedJob[]> {
   const rows = await session.all(unended, { limit })
-  return rows.map((row) => ({ ...decodeJob(row), cursor: decodeJobCursor(row.place) }))
+  for (const { id } of rows.filter((row) => !isReadableJob(row))) session.enqueueWrite(giveUp, { id })
+  return rows.filter(isReadableJob).map((row) => ({ ...decodeJob(row), cursor: decodeJobCursor(row.place) }))
+}
+
+/** Lists the damaged rows of jobs that have not ended, for the log. */
+export async function listDamagedJobs(session: Session): Promise<readonly string[]> {
+  const rows = await session.all(unended, { limit: KEPT_MAX })
+  return rows.filter((row) => !isReadableJob(row)).map(({ id, kind }) => `job ${id} (${kind})`)
 }
 
 export async function saveJob(session: Session, job: UnendedJob, nowMs: number): Promise<void> {
@@ -80,20 +93,26 @@ export async function cancelJob(session: Session, id: number, nowMs: number): Pr
 
 export async function findJob(session: Session, id: number): Promise<Job | null> {
   const [row] = await session.all(one, { id })
-  return row === undefined ? null : decodeJob(row)
+  return row === undefined || !isReadableJob(row) ? null : decodeJob(row)
 }
 
-/** Lists jobs, newest first. */
+/** Lists jobs, newest first. Leaves out jobs that cannot be read. */
 export async function listJobs(
   session: Session,
   query: { readonly before: number | null; readonly limit: number },
 ): Promise<readonly Job[]> {
   const rows = await session.all(page, { before: query.before ?? Number.MAX_SAFE_INTEGER, limit: query.limit })
-  return rows.map(decodeJob)
+  const jobs = rows.filter(isReadableJob).map(decodeJob)
+  const last = rows.at(-1)
+  if (last === undefined || rows.length < query.limit || jobs.length === query.limit) return jobs
+  return [...jobs, ...(await listJobs(session, { before: last.id, limit: query.limit - jobs.length }))]
 }
 
 /** Returns the ended jobs that operators were not notified of, oldest first, and marks them as notified. */
 export async function takeEndedJobs(session: Session): Promise<readonly Job[]> {
   const rows = await session.all(markReported, {})
-  return rows.map(decodeJob).toSorted((a, b) => a.jobId - b.jobId)
+  return rows
+    .filter(isReadableJob)
+    .map(decodeJob)
+    .toSorted((a, b) => a.jobId - b.jobId)
 }

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { OperatorEvent, OperatorEventQuery, ToldEvent } from '../../domain/delivery/operator-event.ts'
+import { isObject, parseStored } from '../../domain/json-body.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
@@ -57,8 +58,9 @@ export async function pruneOperatorEvents(session: Session, beforeMs: number, li
   return rows.length
 }
 
-/** Parses the stored details of an event or an action. */
+/** Parses the stored details of an event or an action. Details that are damaged say so. */
 export function decodeDetail(text: string): Readonly<Record<string, unknown>> {
-  const detail: unknown = JSON.parse(text)
-  return typeof detail === 'object' && detail !== null ? { ...detail } : {}
+  const detail = parseStored(text)
+  if (detail === undefined) return { unreadable: true }
+  return isObject(detail) ? { ...detail } : {}
 }

@@ -1,7 +1,7 @@
 import type { Endpoint } from '../../domain/delivery/endpoint.ts'
 import type { EndpointHealth } from '../../domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import { decodeEndpoint, encodeEndpointSettings, encodeHealth, encodeSealedKeys } from '../codec.ts'
+import { decodeEndpoint, encodeEndpointSettings, encodeHealth, encodeSealedKeys, isReadableEndpoint } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 import { forgetFailures } from './failures.ts'
@@ -76,6 +76,10 @@ const updateEndpoint = statement<EndpointColumns & { id: number }>()((db, p) =>
     .where('id', '=', p.id),
 )
 
+const named = statement<{ name: string }>()((db, p) =>
+  db.selectFrom('endpoint').select(['id', 'settings', 'sealed_keys']).where('name', '=', p.name).where('removed_at_ms', 'is', null),
+)
+
 /** Inserts a row that counts as removed until the endpoint is saved. So if the process crashes before that, no endpoint shows up. */
 const insertReserved = statement<{ nowMs: number }>()((db, p) =>
   db.insertInto('endpoint').values({ name: '', origin: 'managed', settings: '{}', removed_at_ms: p.nowMs }).returning('id'),
@@ -85,8 +89,14 @@ const markRemoved = statement<{ id: number; nowMs: number }>()((db, p) =>
   db.updateTable('endpoint').set({ removed_at_ms: p.nowMs }).where('id', '=', p.id),
 )
 
+/** Lists the endpoints. Leaves out an endpoint whose row is damaged: its deliveries wait until it is added again. */
 export async function listEndpoints(session: Session): Promise<readonly EndpointState[]> {
-  return (await session.all(standing, {})).map(decodeEndpoint)
+  return (await session.all(standing, {})).filter(isReadableEndpoint).map(decodeEndpoint)
+}
+
+/** Lists the damaged rows of endpoints, for the log. */
+export async function listDamagedEndpoints(session: Session): Promise<readonly string[]> {
+  return (await session.all(standing, {})).filter((row) => !isReadableEndpoint(row)).map(({ name }) => `endpoint "${name}"`)
 }
 
 export async function reserveEndpoint(session: Session, nowMs: number): Promise<string> {
@@ -117,9 +127,16 @@ export function encodeEndpoint(state: EndpointState): EndpointColumns {
 export async function saveEndpoint(session: Session, state: EndpointState): Promise<Endpoint['id']> {
   const { endpoint } = state
   const columns = encodeEndpoint(state)
-  if (endpoint.id === '') return idOf(await session.all(insertEndpoint, columns))
-  session.enqueueWrite(updateEndpoint, { ...columns, id: Number(endpoint.id) })
-  return endpoint.id
+  const id = endpoint.id === '' ? await damagedIdOf(session, endpoint.name) : endpoint.id
+  if (id === null) return idOf(await session.all(insertEndpoint, columns))
+  session.enqueueWrite(updateEndpoint, { ...columns, id: Number(id) })
+  return id
+}
+
+/** An endpoint of the config that has the name of a damaged row takes over the row, with its deliveries. */
+async function damagedIdOf(session: Session, name: string): Promise<string | null> {
+  const [row] = await session.all(named, { name })
+  return row === undefined || isReadableEndpoint(row) ? null : String(row.id)
 }
 
 const updateHealth = statement<HealthColumns & { id: number }>()((db, p) =>

@@ -1,6 +1,7 @@
 import type { Selectable } from 'kysely'
 import { type MismatchCause, readCause } from '../../domain/ingest/mismatch/mismatch-causes.ts'
 import { type KeptRefusal, REFUSALS_KEPT, type Refusal } from '../../domain/ingest/refusal.ts'
+import { parseStored } from '../../domain/json-body.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
@@ -82,12 +83,12 @@ function decodeRefusal(row: Selectable<Tables['refusal']>): KeptRefusal {
 }
 
 function decodeCauses(json: string): readonly MismatchCause[] {
-  const causes: unknown = JSON.parse(json)
+  const causes = parseStored(json)
   return Array.isArray(causes) ? causes.flatMap((cause: unknown) => readCause(cause) ?? []) : []
 }
 
 function decodeHeaders(json: string): Readonly<Record<string, string>> {
-  const headers: unknown = JSON.parse(json)
+  const headers = parseStored(json)
   const members = typeof headers === 'object' && headers !== null ? Object.entries(headers) : []
   return Object.fromEntries(members.map(([name, value]) => [name, String(value)]))
 }

@@ -248,6 +248,7 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
   audit: moved('audit', { sequence: 'number' }, { at_ms: 'number', kind: 'text', parcel_id: 'number', detail: 'text' }),
   age_mark: moved('age_mark', { at_ms: 'number' }, { sequence: 'number', parcel_id: 'number' }),
   tombstone: moved('tombstone', { mark: 'text' }, { parcel_id: 'number', erased_at_ms: 'number' }),
+  erasure: moved('erasure', { identifier: 'text' }, {}),
   operator_event: moved('operator_event', { id: 'number' }, { at_ms: 'number', event: 'text', detail: 'text' }),
   operator_action: moved(
     'operator_action',

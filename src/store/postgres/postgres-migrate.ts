@@ -5,6 +5,7 @@ import { systemCode } from '../../domain/errors.ts'
 import { BACKFILL_ROWS, type Backfill } from '../backfill.ts'
 import { MADE_UNRELEASED } from '../unreleased.ts'
 import { schema } from './migrations/0001-schema.ts'
+import { erasing } from './migrations/0002-erasing.ts'
 import { lastingOrder } from './migrations/0004-lasting-order.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 
@@ -23,6 +24,7 @@ export interface SchemaStep {
 /** Only append to this list: after the first release, a released step never changes (decision 0004). */
 export const STEPS: readonly SchemaStep[] = [
   { servesFrom: 1, up: schema.up },
+  { servesFrom: 1, up: erasing.up },
   { servesFrom: 1, up: lastingOrder.up },
 ]
 

@@ -89,6 +89,7 @@ export function createKnownParcels(session: Session): KnownParcels {
     findMany,
     // No lock is needed: SQLite has only one writer.
     hold: findMany,
+    holdOf: identifiers.find,
     save,
     saveMany(states) {
       for (const state of states) save(state)

@@ -4,11 +4,14 @@ import { basename, dirname, join } from 'node:path'
 /** The endings of files that belong to a store and are not stores themselves. */
 const REST = /-(?:wal|shm|journal)$|\.(?:key|tombstones)$/
 
-/** Lists the paths of the stores that restores have left beside a store. They still contain the old data. */
+/** The endings of copies that a compaction or a restore was making when it was killed. */
+const UNFINISHED = ['.compact', '.restored']
+
+/** Lists the paths of the stores that restores and kills have left beside a store. They still contain the old data. */
 export function storesLeftBeside(path: string): readonly string[] {
   const start = `${basename(path)}.before-restore-`
   return readdirSync(dirname(path))
-    .filter((name) => name.startsWith(start) && !REST.test(name))
+    .filter((name) => (name.startsWith(start) && !REST.test(name)) || UNFINISHED.some((ending) => name === `${basename(path)}${ending}`))
     .sort()
     .map((name) => join(dirname(path), name))
 }

@@ -5,6 +5,7 @@ import { describeFailure } from '../../domain/system-reason.ts'
 import { BACKFILL_ROWS, type Backfill } from '../backfill.ts'
 import { MADE_UNRELEASED } from '../unreleased.ts'
 import { schema } from './migrations/0001-schema.ts'
+import { erasing } from './migrations/0002-erasing.ts'
 import { lastingOrder } from './migrations/0004-lasting-order.ts'
 
 export interface SqliteStep extends Migration {
@@ -14,6 +15,7 @@ export interface SqliteStep extends Migration {
 /** Only append to this list: after the first release, a released step never changes (decision 0004). */
 const MIGRATIONS: Readonly<Record<string, SqliteStep>> = {
   '0001-schema': schema,
+  '0002-erasing': erasing,
   '0004-lasting-order': lastingOrder,
 }
 

@@ -179,7 +179,7 @@ function retiringVerbs({ session, contents, parcels, memory }: Parts) {
 function erasingVerbs(
   { session, parcels, memory, contents: known }: Parts,
   { tombstones: kept, noteErased }: Pick<WriteEngine, 'tombstones' | 'noteErased'>,
-  verbs: Pick<WriteTx, 'addTombstones' | 'saveTombstoneKey'>,
+  verbs: Pick<WriteTx, 'addTombstones' | 'saveTombstoneKey' | 'removeUnfinished'>,
 ) {
   return {
     async eraseParcels(parcelIds) {
@@ -214,10 +214,14 @@ function erasingVerbs(
       kept.replaceKey(sealed)
     },
     async searchMentions(request) {
-      const searched = await searchMentions(session, request)
+      const { searched, words } = await searchMentions(session, request)
       if (searched.pushes > 0) memory.inboxId = null
-      if (searched.pushes + searched.mentions > 0) noteErased({ identifiers: request.identifiers, texts: [] })
+      if (searched.found.length > 0) noteErased({ identifiers: searched.found, texts: words })
       return searched
+    },
+    removeUnfinished(identifiers) {
+      verbs.removeUnfinished(identifiers)
+      noteErased({ identifiers, texts: [] })
     },
   } satisfies Partial<WriteTx>
 }

@@ -19,7 +19,10 @@ async function open(engine: Engine) {
   const pushOf = (id: string, nth: number) =>
     incomingPush(pushBody({ trackingIds: [id], eventTime: eventTime(nth), location: `at ${id}` }), NOON)
   await store.record(pushOf('FIRST001', 0), ...Array.from({ length: 25 }, (_, nth) => pushOf('GONE0001', nth)), pushOf('LAST0001', 0))
-  const erase = (identifier: string) => writes.eraseParcels({ identifiers: [identifier], nowMs: NOON, bury: false, dryRun: false })
+  const erase = async (identifier: string) => {
+    await writes.eraseParcels({ identifiers: [identifier], nowMs: NOON, dryRun: false })
+    await writes.endErasures({ identifiers: await writes.unfinishedErasures() })
+  }
   return { ...store, erase }
 }
 

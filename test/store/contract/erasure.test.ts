@@ -3,7 +3,6 @@ import { describe, expect, test, vi } from 'vitest'
 import type { OperatorAction } from '../../../src/domain/admin/operator-action.ts'
 import { encodeFeedItem } from '../../../src/domain/delivery/feed-event.ts'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
-import { createManageErasures } from '../../../src/flow/admin/erasure/manage-erasures.ts'
 import { sqlite } from '../../../src/store/sqlite/engine.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
 import { pushBody } from '../../support/history/builders.ts'
@@ -11,33 +10,13 @@ import { OPERATOR } from '../../support/relay/operator.ts'
 import { DAY_MS, NOON } from '../../support/runner/constants.ts'
 import { filesThatHold, tablesThatHold } from '../../support/store/all-rows.ts'
 import { engines } from '../../support/store/engines.ts'
+import { openErasures } from '../../support/store/erasures.ts'
 import { changeStoredRows, storedNumber } from '../../support/store/stored-rows.ts'
-import { incomingPush, openStore } from '../../support/store/write-side.ts'
+import { incomingPush } from '../../support/store/write-side.ts'
 
-const KEY = Buffer.alloc(32, 7)
 const claim = { settled: [], inFlight: {}, allowance: {}, claimsMax: 100, nowMs: NOON }
 
-async function open(engine: (typeof engines)[number]) {
-  const store = await openStore(NOON, engine)
-  const { writes } = store
-  const erased: number[] = []
-  const erasures = createManageErasures({
-    write: writes,
-    key: {
-      async ensure() {
-        await writes.keepTombstoneKey({ before: null, sealed: 'sealed' })
-        await writes.useTombstoneKey(KEY)
-      },
-    },
-    listBackups: async () => ['nightly'],
-    listLeftStores: async () => [],
-    forget: () => undefined,
-    meter: { erased: (parcels) => void erased.push(parcels) },
-    clock: { now: store.now },
-  })
-  const forget = (identifier: string, dryRun = false) => erasures.forget(identifier, { dryRun }, OPERATOR)
-  return { ...store, forget, erasures, erased }
-}
+const open = (engine: (typeof engines)[number]) => openErasures(engine)
 
 const at = (seconds: number) => new Date(NOON + seconds * 1000).toISOString()
 
@@ -69,9 +48,9 @@ describe.each(engines)('erasures on $name', (engine) => {
     const order: OperatorAction = {
       atMs: NOON,
       by: OPERATOR,
-      action: 'parcel.watched',
+      action: 'deliveries.replayed',
       target: { kind: 'parcel', id: 'GONE0002' },
-      detail: { was: 'GONE0001' },
+      detail: { parcel: 'GONE0001' },
     }
     await writes.recordAction(order)
     const words = ['GONE0001', 'GONE0002', 'PLANTED']

@@ -175,7 +175,7 @@ describe.each(engines)('events that an endpoint never received on $name', (engin
     await learnLate()
     await learnLate('2002', EARLY.slice(1))
     await writes.useTombstoneKey(Buffer.alloc(32))
-    await writes.eraseParcels({ identifiers: ['1001'], nowMs: now(), bury: false, dryRun: false })
+    await writes.eraseParcels({ identifiers: ['1001'], nowMs: now(), dryRun: false })
     expect(await list(id)).toEqual(EARLY.slice(1))
     expect(await replay(id)).toEqual({ kind: 'replayed', count: 2 })
   })

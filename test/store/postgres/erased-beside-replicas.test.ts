@@ -18,7 +18,7 @@ test('a replica stores a text again from memory, although another replica has er
   const texts = { en: 'Only here' }
   await one.push({ trackingIds: ['GONE0001'], texts, eventTime: at(1) })
   await one.push({ trackingIds: ['GONE0001'], texts, eventTime: at(2) })
-  await other.writes.eraseParcels({ identifiers: ['GONE0001'], nowMs: NOON, bury: false, dryRun: false })
+  await other.writes.eraseParcels({ identifiers: ['GONE0001'], nowMs: NOON, dryRun: false })
   await one.push({ trackingIds: ['KEPT0001'], texts, eventTime: at(1) })
   expect(JSON.stringify((await other.reads.findParcel('KEPT0001'))?.entries)).toContain('Only here')
 })
@@ -34,7 +34,7 @@ test('replicas that make the key of tombstones at the same time keep one key', a
 test('a push about a parcel that another replica has erased is not stored', async () => {
   const { one, other } = await openReplicas()
   await one.push({ trackingIds: ['GONE0001'], eventTime: at(1) })
-  await other.writes.eraseParcels({ identifiers: ['GONE0001'], nowMs: NOON, bury: false, dryRun: false })
+  await other.writes.eraseParcels({ identifiers: ['GONE0001'], nowMs: NOON, dryRun: false })
   expect((await one.push({ trackingIds: ['GONE0001'], eventTime: at(2) })).outcomes).toEqual([{ kind: 'erased' }])
 })
 
@@ -44,7 +44,7 @@ test('pushes of a parcel that is erased at the same time leave nothing of it', a
     const id = `GONE100${round}`
     await one.push({ trackingIds: [id], eventTime: at(1) })
     await Promise.all([
-      other.writes.eraseParcels({ identifiers: [id], nowMs: NOON, bury: false, dryRun: false }),
+      other.writes.eraseParcels({ identifiers: [id], nowMs: NOON, dryRun: false }),
       ...[2, 3, 4].map((seconds) => one.push({ trackingIds: [id], eventTime: at(seconds) })),
     ])
     expect(await other.reads.findParcel(id)).toBeNull()

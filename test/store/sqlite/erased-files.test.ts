@@ -12,8 +12,11 @@ const WORDS = ['GONE0001', 'PLANTED']
 async function open(place: string | null = null) {
   const store = await openStore(NOON, undefined, place)
   await store.writes.useTombstoneKey(Buffer.alloc(32, 1))
-  const erase = (identifier: string) =>
-    store.writes.eraseParcels({ identifiers: [identifier], nowMs: store.now(), bury: false, dryRun: false })
+  const { writes } = store
+  const erase = async (identifier: string) => {
+    await writes.eraseParcels({ identifiers: [identifier], nowMs: store.now(), dryRun: false })
+    await writes.endErasures({ identifiers: await writes.unfinishedErasures() })
+  }
   return { ...store, erase }
 }
 

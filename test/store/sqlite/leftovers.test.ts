@@ -26,8 +26,12 @@ const [PUSHED_AT_ONCE, ERASED_AT_ONCE] = [50, 20]
 async function open(place: string | null = null) {
   const store = await openStore(NOON, undefined, place)
   await store.writes.useTombstoneKey(Buffer.alloc(32, 1))
-  const erase = (...identifiers: readonly string[]) =>
-    store.writes.eraseParcels({ identifiers, nowMs: store.now(), bury: false, dryRun: false })
+  const { writes } = store
+  const erase = async (...identifiers: readonly string[]) => {
+    const erased = await writes.eraseParcels({ identifiers, nowMs: store.now(), dryRun: false })
+    await writes.endErasures({ identifiers: await writes.unfinishedErasures() })
+    return erased
+  }
   /** Waits until the search has ended. */
   const settled = async () =>
     await vi.waitFor(async () => {

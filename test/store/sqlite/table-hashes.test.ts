@@ -24,6 +24,7 @@ const PLANTED: Readonly<Record<string, string>> = {
   content: 'update content set json = cast(json as blob) where id = (select min(id) from content)',
   delivery: 'update delivery set settled_at_ms = 0 where id = (select min(id) from delivery where settled_at_ms is null)',
   endpoint: "update endpoint set disabled = '' where id = (select min(id) from endpoint where disabled is null)",
+  erasure: "delete from erasure where identifier = 'ERASED0001'",
   event_value: "insert into event_value (member, value) values ('', '')",
   expected_push: 'delete from expected_push where entry = (select max(entry) from expected_push)',
   failure: 'update failure set count = count + 1 where delivery_id = (select min(delivery_id) from failure)',

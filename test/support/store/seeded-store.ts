@@ -96,7 +96,7 @@ async function happen(writes: WriteSide, nth: number, nowMs: number): Promise<vo
 
 async function leaveTombstone(writes: WriteSide, nowMs: number): Promise<void> {
   await writes.useTombstoneKey(new Uint8Array(32))
-  await writes.eraseParcels({ identifiers: ['ERASED0001'], nowMs, bury: true, dryRun: false })
+  await writes.eraseParcels({ identifiers: ['ERASED0001'], nowMs, dryRun: false })
 }
 
 async function tellOperators(writes: WriteSide, nowMs: number): Promise<void> {

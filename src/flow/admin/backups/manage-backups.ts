@@ -76,6 +76,8 @@ export interface ManageBackups {
   /** Returns the progress of the backup with this job; null: the backup is not being made. */
   progressOf(jobId: number): BackupProgress | null
   state(): BackupState
+  /** Returns the name of the backup that is being made; null: none is. */
+  underWay(): string | null
   /** Returns how many backups have failed since the relay started. */
   failures(): number
   stop(): Promise<void>
@@ -167,6 +169,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
     },
     progressOf: (jobId) => (running?.jobId === jobId ? running.progress : null),
     state: record.state,
+    underWay: () => running?.name ?? null,
     failures: record.failures,
     async stop() {
       if (running === null) return

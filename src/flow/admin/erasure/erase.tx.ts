@@ -1,5 +1,6 @@
 import type { ErasedIdentifier } from '../../../domain/admin/erasure.ts'
 import { type ErasureRules, isOfErased, type MarkedTombstone, markOf } from '../../../domain/history/erased.ts'
+import { ANY_LENGTH, searchFor } from '../../../domain/names-in-text.ts'
 import { audit } from '../../audit.tx.ts'
 import { addTombstones, findTombstones } from '../../tombstones.tx.ts'
 import type { WriteStore, WriteTx } from '../../write-store.ts'
@@ -15,13 +16,14 @@ export interface ErasePorts {
 
 type EraseTx = Pick<
   WriteTx,
-  | 'findIdentifiers'
   | 'listIdentifiers'
   | 'holdParcels'
+  | 'holdParcelsOf'
   | 'eraseParcels'
   | 'findTombstones'
   | 'addTombstones'
   | 'searchMentions'
+  | 'addUnfinished'
   | 'addAction'
 >
 
@@ -75,16 +77,24 @@ export function createErase(
       if (!dryRun) changed(erased.results.flatMap(({ parcelId }) => parcelId ?? []))
       return erased
     },
-    searchMentions: ({ dryRun, ...request }) => run(dryRun, (tx) => tx.searchMentions(request)),
+    searchMentions: ({ dryRun, identifiers, ...page }) =>
+      run(dryRun, (tx) => tx.searchMentions({ ...page, search: searchFor(new Set(identifiers)) })),
+    findErasable: ({ identifiers }) => store.transaction((tx) => findErasable(tx, tombstoneKey(), identifiers)),
+    unfinishedErasures: () => store.transaction((tx) => tx.listUnfinished()),
+    endErasures: ({ identifiers }) => store.transaction(async (tx) => tx.removeUnfinished(identifiers)),
     cleanStorage: () => store.cleanStorage(),
     async missedErasures() {
       const { sealedKey, tombstones } = await store.missedTombstones()
       return { sealedKey, count: tombstones.length }
     },
-    async repeatErasures({ after, dryRun }) {
+    async searchMissed(page) {
       const missing = await loadMissed()
-      const work = (tx: EraseTx) => repeat(tx, key(), { missing, after })
-      return dryRun ? await run(true, work) : await store.transaction(work)
+      const search = { lengths: ANY_LENGTH, isName: (value: string) => missing.has(markOf(key(), value)) }
+      return await store.transaction((tx) => tx.searchMentions({ ...page, search }))
+    },
+    async repeatErasures({ after }) {
+      const missing = await loadMissed()
+      return await store.transaction((tx) => repeat(tx, key(), { missing, after }))
     },
     async settleErasures() {
       const missing = await loadMissed()
@@ -102,29 +112,42 @@ export function createErase(
 async function erase(
   tx: EraseTx,
   key: Uint8Array,
-  { identifiers, nowMs, bury, ...order }: Omit<Parameters<ErasureWrites['eraseParcels']>[0], 'dryRun'>,
+  { identifiers, nowMs, ...order }: Omit<Parameters<ErasureWrites['eraseParcels']>[0], 'dryRun'>,
 ): Promise<ErasedParcels> {
   const values = [...new Set(identifiers)]
-  const parcelOf = new Map((await tx.findIdentifiers(values)).map(({ value, parcelId }) => [value, parcelId]))
-  const held = (await tx.holdParcels([...new Set(parcelOf.values())].sort((a, b) => a - b))).map(({ parcelId }) => parcelId)
+  const parcelOf = new Map((await tx.holdParcelsOf(values)).map(({ value, parcelId }) => [value, parcelId]))
+  const held = [...new Set(parcelOf.values())].sort((a, b) => a - b)
   const erased = await tx.eraseParcels(held)
   const buried = await findTombstones(tx, key, values)
-  const alone = bury ? values.filter((value) => !parcelOf.has(value) && !buried.has(value)) : []
+  const alone = values.filter((value) => !parcelOf.has(value) && !buried.has(value))
   addTombstones(
     tx,
     key,
     [...erased.names, ...alone.map((value) => ({ value, parcelId: NO_PARCEL }))].map((name) => ({ ...name, erasedAtMs: nowMs })),
   )
+  tx.addUnfinished([...new Set([...values, ...erased.names.map(({ value }) => value)])])
   audit(tx, order, { parcels: held.length })
   return {
     ...erased,
     results: identifiers.map((identifier): ErasedIdentifier => {
-      const parcelId = parcelOf.get(identifier) ?? null
       const wasErased = buried.get(identifier)
-      if (parcelId !== null) return { identifier, outcome: 'erased', parcelId }
-      return { identifier, outcome: wasErased === undefined ? 'unknown' : 'erased_before', parcelId: wasErased?.parcelId ?? null }
+      if (wasErased === undefined || parcelOf.has(identifier))
+        return { identifier, outcome: 'erased', parcelId: parcelOf.get(identifier) ?? null }
+      return { identifier, outcome: 'erased_before', parcelId: wasErased.parcelId }
     }),
   }
+}
+
+/** See `ErasureWrites.findErasable`. */
+async function findErasable(
+  tx: Pick<WriteTx, 'lookUpIdentifiers' | 'findTombstones' | 'listUnfinished'>,
+  key: Uint8Array | null,
+  identifiers: readonly string[],
+): Promise<readonly string[]> {
+  const living = (await tx.lookUpIdentifiers(identifiers)).map(({ value }) => value)
+  const erased = key === null ? [] : (await findTombstones(tx, key, identifiers)).keys()
+  const known = new Set([...living, ...erased, ...(await tx.listUnfinished())])
+  return identifiers.filter((value) => known.has(value))
 }
 
 /** The parcel id in the tombstone of an identifier that never had a parcel. */
@@ -151,6 +174,7 @@ async function repeat(
   }
   const held = await tx.holdParcels([...erasedAtMs.keys()].sort((a, b) => a - b))
   const { names } = await tx.eraseParcels(held.map(({ parcelId }) => parcelId))
+  tx.addUnfinished(names.map(({ value }) => value))
   // The missing tombstones are stored after the last page. If the relay stops before that, the next start repeats the erasures from the beginning.
   const unmarked = names.filter(({ value }) => !missing.has(markOf(key, value)))
   addTombstones(

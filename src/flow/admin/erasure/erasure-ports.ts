@@ -1,10 +1,11 @@
 import type { ErasedCounts, ErasedIdentifier, MentionPlace, NamedEndpoint, StorageState } from '../../../domain/admin/erasure.ts'
 import type { Audited } from '../../../domain/admin/operator-action.ts'
 import type { ErasureRules } from '../../../domain/history/erased.ts'
+import type { IdentifierState } from '../../../domain/history/parcel-state.ts'
+import type { NameSearch } from '../../../domain/names-in-text.ts'
 
 /** Selects a page of records that may name an identifier but are not parcels, such as pushes in quarantine. */
-export interface SearchRequest {
-  readonly identifiers: readonly string[]
+export interface SearchedPage {
   readonly place: MentionPlace
   readonly limit: number
 }
@@ -14,9 +15,9 @@ export interface SearchedMentions {
   readonly pushes: number
   /** How many other records named one of the identifiers. The identifier was removed from them. */
   readonly mentions: number
-  /** How many pushes could not be decompressed. It is unknown which identifiers they name. */
+  /** How many records stay as they are although they may name an identifier: they cannot be read, or have it as a part of a longer word. */
   readonly unreadable: number
-  /** The identifiers that the removed pushes named. */
+  /** The identifiers that the records named. */
   readonly found: readonly string[]
   /** Where the next page begins; null: this was the last page. */
   readonly next: MentionPlace | null
@@ -41,32 +42,32 @@ export interface ErasureWrites {
   useTombstoneKey(key: Uint8Array): Promise<void>
   /** Changes the time after which an erased identifier may belong to a new parcel. */
   adjustErasure(rules: ErasureRules): Promise<void>
+  /** Returns the identifiers that a parcel has, that were erased before, or whose erasure has not ended. */
+  findErasable(request: { readonly identifiers: readonly string[] }): Promise<readonly string[]>
   /**
-   * Erases the parcels of identifiers in one transaction, and stores tombstones. `bury`: also stores tombstones of identifiers without a
-   * parcel. `dryRun`: only reports what would be erased.
+   * Erases the parcels of identifiers in one transaction, and stores tombstones, also of identifiers without a parcel. Notes all of their
+   * identifiers as unfinished. `dryRun`: only reports what would be erased.
    */
   eraseParcels(
-    request: Audited & {
-      readonly identifiers: readonly string[]
-      readonly nowMs: number
-      readonly bury: boolean
-      readonly dryRun: boolean
-    },
+    request: Audited & { readonly identifiers: readonly string[]; readonly nowMs: number; readonly dryRun: boolean },
   ): Promise<ErasedParcels>
   /** Removes identifiers from a page of records that are not parcels. `dryRun`: only reports what would be removed. */
-  searchMentions(request: SearchRequest & { readonly dryRun: boolean }): Promise<SearchedMentions>
+  searchMentions(request: SearchedPage & { readonly identifiers: readonly string[]; readonly dryRun: boolean }): Promise<SearchedMentions>
+  /** Lists the identifiers of erased parcels for which not all records were searched, perhaps because the relay was killed. */
+  unfinishedErasures(): Promise<readonly string[]>
+  /** Forgets unfinished identifiers, after all records were searched for them. */
+  endErasures(request: { readonly identifiers: readonly string[] }): Promise<void>
   /** Removes erased data from the files of the store, as far as the database engine can do this. */
   cleanStorage(): Promise<StorageState>
   /** After a restore: returns how many identifiers were erased since the backup, and the encrypted key of their tombstones. */
   missedErasures(): Promise<{ readonly sealedKey: string | null; readonly count: number }>
+  /** After a restore: like `searchMentions`, for all identifiers that were erased since the backup. */
+  searchMissed(page: SearchedPage): Promise<SearchedMentions>
   /**
    * After a restore: erases again the parcels that were erased since the backup. Each call looks at a page of identifiers above `after`.
-   * `next` null: this was the last page. `names`: the identifiers of the erased parcels. `dryRun`: only finds the parcels.
+   * `next` null: this was the last page. `names`: the identifiers of the erased parcels.
    */
-  repeatErasures(page: {
-    readonly after: string
-    readonly dryRun: boolean
-  }): Promise<{ readonly next: string | null; readonly names: readonly string[] }>
+  repeatErasures(page: { readonly after: string }): Promise<{ readonly next: string | null; readonly names: readonly string[] }>
   /** Stores the tombstones of the repeated erasures. After that, these erasures are not repeated again. */
   settleErasures(): Promise<void>
   /** Whether an identifier belongs to an erased parcel. If so, the carrier must not be asked about the identifier. */
@@ -76,7 +77,12 @@ export interface ErasureWrites {
 export interface ErasureTx {
   /** Deletes parcels that the transaction holds, with all their data, and adds an `erased` event for each to the feed. */
   eraseParcels(parcelIds: readonly number[]): Promise<Omit<ErasedParcels, 'results'>>
-  searchMentions(request: SearchRequest): Promise<SearchedMentions>
+  /** Finds identifiers. Until the transaction ends, nobody else changes their parcels and what identifiers these have. */
+  holdParcelsOf(identifiers: readonly string[]): Promise<readonly IdentifierState[]>
+  searchMentions(request: SearchedPage & { readonly search: NameSearch }): Promise<SearchedMentions>
+  addUnfinished(identifiers: readonly string[]): void
+  listUnfinished(): Promise<readonly string[]>
+  removeUnfinished(identifiers: readonly string[]): void
   /** Returns the encrypted key of the tombstones; null: no key exists. */
   loadTombstoneKey(): Promise<string | null>
   saveTombstoneKey(sealed: string): Promise<void>

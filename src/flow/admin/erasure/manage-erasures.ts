@@ -2,25 +2,29 @@ import {
   addErased,
   type ErasedCounts,
   type ErasedIdentifier,
-  FIRST_MENTION,
   type NamedEndpoint,
   NOTHING_ERASED,
   type StorageState,
 } from '../../../domain/admin/erasure.ts'
 import type { Actor, OperatorAction } from '../../../domain/admin/operator-action.ts'
 import { createWatchLineReader, WATCH_LINES_MAX, type WatchListFormat } from '../../../domain/admin/watch-list.ts'
+import { counted } from '../../../domain/amounts.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { Clock, Meter } from '../../ports.ts'
 import { readIdentifier } from '../../read-identifier.ts'
 import type { WatchListError } from '../parcels/import-watches.ts'
 import type { ErasureWrites } from './erasure-ports.ts'
+import { searchRecords } from './search-records.ts'
 import type { TombstoneKeyKeeper } from './tombstone-key.ts'
 
 export interface ManageErasuresPorts {
-  readonly write: Pick<ErasureWrites, 'eraseParcels' | 'searchMentions' | 'cleanStorage'>
+  readonly write: Pick<
+    ErasureWrites,
+    'findErasable' | 'eraseParcels' | 'searchMentions' | 'unfinishedErasures' | 'endErasures' | 'cleanStorage'
+  >
   readonly key: Pick<TombstoneKeyKeeper, 'ensure'>
-  /** Lists the names of the backups that may contain erased data. */
-  readonly listBackups: () => Promise<readonly string[]>
+  /** Lists the names of the backups that may contain erased data, with the one that is being made. `unreadable`: why some may be missing. */
+  readonly listBackups: () => Promise<{ readonly names: readonly string[]; readonly unreadable: string | null }>
   /** Lists the names of the old stores that restores and moves have left behind. */
   readonly listLeftStores: () => Promise<readonly string[]>
   /** Drops this process's memory of parcels: claimed deliveries and pages of the feed. */
@@ -33,12 +37,14 @@ export interface ManageErasuresPorts {
 export interface ErasureReport {
   readonly dryRun: boolean
   readonly removed: ErasedCounts
-  /** How many pushes without a parcel could not be decompressed. It is unknown which identifiers they name. */
+  /** How many records stay as they are although they may name an identifier: they cannot be read, or have it as a part of a longer word. */
   readonly unreadable: number
   /** The endpoints that were sent something about the parcels. */
   readonly endpoints: readonly NamedEndpoint[]
   /** The names of the backups that may contain erased data. */
   readonly backups: readonly string[]
+  /** Why the folder of backups could not be read, so that `backups` is empty; null: it was read, or there is none. */
+  readonly backupsUnreadable: string | null
   /** The names of the old stores that restores and moves have left behind. They may contain erased data too. */
   readonly stores: readonly string[]
   readonly storage: StorageState
@@ -79,8 +85,6 @@ export interface ManageErasures {
 
 /** How many identifiers one transaction erases. */
 const BATCH = 20
-/** How many records one transaction searches. */
-const SEARCHED = 200
 const ERRORS_SHOWN = 1000
 
 interface Found {
@@ -91,34 +95,49 @@ interface Found {
 }
 
 export function createManageErasures(ports: ManageErasuresPorts): ManageErasures {
-  const { write, key, listBackups, meter, clock } = ports
+  const { write, key, meter, clock } = ports
 
   async function erase(identifiers: readonly string[], dryRun: boolean, by: Actor): Promise<Found> {
+    const known = await findKnown(write, identifiers)
+    const wanted = identifiers.filter((value) => known.has(value))
+    if (wanted.length === 0) return { ...NOTHING_FOUND, results: identifiers.map(unknownOf) }
     await key.ensure()
     const action: OperatorAction = {
       atMs: clock.now(),
       by,
       action: 'parcels.erased',
       target: null,
-      detail: { identifiers: identifiers.length },
+      detail: { identifiers: wanted.length },
     }
-    const erased = await eraseAll(ports, identifiers, { dryRun, bury: false, action: dryRun ? null : action })
-    const searched = await searchAll(ports, [...new Set([...identifiers, ...erased.names])], dryRun)
-    const isUnknown = new Set(erased.results.filter(({ outcome }) => outcome === 'unknown').map(({ identifier }) => identifier))
-    const named = [...searched.found].filter((value) => isUnknown.has(value))
-    // Only pushes without a parcel named these identifiers. Tombstones keep the relay from storing later pushes about them.
-    if (named.length > 0 && !dryRun) await eraseAll(ports, named, { dryRun, bury: true, action: null })
-    const results = erased.results.map((result) =>
-      named.includes(result.identifier) ? ({ ...result, outcome: 'erased' } as const) : result,
-    )
-    return { ...erased, results, counts: addErased(erased.counts, searched.counts), unreadable: searched.unreadable }
+    const erased = await eraseAll(ports, wanted, { dryRun, action: dryRun ? null : action })
+    // What a kill has left unfinished is searched for too, because nobody else may know these identifiers any more.
+    const left = dryRun ? [] : await write.unfinishedErasures()
+    const names = [...new Set([...wanted, ...erased.names, ...left])]
+    const searched = await searchRecords((page) => write.searchMentions({ ...page, identifiers: names, dryRun }))
+    if (!dryRun) await write.endErasures({ identifiers: names })
+    const resultOf = new Map(erased.results.map((result) => [result.identifier, result]))
+    return {
+      endpoints: erased.endpoints,
+      results: identifiers.map((identifier) => resultOf.get(identifier) ?? unknownOf(identifier)),
+      counts: addErased(erased.counts, searched.counts),
+      unreadable: searched.unreadable,
+    }
   }
 
   async function reportOf({ counts, endpoints, unreadable }: Found, dryRun: boolean): Promise<ErasureReport> {
     if (!dryRun) ports.forget()
     if (!dryRun) meter.erased(counts.parcels)
-    const storage: StorageState = dryRun ? { state: 'pending', because: 'Nothing is erased yet.' } : await write.cleanStorage()
-    return { dryRun, removed: counts, unreadable, endpoints, backups: await listBackups(), stores: await ports.listLeftStores(), storage }
+    const { names: backups, unreadable: backupsUnreadable } = await ports.listBackups()
+    return {
+      dryRun,
+      removed: counts,
+      unreadable,
+      endpoints,
+      backups,
+      backupsUnreadable,
+      stores: await ports.listLeftStores(),
+      storage: dryRun ? { state: 'pending', because: 'Nothing is erased yet.' } : unlessUnread(await write.cleanStorage(), unreadable),
+    }
   }
 
   return {
@@ -152,12 +171,47 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
   }
 }
 
+const NOTHING_FOUND = { counts: NOTHING_ERASED, endpoints: [], unreadable: 0 }
+
+function unknownOf(identifier: string): ErasedIdentifier {
+  return { identifier, outcome: 'unknown', parcelId: null }
+}
+
+/** The files are not clean of what stays in records that nobody could read. */
+function unlessUnread(storage: StorageState, unreadable: number): StorageState {
+  if (unreadable === 0 || storage.state === 'pending') return storage
+  const records = counted(unreadable, 'stored record', 'stored records')
+  return {
+    state: 'pending',
+    because: `${records} cannot be read, or may name the parcel within a longer word. Look at the pushes that were not recorded.`,
+  }
+}
+
+/** How many identifiers one transaction looks up. */
+const LOOKED_UP = 500
+
+/** Returns the identifiers that there is something to erase of. To erase the others would only damage records that use the same words. */
+async function findKnown(
+  write: Pick<ManageErasuresPorts['write'], 'findErasable' | 'searchMentions'>,
+  identifiers: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const known = new Set<string>()
+  for (let at = 0; at < identifiers.length; at += LOOKED_UP)
+    for (const value of await write.findErasable({ identifiers: identifiers.slice(at, at + LOOKED_UP) })) known.add(value)
+  const others = identifiers.filter((value) => !known.has(value))
+  if (others.length === 0) return known
+  const { found } = await searchRecords((page) => write.searchMentions({ ...page, identifiers: others, dryRun: true }), {
+    onlyPushes: true,
+  })
+  return new Set([...known, ...found])
+}
+
 /** Erases parcels in transactions of limited size. The first transaction adds `action`, the operator's order, to the audit trail. */
 async function eraseAll(
   { write, clock }: Pick<ManageErasuresPorts, 'write' | 'clock'>,
   identifiers: readonly string[],
-  { dryRun, bury, action }: { readonly dryRun: boolean; readonly bury: boolean; readonly action: OperatorAction | null },
-): Promise<Found & { readonly names: readonly string[] }> {
+  { dryRun, action }: { readonly dryRun: boolean; readonly action: OperatorAction | null },
+): Promise<Omit<Found, 'unreadable'> & { readonly names: readonly string[] }> {
   let counts = NOTHING_ERASED
   const endpoints = new Map<string, NamedEndpoint>()
   const results: ErasedIdentifier[] = []
@@ -165,32 +219,13 @@ async function eraseAll(
   for (let at = 0; at < identifiers.length; at += BATCH) {
     const part = identifiers.slice(at, at + BATCH)
     const order = at > 0 || action === null ? {} : { action }
-    const erased = await write.eraseParcels({ identifiers: part, nowMs: clock.now(), bury, dryRun, ...order })
+    const erased = await write.eraseParcels({ identifiers: part, nowMs: clock.now(), dryRun, ...order })
     counts = addErased(counts, erased.counts)
     for (const endpoint of erased.endpoints) endpoints.set(endpoint.id, endpoint)
     results.push(...erased.results)
     names.push(...erased.names.map(({ value }) => value))
   }
-  return { results, counts, endpoints: [...endpoints.values()], unreadable: 0, names }
-}
-
-/** Searches records that are not parcels, in transactions of limited size. */
-async function searchAll(
-  { write }: Pick<ManageErasuresPorts, 'write'>,
-  identifiers: readonly string[],
-  dryRun: boolean,
-): Promise<{ readonly counts: Partial<ErasedCounts>; readonly unreadable: number; readonly found: ReadonlySet<string> }> {
-  let [pushes, mentions, unreadable] = [0, 0, 0]
-  const found = new Set<string>()
-  for (let place = identifiers.length === 0 ? null : { ...FIRST_MENTION }; place !== null; ) {
-    const searched = await write.searchMentions({ identifiers, place, limit: SEARCHED, dryRun })
-    pushes += searched.pushes
-    mentions += searched.mentions
-    unreadable += searched.unreadable
-    for (const value of searched.found) found.add(value)
-    place = searched.next
-  }
-  return { counts: { pushes, mentions }, unreadable, found }
+  return { results, counts, endpoints: [...endpoints.values()], names }
 }
 
 interface ReadList {

@@ -1,6 +1,6 @@
-import { FIRST_MENTION, type MentionPlace } from '../../../domain/admin/erasure.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { ErasureWrites } from './erasure-ports.ts'
+import { finishErasures, searchRecords } from './search-records.ts'
 
 /** Encrypts and decrypts texts with the at-rest keys of the config. The first key encrypts; all keys decrypt. */
 interface Sealing {
@@ -18,9 +18,12 @@ export interface TombstoneKeyPorts {
     | 'keepTombstoneKey'
     | 'useTombstoneKey'
     | 'missedErasures'
+    | 'searchMissed'
     | 'repeatErasures'
     | 'settleErasures'
+    | 'unfinishedErasures'
     | 'searchMentions'
+    | 'endErasures'
     | 'cleanStorage'
   >
   readonly vault: Sealing
@@ -93,6 +96,7 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
         await adopt()
         return await repeatAll(write)
       }
+      await finishErasures(write)
       const { sealed, isUsed } = await write.tombstoneKey()
       if (sealed === null) return 0
       const text = await vault.open(sealed, TOMBSTONE_SEAL)
@@ -135,29 +139,21 @@ function lost(where: string): Error {
   return new Error(`store: no at-rest key decrypts the key of tombstones, so erased parcels could come back. Restore ${where} as it was.`)
 }
 
-/** How many records one transaction searches. */
-const SEARCHED = 200
-
 /**
- * Repeats erasures. Searches all other records before it erases the parcels, because the identifiers are lost with the parcels.
- * Stores the tombstones last, so that a start after a crash repeats all of this.
+ * Repeats erasures. Searches all other records before it erases the parcels, so that a start after a crash repeats all of this: it stores
+ * the tombstones last.
  */
-async function repeatAll({ repeatErasures, settleErasures, searchMentions, cleanStorage }: TombstoneKeyPorts['write']): Promise<number> {
-  async function onEachPage(dryRun: boolean): Promise<readonly string[]> {
-    const names: string[] = []
-    for (let after: string | null = ''; after !== null; ) {
-      const page: { readonly next: string | null; readonly names: readonly string[] } = await repeatErasures({ after, dryRun })
-      names.push(...page.names)
-      after = page.next
-    }
-    return names
+async function repeatAll(write: TombstoneKeyPorts['write']): Promise<number> {
+  const { found } = await searchRecords((page) => write.searchMissed(page))
+  const names = new Set(found)
+  for (let after: string | null = ''; after !== null; ) {
+    const page: Awaited<ReturnType<ErasureWrites['repeatErasures']>> = await write.repeatErasures({ after })
+    for (const name of page.names) names.add(name)
+    after = page.next
   }
-  const identifiers = await onEachPage(true)
-  for (let place: MentionPlace | null = identifiers.length === 0 ? null : FIRST_MENTION; place !== null; )
-    place = (await searchMentions({ identifiers, place, limit: SEARCHED, dryRun: false })).next
-  await onEachPage(false)
+  await finishErasures(write)
   // The file of the restored store contains the erased data until the WAL is written into the file.
-  await cleanStorage()
-  await settleErasures()
-  return identifiers.length
+  await write.cleanStorage()
+  await write.settleErasures()
+  return names.size
 }

@@ -35,7 +35,7 @@ type RebuildTx = Pick<
   | 'listStoredPushes'
   | 'pagePushes'
   | 'correctParcels'
-  | 'findIdentifiers'
+  | 'lookUpIdentifiers'
   | 'findTombstones'
   | 'feedSpan'
   | 'beginBatch'
@@ -306,7 +306,7 @@ const NOTHING = { recorded: [], erased: [], scanSamples: [], foundByPoll: [], fa
 
 /** Finds the identifiers that the rebuild would add to a parcel although they belong to other parcels. */
 async function ownersOf(
-  tx: Pick<WriteTx, 'findIdentifiers'>,
+  tx: Pick<WriteTx, 'lookUpIdentifiers'>,
   read: readonly ReadParcel[],
   rebuilt: readonly RebuiltParcel[],
 ): Promise<ReadonlyMap<string, IdentifierState>> {
@@ -314,7 +314,7 @@ async function ownersOf(
     const known = new Set(read[at]?.parcel.identifiers.map(({ value }) => value))
     return correction?.identifiers.map(({ value }) => value).filter((value) => !known.has(value)) ?? []
   })
-  const found = added.length === 0 ? [] : await tx.findIdentifiers([...new Set(added)])
+  const found = added.length === 0 ? [] : await tx.lookUpIdentifiers([...new Set(added)])
   return new Map(found.map((identifier) => [identifier.value, identifier]))
 }
 

@@ -1,6 +1,7 @@
-import { type MentionSource, placeAfter, scrubText } from '../../../domain/admin/erasure.ts'
-import { wordsInBody } from '../../../domain/ingest/search-body.ts'
-import type { SearchedMentions, SearchRequest } from '../../../flow/admin/erasure/erasure-ports.ts'
+import { eraseInRecord, eraseInText, isOfPushes, type MentionSource, type PushSource, placeAfter } from '../../../domain/admin/erasure.ts'
+import { namesInBody, wordsInBody } from '../../../domain/ingest/search-body.ts'
+import type { NameSearch } from '../../../domain/names-in-text.ts'
+import type { SearchedMentions, SearchedPage } from '../../../flow/admin/erasure/erasure-ports.ts'
 import type { Session } from '../../engine.ts'
 import { listHeld } from '../../ingest/held-pushes.ts'
 import { unpackBody } from '../../ingest/unpack-body.ts'
@@ -9,92 +10,115 @@ import { statement } from '../../statement.ts'
 type Page = { readonly after: number; readonly limit: number }
 
 const actions = statement<Page>()((db, p) =>
-  db.selectFrom('operator_action').select(['id', 'target', 'detail as text']).where('id', '>', p.after).orderBy('id').limit(p.limit),
+  db
+    .selectFrom('operator_action')
+    .select(['id', 'action as record', 'target_kind', 'target', 'detail as text'])
+    .where('id', '>', p.after)
+    .orderBy('id')
+    .limit(p.limit),
 )
-const saveAction = statement<{ id: number; target: string | null; text: string }>()((db, p) =>
-  db.updateTable('operator_action').set({ target: p.target, detail: p.text }).where('id', '=', p.id),
+const saveAction = statement<{ id: number; text: string }>()((db, p) =>
+  db.updateTable('operator_action').set({ detail: p.text }).where('id', '=', p.id),
+)
+const saveTarget = statement<{ id: number; target: string }>()((db, p) =>
+  db.updateTable('operator_action').set({ target: p.target }).where('id', '=', p.id),
 )
 const events = statement<Page>()((db, p) =>
-  db.selectFrom('operator_event').select(['id', 'detail as text']).where('id', '>', p.after).orderBy('id').limit(p.limit),
+  db
+    .selectFrom('operator_event')
+    .select(['id', 'event as record', 'detail as text'])
+    .where('id', '>', p.after)
+    .orderBy('id')
+    .limit(p.limit),
 )
 const saveEvent = statement<{ id: number; text: string }>()((db, p) =>
   db.updateTable('operator_event').set({ detail: p.text }).where('id', '=', p.id),
 )
+/** The task of a job holds numbers and enumerations, so only the failure can name a parcel. */
 const jobs = statement<Page>()((db, p) =>
-  db.selectFrom('job').select(['id', 'failure as target', 'task as text']).where('id', '>', p.after).orderBy('id').limit(p.limit),
+  db
+    .selectFrom('job')
+    .select(['id', 'kind as record', 'failure as target', 'task as text'])
+    .where('id', '>', p.after)
+    .orderBy('id')
+    .limit(p.limit),
 )
-const saveJob = statement<{ id: number; target: string | null; text: string }>()((db, p) =>
-  db.updateTable('job').set({ failure: p.target, task: p.text }).where('id', '=', p.id),
+const saveFailure = statement<{ id: number; target: string }>()((db, p) =>
+  db.updateTable('job').set({ failure: p.target }).where('id', '=', p.id),
 )
 const removePushes = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) => db.deleteFrom('inbox').where('id', 'in', oneOf(p.ids)))
 
 interface TextRow {
   readonly id: number
   readonly text: string
-  readonly target?: string | null
+  readonly target: string | null
+  /** Under this name `eraseInRecord` knows which members of `text` hold free text. */
+  readonly record: string
 }
 
-const PAGES: Readonly<Record<'actions' | 'events' | 'jobs', (session: Session, page: Page) => Promise<readonly TextRow[]>>> = {
-  actions: (session, page) => session.all(actions, page),
-  events: (session, page) => session.all(events, page),
+type TextSource = Exclude<MentionSource, PushSource>
+
+const PAGES: Readonly<Record<TextSource, (session: Session, page: Page) => Promise<readonly TextRow[]>>> = {
+  actions: async (session, page) =>
+    // A target of another kind is an id or a name.
+    (await session.all(actions, page)).map((row) => ({ ...row, target: row.target_kind === 'parcel' ? row.target : null })),
+  events: async (session, page) => (await session.all(events, page)).map((row) => ({ ...row, target: null })),
   jobs: (session, page) => session.all(jobs, page),
 }
 
-function save(session: Session, source: 'actions' | 'events' | 'jobs', { id, text, target = null }: TextRow): void {
-  if (source === 'events') session.enqueueWrite(saveEvent, { id, text })
-  else session.enqueueWrite(source === 'actions' ? saveAction : saveJob, { id, target, text })
-}
+type Search = SearchedPage & { readonly search: NameSearch }
 
-/** See `AdminTx.searchMentions`. */
-export async function searchMentions(session: Session, request: SearchRequest): Promise<SearchedMentions> {
-  const { source } = request.place
-  return isOfPushes(source) ? await searchPushes(session, request, source) : await searchTexts(session, request, source)
-}
-
-function isOfPushes(source: MentionSource): source is 'quarantined' | 'expired' | 'dismissed' {
-  return source === 'quarantined' || source === 'expired' || source === 'dismissed'
-}
-
-async function searchPushes(
+/** See `ErasureTx.searchMentions`. `words`: the words of the removed pushes. */
+export async function searchMentions(
   session: Session,
-  { identifiers, place, limit }: SearchRequest,
-  state: 'quarantined' | 'expired' | 'dismissed',
-): Promise<SearchedMentions> {
+  request: Search,
+): Promise<{ readonly searched: SearchedMentions; readonly words: ReadonlySet<string> }> {
+  const { source } = request.place
+  if (isOfPushes(source)) return await searchPushes(session, request, source)
+  return { searched: await searchTexts(session, request, source), words: new Set() }
+}
+
+async function searchPushes(session: Session, { search, place, limit }: Search, state: PushSource): ReturnType<typeof searchMentions> {
   const { pushes, next } = await listHeld(session, { state, reason: null, after: place.after, upTo: Number.MAX_SAFE_INTEGER, limit })
-  const found = new Set<string>()
+  const [found, words] = [new Set<string>(), new Set<string>()]
   const gone: number[] = []
   let unreadable = 0
   for (const { inboxId, body, contentEncoding } of pushes) {
     if (body === null) continue
     const unpacked = unpackBody(body, contentEncoding)
-    if (unpacked === null) {
-      unreadable += 1
-      continue
-    }
-    const words = wordsInBody(unpacked)
-    const named = identifiers.filter((value) => words.has(value))
+    const { named, isUnclear } = unpacked === null ? UNREADABLE : namesInBody(unpacked, search)
     for (const value of named) found.add(value)
     if (named.length > 0) gone.push(inboxId)
+    if (unpacked !== null && named.length > 0) for (const word of wordsInBody(unpacked)) words.add(word)
+    if (isUnclear) unreadable += 1
   }
   if (gone.length > 0) await session.run(removePushes, { ids: gone })
-  return { pushes: gone.length, mentions: 0, unreadable, found: [...found], next: placeAfter(place, next) }
+  return { searched: { pushes: gone.length, mentions: 0, unreadable, found: [...found], next: placeAfter(place, next) }, words }
 }
 
-async function searchTexts(
-  session: Session,
-  { identifiers, place, limit }: SearchRequest,
-  source: 'actions' | 'events' | 'jobs',
-): Promise<SearchedMentions> {
+const UNREADABLE = { named: [], isUnclear: true }
+
+async function searchTexts(session: Session, { search, place, limit }: Search, source: TextSource): Promise<SearchedMentions> {
   const rows = await PAGES[source](session, { after: place.after, limit })
-  const wanted = new Set(identifiers)
-  let mentions = 0
+  const found = new Set<string>()
+  let [mentions, unreadable] = [0, 0]
   for (const row of rows) {
-    const text = scrubText(row.text, wanted)
-    const target = row.target === undefined || row.target === null ? null : scrubText(row.target, wanted)
-    if (text === null && target === null) continue
+    const text = eraseInRecord(row.record, row.text, search)
+    const target = row.target === null ? null : eraseInText(row.target, search)
+    if (text === 'unreadable') unreadable += 1
+    const changed = text === 'unreadable' ? null : text
+    if (changed === null && target === null) continue
     mentions += 1
-    save(session, source, { id: row.id, text: text ?? row.text, target: target ?? row.target ?? null })
+    for (const value of [...(changed?.names ?? []), ...(target?.names ?? [])]) found.add(value)
+    save(session, source, { ...row, text: changed?.text ?? row.text }, target?.text ?? null)
   }
   const last = rows.length < limit ? null : (rows.at(-1)?.id ?? null)
-  return { pushes: 0, mentions, unreadable: 0, found: [], next: placeAfter(place, last) }
+  return { pushes: 0, mentions, unreadable, found: [...found], next: placeAfter(place, last) }
+}
+
+/** `target` null: it stays as it is. */
+function save(session: Session, source: TextSource, { id, text }: TextRow, target: string | null): void {
+  if (source === 'events') session.enqueueWrite(saveEvent, { id, text })
+  if (source === 'actions') session.enqueueWrite(saveAction, { id, text })
+  if (target !== null && source !== 'events') session.enqueueWrite(source === 'actions' ? saveTarget : saveFailure, { id, target })
 }

@@ -9,7 +9,7 @@ const NOTHING: RetentionState = { pass: null, last: null }
 
 export async function loadRetention(session: Session): Promise<RetentionState> {
   const stored = await loadSetting(session, SETTING)
-  return stored === null ? NOTHING : decodeRetentionState(stored)
+  return (stored === null ? null : decodeRetentionState(stored)) ?? NOTHING
 }
 
 export async function saveRetention(session: Session, state: RetentionState): Promise<void> {

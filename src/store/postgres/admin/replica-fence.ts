@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { StorageFailure } from '../../../domain/errors.ts'
+import { parseStored } from '../../../domain/json-body.ts'
 import type { Session } from '../../engine.ts'
 import { rawStatement } from '../raw-statement.ts'
 import { type LostCommits, type ReplicaStanding, replicaStanding, type Timeline } from './lost-commits.ts'
@@ -36,6 +37,6 @@ export async function proveHeld(session: Session, { replicaId, role, lostCommits
 
 /** Parses a list of names that a replica's row stores as JSON. */
 export function namesIn(json: string): readonly string[] {
-  const names: unknown = JSON.parse(json)
+  const names = parseStored(json)
   return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : []
 }

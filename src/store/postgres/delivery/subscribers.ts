@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Subscriber } from '../../../domain/history/snapshot.ts'
-import { decodeEndpoint } from '../../codec.ts'
+import { decodeEndpoint, isReadableEndpoint } from '../../codec.ts'
 import type { Session } from '../../engine.ts'
 import type { Tables } from '../../schema.ts'
 import { rawStatement } from '../raw-statement.ts'
@@ -30,5 +30,5 @@ export async function readSubscribers(session: Session, known: Subscribers | nul
   const { version, server, sequence } = first
   const standing = { server, sequence }
   if (known !== null && version === known.version) return { ...known, standing }
-  return { version, standing, endpoints: rows.flatMap((row) => (row.id === null ? [] : [decodeEndpoint(row)])) }
+  return { version, standing, endpoints: rows.flatMap((row) => (row.id === null || !isReadableEndpoint(row) ? [] : [decodeEndpoint(row)])) }
 }

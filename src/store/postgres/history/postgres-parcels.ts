@@ -2,9 +2,10 @@ import { sql } from 'kysely'
 import type { IdentifierState, ParcelState } from '../../../domain/history/parcel-state.ts'
 import { decodeParcel, encodeParcel } from '../../codec.ts'
 import type { Session } from '../../engine.ts'
-import { decodeIdentifier, identifierRow } from '../../history/parcels.ts'
+import { decodeIdentifier, findIdentifiers, identifierRow, loadIdentifiersOf } from '../../history/parcels.ts'
 import { statement } from '../../statement.ts'
 import type { Parcels } from '../../write-verbs.ts'
+import { metAnother } from '../conflicts.ts'
 import { type Columns, enqueueRows, rawStatement } from '../raw-statement.ts'
 
 /**
@@ -58,6 +59,16 @@ export function enqueueIdentifiers(session: Session, identifiers: readonly Ident
 
 /** Reads and writes parcels within one transaction. Reading locks rows until the transaction ends: identifiers first, then parcels. */
 export function createPostgresParcels(session: Session): Parcels {
+  /** Locks the identifiers before it knows all of them, and begins again if a parcel got one more meanwhile: locks must be taken in one order. */
+  async function hold(parcelIds: readonly number[]): Promise<readonly ParcelState[]> {
+    if (parcelIds.length === 0) return []
+    const locked = new Set((await session.all(lockIdentifiersOf, { ids: parcelIds })).map(({ value }) => value))
+    const states = await findParcels(session, parcelIds)
+    if ((await loadIdentifiersOf(session, parcelIds)).some(({ value }) => !locked.has(value)))
+      throw metAnother('a parcel got another identifier before it was locked')
+    return states
+  }
+
   return {
     findIdentifiers: async (values) => (values.length === 0 ? [] : (await session.all(lockIdentifiers, { values })).map(decodeIdentifier)),
     saveIdentifiers: (identifiers) => enqueueIdentifiers(session, identifiers),
@@ -73,10 +84,15 @@ export function createPostgresParcels(session: Session): Parcels {
     findMany: async (parcelIds) => (parcelIds.length === 0 ? [] : await findParcels(session, parcelIds)),
     saveMany: (states) => enqueueParcels(session, states),
     save: (state) => enqueueParcels(session, [state]),
-    async hold(parcelIds) {
-      if (parcelIds.length === 0) return []
-      session.enqueueWrite(lockIdentifiersOf, { ids: parcelIds })
-      return await findParcels(session, parcelIds)
+    hold,
+    async holdOf(values) {
+      const found = await findIdentifiers(session, values)
+      const ids = [...new Set(found.map(({ parcelId }) => parcelId))]
+      const held = await hold(ids)
+      const still = new Map((await findIdentifiers(session, values)).map(({ value, parcelId }) => [value, parcelId]))
+      if (held.length !== ids.length || still.size !== found.length || found.some(({ value, parcelId }) => still.get(value) !== parcelId))
+        throw metAnother('the parcels of identifiers have changed before they were locked')
+      return found
     },
     forgetGone: () => undefined,
     forget: () => undefined,

@@ -2,11 +2,12 @@ import { expect, test } from 'vitest'
 import { createTombstoneKeyKeeper } from '../../../../src/flow/admin/erasure/tombstone-key.ts'
 
 /** Makes a keeper with a vault that seals a text by writing the name of its at-rest key before it. */
-function open({ sealed = null, isUsed = false, missed = null, atRest = ['one'] }: Partial<Given> = {}) {
+function open({ sealed = null, isUsed = false, missed = null, atRest = ['one'], left = [] }: Partial<Given> = {}) {
   let stored = sealed
   let keys = atRest
   const used: string[] = []
   const repeated: string[] = []
+  const unfinished = [...left]
   const keeper = createTombstoneKeyKeeper({
     where: () => 'relay.db.key',
     makeKey: () => Buffer.from('made'),
@@ -27,9 +28,18 @@ function open({ sealed = null, isUsed = false, missed = null, atRest = ['one'] }
       },
       useTombstoneKey: async (key) => void used.push(Buffer.from(key).toString()),
       missedErasures: async () => ({ sealedKey: missed, count: missed === null ? 0 : 2 }),
-      async repeatErasures({ after, dryRun }) {
-        repeated.push(`${dryRun ? 'look' : 'erase'} after "${after}"`)
+      async searchMissed() {
+        repeated.push('search by tombstones')
+        return { pushes: 0, mentions: 0, unreadable: 0, found: [], next: null }
+      },
+      async repeatErasures({ after }) {
+        repeated.push(`erase after "${after}"`)
+        if (after === '') unfinished.push('GONE0001')
         return after === '' ? { next: 'M', names: ['GONE0001'] } : { next: null, names: [] }
+      },
+      unfinishedErasures: async () => unfinished,
+      async endErasures({ identifiers }) {
+        repeated.push(`end ${identifiers.join()}`)
       },
       async searchMentions({ identifiers }) {
         repeated.push(`search ${identifiers.join()}`)
@@ -54,6 +64,8 @@ interface Given {
   /** The sealed key of the tombstones that the restored store lacks, or null if it lacks none. */
   readonly missed: string | null
   readonly atRest: string[]
+  /** The identifiers of an erasure that a kill has interrupted. */
+  readonly left: readonly string[]
 }
 
 const sealedBy = (key: string, text = 'made') => `${key}/tombstones/${Buffer.from(text).toString('base64')}`
@@ -96,8 +108,14 @@ test('a restored store repeats the erasures that it lacks, and a crash on the wa
   const { keeper, used, repeated, stored } = open({ missed: sealedBy('one', 'theirs') })
   expect(await keeper.open()).toBe(1)
   expect([used, stored()]).toEqual([['theirs'], sealedBy('one', 'theirs')])
-  const order = 'look after "", look after "M", search GONE0001, erase after "", erase after "M", clean, settle'
+  const order = 'search by tombstones, erase after "", erase after "M", search GONE0001, end GONE0001, clean, settle'
   expect(repeated.join(', ')).toBe(order)
+})
+
+test('a start ends an erasure that was killed before all records were searched', async () => {
+  const { keeper, repeated } = open({ sealed: sealedBy('one'), isUsed: true, left: ['GONE0001', 'GONE0002'] })
+  await keeper.open()
+  expect(repeated).toEqual(['search GONE0001,GONE0002', 'end GONE0001,GONE0002'])
 })
 
 test('tombstones are refused if they belong to another store, or if their key is lost', async () => {

@@ -1,0 +1,99 @@
+/** A place in a text where an identifier stands. `to` is exclusive. */
+export interface NameInText {
+  /** In upper case, without spaces and hyphens. */
+  readonly value: string
+  readonly from: number
+  readonly to: number
+  /** False: letters or digits around it may make it a part of another identifier. */
+  readonly isClear: boolean
+}
+
+/** What to look for. `lengths`: the lengths that a name may have. */
+export interface NameSearch {
+  readonly lengths: ReadonlySet<number>
+  isName(value: string): boolean
+}
+
+const [LENGTH_MIN, LENGTH_MAX] = [4, 40]
+/** A longer word is no print of an identifier but encoded data, and would take long to compare. */
+const LONG_WORD = 200
+const WORD = /[A-Za-z0-9]+/g
+/** What people and labels print between the groups of a number (DOMAIN 1.1). */
+const BETWEEN_GROUPS = /^[\s\p{Pd}\u2212\p{Cf}\u00ad]+$/u
+
+export const ANY_LENGTH: ReadonlySet<number> = new Set(Array.from({ length: LENGTH_MAX - LENGTH_MIN + 1 }, (_, nth) => LENGTH_MIN + nth))
+
+export function searchFor(identifiers: ReadonlySet<string>): NameSearch {
+  return { lengths: new Set([...identifiers].map(({ length }) => length)), isName: (value) => identifiers.has(value) }
+}
+
+/** Whether a name has too many letters and digits to occur by chance: it is no year, and no word such as `TRUE`. */
+export function isUnmistakable(value: string): boolean {
+  return value.length >= 8 && /\d/.test(value)
+}
+
+interface Word {
+  readonly word: string
+  readonly from: number
+  readonly to: number
+  /** Only what may stand between the groups of a number separates the next word from it. */
+  readonly goesOn: boolean
+}
+
+/**
+ * Finds names in a text: words, numbers that are printed in groups (`AB 730 000 001 SE`), and unmistakable names within longer words. These are
+ * clear if letters meet digits at both ends, as in `id84000001`.
+ */
+export function* namesIn(text: string, search: NameSearch): Generator<NameInText> {
+  const words = wordsOf(text)
+  for (const [at, first] of words.entries()) {
+    yield* namesWithin(first, search)
+    let value = ''
+    for (let next = at, last: Word | undefined = first; last !== undefined; ) {
+      value += last.word
+      if (value.length > LENGTH_MAX) break
+      if (search.lengths.has(value.length) && search.isName(value)) yield { value, from: first.from, to: last.to, isClear: true }
+      last = last.goesOn ? words[++next] : undefined
+    }
+  }
+}
+
+function wordsOf(text: string): readonly Word[] {
+  const found = [...text.matchAll(WORD)]
+  return found.map(({ 0: word, index }, at) => {
+    const to = index + word.length
+    return { word: word.toUpperCase(), from: index, to, goesOn: BETWEEN_GROUPS.test(text.slice(to, found[at + 1]?.index ?? to)) }
+  })
+}
+
+function* namesWithin({ word, from }: Word, { lengths, isName }: NameSearch): Generator<NameInText> {
+  if (word.length > LONG_WORD) return
+  for (const length of lengths)
+    for (let at = 0; length < word.length && at + length <= word.length; at++) {
+      const value = word.slice(at, at + length)
+      if (!isUnmistakable(value) || !isName(value)) continue
+      yield { value, from: from + at, to: from + at + length, isClear: isEnd(word, at) && isEnd(word, at + length) }
+    }
+}
+
+/** Whether a word begins or ends here, or letters meet digits. */
+function isEnd(word: string, at: number): boolean {
+  const [before, after] = [word[at - 1], word[at]]
+  return before === undefined || after === undefined || /\d/.test(before) !== /\d/.test(after)
+}
+
+/** Replaces the clear names in a text. Null: there are none. */
+export function replaceNames(
+  text: string,
+  search: NameSearch,
+  by: string,
+): { readonly text: string; readonly names: readonly string[] } | null {
+  const found = [...namesIn(text, search)].filter(({ isClear }) => isClear).sort((a, b) => a.from - b.from || b.to - a.to)
+  if (found.length === 0) return null
+  let [replaced, end] = ['', 0]
+  for (const { from, to } of found) {
+    if (from >= end) replaced += text.slice(end, from) + by
+    end = Math.max(end, to)
+  }
+  return { text: replaced + text.slice(end), names: found.map(({ value }) => value) }
+}
