@@ -2735,7 +2735,7 @@ export interface components {
             explained: boolean;
             causes: {
                 /** @enum {string} */
-                code: "signature_missing" | "signature_repeated" | "signature_hex" | "signature_url_safe" | "signature_unpadded" | "signature_double" | "signature_prefix" | "signature_percent" | "signature_quoted" | "signature_white_space" | "signature_truncated" | "signature_bits" | "signature_malformed" | "key_sent" | "algorithm" | "digest_without_key" | "digest_with_key" | "signed_with_time" | "other_key" | "key_newline" | "key_white_space" | "key_extra_space" | "key_quoted" | "key_unquoted" | "key_base64_decoded" | "key_hex_decoded" | "key_base64_encoded" | "key_hex_encoded" | "key_prefix" | "key_case" | "key_percent" | "key_bom" | "key_utf16" | "key_latin1" | "key_empty" | "body_empty" | "body_trailing_newline" | "body_white_space" | "body_crlf" | "body_bom" | "body_nul" | "body_reserialised" | "body_utf16" | "body_latin1" | "body_recoded" | "body_normalised" | "body_compressed" | "body_inflated" | "body_base64" | "body_json_string" | "body_form" | "body_wrapped" | "body_unread" | "body_incomplete" | "unknown";
+                code: "signature_missing" | "signature_repeated" | "signature_hex" | "signature_url_safe" | "signature_unpadded" | "signature_double" | "signature_prefix" | "signature_percent" | "signature_quoted" | "signature_white_space" | "signature_truncated" | "signature_bits" | "signature_malformed" | "key_sent" | "algorithm" | "digest_without_key" | "digest_with_key" | "signed_with_time" | "other_key" | "key_newline" | "key_white_space" | "key_extra_space" | "key_quoted" | "key_unquoted" | "key_base64_decoded" | "key_hex_decoded" | "key_base64_encoded" | "key_hex_encoded" | "key_prefix" | "key_prefix_added" | "key_unpadded" | "key_normalised" | "key_swapped" | "key_case" | "key_percent" | "key_bom" | "key_utf16" | "key_latin1" | "key_empty" | "body_missing" | "body_empty" | "body_trailing_newline" | "body_white_space" | "body_crlf" | "body_bom" | "body_nul" | "body_reserialised" | "body_utf16" | "body_latin1" | "body_sent_utf16" | "body_sent_latin1" | "body_recoded" | "body_normalised" | "body_compressed" | "body_inflated" | "body_base64" | "body_json_string" | "body_form" | "body_wrapped" | "body_unread" | "body_incomplete" | "unknown";
                 /** @description More about the cause, such as `HMAC-SHA1`; null: the code says everything. */
                 detail: string | null;
                 /** @description The cause in sentences, and what to do about it. */
@@ -6571,4 +6571,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 f2ae6fd30a5d4a6ab562031b5e6786021852a6a086b826805062b582ed088393
+// Made of docs/openapi.json with the SHA-256 8ef59e400a4662fc707d506e32588764f1631cad0a13d0ede5c186c9daa27773

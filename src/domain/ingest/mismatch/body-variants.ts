@@ -54,6 +54,19 @@ function* unwrapped(body: Buffer): Generator<BodyVariant, undefined> {
   for (const { bytes, how } of decompressions(body)) yield { bytes, causes: [causeOf('body_compressed', how)] }
   yield { bytes: Buffer.from(body.toString('base64'), 'latin1'), causes: [causeOf('body_base64', 'the sender signed the Base64')] }
   if (isUtf8(body)) yield* recoded(body.toString('utf8'))
+  yield* decoded(body)
+}
+
+/** Reads a body that is not UTF-8, or full of NUL bytes, in the encodings in which a sender may have sent what it signed as UTF-8. */
+function* decoded(body: Buffer): Generator<BodyVariant, undefined> {
+  const made = (text: string, cause: MismatchCause): BodyVariant => ({
+    bytes: Buffer.from(text.replace(/^\uFEFF/, ''), 'utf8'),
+    causes: [cause],
+  })
+  if (!isUtf8(body)) yield made(body.toString('latin1'), causeOf('body_sent_latin1'))
+  if (body.length % 2 !== 0 || !(body.includes(0) || !isUtf8(body))) return
+  yield made(body.toString('utf16le'), causeOf('body_sent_utf16', 'little-endian'))
+  yield made(Buffer.from(body).swap16().toString('utf16le'), causeOf('body_sent_utf16', 'big-endian'))
 }
 
 function* recoded(text: string): Generator<BodyVariant, undefined> {

@@ -57,6 +57,7 @@ export function* searchMismatch(push: SuspectPush, bounds: SearchBounds): Genera
     if (reading !== undefined) return explained(header, attempt, reading)
     yield
   }
+  if (push.body.length === 0) return explainedBy([causeOf('body_missing'), ...header.causes])
   return unexplained([...header.causes, ...damageOf(push.body)])
 }
 
@@ -115,6 +116,7 @@ function* attempts(push: SuspectPush, body: Uint8Array): Generator<Attempt, unde
   for (const key of [...keys, ...others, ...mistaken]) yield signed(asSent, key)
   yield* withTime(push, body, [...keys, ...mistaken])
   yield* withoutHmac(body, keys)
+  for (const key of keys) yield swapped(body, key)
   for (const variant of bodyVariants(body)) for (const key of keys) yield signed(variant, key)
   for (const key of mistakenOthers) yield signed(asSent, key)
   for (const variant of bodyVariants(body)) for (const key of mistaken) yield signed(variant, key)
@@ -123,6 +125,11 @@ function* attempts(push: SuspectPush, body: Uint8Array): Generator<Attempt, unde
 
 function signed({ bytes, causes }: BodyVariant, key: PreparedKey): Attempt {
   return { parts: [bytes], key, causes: [...key.causes, ...causes] }
+}
+
+function swapped(body: Uint8Array, { name, bytes }: PreparedKey): Attempt {
+  const causes = [causeOf('key_swapped')]
+  return { parts: [bytes], key: prepared({ name, bytes: body, causes }), causes }
 }
 
 function prepared(key: KeyVariant): PreparedKey {

@@ -28,7 +28,7 @@ export function keyVariants({ name, key }: NamedKey): readonly KeyVariant[] {
   }
   add(`${key}\n`, causeOf('key_newline'))
   add(`${key}\r\n`, causeOf('key_newline'))
-  add(`${key} `, causeOf('key_extra_space'))
+  for (const spaced of [`${key} `, ` ${key}`, `\t${key}`, `${key}\t`]) add(spaced, causeOf('key_extra_space'))
   add(key.trim(), causeOf('key_white_space'))
   add(/^(["'])(.+)\1$/s.exec(key)?.[2] ?? key, causeOf('key_unquoted'))
   add(`"${key}"`, causeOf('key_quoted'))
@@ -40,6 +40,9 @@ export function keyVariants({ name, key }: NamedKey): readonly KeyVariant[] {
     add(Buffer.from(text.slice('whsec_'.length), 'base64'), causeOf('key_prefix'))
     add(text.slice('whsec_'.length), causeOf('key_prefix'))
   }
+  add(`whsec_${key}`, causeOf('key_prefix_added'))
+  add(key.replace(/=+$/, ''), causeOf('key_unpadded'))
+  for (const form of ['NFC', 'NFD'] as const) add(key.normalize(form), causeOf('key_normalised', `the sender uses ${form}`))
   const bytes = Buffer.from(key, 'utf8')
   add(bytes.toString('base64'), causeOf('key_base64_encoded'))
   add(bytes.toString('hex'), causeOf('key_hex_encoded'))

@@ -69,7 +69,9 @@ function decode(text: string): readonly Omit<SignatureReading, 'time'>[] {
   if (causes.length === 0 && standard !== text) causes.push(causeOf('signature_bits'))
   const inner = digest.toString('latin1')
   if (/^(?:[0-9A-Fa-f]{2}){8,64}$/.test(inner))
-    readings.push({ digest: Buffer.from(inner, 'hex'), causes: [...causes, causeOf('signature_double')] })
+    readings.push({ digest: Buffer.from(inner, 'hex'), causes: [...causes, causeOf('signature_double', 'of hexadecimal')] })
+  else if (/^[A-Za-z0-9+/_-]{22,86}={0,2}$/.test(inner))
+    readings.push({ digest: Buffer.from(inner, 'base64'), causes: [...causes, causeOf('signature_double', 'of Base64')] })
   readings.push({ digest, causes })
   return readings
 }
