@@ -117,7 +117,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     log,
     closing,
   })
-  const portal = { sessions, settings: () => settings, relayId: delivery.relayId }
+  const portal = { sessions, keyring, settings: () => settings, relayId: delivery.relayId }
   const manageSecrets = openSecrets(config, { storage, vault, atRest, keyring, tombstoneKey, closing, log })
   const checking = { storage, carrier, delivery, endpointKeys, settings: () => settings, publicUrl: () => publicUrl }
   const check = openRunningCheck({ ...checking, readiness: reporting.readiness.read, backups: backups.manage })

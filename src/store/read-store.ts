@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
 import type { ReadSide } from '../flow/read-side.ts'
+import { endedAmong } from './admin/ended-sessions.ts'
 import { findJob, listDamagedJobs, listJobs } from './admin/jobs.ts'
-import { listActions } from './admin/operator-actions.ts'
+import { findFormerOrder, listActions } from './admin/operator-actions.ts'
 import { listOperatorEvents } from './admin/operator-events.ts'
 import { inspectParcel, listParcels } from './admin/parcel-lists.ts'
 import { createAgedReads } from './admin/retention/aged-rows.ts'
@@ -104,6 +105,8 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     ...createAgedReads(session),
     listTallies: (query) => listTallies(session, query),
     listActions: (query) => listActions(session, query),
+    endedAmong: (sessions) => endedAmong(session, sessions),
+    findFormerOrder: (form) => findFormerOrder(session, form),
     async ping() {
       await session.all(anyParcel, {})
     },

@@ -48,6 +48,8 @@ export interface Tables {
   readonly erasure: { readonly identifier: string }
   readonly operator_event: OperatorEventTable
   readonly operator_action: OperatorActionTable
+  /** Sessions of the portal that were logged out. They are kept until they would have ended by themselves. */
+  readonly ended_session: { readonly session: string; readonly until_ms: number }
   /** Lasting problems that operators were notified of. `count`: how many pushes were quarantined for the reason; 0 for any other problem. */
   readonly trouble: { readonly subject: string; readonly since_ms: number; readonly count: Generated<number> }
   readonly refused_pushes: RefusedPushesTable
@@ -80,7 +82,7 @@ interface OperatorEventTable {
 }
 
 /** The orders of operators. (The table `audit` holds joins of parcels, so that they can be undone.) */
-interface OperatorActionTable {
+export interface OperatorActionTable {
   readonly id: Generated<number>
   readonly at_ms: number
   readonly by_kind: string
@@ -92,6 +94,10 @@ interface OperatorActionTable {
   readonly target: string | null
   /** JSON, without secrets. */
   readonly detail: string
+  /** The id of the form of the portal that gave the order; null: no form did. */
+  readonly form: string | null
+  /** JSON: what a repetition of the form needs (`decodeFormDetail`); null: it is no longer kept. */
+  readonly form_detail: string | null
 }
 
 interface ParcelTable {

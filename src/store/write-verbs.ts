@@ -1,10 +1,11 @@
 import type { EndpointState } from '../domain/delivery/endpoint-state.ts'
 import type { IdentifierState, ParcelState } from '../domain/history/parcel-state.ts'
 import type { WriteTx } from '../flow/write-store.ts'
+import { endSession } from './admin/ended-sessions.ts'
 import { searchMentions } from './admin/erasure/mentions.ts'
 import { addUnfinished, listUnfinished, removeUnfinished } from './admin/erasure/unfinished.ts'
 import { cancelJob, insertJob, listUnendedJobs, saveJob, takeEndedJobs } from './admin/jobs.ts'
-import { insertAction, pruneActions } from './admin/operator-actions.ts'
+import { forgetForms, insertAction, pruneActions } from './admin/operator-actions.ts'
 import { insertOperatorEvent, pruneOperatorEvents } from './admin/operator-events.ts'
 import { createAgedReads } from './admin/retention/aged-rows.ts'
 import { agedRemovals } from './admin/retention/remove-aged.ts'
@@ -257,6 +258,8 @@ function operationVerbs({ session }: WriteParts) {
   return {
     addOperatorEvent: (event, nowMs) => insertOperatorEvent(session, event, nowMs),
     addAction: (action) => insertAction(session, action),
+    forgetForms: () => forgetForms(session),
+    endSession: (ended) => endSession(session, ended),
     beginTrouble: (subject, nowMs) => beginTrouble(session, subject, nowMs),
     endTrouble: (subject) => endTrouble(session, subject),
     listTroubles: (prefix) => listTroubles(session, prefix),

@@ -9,6 +9,7 @@ import type { ManageBackups } from '../flow/admin/backups/manage-backups.ts'
 import type { Check } from '../flow/admin/check.ts'
 import { createManageErasures } from '../flow/admin/erasure/manage-erasures.ts'
 import type { TombstoneKeyKeeper } from '../flow/admin/erasure/tombstone-key.ts'
+import { createGiveOnce } from '../flow/admin/give-once.ts'
 import { createManageInbox } from '../flow/admin/inbox/manage-inbox.ts'
 import { createManageRebuild } from '../flow/admin/jobs/manage-rebuild.ts'
 import type { ManageSecrets } from '../flow/admin/manage-secrets.ts'
@@ -23,6 +24,7 @@ import { createParcelQueries } from '../flow/admin/parcels/parcel-queries.ts'
 import type { ReloadConfig } from '../flow/admin/reload-config.ts'
 import { createManageRetention } from '../flow/admin/retention/manage-retention.ts'
 import type { Authenticate } from '../flow/admin/tokens/authenticate.ts'
+import type { TokenKeyring } from '../flow/admin/tokens/token-keyring.ts'
 import { createFeedTail, type FeedTail } from '../flow/delivery/feed-tail.ts'
 import { createFollowFeed } from '../flow/delivery/follow-feed.ts'
 import { createMissingSummary } from '../flow/delivery/missing-summary.ts'
@@ -30,6 +32,7 @@ import { commitStatsOf } from '../flow/history/commit-stats.ts'
 import type { PollsUnderWay } from '../flow/polling/polls-under-way.ts'
 import { createUpstream } from '../flow/polling/upstream.ts'
 import type { Log } from '../flow/ports.ts'
+import { createFormIds } from '../http/portal/form-ids.ts'
 import { createLiveStreams } from '../http/portal/live/live-streams.ts'
 import type { PortalSettings } from '../http/portal/portal.ts'
 import { createSessions } from '../http/portal/session.ts'
@@ -71,6 +74,8 @@ export interface InternalApiPorts {
   readonly reloadConfig: ReloadConfig | null
   readonly portal: {
     readonly sessions: Authenticate
+    /** The keys of tokens, which also sign the ids of forms. */
+    readonly keyring: TokenKeyring
     /** The settings in effect. */
     readonly settings: () => Config
     readonly relayId: string
@@ -139,6 +144,8 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
         settings: () => portalSettings(ports.portal.settings()),
         isFromProxy: createIsFromProxy(config.listen.internal.trustProxy),
       }),
+      formIds: createFormIds(ports.portal.keyring),
+      giveOnce: createGiveOnce({ reads, clock }),
       readAsset: readPortalAsset,
       version: VERSION,
       clock,

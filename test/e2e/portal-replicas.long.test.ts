@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { cookiesIn, follow } from '../support/portal/live-stream.ts'
 import { createVisitor, loggedInAt } from '../support/portal/portal-visitor.ts'
+import { formIn, keyIn } from '../support/portal/sent-form.ts'
 import { onPostgres } from '../support/relay/on-postgres.ts'
 import { push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
@@ -38,6 +39,21 @@ test('on PostgreSQL, a session is valid at both replicas, and each shows the oth
   await atOther.post(`/webhooks/${id}/disable`)
   await expect.poll(() => webhook.changes()).toBeGreaterThan(0)
   expect((await atOne.get(`/webhooks/${id}`)).text).toContain('disabled')
+})
+
+test('W4: a key that is replaced by presses at two replicas is replaced once, and both show it', async () => {
+  const { atOne, atOther } = await start()
+  const added = await atOne.post('/webhooks/new', { url: 'http://127.0.0.1:9/hook', name: 'till' })
+  const id = /\/webhooks\/(\d+)\/test"/.exec(added.text)?.[1] ?? ''
+  for (let round = 0; round < 6; round++) {
+    const fields = formIn((await atOne.get(`/webhooks/${id}`)).text, `/webhooks/${id}/key`)
+    const presses = await Promise.all([atOne, atOther].map((visitor) => visitor.post(`/webhooks/${id}/key`, fields)))
+    expect(presses.map(({ status }) => status)).toEqual([200, 200])
+    const [one, other] = presses.map(({ text }) => keyIn(text))
+    expect([other, one === null]).toEqual([one, false])
+  }
+  const audit = (await atOne.get('/settings')).text
+  expect(audit.match(/key replaced|key_replaced/g)).toHaveLength(6)
 })
 
 test('an app that leaves the config loses its sessions at both replicas within a second', async () => {

@@ -8,6 +8,16 @@ export interface Actor {
   readonly kind: 'app' | 'person' | 'signal' | 'relay' | 'command'
   readonly name: string
   readonly address: string | null
+  /** The form of the portal by which the order was given; absent: no form. */
+  readonly form?: SentForm
+}
+
+/** A form of the portal that was sent. Its order is carried out once, however often the form is sent. */
+export interface SentForm {
+  /** A random text. Each form has its own. */
+  readonly id: string
+  /** A keyed digest of what was filled in. */
+  readonly fields: string
 }
 
 export interface ActionTarget {
@@ -54,6 +64,11 @@ export interface OperatorAction {
   readonly action: ActionName
   readonly target: ActionTarget | null
   readonly detail: Readonly<Record<string, unknown>>
+  /**
+   * What the answer to the order showed and nothing else keeps, as JSON. It is kept for ten minutes, for a form that is sent again, and not in
+   * the audit trail. Never a key.
+   */
+  readonly shown?: unknown
 }
 
 /** A request to the store, with the order behind it. The transaction of the request also adds the order to the audit trail. */
@@ -69,6 +84,18 @@ export interface KeptAction extends Pick<OperatorAction, 'atMs' | 'detail'> {
   readonly action: string
   readonly target: { readonly kind: string; readonly id: string } | null
 }
+
+/** What a form has done when it was sent before. */
+export interface FormerOrder {
+  readonly action: KeptAction
+  /** See `SentForm`. Null: it is no longer kept. */
+  readonly fields: string | null
+  /** See `OperatorAction`. Null: nothing, or it is no longer kept. */
+  readonly shown: unknown
+}
+
+/** For this long after its order, a form that is sent again is answered with the same page. */
+export const SHOWN_AGAIN_MS = 10 * 60_000
 
 /** Selects a page of the audit trail, the newest action first. `before` null: the page begins with the newest action. */
 export interface ActionQuery {

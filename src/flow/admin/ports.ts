@@ -1,7 +1,8 @@
 import type { BackupState, MadeBackup } from '../../domain/admin/backup.ts'
+import type { EndedSession } from '../../domain/admin/ended-session.ts'
 import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
 import type { LeftStore } from '../../domain/admin/left-store.ts'
-import type { ActionQuery, Audited, KeptAction, OperatorAction } from '../../domain/admin/operator-action.ts'
+import type { ActionQuery, Audited, FormerOrder, KeptAction, OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { InspectedParcel, ParcelPage, ParcelQuery, StoreCounts } from '../../domain/admin/parcel-list.ts'
 import type { Assignment, Replica, Role, RoleChange } from '../../domain/admin/replica.ts'
 import type { RestoreRecord } from '../../domain/admin/restore.ts'
@@ -62,6 +63,8 @@ export interface AdminWrites {
   endTrouble(ended: TroubleEnded & OfRole): Promise<boolean>
   /** Notifies operators of jobs that have ended and of pushes that were quarantined. Resolves with the number of events. */
   tellOperators(request: { readonly nowMs: number }): Promise<number>
+  /** Logs a session of the portal out, for all replicas. */
+  endSession(ended: EndedSession): Promise<void>
   /** Adds an order that was carried out outside the store to the audit trail. */
   recordAction(action: OperatorAction): Promise<void>
   /** Adds counts to their hours and days. A repeated flush is added once. */
@@ -120,6 +123,9 @@ export interface AdminTx extends RetentionTx {
   addOperatorEvent(event: OperatorEvent, nowMs: number): void
   /** Adds to the audit trail. */
   addAction(action: OperatorAction): void
+  /** Removes what is kept to answer forms that are sent again. */
+  forgetForms(): void
+  endSession(ended: EndedSession): Promise<void>
   /** Stores that a trouble has begun; false: the trouble is stored already. */
   beginTrouble(subject: string, nowMs: number): Promise<boolean>
   /** Ends a trouble. Returns when it began; null: there was no such trouble. */
@@ -175,6 +181,10 @@ export interface AdminReads extends AgedReads {
   listTallies(query: TallyQuery): Promise<readonly Tally[]>
   /** The audit trail, the newest first. */
   listActions(query: ActionQuery): Promise<readonly KeptAction[]>
+  /** Which of these sessions were logged out. */
+  endedAmong(sessions: readonly string[]): Promise<readonly string[]>
+  /** Finds the order that a form of the portal has given; null: none. `form`: its id. */
+  findFormerOrder(form: string): Promise<FormerOrder | null>
 }
 
 export interface TallyQuery {

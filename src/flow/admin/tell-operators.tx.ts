@@ -14,12 +14,12 @@ import type { Transactions, WriteTx } from '../write-store.ts'
 
 export type TellOperators = Pick<
   WriteSide,
-  'recordOperatorEvent' | 'beginTrouble' | 'endTrouble' | 'tellOperators' | 'recordAction' | 'addTallies'
+  'recordOperatorEvent' | 'beginTrouble' | 'endTrouble' | 'tellOperators' | 'endSession' | 'recordAction' | 'addTallies'
 >
 
 type QuarantineTx = OperatorEventTx &
   Pick<WriteTx, 'endTrouble' | 'listNewestPushes' | 'listTroubles' | 'saveTrouble' | 'takeQuarantineCounts'>
-type TellTx = QuarantineTx & Pick<WriteTx, 'addAction' | 'addTallies' | 'beginTrouble' | 'noteFlush' | 'takeEndedJobs'>
+type TellTx = QuarantineTx & Pick<WriteTx, 'addAction' | 'addTallies' | 'endSession' | 'beginTrouble' | 'noteFlush' | 'takeEndedJobs'>
 
 /** One transaction reads at most this many counts of quarantined pushes. */
 const TOLD_AT_ONCE = 500
@@ -66,6 +66,7 @@ export function createTellOperators(store: Transactions<TellTx>): TellOperators 
         { ofRole: 'janitor' },
       ),
 
+    endSession: (ended) => store.transaction((tx) => tx.endSession(ended)),
     recordAction: (action) => store.transaction(async (tx) => tx.addAction(action)),
 
     addTallies: (flush) =>

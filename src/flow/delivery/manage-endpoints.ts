@@ -1,9 +1,11 @@
 import type { ActionName, Actor, OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
 import type { Endpoint, EndpointChange } from '../../domain/delivery/endpoint.ts'
+import { sealedTexts } from '../../domain/delivery/endpoint-keys.ts'
 import { parseEndpointChange, parseKeyRotation, parseNewEndpoint } from '../../domain/delivery/endpoint-settings.ts'
 import type { EndpointEdit, EndpointState, KeyChange } from '../../domain/delivery/endpoint-state.ts'
 import { FIXED_HEADERS_MAX } from '../../domain/delivery/fixed-headers.ts'
+import { isShownKey, shownKey, shownTest } from '../../domain/delivery/shown-again.ts'
 import { encodeTestEvent } from '../../domain/delivery/test-event.ts'
 import { AppError } from '../../domain/errors.ts'
 import { wrongInput } from '../../domain/read-input.ts'
@@ -59,6 +61,11 @@ export interface ManageEndpoints extends EndpointLists {
    * `endpoint_read_only`, and `not_rotating` if no key is being replaced.
    */
   rotate(id: string, body: unknown, by: Actor): Promise<KeyedEndpoint>
+  /**
+   * Returns an endpoint with the key that an order set, for a form that is sent again. `shown`: see `OperatorAction`. `sharedKey` null: the
+   * key has been replaced since.
+   */
+  keyed(id: string, shown: unknown): Promise<KeyedEndpoint>
   /** Makes all deliveries that wait for the endpoint due now. Throws `not_retryable`. */
   retry(id: string, by: Actor): Promise<EndpointView>
   remove(id: string, by: Actor): Promise<void>
@@ -80,7 +87,8 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
     const none: KeyChange | null = kind === 'replace' ? { kind: 'end' } : null
     const key = newKey === undefined ? none : { kind, sealed: await vault.seal(newKey, id) }
     const sealed = await sealHeaders(headers, id, vault)
-    const state = done(await write.changeEndpoint({ id, change, key, headers: sealed, nowMs: clock.now(), action }))
+    const order = key === null || key.kind === 'end' ? action : { ...action, shown: shownKey(key.sealed) }
+    const state = done(await write.changeEndpoint({ id, change, key, headers: sealed, nowMs: clock.now(), action: order }))
     ports.review()
     const warnings = change.filters === undefined ? [] : await warningsAbout(change.filters)
     return { state: await viewEndpoint(reads, asItStands(state), clock.now()), sharedKey: newKey ?? null, warnings }
@@ -95,8 +103,9 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
       const key = sharedKey ?? ports.makeKey()
       if (settings.signature === 'standard-webhooks') checkStandardKey(key)
       const id = await write.reserveEndpoint(clock.now())
-      const action = orderOf(by, 'endpoint.added', { id, name: settings.name }, { url: withoutQuery(settings.url) })
       const sealed = { key: await vault.seal(key, id), headers: await sealHeaders(headers, id, vault) }
+      const order = orderOf(by, 'endpoint.added', { id, name: settings.name }, { url: withoutQuery(settings.url) })
+      const action = { ...order, shown: shownKey(sealed.key) }
       const state = done(await write.addEndpoint({ id, settings, ...sealed, from, nowMs: clock.now(), action }))
       ports.review()
       return { state: await viewEndpoint(reads, state, clock.now()), sharedKey: key, warnings: await warningsAbout(settings.filters) }
@@ -129,6 +138,11 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
       ports.review()
       return await viewEndpoint(reads, await stateOf(id), clock.now())
     },
+    async keyed(id, shown) {
+      const state = await stateOf(id)
+      const [sharedKey, warnings] = await Promise.all([shownAgain(state, shown, vault), warningsAbout(state.endpoint.filters)])
+      return { state: await viewEndpoint(reads, state, clock.now()), sharedKey, warnings }
+    },
     async remove(id, by) {
       const { endpoint } = await stateOf(id)
       done(await write.removeEndpoint({ id, nowMs: clock.now(), action: orderOf(by, 'endpoint.removed', endpoint) }))
@@ -137,10 +151,17 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
     async test(id, by) {
       const state = await stateOf(id)
       const result = await sendTest(state, encodeTestEvent(clock.now()), ports)
-      await write.recordAction(orderOf(by, 'endpoint.tested', state.endpoint, { result: result.kind }))
+      const order = orderOf(by, 'endpoint.tested', state.endpoint, { result: result.kind })
+      await write.recordAction({ ...order, shown: shownTest(result) })
       return result
     },
   }
+}
+
+/** Opens the key that an answer showed before. Null: the endpoint has it no longer. */
+async function shownAgain({ endpoint, keys }: EndpointState, shown: unknown, vault: Vault): Promise<string | null> {
+  const sealed = keys === null ? undefined : sealedTexts(keys).find((text) => isShownKey(shown, text))
+  return sealed === undefined ? null : await vault.open(sealed, endpoint.id)
 }
 
 /** Puts the endpoint's name into the audit record, because the endpoint may be removed or renamed later. */

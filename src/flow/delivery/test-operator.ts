@@ -1,6 +1,7 @@
 import type { Actor } from '../../domain/admin/operator-action.ts'
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
 import { encodeOperatorEvent } from '../../domain/delivery/operator-event.ts'
+import { shownTest } from '../../domain/delivery/shown-again.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
@@ -21,7 +22,8 @@ export function createTestOperator(ports: TestOperatorPorts): TestOperator {
     if (state === undefined)
       throw new AppError('not_found', 'No address for operator events is configured: write operator.url in the config, and reload.')
     const result = await sendTest(state, encodeOperatorEvent({ event: 'test' }, clock.now()), ports)
-    await write.recordAction({ atMs: clock.now(), by, action: 'operator.tested', target: null, detail: { result: result.kind } })
+    const action = { atMs: clock.now(), by, action: 'operator.tested', target: null, detail: { result: result.kind } } as const
+    await write.recordAction({ ...action, shown: shownTest(result) })
     return result
   }
 }

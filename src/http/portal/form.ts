@@ -7,6 +7,8 @@ export interface Form {
   /** Returns the first value of a field; empty if the field is missing. */
   get(name: string): string
   all(name: string): readonly string[]
+  /** All fields with their values, sorted by name. */
+  entries(): readonly (readonly [name: string, values: readonly string[]])[]
   /** Null: no file was chosen. */
   readonly file: FormFile | null
 }
@@ -16,7 +18,7 @@ export interface FormFile {
   readonly bytes: Uint8Array
 }
 
-export const NO_FORM: Form = { get: () => '', all: () => [], file: null }
+export const NO_FORM: Form = { get: () => '', all: () => [], entries: () => [], file: null }
 
 const BODY_BYTES_MAX = 256 * 1024
 const FIELDS_MAX = 2000
@@ -60,7 +62,8 @@ export async function readForm(ctx: Context, { takesFile = false } = {}): Promis
 function formOf(body: unknown, file: FormFile | null): Form {
   const fields = new Map<string, unknown>(typeof body === 'object' && body !== null ? Object.entries(body) : [])
   const all = (name: string) => [fields.get(name) ?? []].flat().filter((value) => typeof value === 'string')
-  return { get: (name) => all(name)[0] ?? '', all, file }
+  const entries = () => [...fields.keys()].toSorted().map((name) => [name, all(name)] as const)
+  return { get: (name) => all(name)[0] ?? '', all, entries, file }
 }
 
 async function readWithFile(ctx: Context): Promise<Form> {

@@ -1,5 +1,5 @@
 import type { Context } from 'koa'
-import type { Actor } from '../../domain/admin/operator-action.ts'
+import type { Actor, FormerOrder } from '../../domain/admin/operator-action.ts'
 import type { Scope } from '../../flow/admin/tokens/authenticate.ts'
 import type { Address } from './addresses.ts'
 import type { Form } from './form.ts'
@@ -34,4 +34,9 @@ export interface PageRoute {
   readonly scope: Scope
   readonly takesFile?: true
   readonly answer: (visit: Visit) => Promise<PageAnswer>
+  /**
+   * Answers a form whose order was carried out when it was sent before, as it was answered then. Absent: goes to the page of the thing that
+   * the form is about, whose address is that of the form without its last part.
+   */
+  readonly again?: (visit: Visit, former: FormerOrder) => Promise<PageAnswer>
 }

@@ -1,6 +1,6 @@
 import { type Address, link } from './addresses.ts'
 import { html, type Markup, markup, type Part } from './html.ts'
-import { timeInTable, zone } from './times.ts'
+import { timeInSentence, timeInTable, zone } from './times.ts'
 
 // The building blocks of pages: icons, marks, headlines, tables and buttons.
 
@@ -38,6 +38,16 @@ export function liveAs(id: 'name' | 'lead' | 'acts' | 'asof' | 'side-links'): Ma
 /** Wraps a part of a page that script replaces when it has changed. */
 export function island(id: string, part: Part): Markup {
   return html`<div id="${id}" data-live>${part}</div>`
+}
+
+/** A form was sent again, and what it orders was done when it was sent first. */
+export interface SentAgain {
+  readonly kind: 'again'
+  readonly atMs: number
+}
+
+export function sentAgainNote({ atMs }: SentAgain, nowMs: number): Markup {
+  return html`<div class="note ok" role="status">${icon('ok', 'ok')} <strong>This was done at ${timeInSentence(atMs, nowMs)}.</strong> The form was sent again, and nothing was done twice.</div>`
 }
 
 export interface Headline {

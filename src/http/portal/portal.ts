@@ -2,6 +2,7 @@ import Router from '@koa/router'
 import type { Context } from 'koa'
 import type { Actor } from '../../domain/admin/operator-action.ts'
 import { AppError } from '../../domain/errors.ts'
+import type { GiveOnce } from '../../flow/admin/give-once.ts'
 import type { Overview } from '../../flow/admin/overview/overview.ts'
 import type { ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
@@ -11,20 +12,22 @@ import { noSuchAddress } from '../server/errors.ts'
 import type { CountFailure, VisitorOf } from '../server/failures.ts'
 import type { WithParams } from '../server/present.ts'
 import { createAddresses } from './addresses.ts'
+import { answerOnce } from './answer-once.ts'
 import { type BackupPagesOptions, backupPages } from './backups/backups.page.ts'
 import { carrierPage } from './carrier/carrier.page.ts'
 import { type CheckPagesOptions, checkPages } from './check/check.page.ts'
 import { type DeliveryPagesOptions, deliveryPages } from './deliveries/delivery.pages.ts'
 import { NO_FORM, readForm } from './form.ts'
+import type { FormIds } from './form-ids.ts'
 import { type InboxPagesOptions, inboxPages } from './inbox/inbox.pages.ts'
 import { type JobPagesOptions, jobPages } from './jobs/jobs.page.ts'
 import type { View } from './layout.ts'
+import { addLive } from './live/live.routes.ts'
 import type { LiveStreams } from './live/live-streams.ts'
-import { shownOn } from './live/shown-on.ts'
 import { addLogin } from './login/login.routes.ts'
 import { marksOf } from './marks.ts'
 import { overviewPage } from './overview/overview.page.ts'
-import type { PageRoute } from './page-route.ts'
+import type { PageAnswer, PageRoute } from './page-route.ts'
 import { type ParcelPagesOptions, parcelPages } from './parcels/parcel.pages.ts'
 import { present, presentAsset } from './present-page.ts'
 import { problemPage } from './problem-pages.ts'
@@ -55,6 +58,8 @@ export interface PortalOptions
   readonly live: LiveStreams
   readonly settings: () => PortalSettings
   readonly sessions: Sessions
+  readonly formIds: FormIds
+  readonly giveOnce: GiveOnce<PageAnswer>
   readonly visitorOf: VisitorOf
   readonly countFailure: CountFailure
   readonly addressOf: AddressOf
@@ -70,7 +75,7 @@ const LIVE_HEADER = 'Parcel-Relay-Live'
 
 /** Creates the routes of the portal for operators, at `/` of the internal listener. The server makes whole pages, which work without script. */
 export function createPortal(options: PortalOptions): Router {
-  const { settings, sessions, overview, clock, log } = options
+  const { settings, sessions, formIds, giveOnce, overview, clock, log } = options
   const router = new Router({ strict: true, sensitive: true })
   router.use(async (ctx, next) => {
     // The manual is served even without the portal, and needs the style sheet.
@@ -98,19 +103,22 @@ export function createPortal(options: PortalOptions): Router {
       if (route.scope === 'admin' && person.scope !== 'admin')
         throw new AppError('forbidden', `This needs the scope admin, which ${person.name} does not have.`)
       const form = route.method === 'post' ? await readForm(ctx, route) : NO_FORM
+      const path = settings().prefix + ctx.path
+      const sent = await formIds.read(form, person, path)
       const parameters = new URLSearchParams(ctx.querystring)
       const visit = {
         ...view,
         marks: marksOf(await overview.glance()),
         isLive: route.method === 'get',
         person,
-        by: actorOf(person, options.addressOf(ctx.req)),
+        by: { ...actorOf(person, options.addressOf(ctx.req)), ...(sent === null ? {} : { form: sent }) },
         ctx,
         form,
         param: (name: string) => ctx.params[name] ?? '',
         query: (name: string) => parameters.get(name) ?? '',
       }
-      present(ctx, await route.answer(visit))
+      const answer = sent === null ? await route.answer(visit) : await answerOnce(giveOnce, { sent, route, visit, path })
+      present(ctx, 'page' in answer ? { ...answer, page: formIds.addTo(answer.page, person) } : answer)
     } catch (error) {
       present(ctx, problemPage(error, { view, person, ctx, log }))
     }
@@ -133,29 +141,10 @@ export function createPortal(options: PortalOptions): Router {
   for (const route of [...overviews, ...pages]) router[route.method](route.path, serve(route))
 
   addLogin(router, options, viewOf)
-  router.get('/live', (ctx) => openStream(ctx))
+  addLive(router, options)
   router.get('/assets/:name', (ctx) => presentAsset(ctx, ctx.params.name ?? '', options.readAsset(ctx.params.name ?? '')))
 
   return router
-
-  /** Opens the stream that tells a page in a browser when its data has changed. */
-  async function openStream(ctx: Context): Promise<void> {
-    const person = await sessions.personOf(ctx, false)
-    const held = person === null ? null : await sessions.hold(ctx, person)
-    ctx.set('Cache-Control', 'no-store')
-    if (person === null || held === null || !options.live.hasRoom()) {
-      // After an error status the browser does not reconnect.
-      ctx.status = person === null ? 401 : 503
-      held?.release()
-      return
-    }
-    proveConnection(ctx.req)
-    const page = new URLSearchParams(ctx.querystring).get('page') ?? ''
-    await options.live.stream(ctx.res, { shown: shownOn(page, person), isAllowed: () => settings().enabled && held.isAllowed() })
-    held.release()
-    // The stream has written the answer itself.
-    ctx.respond = false
-  }
 }
 
 function actorOf({ name, isFromProxy }: Person, address: string): Actor {

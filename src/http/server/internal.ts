@@ -16,7 +16,10 @@ export interface InternalOptions
     Pick<DocsOptions, 'readDocs'> {
   readonly authenticate: Authenticate
   readonly serve: Pick<Serve, 'ask' | 'fromCache'>
-  readonly portal: Pick<PortalOptions, 'overview' | 'live' | 'config' | 'settings' | 'sessions' | 'readAsset' | 'version' | 'clock'>
+  readonly portal: Pick<
+    PortalOptions,
+    'overview' | 'live' | 'config' | 'settings' | 'sessions' | 'formIds' | 'giveOnce' | 'readAsset' | 'version' | 'clock'
+  >
 }
 
 /** Creates the listener for apps and operators. It serves the carrier's own API, /relay, health and metrics, and the portal. */

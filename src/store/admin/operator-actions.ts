@@ -1,6 +1,13 @@
-import { sql } from 'kysely'
-import type { ActionQuery, KeptAction, OperatorAction } from '../../domain/admin/operator-action.ts'
+import { type Selectable, sql } from 'kysely'
+import {
+  type ActionQuery,
+  type FormerOrder,
+  type KeptAction,
+  type OperatorAction,
+  SHOWN_AGAIN_MS,
+} from '../../domain/admin/operator-action.ts'
 import type { Session } from '../engine.ts'
+import type { OperatorActionTable } from '../schema.ts'
 import { statement } from '../statement.ts'
 import { decodeDetail } from './operator-events.ts'
 
@@ -13,6 +20,8 @@ const insert = statement<{
   targetKind: string | null
   target: string | null
   detail: string
+  form: string | null
+  formDetail: string | null
 }>()((db, p) =>
   db.insertInto('operator_action').values({
     at_ms: p.atMs,
@@ -23,7 +32,13 @@ const insert = statement<{
     target_kind: p.targetKind,
     target: p.target,
     detail: p.detail,
+    form: p.form,
+    form_detail: p.formDetail,
   }),
+)
+const ofForm = statement<{ form: string }>()((db, p) => db.selectFrom('operator_action').selectAll().where('form', '=', p.form))
+const forget = statement<{ beforeMs: number }>()((db, p) =>
+  db.updateTable('operator_action').set({ form_detail: null }).where('form_detail', 'is not', null).where('at_ms', '<', p.beforeMs),
 )
 const newest = statement<{ atMs: number; id: number; limit: number }>()((db, p) =>
   db
@@ -41,7 +56,9 @@ const removeUpTo = statement<{ atMs: number; id: number }>()((db, p) =>
   db.deleteFrom('operator_action').where('at_ms', '<=', p.atMs).where(sql<boolean>`(at_ms, id) <= (${p.atMs}, ${p.id})`),
 )
 
-export function insertAction(session: Session, { atMs, by, action, target, detail }: OperatorAction): void {
+/** If a form gave the order, and has given an order before, the transaction fails. */
+export function insertAction(session: Session, { atMs, by, action, target, detail, shown = null }: OperatorAction): void {
+  if (by.form !== undefined) session.enqueueWrite(forget, { beforeMs: atMs - SHOWN_AGAIN_MS })
   session.enqueueWrite(insert, {
     atMs,
     byKind: by.kind,
@@ -51,21 +68,40 @@ export function insertAction(session: Session, { atMs, by, action, target, detai
     targetKind: target?.kind ?? null,
     target: target?.id ?? null,
     detail: JSON.stringify(detail),
+    form: by.form?.id ?? null,
+    formDetail: by.form === undefined ? null : JSON.stringify({ fields: by.form.fields, shown }),
   })
+}
+
+/** Removes what is kept for forms that are sent again. Their ids stay, so they still do nothing twice. */
+export function forgetForms(session: Session): void {
+  session.enqueueWrite(forget, { beforeMs: Number.MAX_SAFE_INTEGER })
+}
+
+/** Finds the order that a form has given; null: it has given none. */
+export async function findFormerOrder(session: Session, form: string): Promise<FormerOrder | null> {
+  const [row] = await session.all(ofForm, { form })
+  if (row === undefined) return null
+  const { fields = null, shown = null } = row.form_detail === null ? {} : decodeDetail(row.form_detail)
+  return { action: actionIn(row), fields: typeof fields === 'string' ? fields : null, shown }
 }
 
 /** Lists actions, the newest first. */
 export async function listActions(session: Session, { before, limit }: ActionQuery): Promise<readonly KeptAction[]> {
   const { atMs, id } = before ?? { atMs: Number.MAX_SAFE_INTEGER, id: 0 }
   const rows = await session.all(newest, { atMs, id, limit })
-  return rows.map((row) => ({
+  return rows.map(actionIn)
+}
+
+function actionIn(row: Selectable<OperatorActionTable>): KeptAction {
+  return {
     id: row.id,
     atMs: row.at_ms,
     by: { kind: row.by_kind, name: row.by_name, address: row.address },
     action: row.action,
     target: row.target_kind === null || row.target === null ? null : { kind: row.target_kind, id: row.target },
     detail: decodeDetail(row.detail),
-  }))
+  }
 }
 
 /** Deletes up to `limit` actions that are older than `beforeMs`. Returns how many it deleted. */

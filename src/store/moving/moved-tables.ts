@@ -262,8 +262,11 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
       target_kind: 'text',
       target: 'text',
       detail: 'text',
+      form: 'text',
+      form_detail: 'text',
     },
   ),
+  ended_session: moved('ended_session', { session: 'text' }, { until_ms: 'number' }),
   trouble: moved('trouble', { subject: 'text' }, { since_ms: 'number', count: 'number' }),
   refused_pushes: moved(
     'refused_pushes',

@@ -7,6 +7,7 @@ import { MADE_UNRELEASED } from '../unreleased.ts'
 import { schema } from './migrations/0001-schema.ts'
 import { erasing } from './migrations/0002-erasing.ts'
 import { lastingOrder } from './migrations/0004-lasting-order.ts'
+import { onceOnlyForms } from './migrations/0009-once-only-forms.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 
 /** One step of the schema's history. A schema's number is the count of its steps. Each version of the relay is made for one schema. */
@@ -26,6 +27,7 @@ export const STEPS: readonly SchemaStep[] = [
   { servesFrom: 1, up: schema.up },
   { servesFrom: 1, up: erasing.up },
   { servesFrom: 1, up: lastingOrder.up },
+  { servesFrom: 1, up: onceOnlyForms.up },
 ]
 
 /** The most attempts. If several replicas create the table `schema_version` at once, all but one fail, and find it at the next attempt. */

@@ -7,6 +7,7 @@ import { MADE_UNRELEASED } from '../unreleased.ts'
 import { schema } from './migrations/0001-schema.ts'
 import { erasing } from './migrations/0002-erasing.ts'
 import { lastingOrder } from './migrations/0004-lasting-order.ts'
+import { onceOnlyForms } from './migrations/0009-once-only-forms.ts'
 
 export interface SqliteStep extends Migration {
   readonly backfill?: Backfill
@@ -17,6 +18,7 @@ const MIGRATIONS: Readonly<Record<string, SqliteStep>> = {
   '0001-schema': schema,
   '0002-erasing': erasing,
   '0004-lasting-order': lastingOrder,
+  '0009-once-only-forms': onceOnlyForms,
 }
 
 /** The name of the first step in versions before the first release. */

@@ -23,6 +23,7 @@ const PLANTED: Readonly<Record<string, string>> = {
   composed_event: 'update composed_event set body = cast(body as text) where sequence = (select min(sequence) from composed_event)',
   content: 'update content set json = cast(json as blob) where id = (select min(id) from content)',
   delivery: 'update delivery set settled_at_ms = 0 where id = (select min(id) from delivery where settled_at_ms is null)',
+  ended_session: "insert into ended_session (session, until_ms) values ('', 0)",
   endpoint: "update endpoint set disabled = '' where id = (select min(id) from endpoint where disabled is null)",
   erasure: "delete from erasure where identifier = 'ERASED0001'",
   event_value: "insert into event_value (member, value) values ('', '')",

@@ -9,6 +9,8 @@ const portal: InternalOptions['portal'] = {
   live: { hasRoom: () => false, stream: notAsked },
   settings: () => ({ enabled: false, publicOrigin: null, prefix: '', isSecure: false, trustedHeader: null, admins: [] }),
   sessions: { personOf: async () => null, hold: notAsked, logIn: async () => {}, logOut: () => {} },
+  formIds: { addTo: (page) => page, read: async () => null },
+  giveOnce: notAsked,
   readAsset: () => null,
   version: '0.0.0',
   clock: systemClock,
@@ -42,6 +44,7 @@ export const nothingServed = {
     rotate: notAsked,
     retry: notAsked,
     remove: notAsked,
+    keyed: notAsked,
     test: notAsked,
   },
   manageDeliveries: {

@@ -104,7 +104,14 @@ async function tellOperators(writes: WriteSide, nowMs: number): Promise<void> {
   const by = { kind: 'app', name: 'admin', address: '127.0.0.1' } as const
   await writes.keepRefusal({ ...REFUSAL, atMs: nowMs })
   await writes.saveRefused({ spells: REFUSED, nowMs: NOON })
-  await writes.recordAction({ atMs: nowMs, by, action: 'endpoint.tested', target: { kind: 'endpoint', id: '2' }, detail: {} })
+  await writes.endSession({ session: 'session', untilMs: nowMs, nowMs })
+  await writes.recordAction({
+    atMs: nowMs,
+    by: { ...by, form: { id: 'form', fields: 'fields' } },
+    action: 'endpoint.tested',
+    target: { kind: 'endpoint', id: '2' },
+    detail: {},
+  })
 }
 
 async function startReplay(writes: WriteSide, nowMs: number): Promise<void> {

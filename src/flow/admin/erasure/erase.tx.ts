@@ -25,6 +25,7 @@ type EraseTx = Pick<
   | 'searchMentions'
   | 'addUnfinished'
   | 'addAction'
+  | 'forgetForms'
 >
 
 /** Thrown at the end of a dry run, to roll back its transaction. */
@@ -127,6 +128,8 @@ async function erase(
   )
   tx.addUnfinished([...new Set([...values, ...erased.names.map(({ value }) => value)])])
   audit(tx, order, { parcels: held.length })
+  // What was filled in, or an answer of a receiver, may name the parcel.
+  tx.forgetForms()
   return {
     ...erased,
     results: identifiers.map((identifier): ErasedIdentifier => {

@@ -88,9 +88,11 @@ async function load() {
   if (!answer?.ok || answer.redirected) return
   const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html')
   document.title = fresh.title
+  // Each form has a new id in each page, which is no change.
+  const plain = (text) => text?.replace(/ name="form" value="[^"]*"/g, '')
   for (const part of document.querySelectorAll('[data-live]')) {
     const next = fresh.getElementById(part.id)
-    if (next === null || next.innerHTML === written.get(part.id) || isInUse(part)) continue
+    if (next === null || plain(next.innerHTML) === plain(written.get(part.id)) || isInUse(part)) continue
     written.set(part.id, next.innerHTML)
     part.replaceChildren(...next.childNodes)
     showTimes(part)

@@ -3,6 +3,7 @@ import { AppError, type ErrorCode } from '../../../domain/errors.ts'
 import type { BackupList, ManageBackups } from '../../../flow/admin/backups/manage-backups.ts'
 import { link } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
+import { goToJobs } from '../jobs/jobs.page.ts'
 import { renderPage } from '../layout.ts'
 import type { PageRoute, Visit } from '../page-route.ts'
 import { asOfLine, headline, settingsList, table } from '../parts.ts'
@@ -28,6 +29,7 @@ export function backupPages({ manageBackups }: BackupPagesOptions): readonly Pag
       method: 'post',
       path: '/backups',
       scope: 'admin',
+      again: goToJobs,
       answer: async (visit) => {
         try {
           await manageBackups.start({ name: visit.form.get('name').trim() }, visit.by)

@@ -24,7 +24,13 @@ const EVER = '1970-01-01T00:00:00.001Z'
 export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPagesOptions): readonly PageRoute[] {
   return [
     { method: 'get', path: '/deliveries', scope: 'admin', answer: list },
-    { method: 'post', path: '/deliveries', scope: 'admin', answer: replayMany },
+    {
+      method: 'post',
+      path: '/deliveries',
+      scope: 'admin',
+      answer: replayMany,
+      again: (visit, { action }) => showReplay(visit, { kind: 'again', atMs: action.atMs }),
+    },
     { method: 'get', path: '/deliveries/:id', scope: 'admin', answer: show },
     { method: 'post', path: '/deliveries/:id/replay', scope: 'admin', answer: replay },
     { method: 'post', path: '/deliveries/:id/retry', scope: 'admin', answer: after((id, by) => manageDeliveries.retry(id, by)) },
@@ -78,15 +84,16 @@ export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPag
 
   /** Counts or replays what a form selects. A replay leaves out deliveries queued after the count, so that a form sent twice replays once. */
   async function replayMany(visit: Visit): Promise<PageAnswer> {
-    const { form } = visit
-    const fields = { of: form.get('of'), state: form.get('state'), since: form.get('since'), to: form.get('to') }
-    const answer = await orMistake(() => answerTo(visit, fields))
-    const said: NonNullable<ReplaySaid> = typeof answer === 'string' ? { kind: 'refused', because: answer } : answer
+    const answer = await orMistake(() => answerTo(visit, fieldsIn(visit)))
+    return await showReplay(visit, typeof answer === 'string' ? { kind: 'refused', because: answer } : answer)
+  }
+
+  async function showReplay(visit: Visit, said: NonNullable<ReplaySaid>): Promise<PageAnswer> {
     const [webhooks, { deliveries, next }] = await Promise.all([
       namesOfWebhooks(manageEndpoints),
       manageDeliveries.list({ ...readFilters(NO_FILTERS), cursor: null, limit: LIST_MAX }),
     ])
-    const listing: DeliveryListing = { filters: NO_FILTERS, mistake: null, deliveries, next, webhooks, replay: fields, said }
+    const listing: DeliveryListing = { filters: NO_FILTERS, mistake: null, deliveries, next, webhooks, replay: fieldsIn(visit), said }
     return { page: deliveryListPage(visit, listing), status: said.kind === 'refused' ? 400 : 200 }
   }
 
@@ -100,6 +107,10 @@ export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPag
     const answer = await manageDeliveries.replayMany(fields.to, { ...order, dryRun: !isReplay }, asker)
     return answer.kind === 'job' ? { kind: 'job', jobId: answer.job.jobId } : answer
   }
+}
+
+function fieldsIn({ form }: Visit): ReplayFields {
+  return { of: form.get('of'), state: form.get('state'), since: form.get('since'), to: form.get('to') }
 }
 
 function readFilters({ endpoint, parcel, state, from, to }: DeliveryFilters) {

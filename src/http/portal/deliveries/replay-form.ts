@@ -2,7 +2,7 @@ import { counted, countText } from '../../../domain/amounts.ts'
 import { link } from '../addresses.ts'
 import { html, type Markup, markup } from '../html.ts'
 import type { Visit } from '../page-route.ts'
-import { actionButton, icon } from '../parts.ts'
+import { actionButton, icon, type SentAgain, sentAgainNote } from '../parts.ts'
 import { fullTime } from '../times.ts'
 import { options, type WebhookName } from '../webhooks/webhook-names.ts'
 
@@ -33,6 +33,7 @@ export type ReplaySaid =
     }
   | { readonly kind: 'replayed'; readonly count: number }
   | { readonly kind: 'job'; readonly jobId: number }
+  | SentAgain
   | { readonly kind: 'refused'; readonly because: string }
   | null
 
@@ -83,6 +84,7 @@ function answerOf(
   const nameIn = (webhooks: readonly WebhookName[], id: string) => webhooks.find((one) => one.id === id)?.name ?? `webhook ${id}`
   const target = nameIn(targets, fields.to)
   if (said.kind === 'refused') return html`<div class="note bad" role="alert"><strong>Nothing was replayed.</strong> ${said.because}</div>`
+  if (said.kind === 'again') return sentAgainNote(said, nowMs)
   if (said.kind === 'job') {
     return html`<div class="note ok" role="status"><strong>There are many, so job ${said.jobId} replays them to ${target}</strong> in the background. ${link(to`/jobs`, 'Jobs')} shows how far it is.</div>`
   }

@@ -7,7 +7,7 @@ import { link, withQuery } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
-import { actionButton, asOfLine, headline, icon, table } from '../parts.ts'
+import { actionButton, asOfLine, headline, icon, type SentAgain, sentAgainNote, table } from '../parts.ts'
 import { type TimeFilter, timeFields } from '../time-filter.ts'
 import { timeInTable } from '../times.ts'
 import { options } from '../webhooks/webhook-names.ts'
@@ -25,6 +25,7 @@ export interface InboxFilters extends TimeFilter {
 export type ReprocessSaid =
   | { readonly kind: 'reprocessed'; readonly count: number; readonly outcomes: Readonly<Record<string, number>> }
   | { readonly kind: 'job'; readonly jobId: number }
+  | SentAgain
   | { readonly kind: 'refused'; readonly because: string }
   | null
 
@@ -80,8 +81,9 @@ function leadOf(total: number): Part {
   return html`<span class="warn-text">${counted(total, 'push is', 'pushes are')} in quarantine</span>: signed by the carrier, but not understood. They are kept until somebody decides.`
 }
 
-function noteOf({ to }: Visit, { said }: InboxListing): Markup | null {
+function noteOf({ to, nowMs }: Visit, { said }: InboxListing): Markup | null {
   if (said === null) return null
+  if (said.kind === 'again') return sentAgainNote(said, nowMs)
   if (said.kind === 'refused') return html`<div class="note bad" role="alert"><strong>Nothing was done.</strong> ${said.because}</div>`
   if (said.kind === 'job')
     return html`<div class="note ok" role="status"><strong>There are many, so job ${said.jobId} reprocesses them</strong> in the background. ${link(to`/jobs`, 'Jobs')} shows how far it is.</div>`

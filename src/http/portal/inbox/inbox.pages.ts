@@ -21,7 +21,13 @@ const REFUSALS: readonly ErrorCode[] = ['not_reprocessable', 'not_dismissable', 
 export function inboxPages({ manageInbox }: InboxPagesOptions): readonly PageRoute[] {
   return [
     { method: 'get', path: '/inbox', scope: 'admin', answer: (visit) => list(visit, null) },
-    { method: 'post', path: '/inbox', scope: 'admin', answer: reprocessAll },
+    {
+      method: 'post',
+      path: '/inbox',
+      scope: 'admin',
+      answer: reprocessAll,
+      again: (visit, { action }) => list(visit, { kind: 'again', atMs: action.atMs }),
+    },
     // Keep this route before `/inbox/:id`: the first match answers.
     { method: 'get', path: '/inbox/refusals', scope: 'admin', answer: listRefusals },
     { method: 'get', path: '/inbox/:id', scope: 'admin', answer: (visit) => show(visit, null) },

@@ -63,8 +63,14 @@ export function jobPages({ manageJobs, manageRebuild, manageEndpoints }: JobPage
         await manageJobs.cancel(param('id'), by)
         return { goTo: to`/jobs` }
       },
+      again: goToJobs,
     },
   ]
+}
+
+/** A form that started or stopped a job leads to the list of jobs, also when it is sent again. */
+export async function goToJobs({ to }: Visit): Promise<PageAnswer> {
+  return { goTo: to`/jobs` }
 }
 
 function jobsPage(visit: Visit, jobs: readonly Job[], webhooks: readonly WebhookName[], said: RebuildSaid): string {

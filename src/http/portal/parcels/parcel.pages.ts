@@ -7,7 +7,7 @@ import type { WatchListReport, WatchListRequest } from '../../../flow/admin/parc
 import type { ParcelCommands } from '../../../flow/admin/parcels/parcel-commands.ts'
 import { type ParcelQueries, readCursor, readPrefix, STOPPED_REASONS } from '../../../flow/admin/parcels/parcel-queries.ts'
 import { readLines } from '../../server/read-lines.ts'
-import type { FormFile } from '../form.ts'
+import type { Form, FormFile } from '../form.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
 import { erasedPage, type ParcelSaid, parcelPage } from './parcel.page.ts'
 import { parcelListPage } from './parcel-list.page.ts'
@@ -45,22 +45,46 @@ async function listInFile({ name, bytes }: FormFile, column: string): Promise<Gi
   return { format, column: column === '' ? null : column, lines, read: lines }
 }
 
+/** Null: the list is empty. */
+async function givenList({ file, get }: Form): Promise<GivenList | (WatchSaid & { readonly kind: 'refused' }) | null> {
+  const typed = get('identifiers')
+  if (file !== null && typed.trim() !== '') return { kind: 'refused', reason: 'Give a list or a file, not both.' }
+  const list = file === null ? typedList(typed) : await listInFile(file, get('column').trim().slice(0, COLUMN_LENGTH_MAX))
+  return list.lines.every((line) => line.trim() === '') ? null : list
+}
+
+// oxlint-disable-next-line max-lines-per-function -- a list of routes, and the answers to them
 export function parcelPages({ lookAtParcels, manageParcels, manageErasures, watchList }: ParcelPagesOptions): readonly PageRoute[] {
   const { watch, unwatch, refresh } = manageParcels
   return [
     { method: 'get', path: '/parcels', scope: 'status', answer: list },
-    { method: 'post', path: '/parcels', scope: 'admin', takesFile: true, answer: watchMany },
+    {
+      method: 'post',
+      path: '/parcels',
+      scope: 'admin',
+      takesFile: true,
+      answer: watchMany,
+      again: (visit, { action }) => list(visit, { kind: 'again', atMs: action.atMs }),
+    },
     { method: 'get', path: '/parcels/:identifier', scope: 'status', answer: (visit) => show(visit, null) },
     { method: 'post', path: '/parcels/:identifier/watch', scope: 'admin', answer: after(watch) },
     { method: 'post', path: '/parcels/:identifier/unwatch', scope: 'admin', answer: after(unwatch) },
     { method: 'post', path: '/parcels/:identifier/refresh', scope: 'admin', answer: ask },
-    { method: 'post', path: '/parcels/:identifier/erase', scope: 'admin', answer: erase },
+    {
+      method: 'post',
+      path: '/parcels/:identifier/erase',
+      scope: 'admin',
+      answer: erase,
+      again: (visit) => showErased(visit, manageErasures),
+    },
     {
       method: 'post',
       path: '/parcels/:identifier/ask',
       scope: 'admin',
       answer: async (visit) => {
-        await watch(visit.param('identifier'), visit.by)
+        // The question is the order of the form, so only it stores the form.
+        const { form: _, ...by } = visit.by
+        await watch(visit.param('identifier'), by)
         return await ask(visit)
       },
     },
@@ -95,15 +119,13 @@ export function parcelPages({ lookAtParcels, manageParcels, manageErasures, watc
   }
 
   async function watchMany(visit: Visit): Promise<PageAnswer> {
-    const { file, get } = visit.form
-    const typed = get('identifiers')
-    if (file !== null && typed.trim() !== '') return await list(visit, { kind: 'refused', reason: 'Give a list or a file, not both.' })
-    const { lines, read, ...given } =
-      file === null ? typedList(typed) : await listInFile(file, get('column').trim().slice(0, COLUMN_LENGTH_MAX))
-    if (lines.every((line) => line.trim() === '')) return await list(visit, { kind: 'empty' })
+    const given = await givenList(visit.form)
+    if (given === null) return await list(visit, { kind: 'empty' })
+    if ('reason' in given) return await list(visit, given)
+    const { read, lines, format, column } = given
     try {
       // Not atomic: the good lines are watched even if other lines are bad.
-      const report = await watchList({ ...given, atomic: false, lines: Readable.from(read), by: visit.by })
+      const report = await watchList({ format, column, atomic: false, lines: Readable.from(read), by: visit.by })
       return await list(visit, { kind: 'watched', lines, report })
     } catch (error) {
       if (!(error instanceof AppError) || (error.code !== 'bad_request' && error.code !== 'body_too_large')) throw error
@@ -127,4 +149,9 @@ export function parcelPages({ lookAtParcels, manageParcels, manageErasures, watc
       ? { goTo: visit.to`/parcels/${prefix}` }
       : { page: parcelListPage(visit, { filters, found, said }), status: said?.kind === 'empty' || said?.kind === 'refused' ? 400 : 200 }
   }
+}
+
+/** Reports an erasure again. The parcel is gone, so what was removed is not counted again. */
+async function showErased(visit: Visit, { forget }: ParcelPagesOptions['manageErasures']): Promise<PageAnswer> {
+  return { page: erasedPage(visit, await forget(visit.param('identifier'), { dryRun: true }, visit.by)) }
 }

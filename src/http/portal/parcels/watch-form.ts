@@ -4,13 +4,14 @@ import type { WatchListReport } from '../../../flow/admin/parcels/import-watches
 import { FILE_BYTES_MAX } from '../form.ts'
 import { html, type Markup, markup } from '../html.ts'
 import type { Visit } from '../page-route.ts'
-import { icon } from '../parts.ts'
+import { icon, type SentAgain, sentAgainNote } from '../parts.ts'
 
 /** The result of watching a list, for the page to show. Null: nobody sent a list. */
 export type WatchSaid =
   | { readonly kind: 'empty' }
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'watched'; readonly lines: readonly string[]; readonly report: WatchListReport }
+  | SentAgain
   | null
 
 const WRONG_SHOWN_MAX = 20
@@ -19,10 +20,10 @@ const LINE_CHARS_SHOWN = 80
 export const COLUMN_LENGTH_MAX = 200
 
 /** Makes the form to watch parcels, with the result of the last list. `isFirst`: no parcel is known yet, so the form is open. */
-export function watchForm({ to }: Visit, said: WatchSaid, isFirst: boolean): Markup {
+export function watchForm({ to, nowMs }: Visit, said: WatchSaid, isFirst: boolean): Markup {
   const open = said !== null || isFirst ? markup(' open') : null
   return html`<details class="plain"${open}><summary>Watch parcels</summary>
-${said === null ? null : saidOf(said)}
+${said === null ? null : saidOf(said, nowMs)}
 <form class="form" method="post" action="${to`/parcels`.path}" enctype="multipart/form-data">
 <div class="field"><label for="ids">Tracking numbers or ids, one a line</label><textarea class="code" id="ids" name="identifiers" rows="4" spellcheck="false" aria-describedby="ids-hint"></textarea><small id="ids-hint">The relay asks the carrier about each within a minute, and tells webhooks what is new from then on. The API takes larger files: <code>POST /relay/parcels/watch</code>.</small></div>
 <div class="field"><label for="file">Or a file</label><input id="file" name="file" type="file" accept=".csv,.ndjson,.txt" aria-describedby="file-hint"><small id="file-hint">CSV with a column <code>trackingNumber</code>, one identifier a line, or <code>.ndjson</code> with one JSON value a line; at most ${countText(WATCH_LINES_MAX)} lines and ${FILE_BYTES_MAX / (1024 * 1024)} MiB.</small></div>
@@ -31,7 +32,8 @@ ${said === null ? null : saidOf(said)}
 </form></details>`
 }
 
-function saidOf(said: NonNullable<WatchSaid>): Markup {
+function saidOf(said: NonNullable<WatchSaid>, nowMs: number): Markup {
+  if (said.kind === 'again') return sentAgainNote(said, nowMs)
   if (said.kind === 'empty')
     return html`<div class="note bad" role="alert"><strong>Nothing is watched: the list is empty.</strong> <a href="#ids">Write one identifier a line</a>, or choose a file.</div>`
   if (said.kind === 'refused') return html`<div class="note bad" role="alert"><strong>Nothing is watched.</strong> ${said.reason}</div>`

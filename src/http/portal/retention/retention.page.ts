@@ -4,6 +4,7 @@ import { countText } from '../../../domain/amounts.ts'
 import { formatDuration } from '../../../domain/duration.ts'
 import type { ManageRetention, RetentionView, WouldGoByStage } from '../../../flow/admin/retention/manage-retention.ts'
 import { html, type Markup, type Part } from '../html.ts'
+import { goToJobs } from '../jobs/jobs.page.ts'
 import { renderPage } from '../layout.ts'
 import type { PageRoute, Visit } from '../page-route.ts'
 import { actionButton, asOfLine, headline, settingsList, table } from '../parts.ts'
@@ -26,6 +27,7 @@ export function retentionPages({ manageRetention }: RetentionPagesOptions): read
       method: 'post',
       path: '/retention',
       scope: 'admin',
+      again: goToJobs,
       answer: async (visit) => {
         await manageRetention.start(visit.by)
         return { goTo: visit.to`/jobs` }

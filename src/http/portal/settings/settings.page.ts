@@ -2,6 +2,7 @@ import type { KeptAction } from '../../../domain/admin/operator-action.ts'
 import { countText } from '../../../domain/amounts.ts'
 import type { AttemptResult } from '../../../domain/delivery/delivery.ts'
 import type { TimeCursor } from '../../../domain/delivery/operator-event.ts'
+import { readShownTest } from '../../../domain/delivery/shown-again.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { ManageSecrets, SealedCounts } from '../../../flow/admin/manage-secrets.ts'
 import { type OperationQueries, readTimeCursor } from '../../../flow/admin/overview/operation-queries.ts'
@@ -73,6 +74,9 @@ export function settingsPages({ operations, manageSecrets, testOperator, config 
         const result = await testOperator(visit.by)
         return { page: eventsPage(visit, await operations.events(eventsFrom(null)), result) }
       },
+      again: async (visit, { shown }) => ({
+        page: eventsPage(visit, await operations.events(eventsFrom(null)), readShownTest(shown)),
+      }),
     },
   ]
 }

@@ -82,8 +82,9 @@ function filterNote(head: Markup, warnings: readonly FilterWarning[]): Markup | 
 }
 
 function keyOnce(sharedKey: string | null): Markup {
+  if (sharedKey === null) return html`<p>The key of this form cannot be shown again. If you have not kept it, replace it.</p>`
   return html`<h2 id="k">Shared key</h2>
-<div class="secret">${copyable('key', sharedKey ?? '', 'the shared key')}</div>
+<div class="secret">${copyable('key', sharedKey, 'the shared key')}</div>
 <p class="dim">Lost it? You can replace it at any time without losing an event.</p>`
 }
 

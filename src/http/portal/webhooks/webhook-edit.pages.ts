@@ -1,3 +1,4 @@
+import type { FormerOrder } from '../../../domain/admin/operator-action.ts'
 import { presentSettings } from '../../../domain/delivery/endpoint-settings.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
@@ -10,10 +11,10 @@ import { bodyOf, EMPTY_FIELDS, type FieldErrors, fieldErrors, fieldsOf, fieldsOf
 export function webhookEditPages(manageEndpoints: ManageEndpoints): readonly PageRoute[] {
   return [
     { method: 'get', path: '/webhooks/new', scope: 'admin', answer: async (visit) => ({ page: newPage(visit, EMPTY_FIELDS, {}) }) },
-    { method: 'post', path: '/webhooks/new', scope: 'admin', answer: add },
+    { method: 'post', path: '/webhooks/new', scope: 'admin', answer: add, again: showAdded },
     { method: 'get', path: '/webhooks/:id/edit', scope: 'admin', answer: showForm },
     { method: 'post', path: '/webhooks/:id/edit', scope: 'admin', answer: change },
-    { method: 'post', path: '/webhooks/:id/key', scope: 'admin', answer: replaceKey },
+    { method: 'post', path: '/webhooks/:id/key', scope: 'admin', answer: replaceKey, again: showKey },
     { method: 'post', path: '/webhooks/:id/new-key-now', scope: 'admin', answer: endOldKey },
   ]
 
@@ -27,6 +28,14 @@ export function webhookEditPages(manageEndpoints: ManageEndpoints): readonly Pag
       }),
       async (errors) => newPage(visit, fields, errors),
     )
+  }
+
+  async function showAdded(visit: Visit, { action, shown }: FormerOrder): Promise<PageAnswer> {
+    return { page: addedPage(visit, await manageEndpoints.keyed(action.target?.id ?? '', shown)), status: 201 }
+  }
+
+  async function showKey(visit: Visit, { shown }: FormerOrder): Promise<PageAnswer> {
+    return { page: keyPage(visit, await manageEndpoints.keyed(visit.param('id'), shown)) }
   }
 
   async function showForm(visit: Visit): Promise<PageAnswer> {

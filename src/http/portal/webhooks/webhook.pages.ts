@@ -1,5 +1,6 @@
 import { seriesOf, spanStart } from '../../../domain/admin/tally.ts'
 import type { EndpointCondition } from '../../../domain/delivery/endpoint-state.ts'
+import { readShownTest } from '../../../domain/delivery/shown-again.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { OperationQueries } from '../../../flow/admin/overview/operation-queries.ts'
 import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
@@ -28,6 +29,10 @@ export function webhookPages({ manageEndpoints, operations }: WebhookPagesOption
       path: '/webhooks/:id/test',
       scope: 'admin',
       answer: async (visit) => show(visit, { kind: 'tested', result: await manageEndpoints.test(visit.param('id'), visit.by) }),
+      again: async (visit, { shown }) => {
+        const result = readShownTest(shown)
+        return await show(visit, result === null ? null : { kind: 'tested', result })
+      },
     },
     { method: 'post', path: '/webhooks/:id/retry', scope: 'admin', answer: after((id, by) => manageEndpoints.retry(id, by)) },
     {
@@ -42,7 +47,7 @@ export function webhookPages({ manageEndpoints, operations }: WebhookPagesOption
       scope: 'admin',
       answer: after((id, by) => manageEndpoints.change(id, { enabled: false }, by)),
     },
-    { method: 'post', path: '/webhooks/:id/remove', scope: 'admin', answer: remove },
+    { method: 'post', path: '/webhooks/:id/remove', scope: 'admin', answer: remove, again: async ({ to }) => ({ goTo: to`/webhooks` }) },
   ]
 
   async function list(visit: Visit): Promise<PageAnswer> {

@@ -1,0 +1,33 @@
+import type Router from '@koa/router'
+import type { Context } from 'koa'
+import { proveConnection } from '../../server/connection-slots.ts'
+import type { Sessions } from '../session.ts'
+import type { LiveStreams } from './live-streams.ts'
+import { shownOn } from './shown-on.ts'
+
+export interface LiveOptions {
+  readonly live: LiveStreams
+  readonly sessions: Pick<Sessions, 'personOf' | 'hold'>
+  readonly settings: () => { readonly enabled: boolean }
+}
+
+/** Adds the route of the stream that tells a page in a browser when its data has changed. */
+export function addLive(router: Router, { live, sessions, settings }: LiveOptions): void {
+  router.get('/live', async (ctx: Context) => {
+    const person = await sessions.personOf(ctx, false)
+    const held = person === null ? null : await sessions.hold(ctx, person)
+    ctx.set('Cache-Control', 'no-store')
+    if (person === null || held === null || !live.hasRoom()) {
+      // After an error status the browser does not reconnect.
+      ctx.status = person === null ? 401 : 503
+      held?.release()
+      return
+    }
+    proveConnection(ctx.req)
+    const page = new URLSearchParams(ctx.querystring).get('page') ?? ''
+    await live.stream(ctx.res, { shown: shownOn(page, person), isAllowed: () => settings().enabled && held.isAllowed() })
+    held.release()
+    // The stream has written the answer itself.
+    ctx.respond = false
+  })
+}
