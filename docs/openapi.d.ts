@@ -449,7 +449,7 @@ export interface paths {
         put?: never;
         /**
          * Ask the carrier about a parcel now
-         * @description The relay asks in every configured language. About an identifier without a parcel it asks in the first language, and adds a parcel if the carrier knows it. `unknown`: the carrier does not know it, or its answer could not be used.
+         * @description The relay asks in every configured language. About an identifier without a parcel it asks in the first language, and adds a parcel if the carrier knows it. `unknown`: the carrier has answered that it does not know it.
          */
         post: operations["postRelayParcelsIdentifierRefresh"];
         delete?: never;
@@ -1228,6 +1228,11 @@ export interface components {
             /** Format: date-time */
             at: string;
             reason: string | null;
+            /**
+             * Format: date-time
+             * @description When the first of the questions in a row was not answered. Events of earlier versions lack it.
+             */
+            since?: string;
         } | {
             /** @constant */
             event: "carrier_recovered";
@@ -2844,6 +2849,11 @@ export interface components {
             /** Format: date-time */
             at: string;
             reason: string | null;
+            /**
+             * Format: date-time
+             * @description When the first of the questions in a row was not answered. Events of earlier versions lack it.
+             */
+            since?: string;
         } | {
             id: string;
             /** @constant */
@@ -3347,8 +3357,11 @@ export interface components {
             breaker: {
                 /** @enum {string} */
                 state: "closed" | "open" | "probing";
+                /** @description While calls pause: how many in a row had no answer. Else: how many have failed. */
                 failures: number;
                 restSeconds: number;
+                /** @description When the first of these calls failed; null: calls do not pause. */
+                since: string | null;
             };
             pushes: {
                 /** @enum {string} */
@@ -6571,4 +6584,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 8ef59e400a4662fc707d506e32588764f1631cad0a13d0ede5c186c9daa27773
+// Made of docs/openapi.json with the SHA-256 c862056dc4c8e3672db40fb1ac94c8c923d6908052aca022353d909bf27a0f43

@@ -27,6 +27,7 @@ import { inspectPush, listInbox } from './ingest/inbox-lists.ts'
 import { listRefusals } from './ingest/refusals.ts'
 import { listRefused } from './ingest/refused-pushes.ts'
 import { listLeftStores } from './moving/left-stores.ts'
+import { findAnsweredParcels } from './polling/answered-parcels.ts'
 import type { ReadEngine } from './read-engine.ts'
 import { listRestores } from './restores.ts'
 import { statement } from './statement.ts'
@@ -75,6 +76,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
       }
     },
     countQuarantined: () => countQuarantined(session),
+    answeredParcels: () => findAnsweredParcels(session),
     listParcels: (query) => engine.snapshot((of) => listParcels(of, query)),
     nameParcels: (parcelIds) => nameParcels(session, parcelIds),
     listStatuses: () => listStatuses(session),

@@ -9,7 +9,7 @@ import type { Storage } from './storage/opened-storage.ts'
 
 export interface CarrierPorts {
   /** A relay that does not share its store continues with the call counts of its last run. */
-  readonly storage: Pick<Storage, 'write' | 'clock' | 'shared'>
+  readonly storage: Pick<Storage, 'write' | 'reads' | 'clock' | 'shared'>
   readonly log: Log
   /** Returns the password of the latest config. */
   readonly password: () => string
@@ -22,7 +22,7 @@ export async function openCarrier(
   config: Config,
   { storage, log, password, vault, onCall }: CarrierPorts,
 ): Promise<{ readonly carrier: RemoteCarrier; readonly memory: CarrierMemory | null }> {
-  const { write, clock, shared } = storage
+  const { write, reads, clock, shared } = storage
   const memory = await write.carrierMemory().catch((err: unknown) => {
     log.warn({ err }, 'cannot read the counts of calls to the carrier that the last run saved')
     return null
@@ -36,6 +36,7 @@ export async function openCarrier(
     password,
     ...(shared === null ? {} : { shared: { ...shared.carrier, vault } }),
     onCall,
+    answeredBefore: () => reads.answeredParcels(),
     clock,
     log,
     ca,

@@ -61,7 +61,10 @@ export function openHistory(config: Config, { storage, recording, carrier, meter
     cache,
     serve,
     spentUntilMs: spent,
-    refresh: createRefresh({ ...ports, lapse: storage.replicas.signal }, { languages: someLanguages(config) }),
+    refresh: createRefresh(
+      { ...ports, lapse: storage.replicas.signal, failsSinceMs: () => carrier.state().breaker.sinceMs },
+      { languages: someLanguages(config) },
+    ),
   }
 }
 

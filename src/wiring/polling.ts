@@ -4,6 +4,7 @@ import { callsAllowedNow } from '../domain/polling/breaker.ts'
 import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
 import { isQuiet } from '../domain/polling/quiet-hours.ts'
 import { createFailureLog } from '../flow/failure-log.ts'
+import { createClaimAnswered } from '../flow/polling/claim-answered.ts'
 import { createPoller } from '../flow/polling/poller.ts'
 import { createPollerPass } from '../flow/polling/poller-pass.ts'
 import { createPollsUnderWay, type PollsUnderWay } from '../flow/polling/polls-under-way.ts'
@@ -34,7 +35,9 @@ export function openPolling(config: Config, ports: PollingPorts) {
   const { storage, carrier, log, closing } = ports
   const { clock, disk, replicas, shared } = storage
   const underWay = createPollsUnderWay()
-  const pass = openPass(config, ports, underWay)
+  const { quietHours } = config.poll
+  const isQuietAt = (nowMs: number) => quietHours !== null && isQuiet(nowMs, quietHours)
+  const pass = openPass(config, ports, { underWay, isQuiet: isQuietAt })
   // A pass that fails because this replica is no longer the poller is no error.
   const failures = createFailureLog({ log, clock })
   const poller = startWorker(pass.pass, (error) => {
@@ -69,10 +72,15 @@ export function openPolling(config: Config, ports: PollingPorts) {
       await poller.rests()
       await shared?.model.handOver()
     },
-    /** Wakes the poller when its pause after failures of the carrier is over. The next scheduled poll may be much later. */
+    /**
+     * Checks whether the carrier answers, if that is in doubt. Wakes the poller when its pause after failures is over. The next scheduled poll may
+     * be much later.
+     */
     async lookAtRest(): Promise<void> {
+      if (!replicas.holds('poller') || isQuietAt(clock.now())) return
+      await carrier.lookAgain()
       const { state, restMs } = carrier.state().breaker
-      if (state === 'open' && restMs <= 0 && replicas.holds('poller')) poller.wake()
+      if (state === 'open' && restMs <= 0) poller.wake()
     },
     async lookAtClock(): Promise<void> {
       if (disk.trouble() === 'lost' || !replicas.holds('poller')) return
@@ -84,21 +92,24 @@ export function openPolling(config: Config, ports: PollingPorts) {
   }
 }
 
-function openPass(config: Config, ports: PollingPorts, underWay: PollsUnderWay) {
+function openPass(
+  config: Config,
+  ports: PollingPorts,
+  own: { readonly underWay: PollsUnderWay; readonly isQuiet: (nowMs: number) => boolean },
+) {
   const { storage, history, carrier, memory, pushes, wakeDispatcher, log } = ports
   const { clock, write, disk, replicas } = storage
   const model = storage.shared?.model ?? null
-  const { quietHours } = config.poll
   const { concurrency } = config.upstream
   const isPoller = () => replicas.holds('poller')
   const poll = createPoller(
     {
       ...history.ports,
-      underWay,
+      ...own,
       refresh: history.refresh,
       callsAllowed: () => (isPoller() ? callsAllowedNow(carrier.state().breaker, concurrency) : 0),
-      isProbe: () => carrier.state().breaker.state === 'open',
-      isQuiet: (nowMs) => quietHours !== null && isQuiet(nowMs, quietHours),
+      failsSinceMs: () => carrier.state().breaker.sinceMs,
+      claimAnswered: createClaimAnswered(history.ports, Math.random),
     },
     { concurrency },
   )

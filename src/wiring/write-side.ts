@@ -137,6 +137,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     ...notes,
     async notePollFailure(failure) {
       if (failure.kind === 'unavailable') model.unanswered(failure.atMs)
+      if (failure.failsSinceMs !== undefined) model.unanswered(failure.failsSinceMs)
       if (failure.kind === 'unknown') model.answered(failure.atMs)
       await notes.notePollFailure(failure)
     },

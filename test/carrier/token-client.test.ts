@@ -178,6 +178,82 @@ describe('a refused token', () => {
   })
 })
 
+describe('a 403 after a token has worked', () => {
+  /** Opens a carrier that answers 403 to every token but those that `works` takes. */
+  const openForbidding = (works: (token: string) => boolean, token?: Parameters<typeof openCarrier>[0]) =>
+    openCarrier({
+      ...token,
+      status: (request, response) =>
+        json(response, works(request.headers.authorization?.slice('Bearer '.length) ?? '') ? 200 : 403, goodBody),
+    })
+
+  test('T2: causes one new token and one more try', async () => {
+    let good = 'token-1'
+    const { url, asked } = await openForbidding((token) => token === good)
+    const { carrier, fetchAll } = connect(url)
+    await fetchAll()
+    good = 'token-2'
+    expect((await fetchAll()).kind).toBe('found')
+    expect([asked.token, asked.status, carrier.state().credentials]).toEqual([2, 3, 'accepted'])
+  })
+
+  test('T2: is asked for a new token once in 15 minutes, and is no refusal of the credentials', async () => {
+    let isOpen = true
+    const { url, asked } = await openForbidding(() => isOpen)
+    const { carrier, fetchAll, move } = connect(url)
+    await fetchAll()
+    isOpen = false
+    const tokens: number[] = []
+    for (let minutes = 0; minutes < 31; minutes++) {
+      expect(await fetchAll('schedule')).toMatchObject({ kind: 'unavailable' })
+      tokens.push(asked.token)
+      move(minute)
+    }
+    expect([tokens[0], tokens[14], tokens[16], tokens[30]]).toEqual([2, 2, 3, 4])
+    expect(carrier.state().credentials).toBe('accepted')
+    isOpen = true
+    move(5 * minute)
+    expect((await fetchAll()).kind).toBe('found')
+  })
+
+  test('T2: many questions at once cause one token request, and all are answered', async () => {
+    let good = 'token-1'
+    const { url, asked } = await openForbidding((token) => token === good)
+    const { fetchAll } = connect(url, { concurrency: 50 })
+    await fetchAll()
+    good = 'token-2'
+    const answers = await Promise.all(Array.from({ length: 50 }, (_, at) => fetchAll('schedule', `PD1000${at}`)))
+    expect(answers.every((answer) => answer.kind === 'found')).toBe(true)
+    expect(asked.token).toBe(2)
+  })
+
+  test('T6: keeps its token in use if no other can be had', async () => {
+    let isOpen = true
+    const { url, asked } = await openForbidding(() => isOpen, {
+      token: (_, response, count) => json(response, count === 1 ? 200 : 500, tokenAnswer('token-1')),
+    })
+    const { fetchAll } = connect(url)
+    await fetchAll()
+    isOpen = false
+    expect(await fetchAll()).toEqual({ kind: 'unavailable', reason: 'rejected' })
+    isOpen = true
+    expect((await fetchAll()).kind).toBe('found')
+    expect(asked.token).toBe(2)
+  })
+
+  test('T2: a first token that is answered 403 is replaced after 15 minutes, not before', async () => {
+    const { url, asked } = await openForbidding(() => false)
+    const { fetchAll, move } = connect(url)
+    await fetchAll()
+    move(14 * minute)
+    await fetchAll()
+    expect(asked.token).toBe(1)
+    move(minute)
+    await fetchAll()
+    expect(asked.token).toBe(2)
+  })
+})
+
 describe('logging in before the first request', () => {
   test('6.4: a login sends one token request, which counts as a call, and shows a refusal', async () => {
     const { url, asked } = await openCarrier({ token: (_, response) => json(response, 403, '{}') })

@@ -187,7 +187,7 @@ test('P12: when a poller dies its parcels are due again, and the next poller pol
 const upstream = z.object({
   credentials: z.string(),
   budget: z.object({ callsToday: z.number() }),
-  breaker: z.object({ state: z.string(), failures: z.number(), restSeconds: z.number() }),
+  breaker: z.object({ state: z.string(), failures: z.number(), restSeconds: z.number(), since: z.string().nullable() }),
   lastFailure: z.object({ reason: z.string() }).nullable(),
 })
 
@@ -220,7 +220,7 @@ test('P1: a carrier that is down is hardly called, and reported until an app’s
     'info: the carrier answers again',
   ])
   expect(world.lines.filter(({ level, fields }) => level !== 'debug' && 'err' in fields)).toEqual([])
-  expect((await lookUpstream(world.internalUrl)).breaker).toEqual({ state: 'closed', failures: 0, restSeconds: 0 })
+  expect((await lookUpstream(world.internalUrl)).breaker).toEqual({ state: 'closed', failures: 0, restSeconds: 0, since: null })
 })
 
 test('P12: the calls of the day continue to count after a restart', async () => {

@@ -1,14 +1,25 @@
-import { admit, afterAnswer, afterFailure, afterNoVerdict, type Breaker, closedBreaker, startProbe } from '../../domain/polling/breaker.ts'
-import type { CallPriority, CarrierState, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
+import {
+  admit,
+  afterAnswer,
+  afterFailure,
+  afterNoVerdict,
+  type Breaker,
+  type CallFailure,
+  CHECK_AFTER_MS,
+  closedBreaker,
+  isCheckDue,
+  isDoubtful,
+  openBreaker,
+  startProbe,
+} from '../../domain/polling/breaker.ts'
+import { type CallPriority, type CarrierState, lacksAnswer } from '../../domain/polling/carrier-answer.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
 import type { StatusOutcome } from './status-call.ts'
 
-/** The failures that count against the carrier: failures of the carrier itself or of the network. */
-const FAILURES: ReadonlySet<UnavailableReason> = new Set(['network', 'timeout', 'server_error'])
-
 /** The part of a question to the carrier that the breaker looks at. */
-interface Question {
+export interface Question {
   readonly identifier: string
+  readonly language: string
   readonly priority: CallPriority
 }
 
@@ -16,49 +27,94 @@ interface Question {
 export interface CarrierBreaker {
   /** Runs `ask` unless the breaker is open. If `ask` returns null, the call was withdrawn, and counts neither as a failure nor as an answer. */
   guard(question: Question, ask: () => Promise<StatusOutcome | null>): Promise<StatusOutcome | null>
+  /** Checks whether the carrier answers at all, if that is in doubt. Call it every second or so. Never rejects. */
+  lookAgain(): Promise<void>
   state(): CarrierState['breaker']
 }
 
-/** Protects a failing carrier from more calls (see `domain/polling/breaker`), and logs when this begins and ends. */
-export function createCarrierBreaker(clock: Clock, log: Log, random: () => number = Math.random): CarrierBreaker {
-  let breaker = closedBreaker
+export interface CarrierBreakerPorts {
+  readonly clock: Clock
+  readonly log: Log
+  /** Returns identifiers about which the carrier gave an answer when they were last asked about; empty: there are none. */
+  readonly answeredBefore?: (() => Promise<readonly string[]>) | undefined
+  /** Asks a question that only checks whether the carrier answers. */
+  readonly check: (question: Omit<Question, 'priority'>) => Promise<StatusOutcome | null>
+  readonly random?: () => number
+}
 
-  const after = (outcome: StatusOutcome | null, identifier: string, wasProbe: boolean): Breaker => {
-    if (outcome === null) return afterNoVerdict(breaker, wasProbe)
-    if (outcome.kind !== 'unavailable') return afterAnswer(breaker, identifier)
-    if (!outcome.conclusive || !FAILURES.has(outcome.reason)) return afterNoVerdict(breaker, wasProbe)
-    const question = outcome.ofQuestion === true ? identifier : null
-    return afterFailure(breaker, { question, wasProbe, nowMs: clock.monotonic(), random: random() })
-  }
-  const settle = (outcome: StatusOutcome | null, identifier: string, wasProbe: boolean): void => {
+/** Protects a failing carrier from more calls (see `domain/polling/breaker`), and logs when this begins and ends. */
+export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker {
+  const { clock, log, answeredBefore, random = Math.random } = ports
+  let breaker = closedBreaker
+  let lastFailed: Question | null = null
+  let isChecking = false
+  let checkedAtMs = Number.NEGATIVE_INFINITY
+
+  const become = (next: Breaker): void => {
     const before = breaker
-    breaker = after(outcome, identifier, wasProbe)
-    const { state, failures, restUntilMs } = breaker
+    breaker = next
+    const { state, unanswered, restUntilMs } = breaker
     if (before.state === 'closed' && state === 'open') {
-      log.debug({ failures, restMs: Math.round(restUntilMs - clock.monotonic()) }, 'the carrier fails repeatedly: calls pause')
+      log.debug({ unanswered, restMs: Math.round(restUntilMs - clock.monotonic()) }, 'the carrier answers no question: calls pause')
     }
     if (before.state !== 'closed' && state === 'closed') log.debug({}, 'the carrier is asked again')
   }
+  const after = (outcome: StatusOutcome | null, identifier: string, as: CallFailure['as']): Breaker => {
+    if (outcome !== null && outcome.kind !== 'unavailable') return afterAnswer(breaker, identifier)
+    const counted = outcome?.conclusive === true ? lacksAnswer(outcome.reason) : null
+    if (outcome === null || counted === null) return afterNoVerdict(breaker, as === 'probe')
+    const question = outcome.ofQuestion === true ? identifier : null
+    return afterFailure(breaker, { question, isRefusal: counted === 'refusal', as, nowMs: clock.monotonic(), random: random() })
+  }
+
+  /** `mayRepeat`: if there is no parcel that was answered before, ask the question again that has failed last. */
+  async function check(mayRepeat: boolean): Promise<void> {
+    if (isChecking || clock.monotonic() - checkedAtMs < CHECK_AFTER_MS) return
+    isChecking = true
+    try {
+      const known = answeredBefore === undefined ? [] : await answeredBefore().catch((): readonly string[] => [])
+      const others = known.filter((one) => !breaker.suspects.has(one) && !breaker.failing.has(one))
+      const identifier = others[Math.floor(random() * others.length)] ?? (mayRepeat ? lastFailed?.identifier : undefined)
+      if (identifier !== undefined && lastFailed !== null) {
+        checkedAtMs = clock.monotonic()
+        const outcome = await ports.check({ identifier, language: lastFailed.language }).catch(() => null)
+        become(after(outcome, identifier, 'check'))
+      } else if (isDoubtful(breaker, clock.monotonic())) {
+        become(openBreaker(breaker, { nowMs: clock.monotonic(), random: random() }))
+      }
+    } finally {
+      isChecking = false
+    }
+  }
 
   return {
-    async guard({ priority, identifier }, ask) {
+    async guard(question, ask) {
+      const { priority, identifier } = question
       const admission = admit(breaker, priority, identifier, clock.monotonic())
       if (admission.kind === 'rest') {
         return { kind: 'unavailable', reason: 'resting', retryAfterMs: admission.restMs, detail: 'breaker', conclusive: false }
       }
-      const wasProbe = admission.kind === 'probe'
-      if (wasProbe) breaker = startProbe(breaker)
+      const as = admission.kind === 'probe' ? 'probe' : 'call'
+      if (as === 'probe') breaker = startProbe(breaker)
       let outcome: StatusOutcome | null = null
       try {
         outcome = await ask()
         return outcome
       } finally {
-        settle(outcome, identifier, wasProbe)
+        if (outcome?.kind === 'unavailable' && outcome.conclusive) lastFailed = question
+        become(after(outcome, identifier, as))
+        if (isDoubtful(breaker, clock.monotonic())) void check(false)
       }
     },
+    async lookAgain() {
+      if (isCheckDue(breaker, clock.monotonic())) await check(true)
+    },
     state() {
-      const { state, failures, restUntilMs } = breaker
-      return { state, failures, restMs: state === 'closed' ? 0 : Math.max(0, Math.round(restUntilMs - clock.monotonic())) }
+      const { state, failures, unanswered, unansweredSinceMs, restUntilMs } = breaker
+      const nowMs = clock.monotonic()
+      if (state === 'closed') return { state, failures, restMs: 0 }
+      const sinceMs = Math.round(clock.now() - (nowMs - (unansweredSinceMs ?? nowMs)))
+      return { state, failures: unanswered, restMs: Math.max(0, Math.round(restUntilMs - nowMs)), sinceMs }
     },
   }
 }

@@ -15,11 +15,11 @@ import { createTokenShare } from '../token/shared-token.ts'
 import { createTokenClient, type TokenClient } from '../token/token-client.ts'
 import { createAskingClock } from './asking-clock.ts'
 import { createCallQueue } from './call-queue.ts'
-import { createCarrierBreaker } from './carrier-breaker.ts'
-import { createCarrierLog } from './carrier-log.ts'
+import { type CarrierBreakerPorts, createCarrierBreaker } from './carrier-breaker.ts'
+import { type CarrierLog, createCarrierLog } from './carrier-log.ts'
 import { createCarrierTime } from './carrier-time.ts'
 import { createExchange } from './exchange.ts'
-import { askStatus, type StatusPorts } from './status-call.ts'
+import { askStatus, type StatusCall, type StatusOutcome, type StatusPorts } from './status-call.ts'
 
 const WAITING_MAX = 10_000
 /** A call that was cut off counts against the carrier only if the carrier had at least this share of the time limit to answer. */
@@ -53,6 +53,8 @@ export interface CarrierOptions {
   /** Resolves the carrier's host name and checks the addresses. Absent: the system resolves the name, and every address is allowed. */
   readonly hosts?: Pick<EgressGuard, 'checkHost'>
   readonly startTimer?: StartTimer
+  /** See `CarrierBreakerPorts`. */
+  readonly answeredBefore?: () => Promise<readonly string[]>
 }
 
 export interface LoginFailure {
@@ -74,6 +76,8 @@ export interface RemoteCarrier extends Carrier {
   keep(): Promise<unknown>
   /** Logs how many calls have failed in an outage, at most once a minute. Call it every few seconds. */
   logOutage(): void
+  /** See `CarrierBreaker`. */
+  lookAgain(): Promise<void>
   /** Trusts another private certificate authority (PEM), or none, from the next connection on. Running calls finish. */
   replaceAuthority(ca: string | undefined): void
   close(): Promise<void>
@@ -115,26 +119,10 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
   }
   const ports: StatusPorts = { baseUrl: options.baseUrl.replace(/\/+$/, ''), exchange, tokens, pause, clock }
   const carrierLog = createCarrierLog(clock, log)
-  const breaker = createCarrierBreaker(clock, log)
+  const { fetchAll, breaker } = createAsking(options, { ports, deadlines, carrierLog })
 
   return {
-    async fetchAll({ identifier, language, priority, spender, signal }) {
-      const deadline = deadlines.open(signal)
-      // For a scheduled poll the time limit starts when the request is sent.
-      if (priority === 'app') deadline.start()
-      const giveUpAtMs = priority === 'app' ? clock.monotonic() + timeoutMs : null
-      try {
-        const outcome = await breaker.guard({ identifier, priority }, async () => {
-          const answered = await askStatus(ports, { identifier, language, priority, spender, giveUpAtMs, deadline })
-          // The caller or a stop of the relay may have ended the call. Then the carrier did not fail, and the breaker and the log must not count it.
-          const isWithdrawn = signal?.aborted === true || deadlines.closed()
-          return answered.kind === 'unavailable' && isWithdrawn ? null : answered
-        })
-        return outcome === null ? { kind: 'unavailable', reason: 'timeout' } : carrierLog.record(outcome)
-      } finally {
-        deadline.end()
-      }
-    },
+    fetchAll,
     async logIn() {
       const deadline = deadlines.open()
       try {
@@ -149,6 +137,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
     aheadMs: time.aheadMs,
     keep: budget.keep,
     logOutage: carrierLog.flush,
+    lookAgain: breaker.lookAgain,
     replaceAuthority: connections.replace,
     state: () => ({
       breaker: breaker.state(),
@@ -162,6 +151,48 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
       await budget.close()
     },
   }
+}
+
+interface AskingParts {
+  readonly ports: StatusPorts
+  readonly deadlines: ReturnType<typeof createDeadlines>
+  readonly carrierLog: CarrierLog
+}
+
+/** Creates the part that asks questions, behind the breaker. */
+function createAsking(options: CarrierOptions, { ports, deadlines, carrierLog }: AskingParts) {
+  const { clock, log, timeoutMs, answeredBefore } = options
+  /** Null: the caller or a stop of the relay has ended the call. Then the carrier did not fail, and nothing may count it. */
+  const ask = async (call: StatusCall, signal?: AbortSignal): Promise<StatusOutcome | null> => {
+    const answered = await askStatus(ports, call)
+    const isWithdrawn = signal?.aborted === true || deadlines.closed()
+    return answered.kind === 'unavailable' && isWithdrawn ? null : answered
+  }
+  const check: CarrierBreakerPorts['check'] = async (question) => {
+    const deadline = deadlines.open()
+    try {
+      const outcome = await ask({ ...question, priority: 'app', spender: 'schedule', giveUpAtMs: null, deadline })
+      if (outcome !== null) carrierLog.record(outcome)
+      return outcome
+    } finally {
+      deadline.end()
+    }
+  }
+  const breaker = createCarrierBreaker({ clock, log, answeredBefore, check })
+  const fetchAll: Carrier['fetchAll'] = async ({ identifier, language, priority, spender, signal }) => {
+    const deadline = deadlines.open(signal)
+    // For a scheduled poll the time limit starts when the request is sent.
+    if (priority === 'app') deadline.start()
+    const giveUpAtMs = priority === 'app' ? clock.monotonic() + timeoutMs : null
+    try {
+      const call = { identifier, language, priority, spender, giveUpAtMs, deadline }
+      const outcome = await breaker.guard(call, () => ask(call, signal))
+      return outcome === null ? { kind: 'unavailable', reason: 'timeout' } : carrierLog.record(outcome)
+    } finally {
+      deadline.end()
+    }
+  }
+  return { fetchAll, breaker }
 }
 
 function createAgent({ clock, concurrency, timeoutMs, ca, proxy, hosts = ANY_HOST }: CarrierOptions): Dispatcher {

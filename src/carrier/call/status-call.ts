@@ -58,28 +58,39 @@ const UNREACHED: ReadonlySet<string> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
-interface Unauthorized {
-  readonly kind: 'unauthorized'
-  readonly token: string
-}
+/** The carrier answered 401 (`unauthorized`) or 403 (`forbidden`) to this token. */
+type Denied = { readonly kind: 'unauthorized'; readonly token: string } | { readonly kind: 'forbidden'; readonly token: string }
 
-/** Asks the carrier. After a 401, gets a new token and asks once more, unless the credentials count as refused. */
+const FORBIDDEN: StatusOutcome = { kind: 'unavailable', reason: 'rejected', detail: 'status 403', conclusive: true, ofQuestion: true }
+
+/**
+ * Asks the carrier. After a 401, gets a new token and asks once more, unless the credentials count as refused. Some carriers say 403 when a token
+ * has expired, so after a 403 the token client may get a new token too.
+ */
 export async function askStatus(ports: StatusPorts, call: StatusCall): Promise<StatusOutcome> {
   const { tokens } = ports
   const { signal } = call.deadline
   const first = await tokens.get(signal)
   if (first.kind === 'none') return { ...first, kind: 'unavailable' }
   const outcome = await askWith(ports, call, first.token)
+  if (outcome.kind === 'forbidden') {
+    const token = await tokens.doubt(outcome.token, signal)
+    return token === null ? FORBIDDEN : settle(tokens, await askWith(ports, { ...call, spender: 'repeat' }, token))
+  }
   if (outcome.kind !== 'unauthorized') return outcome
   const hopeless = tokens.isRationed() && tokens.current() === outcome.token
   const second = hopeless ? tokens.refuse(outcome.token) : await tokens.renew(outcome.token, signal)
   if (second.kind === 'none') return { ...second, kind: 'unavailable' }
-  const again = await askWith(ports, { ...call, spender: 'repeat' }, second.token)
-  return again.kind === 'unauthorized' ? { ...tokens.refuse(again.token), kind: 'unavailable' } : again
+  return settle(tokens, await askWith(ports, { ...call, spender: 'repeat' }, second.token))
+}
+
+function settle(tokens: TokenClient, outcome: StatusOutcome | Denied): StatusOutcome {
+  if (outcome.kind === 'forbidden') return FORBIDDEN
+  return outcome.kind === 'unauthorized' ? { ...tokens.refuse(outcome.token), kind: 'unavailable' } : outcome
 }
 
 /** Requests `GET {baseUrl}/v1/status/{identifier}/all` with a bearer token (spec, "Endpoints"). */
-async function askWith(ports: StatusPorts, call: StatusCall, obtained: string): Promise<StatusOutcome | Unauthorized> {
+async function askWith(ports: StatusPorts, call: StatusCall, obtained: string): Promise<StatusOutcome | Denied> {
   const { baseUrl, exchange, tokens } = ports
   const { identifier, language, priority, spender, giveUpAtMs, deadline } = call
   let token = obtained
@@ -106,6 +117,7 @@ async function askWith(ports: StatusPorts, call: StatusCall, obtained: string): 
     return { kind: 'unavailable', reason, retryAfterMs, detail, conclusive, ofQuestion: !UNREACHED.has(detail) }
   }
   if (answer.status === 401) return { kind: 'unauthorized', token }
+  if (answer.status === 403) return { kind: 'forbidden', token }
   if ([200, 404, 410].includes(answer.status)) tokens.prove(token)
   return await readAnswer(answer, call, ports)
 }
@@ -117,7 +129,7 @@ async function readAnswer(answer: Answered, call: StatusCall, { pause, clock }: 
     const reading = parseAllAnswer(body, { asked, language, contentLanguage: answer.header('content-language'), askedAtMs })
     return reading.ok
       ? { kind: 'found', observation: reading.observation }
-      : { kind: 'unavailable', reason: 'bad_response', detail: reading.reason, conclusive: true }
+      : { kind: 'unavailable', reason: 'bad_response', detail: reading.reason, conclusive: true, ofQuestion: true }
   }
   if (status === 404 || status === 410) return { kind: 'not_found' }
   const waitMs = parseRetryAfter(answer.header('retry-after'), clock.now()) ?? (status === 429 ? retryAfterDefaultMs : null)

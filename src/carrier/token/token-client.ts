@@ -2,7 +2,7 @@ import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
 import type { CredentialRefusal } from '../../domain/polling/carrier-memory.ts'
 import type { Clock } from '../../flow/ports.ts'
 import { orWhenAborted, type StartTimer } from '../../outbound/deadline.ts'
-import { type CredentialOptions, openCredentials } from './credentials.ts'
+import { type CredentialOptions, type Credentials, openCredentials } from './credentials.ts'
 import { obtainTogether, presentPassword, WAITED_TOO_LONG } from './obtain-token.ts'
 import type { TokenShare } from './shared-token.ts'
 import { readExpiryHint } from './token-answer.ts'
@@ -11,6 +11,7 @@ import type { NoToken, TokenRequestOptions } from './token-request.ts'
 /** If a new token expires sooner than this, its expiry time is ignored. Otherwise the token would be renewed all the time. */
 const HINT_MIN_MS = 10_000
 const RENEW_AHEAD_MAX_MS = 60_000
+const DOUBT_EVERY_MS = 15 * 60_000
 
 export type TokenResult = { readonly kind: 'token'; readonly token: string } | NoToken
 
@@ -22,6 +23,11 @@ export interface TokenClient {
   current(): string | null
   /** Replaces a token that the status API has refused. If the current token is already another one, returns it. Otherwise requests a new token. */
   renew(rejected: string, signal: AbortSignal): Promise<TokenResult>
+  /**
+   * Notes that the status API has answered 403, which may mean that this token has expired. Once in a quarter of an hour, requests a new token if
+   * a token has worked, or if this one is so old. Returns the token to ask with once more; null: there is no other, and this one stays in use.
+   */
+  doubt(token: string, signal: AbortSignal): Promise<string | null>
   /** Notes that the status API has refused this token, even though it is new. The credentials count as refused from now on. */
   refuse(rejected: string): NoToken
   /** Notes that the status API has accepted this token. */
@@ -47,6 +53,8 @@ export interface TokenClientOptions extends TokenRequestOptions, CredentialOptio
 
 interface Held {
   readonly token: string
+  /** Monotonic milliseconds. */
+  readonly sinceMs: number
   /** When to renew the token, monotonic milliseconds; `null`: only when it is refused. */
   readonly renewAtMs: number | null
   /** The version under which replicas share the token; null: only this process has it. */
@@ -67,9 +75,9 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
   let flight: Promise<TokenResult> | null = null
 
   let rejected: string | null = null
-
+  const mayDoubt = createDoubt(clock, credentials)
   const hold = (token: string, version: number | null): void => {
-    held = { token, renewAtMs: renewalTime(token, clock), version, isProved: false }
+    held = { token, sinceMs: clock.monotonic(), renewAtMs: renewalTime(token, clock), version, isProved: false }
   }
   const obtain = async (): Promise<TokenResult> => {
     const { result, mustKeep } = await presentPassword(options, credentials)
@@ -108,6 +116,15 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
       if (held?.token === refused) held = null
       return held === null ? orWhenAborted(request(), signal, WAITED_TOO_LONG) : { kind: 'token', token: held.token }
     },
+    async doubt(token, signal) {
+      if (held !== null && held.token !== token) return held.token
+      if (flight === null) {
+        if (held === null || !mayDoubt(held)) return null
+        log.info({}, 'the carrier answers 403 to a token that has worked: the relay requests a new one')
+      }
+      const result = await orWhenAborted(request(), signal, WAITED_TOO_LONG)
+      return result.kind === 'token' && result.token !== token ? result.token : null
+    },
     refuse(refused) {
       // If the status API refuses many calls with the same token, only the first refusal counts.
       if (held?.token !== refused)
@@ -133,6 +150,18 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     isRationed: credentials.isRationed,
     pausedUntilMs: credentials.pausedUntilMs,
     refusal: credentials.refusal,
+  }
+}
+
+/** Returns a function that says whether a 403 may cost a token request now. A true answer counts as one. */
+function createDoubt(clock: Clock, credentials: Credentials): (held: Held) => boolean {
+  let doubtedAtMs = Number.NEGATIVE_INFINITY
+  return ({ sinceMs }) => {
+    const nowMs = clock.monotonic()
+    const hasWorked = credentials.state().credentials === 'accepted' || nowMs - sinceMs >= DOUBT_EVERY_MS
+    if (!hasWorked || credentials.isRationed() || nowMs - doubtedAtMs < DOUBT_EVERY_MS) return false
+    doubtedAtMs = nowMs
+    return true
   }
 }
 

@@ -3,7 +3,7 @@ import { typedName } from '../delivery/endpoint.ts'
 import { failureSentence, isLikelyKey, refusesAll, wordFailure } from '../delivery/failure-words.ts'
 import type { MisdirectedPath } from '../ingest/misdirected.ts'
 import { hasAllComeAgain, type RefusedPushes } from '../ingest/refused-pushes.ts'
-import { failureText } from '../polling/carrier-failure-words.ts'
+import { carrierRemedy, failureText } from '../polling/carrier-failure-words.ts'
 import type { PastSilence } from '../polling/push-health.ts'
 import { noPushSinceMs, pushEvidence } from '../polling/push-standing.ts'
 import { plainText } from '../words.ts'
@@ -100,9 +100,9 @@ function explainCarrier({ carrier }: Situation): Explanation {
   const reason = lastFailure === null ? 'unknown' : failureText(lastFailure.reason)
   return {
     title: 'The carrier fails to answer',
-    sinceMs: null,
+    sinceMs: breaker.sinceMs ?? null,
     evidence: [`The last failure: ${reason}. The relay asks again in ${spanText(breaker.restMs)}.`],
-    todo: ['Check whether the carrier reports an outage, and whether DNS, the firewall and the proxy let the relay reach it.'],
+    todo: [carrierRemedy(lastFailure?.reason ?? null)],
   }
 }
 

@@ -1,7 +1,7 @@
 import { counted, spanText } from '../amounts.ts'
 import type { RefusedCause } from '../ingest/refused-pushes.ts'
 import { FAILURES_TO_OPEN } from '../polling/breaker.ts'
-import { isOfAll, type UnavailableReason } from '../polling/carrier-answer.ts'
+import { isOfAll, lacksAnswer, type UnavailableReason } from '../polling/carrier-answer.ts'
 import { failureText } from '../polling/carrier-failure-words.ts'
 import { carrierStanding } from '../polling/carrier-standing.ts'
 import { pushEvidence, pushStanding } from '../polling/push-standing.ts'
@@ -44,11 +44,14 @@ function ofCarrier({ carrier }: Situation, nowMs: number): readonly Caveat[] {
   if (standing.kind !== 'troubled' || lastFailure === null) return []
   const ago = `${spanText(Math.max(0, nowMs - lastFailure.atMs))} ago`
   const sentence = `The last call to the carrier failed ${ago}: ${failureText(standing.reason)}.${outlook(standing.reason, carrier.breaker.failures)}`
-  return [{ clause: 'the last call to the carrier failed', sentence }]
+  const clause = standing.reason === 'rate_limited' ? 'the carrier asks for fewer calls' : 'the last call to the carrier failed'
+  return [{ clause, sentence }]
 }
 
 /** Says when failures become a problem; empty: the circuit breaker does not count failures with this reason, or has counted none. */
 function outlook(reason: UnavailableReason, failures: number): string {
+  if (lacksAnswer(reason) === 'refusal')
+    return ' It becomes a problem if no question is answered for 15 minutes, or 20 in a row are not, over five parcels.'
   if (isOfAll(reason) || failures === 0) return ''
   return ` It becomes a problem after ${FAILURES_TO_OPEN} failures in a row; ${failures} so far.`
 }

@@ -93,7 +93,11 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
     kind: 'bad',
     state: 'failing',
     page: '/carrier',
-    tell: (of) => ['The carrier fails: ', { kind: 'carrier', text: of('reason') }],
+    tell: (of) => [
+      'The carrier fails: ',
+      { kind: 'carrier', text: of('reason') },
+      ...(of('since') === '' ? [] : [', since ', time(of('since'))]),
+    ],
   },
   carrier_recovered: { kind: 'ok', state: 'recovered', page: '/carrier', tell: () => ['The carrier answers again'] },
   pushes_silent: {

@@ -47,6 +47,25 @@ export function isOfAll(reason: UnavailableReason): boolean {
   return OF_ALL.has(reason)
 }
 
+/** How calls without an answer count (`breaker`). Null: they do not, because the reason has a state of its own or concerns the relay itself. */
+const LACKING: Readonly<Record<UnavailableReason, 'failure' | 'refusal' | null>> = {
+  network: 'failure',
+  timeout: 'failure',
+  server_error: 'failure',
+  redirect: 'refusal',
+  bad_response: 'refusal',
+  token_bad_response: 'refusal',
+  rejected: 'refusal',
+  budget: null,
+  resting: null,
+  credentials: null,
+  rate_limited: null,
+}
+
+export function lacksAnswer(reason: UnavailableReason): 'failure' | 'refusal' | null {
+  return LACKING[reason]
+}
+
 /** Whether the question was not sent to the carrier. */
 export function wasNotAsked(reason: UnavailableReason): boolean {
   return reason === 'budget' || reason === 'resting'
@@ -74,6 +93,15 @@ export interface CarrierState {
   readonly lastAnswerAtMs: number | null
   readonly lastFailure: { readonly reason: UnavailableReason; readonly atMs: number } | null
   readonly budget: { readonly waiting: number; readonly inFlight: number; readonly callsToday: number; readonly callsPerDay: number }
-  /** See `domain/polling/breaker`. `restMs`: how long until the schedule may make calls again. */
-  readonly breaker: { readonly state: 'closed' | 'open' | 'probing'; readonly failures: number; readonly restMs: number }
+  /**
+   * See `domain/polling/breaker`. `failures`: while calls pause, all calls in a row without an answer. `restMs`: how long until the schedule may make
+   * calls again. `sinceMs`: when the first of those calls failed, epoch
+   * milliseconds; absent: calls do not pause.
+   */
+  readonly breaker: {
+    readonly state: 'closed' | 'open' | 'probing'
+    readonly failures: number
+    readonly restMs: number
+    readonly sinceMs?: number
+  }
 }

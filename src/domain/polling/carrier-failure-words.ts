@@ -1,4 +1,4 @@
-import type { UnavailableReason } from './carrier-answer.ts'
+import { lacksAnswer, type UnavailableReason } from './carrier-answer.ts'
 
 const FAILURES: Readonly<Record<UnavailableReason, string>> = {
   budget: 'our own limits allowed no call',
@@ -12,6 +12,13 @@ const FAILURES: Readonly<Record<UnavailableReason, string>> = {
   bad_response: 'its answer made no sense',
   token_bad_response: 'its login answered without a token',
   rejected: 'it rejected the question',
+}
+
+/** Says in a sentence what an operator can do about a carrier that answers no question. `reason`: why the last call failed. */
+export function carrierRemedy(reason: UnavailableReason | null): string {
+  return reason === null || lacksAnswer(reason) !== 'refusal'
+    ? 'Check whether the carrier reports an outage, and whether DNS, the firewall and the proxy let the relay reach it.'
+    : 'The carrier can be reached, but it takes no question: ask it whether our account and our address may still ask, and compare upstream.baseUrl with its documents.'
 }
 
 const TEXTS: ReadonlyMap<string, string> = new Map(Object.entries(FAILURES))

@@ -30,6 +30,8 @@ export interface PollFailure {
   readonly atMs: number
   /** The carrier's `Retry-After`, milliseconds; absent: it sent none. */
   readonly retryAfterMs?: number
+  /** Since when the carrier answers no question, epoch milliseconds; absent: it answers some. */
+  readonly failsSinceMs?: number | undefined
 }
 
 /** An entry whose push never arrived. Times are epoch milliseconds. */
@@ -98,8 +100,8 @@ export interface DueCursor {
 export interface PollCandidate extends DuePoll {
   /** Whether a push about the parcel arrived since the last poll. If so, the poll may no longer be due. */
   readonly pushedSince: boolean
-  /** Whether the carrier answered the last call about the parcel. */
-  readonly lastAnswered: boolean
+  /** When the last poll failed, epoch milliseconds; null: it was answered, or there was none. */
+  readonly failedAtMs: number | null
 }
 
 /** An entry that only polls have reported so far. The relay still expects its push (DOMAIN 6.6). */

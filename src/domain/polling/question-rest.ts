@@ -6,10 +6,10 @@ export interface Rest {
   readonly untilMs: number
 }
 
-const FIRST_MS = 60_000
+const FIRST_MS = 2000
 const LONGEST_MS = 3_600_000
 
-/** Returns the pause after one more unusable answer: at first a minute, then twice as long each time, up to an hour. At least `retryAfterMs`. */
+/** Returns the pause after one more unusable answer: at first two seconds, then twice as long each time, up to an hour. At least `retryAfterMs`. */
 export function restAfter(before: Rest | undefined, nowMs: number, retryAfterMs: number): Rest {
   const answers = (before?.answers ?? 0) + 1
   const restMs = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(answers - 1, 16))

@@ -103,7 +103,11 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
       {
         subject: 'carrier',
         standing: isFailing ? 'trouble' : hasRecovered ? 'well' : 'unknown',
-        begun: { event: 'carrier_failing', reason: lastFailure?.reason ?? null },
+        begun: {
+          event: 'carrier_failing',
+          reason: lastFailure?.reason ?? null,
+          since: new Date(breaker.sinceMs ?? clock.now()).toISOString(),
+        },
         ended: { event: 'carrier_recovered' },
         ofRole: 'poller',
       },

@@ -37,7 +37,7 @@ export interface Serve {
    * Asks the carrier, by an operator's order, about an identifier that no parcel has. Ignores earlier answers and the limits for apps.
    * `unknown`: the carrier does not know it, or its answer could not be used. Throws `erased` and `storage_unavailable`.
    */
-  fetchUnknown(identifier: string, operator: string): Promise<'recorded' | 'unknown' | 'unavailable'>
+  fetchUnknown(identifier: string, operator: string): Promise<'recorded' | 'unknown' | 'unusable' | 'unavailable'>
 }
 
 /** Creates the verb behind the pull API. It asks the carrier only for what neither the cache nor the store has (DOMAIN 1.5, 4.2). */
@@ -90,7 +90,7 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
     async fetchUnknown(identifier, operator) {
       if (await ports.isErased(identifier)) throw new AppError('erased', 'This identifier belongs to a parcel that was erased.')
       const { kind } = await carrier.aboutUnknown({ identifier, language: defaultLanguage, app: operator })
-      return kind === 'recorded' || kind === 'unavailable' ? kind : 'unknown'
+      return kind === 'not_found' ? 'unknown' : kind
     },
   }
 }

@@ -44,22 +44,28 @@ export function createClaimDuePolls(
     return (await tx.duePolls({ nowMs, limit, after: null })).map(({ parcelId }) => parcelId)
   }
 
-  /** Picks a due poll at random, because the most overdue parcels may be the ones whose polls always fail. */
-  async function pickProbe(tx: PickTx, nowMs: number): Promise<readonly number[]> {
+  /**
+   * Picks a due poll at random, because the most overdue parcels may be the ones whose polls always fail. Leaves out polls that have failed since
+   * `sinceMs`, unless all have.
+   */
+  async function pickProbe(tx: PickTx, nowMs: number, sinceMs: number): Promise<readonly number[]> {
     const [longest] = await tx.duePolls({ nowMs, limit: 1, after: null })
     if (longest === undefined) return []
     const fromMs = longest.dueAtMs + random() * (nowMs - longest.dueAtMs)
     const later = await tx.duePolls({ nowMs, limit: LOOKED_AT_ONCE, after: { dueAtMs: Math.floor(fromMs), parcelId: 0 } })
-    const parcelIds = (later.length > 0 ? later : [longest]).map(({ parcelId }) => parcelId)
+    const first = later.length < LOOKED_AT_ONCE ? await tx.duePolls({ nowMs, limit: LOOKED_AT_ONCE, after: null }) : []
+    const parcelIds = [...new Set([...later, ...first].map(({ parcelId }) => parcelId))]
     const due = await tx.pollCandidates({ parcelIds, nowMs })
-    const answered = due.filter(({ lastAnswered }) => lastAnswered)
-    const among = answered.length > 0 ? answered : due
+    const untried = due.filter(({ failedAtMs }) => failedAtMs === null || failedAtMs < sinceMs)
+    const among = untried.length > 0 ? untried : due
     const picked = among[Math.floor(random() * among.length)]
     return picked === undefined ? [] : [picked.parcelId]
   }
 
-  async function takeTurn(tx: ClaimTx, { nowMs, probe = false }: ClaimRequest, limit: number, leaseUntilMs: number): Promise<Turn> {
-    const parcelIds = await (probe ? pickProbe(tx, nowMs) : pick(tx, nowMs, Math.min(limit, LOOKED_AT_ONCE)))
+  async function takeTurn(tx: ClaimTx, { nowMs, probeSinceMs }: ClaimRequest, limit: number, leaseUntilMs: number): Promise<Turn> {
+    const parcelIds = await (probeSinceMs !== undefined
+      ? pickProbe(tx, nowMs, probeSinceMs)
+      : pick(tx, nowMs, Math.min(limit, LOOKED_AT_ONCE)))
     const candidates = await tx.pollCandidates({ parcelIds, nowMs })
     // If the clock was put back, a poll may be due before the carrier may be asked about any of its identifiers. Then `identifiers` is empty.
     const isDoubtful = ({ pushedSince, identifiers }: PollCandidate) => pushedSince || identifiers.length === 0

@@ -2,6 +2,7 @@ import type { DuePoll } from '../../domain/polling/poll.ts'
 import { createFailureLog } from '../failure-log.ts'
 import type { Clock, Log, Meter } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
+import type { ClaimAnswered } from './claim-answered.ts'
 import { createMissedPushLog } from './missed-push-log.ts'
 import type { PollsUnderWay } from './polls-under-way.ts'
 import type { Refresh } from './refresh.ts'
@@ -17,8 +18,10 @@ export interface PollerPorts {
   readonly isQuiet: (nowMs: number) => boolean
   /** A second limit on the number of polls at once. While the carrier fails, it is 0, or 1 when a poll may probe the carrier. */
   readonly callsAllowed?: () => number
-  /** Whether the next poll probes a failing carrier. */
-  readonly isProbe?: () => boolean
+  /** Since when the carrier fails, epoch milliseconds. The next poll is then a probe. Undefined: it does not fail. */
+  readonly failsSinceMs?: () => number | undefined
+  /** See `claim-answered`. Absent: probes ask about due parcels only. */
+  readonly claimAnswered?: ClaimAnswered
 }
 
 /** If the result of a poll gets lost, the parcel can be polled again after this time. A poll that still runs prevents this (`polls-under-way`). */
@@ -65,6 +68,15 @@ export function createPoller(ports: PollerPorts, { concurrency }: { readonly con
     return ports.isQuiet(clock.now()) ? 0 : Math.min(concurrency, ports.callsAllowed?.() ?? concurrency)
   }
 
+  async function claim(limit: number): Promise<readonly DuePoll[]> {
+    const probeSinceMs = ports.failsSinceMs?.()
+    const answered = probeSinceMs === undefined ? undefined : await ports.claimAnswered?.(LEASE_MS)
+    if (answered !== undefined && answered !== null) return [answered]
+    const request = { nowMs: clock.now(), limit, leaseMs: LEASE_MS, underWay: [...underWay.list(), ...lapsed], probeSinceMs }
+    lapsed.clear()
+    return await write.claimDuePolls(request)
+  }
+
   async function rest(): Promise<'idle'> {
     await Promise.all(inFlight)
     isRefused = false
@@ -79,15 +91,7 @@ export function createPoller(ports: PollerPorts, { concurrency }: { readonly con
     while (!isRefused && inFlight.size > 0 && limit() - inFlight.size < limit() * FREE_PART) await Promise.race(inFlight)
     const room = limit() - inFlight.size
     if (isRefused || room <= 0) return await rest()
-    const claim = {
-      nowMs: clock.now(),
-      limit: room,
-      leaseMs: LEASE_MS,
-      underWay: [...underWay.list(), ...lapsed],
-      probe: ports.isProbe?.() === true,
-    }
-    lapsed.clear()
-    const due = await write.claimDuePolls(claim)
+    const due = await claim(room)
     due.forEach(start)
     return due.length === room ? 'busy' : await rest()
   }

@@ -20,14 +20,14 @@ import type {
 export interface PollingWrites {
   /**
    * Leases due parcels: the most overdue, or if calls are scarce, the most valuable. Leaves out those in `underWay`, which are still being
-   * polled. `probe`: leases one due parcel at random, if possible one whose last poll was answered, because an answer is then likely.
+   * polled. `probeSinceMs`: leases one due parcel at random, if possible one whose poll has not failed since this time.
    */
   claimDuePolls(request: {
     readonly nowMs: number
     readonly limit: number
     readonly leaseMs: number
     readonly underWay?: readonly number[]
-    readonly probe?: boolean
+    readonly probeSinceMs?: number | undefined
   }): Promise<readonly DuePoll[]>
   /** Leases the parcel of an identifier, whether or not its poll is due; null: there is no such parcel. */
   claimPoll(request: { readonly identifier: string; readonly nowMs: number; readonly leaseMs: number }): Promise<DuePoll | null>
@@ -74,6 +74,12 @@ export interface PollingWrites {
   checkpointModel(): Promise<PushHealthUpdate>
   /** Decides, for polled entries whose grace period is over, whether their pushes were missed (DOMAIN 6.6). Returns the missed pushes. */
   settleMissedPushes(nowMs: number): Promise<readonly MissedPush[]>
+}
+
+/** The reads of polling; see `ReadSide`. */
+export interface PollingReads {
+  /** Identifiers of some watched parcels whose last poll was answered. An answer about them shows that the carrier works. */
+  answeredParcels(): Promise<readonly string[]>
 }
 
 /** The store as polling uses it inside one transaction; see `WriteTx`. */

@@ -29,6 +29,8 @@ export interface RefreshPorts {
   readonly together?: SharedFlight
   /** Returns a signal for a scheduled poll. The signal is aborted when the lease of this replica runs out, because it must not poll then. */
   readonly lapse?: () => AbortSignal
+  /** Since when the carrier answers no question, epoch milliseconds; undefined: it answers some. */
+  readonly failsSinceMs?: () => number | undefined
 }
 
 export interface RefreshOptions {
@@ -154,7 +156,7 @@ async function ask({ carrier, meter }: RefreshPorts, identifier: string, asking:
 }
 
 /** Saves that the poll has failed, so that the parcel is polled again. */
-async function giveUp({ write, clock }: RefreshPorts, due: DuePoll, answer: Failure, asking: Asking): Promise<PollEnd> {
+async function giveUp({ write, clock, failsSinceMs }: RefreshPorts, due: DuePoll, answer: Failure, asking: Asking): Promise<PollEnd> {
   // If the lease has run out, the poll has not failed, and the replica that becomes the poller schedules the parcel.
   if (hasLapsed(asking)) return 'lapsed'
   const { reason, retryAfterMs } = answer
@@ -162,6 +164,7 @@ async function giveUp({ write, clock }: RefreshPorts, due: DuePoll, answer: Fail
     parcelId: due.parcelId,
     kind: failureKindOf(answer),
     atMs: clock.now(),
+    failsSinceMs: failsSinceMs?.(),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   })
   return endOfFailure(reason, asking)
@@ -174,7 +177,7 @@ function failureKindOf(answer: Failure): PollFailure['kind'] {
 
 /** `unusable` lets the schedule continue with other parcels, because the carrier may still answer about them. */
 function endOfFailure(reason: UnavailableReason, { priority }: Asking): Refreshed {
-  if (reason === 'bad_response') return 'unusable'
+  if (isUnusable({ kind: 'unavailable', reason })) return 'unusable'
   return priority === 'schedule' && !isOfAll(reason) ? 'unusable' : 'unavailable'
 }
 

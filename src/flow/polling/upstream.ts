@@ -21,7 +21,7 @@ export function createUpstream({ carrier, write, version, refusedSenders }: Upst
     async read() {
       const { credentials, refusal, budget, breaker, lastAnswerAtMs, lastFailure } = carrier.state()
       const { health, loss, lastPushAtMs, missedSincePush, silence, probation, missed } = await write.pushChannel()
-      const { restMs, ...state } = breaker
+      const { restMs, sinceMs = null, ...state } = breaker
       const { callsToday, callsPerDay, waiting, inFlight } = budget
       return {
         version,
@@ -29,7 +29,7 @@ export function createUpstream({ carrier, write, version, refusedSenders }: Upst
         refusal:
           refusal === null ? null : { at: presentTime(refusal.atMs), by: refusal.by, retrySeconds: Math.ceil(refusal.retryMs / 1000) },
         budget: { callsToday, callsPerDay, callsLeft: Math.max(0, callsPerDay - callsToday), waiting, inFlight },
-        breaker: { ...state, restSeconds: Math.ceil(restMs / 1000) },
+        breaker: { ...state, restSeconds: Math.ceil(restMs / 1000), since: presentTime(sinceMs) },
         pushes: {
           health,
           silent: health === 'silent',

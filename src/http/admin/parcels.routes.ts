@@ -62,7 +62,7 @@ export const PARCELS_ROUTES = [
     path: '/relay/parcels/:identifier/refresh',
     summary: 'Ask the carrier about a parcel now',
     description:
-      'The relay asks in every configured language. About an identifier without a parcel it asks in the first language, and adds a parcel if the carrier knows it. `unknown`: the carrier does not know it, or its answer could not be used.',
+      'The relay asks in every configured language. About an identifier without a parcel it asks in the first language, and adds a parcel if the carrier knows it. `unknown`: the carrier has answered that it does not know it.',
     answers: () => ({
       200: jsonAnswer(
         'The carrier was asked',

@@ -35,7 +35,10 @@ const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<str
   endpoint_removed: () => ({ endpoint: endpointNamed() }),
   credentials_refused: () => ({}),
   credentials_accepted: () => ({ since: since() }),
-  carrier_failing: () => ({ reason: z.string().nullable() }),
+  carrier_failing: () => ({
+    reason: z.string().nullable(),
+    since: instant().optional().describe('When the first of the questions in a row was not answered. Events of earlier versions lack it.'),
+  }),
   carrier_recovered: () => ({ since: since() }),
   pushes_silent: () => ({ lastPushAt: lastPushAt() }),
   pushes_lossy: () => ({ lastPushAt: lastPushAt() }),

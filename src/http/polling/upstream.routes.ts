@@ -70,7 +70,12 @@ const upstreamSchema = named('Upstream', () =>
       waiting: wholeNumber(),
       inFlight: wholeNumber(),
     }),
-    breaker: z.strictObject({ state: breakerState(), failures: wholeNumber(), restSeconds: wholeNumber() }),
+    breaker: z.strictObject({
+      state: breakerState(),
+      failures: wholeNumber().describe('While calls pause: how many in a row had no answer. Else: how many have failed.'),
+      restSeconds: wholeNumber(),
+      since: instant().nullable().describe('When the first of these calls failed; null: calls do not pause.'),
+    }),
     pushes: z.strictObject({
       health: pushHealth(),
       silent: z.boolean(),

@@ -68,6 +68,6 @@ export async function findAskable(
     const known = inOrder.flatMap(({ value, refused_at_ms: refusedAtMs }) => (value === null ? [] : [{ value, refusedAtMs }]))
     const identifiers = pollableNow(known, first.last_seen_at_ms, nowMs).map(({ value }) => value)
     const pushedSince = (first.last_seen_at_ms ?? 0) > (first.checked_at_ms ?? 0)
-    return [{ parcelId, identifiers, pushedSince, lastAnswered: first.checked_at_ms !== null && first.failures === 0 }]
+    return [{ parcelId, identifiers, pushedSince, failedAtMs: first.failures === 0 ? null : first.checked_at_ms }]
   })
 }

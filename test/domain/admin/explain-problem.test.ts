@@ -111,3 +111,17 @@ test('the explanation of a past silence says when it was, and what may still be 
   expect(evidence[1]).toContain('Polls find nothing about parcels that no push has named yet')
   expect(todo[0]).toContain('Ask the carrier to send again')
 })
+
+test.each([
+  ['server_error', 'reports an outage'],
+  ['rejected', 'takes no question'],
+  ['redirect', 'compare upstream.baseUrl'],
+] as const)('the explanation of a carrier that fails (%s) says since when, and what to do', (reason, words) => {
+  const carrier = {
+    ...WELL.carrier,
+    lastFailure: { reason, atMs: 9 },
+    breaker: { state: 'open', failures: 20, restMs: 1000, sinceMs: 7 } as const,
+  }
+  const { sinceMs, todo } = explainProblem({ kind: 'carrier_failing' }, { ...WELL, carrier }, 10)
+  expect([sinceMs, todo.join(' ')]).toEqual([7, expect.stringContaining(words)])
+})

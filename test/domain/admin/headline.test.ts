@@ -42,6 +42,16 @@ test('the headline of a new relay also says that its carrier does not answer', (
   })
 })
 
+test.each([
+  ['rejected', 'Everything works, but the last call to the carrier failed', 'if no question is answered for 15 minutes'],
+  ['rate_limited', 'Everything works, but the carrier asks for fewer calls', 'it asked for fewer calls (429).'],
+] as const)('the headline says what a last call that ended with %s may become', (reason, text, caveat) => {
+  const seen = headline({
+    carrier: { ...TIMED_OUT, lastFailure: { reason, atMs: NOW - 1000 }, breaker: { ...TIMED_OUT.breaker, failures: 0 } },
+  })
+  expect([seen.text, seen.caveats]).toEqual([text, [expect.stringContaining(caveat)]])
+})
+
 test('the headline names a failed call as well as pushes that are watched after a silence', () => {
   const [fromMs, sinceMs, untilMs] = [10_000, 50_000, 1_850_000]
   const lastSilence = { fromMs, toMs: sinceMs }

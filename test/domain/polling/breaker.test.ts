@@ -8,19 +8,27 @@ import {
   callsAllowedNow,
   closedBreaker,
   FAILURES_TO_OPEN,
+  isCheckDue,
+  isDoubtful,
+  openBreaker,
   startProbe,
 } from '../../../src/domain/polling/breaker.ts'
+import { HOUR_MS, MINUTE_MS } from '../../support/runner/constants.ts'
 
-const failure = (question: string | null, nowMs = 0) => ({ question, wasProbe: false, nowMs, random: 0 })
+const failure = (question: string | null, nowMs = 0) => ({ question, isRefusal: false, as: 'call' as const, nowMs, random: 0 })
+/** Returns the breaker after these questions failed, and opened if it was in doubt. */
 const failedFor = (questions: readonly (string | null)[], from: Breaker = closedBreaker) =>
-  questions.reduce<Breaker>((breaker, question) => afterFailure(breaker, failure(question)), from)
+  questions.reduce<Breaker>((breaker, question) => {
+    const next = afterFailure(breaker, failure(question))
+    return isDoubtful(next, 0) ? openBreaker(next, failure(question)) : next
+  }, from)
 const failed = (times: number) => failedFor(Array.from({ length: times }, () => null))
 const opened = failed(FAILURES_TO_OPEN)
 const numbers = (count: number, from = 0) => Array.from({ length: count }, (_, at) => `PD${from + at}`)
 
 /** Returns the breaker after a probe that was sent at the end of the pause and failed. */
 const probeInVain = (breaker: Breaker, question: string | null = null) =>
-  afterFailure(startProbe(breaker), { ...failure(question, breaker.restUntilMs), wasProbe: true })
+  afterFailure(startProbe(breaker), { ...failure(question, breaker.restUntilMs), as: 'probe' })
 const restOf = (breaker: Breaker, sinceMs: number) => breaker.restUntilMs - sinceMs
 
 test('P1: the breaker opens after enough failures in a row, and an answer closes it', () => {
@@ -68,18 +76,61 @@ test('an outage of the carrier opens the breaker, whichever questions failed bef
   expect(failedFor(numbers(FAILURES_TO_OPEN, 100), proven).state).toBe('open')
 })
 
-test('a probe with a question that always fails does not make the pause longer', () => {
-  const open = failedFor(numbers(FAILURES_TO_OPEN))
-  const again = probeInVain(probeInVain(open, 'PD1'), 'PD2')
-  expect([again.state, again.rests, restOf(again, open.restUntilMs + 5000)]).toEqual(['open', 1, 5000])
-  expect(probeInVain(again, 'new').rests).toBe(2)
+test('ten probes about parcels fail before the pauses grow', () => {
+  const rests: number[] = []
+  let breaker = failedFor(numbers(FAILURES_TO_OPEN))
+  for (let at = 0; at < 12; at++) {
+    const probedAtMs = breaker.restUntilMs
+    breaker = probeInVain(breaker, `PD${at}`)
+    rests.push(restOf(breaker, probedAtMs))
+  }
+  expect(rests).toEqual([...Array.from({ length: 9 }, () => 5000), 10_000, 20_000, 40_000])
 })
 
 test('an app may send a probe before the pause is over, but not with a question that failed', () => {
-  const resting = ['a', 'b', 'c', 'd'].reduce((breaker, question) => probeInVain(breaker, question), failedFor(numbers(FAILURES_TO_OPEN)))
+  const resting = [null, null, null, 'PD1'].reduce((breaker, question) => probeInVain(breaker, question), failedFor(numbers(5)))
   const soon = resting.failedAtMs + 6000
   expect(admit(resting, 'app', 'PD1', soon).kind).toBe('rest')
   expect(admit(resting, 'app', 'other', soon)).toEqual({ kind: 'probe' })
+})
+
+test('an early probe of an app that fails does not postpone the probes of the schedule', () => {
+  const resting = [null, null, null, null].reduce((breaker, question) => probeInVain(breaker, question), opened)
+  const early = afterFailure(startProbe(resting), { ...failure('garbage', resting.failedAtMs + 6000), as: 'probe' })
+  expect(early).toMatchObject({ state: 'open', restUntilMs: resting.restUntilMs, rests: resting.rests })
+})
+
+const refused = (questions: readonly string[], from: Breaker = closedBreaker, nowMs = 0) =>
+  questions.reduce<Breaker>((breaker, question) => afterFailure(breaker, { ...failure(question, nowMs), isRefusal: true }), from)
+
+test('twenty refusals in a row over five parcels put the carrier in doubt', () => {
+  const over = (parcels: number, calls: number) => Array.from({ length: calls }, (_, at) => `PD${at % parcels}`)
+  expect(isDoubtful(refused(over(5, 20)), 0)).toBe(true)
+  expect(isDoubtful(refused(over(5, 19)), 0)).toBe(false)
+  expect(isDoubtful(refused(over(4, 100)), 0)).toBe(false)
+  expect(isDoubtful(refused(over(5, 19), afterAnswer(refused(over(20, 19)), 'ok')), 0)).toBe(false)
+})
+
+test('a quarter of an hour without an answer puts the carrier in doubt, after three questions', () => {
+  const two = refused(['PD1', 'PD1'])
+  expect(isDoubtful(two, 60 * MINUTE_MS)).toBe(false)
+  const three = refused(['PD1'], two, 10 * MINUTE_MS)
+  expect([isDoubtful(three, 15 * MINUTE_MS - 1), isDoubtful(three, 15 * MINUTE_MS)]).toEqual([false, true])
+})
+
+test('a failure is checked after five seconds, and two failed checks open the breaker', () => {
+  const one = failedFor(['PD1'])
+  expect([isCheckDue(one, 4999), isCheckDue(one, 5000)]).toEqual([false, true])
+  const check = (breaker: Breaker, nowMs: number) => afterFailure(breaker, { ...failure('PD1', nowMs), as: 'check' })
+  const two = check(one, 5000)
+  expect([two.state, isCheckDue(two, 9999), check(two, 10_000).state]).toEqual(['closed', false, 'open'])
+  expect(isCheckDue(afterAnswer(two, 'ok'), HOUR_MS)).toBe(false)
+})
+
+test('the breaker says since when no question is answered', () => {
+  expect(failedFor(['PD1', 'PD2']).unansweredSinceMs).toBe(0)
+  expect(afterFailure(failedFor(['PD1']), failure('PD2', 7000)).unansweredSinceMs).toBe(0)
+  expect(afterAnswer(failedFor(['PD1']), 'PD2').unansweredSinceMs).toBeNull()
 })
 
 test('the breaker remembers a limited number of failing questions', () => {

@@ -11,7 +11,7 @@ const MB = 1024 * 1024
 const well: CarrierState = { ...CARRIER, lastAnswerAtMs: NOON }
 const failing: CarrierState = {
   ...well,
-  breaker: { state: 'open', failures: 5, restMs: 1000 },
+  breaker: { state: 'open', failures: 5, restMs: 1000, sinceMs: NOON - 60_000 },
   lastFailure: { reason: 'timeout', atMs: NOON },
 }
 
@@ -19,9 +19,11 @@ function openWatch(troubles = new Set<string>(), told: string[] = []) {
   let ms = 0
   const seen = { carrier: well, freeBytes: 10_000 * MB, untilMs: NOON + 100 * DAY_MS, isPoller: true, isFull: false, notStored: 0 }
   const ends: object[] = []
+  const begins: object[] = []
   const note = (event: { readonly event: OperatorEvent['event'] }, change: boolean) => {
     if (change) told.push(event.event)
     if (change && event.event === 'disk_usable') ends.push(event)
+    if (change && event.event === 'carrier_failing') begins.push(event)
     return change
   }
   let wakes = 0
@@ -54,6 +56,7 @@ function openWatch(troubles = new Set<string>(), told: string[] = []) {
     seen,
     told,
     ends,
+    begins,
     troubles,
     look,
     wakes: () => wakes,
@@ -93,10 +96,11 @@ test('a corrected password that gets a token ends the refusal, even if the carri
 })
 
 test('a failing carrier is reported at once, and its recovery after a while', async () => {
-  const { seen, told, look, pass } = openWatch()
+  const { seen, told, begins, look, pass } = openWatch()
   seen.carrier = failing
   for (let times = 0; times < 3; times++) await look()
   expect(told).toEqual(['carrier_failing'])
+  expect(begins).toEqual([{ event: 'carrier_failing', reason: 'timeout', since: new Date(NOON - 60_000).toISOString() }])
   for (let flap = 0; flap < 5; flap++) {
     seen.carrier = well
     pass(9000)

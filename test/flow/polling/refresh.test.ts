@@ -104,7 +104,7 @@ test.each(['server_error', 'timeout', 'network', 'rejected'] as const)(
     const { refresh, told } = world({ 'AB123456789SE en': { kind: 'unavailable', reason } })
     expect(await refresh.poll(DUE)).toBe('unusable')
     expect(told).toEqual([{ parcelId: 7, kind: reason === 'rejected' ? 'unusable' : 'unavailable', atMs: 5 }])
-    expect(await refresh.refreshNow(DUE)).toBe('unavailable')
+    expect(await refresh.refreshNow(DUE)).toBe(reason === 'rejected' ? 'unusable' : 'unavailable')
   },
 )
 

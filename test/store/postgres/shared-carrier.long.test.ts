@@ -137,6 +137,22 @@ test('6.4: credentials that were refused for one replica are not tried by other 
   expect(asked.token).toBe(2)
 })
 
+test('6.4: a 403 gets one new token for all replicas, once in 15 minutes', async () => {
+  let isOpen = true
+  const { url, asked } = await openCarrier({ status: (_request, response) => json(response, isOpen ? 404 : 403, '{}') })
+  const { replicas } = await openReplicas(url, [{}, {}, {}])
+  const askAll = () => Promise.all(replicas.map(({ fetchAll }) => fetchAll()))
+  await askAll()
+  isOpen = false
+  const tokens: number[] = []
+  for (let minutes = 0; minutes < 32; minutes++) {
+    await askAll()
+    tokens.push(asked.token)
+    for (const { move } of replicas) move(60_000)
+  }
+  expect([tokens[0], tokens[14], tokens[16], tokens[29], tokens[31]]).toEqual([2, 2, 3, 3, 4])
+})
+
 test('6.4: one of the replicas that start together logs in, and all learn the result', async () => {
   const passwords = ['mistyped']
   const { url, asked } = await openCarrier({

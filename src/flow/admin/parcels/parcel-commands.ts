@@ -7,11 +7,14 @@ import { readIdentifier } from '../../read-identifier.ts'
 import { type SpentUntil, spentNote } from '../../spent-note.ts'
 import type { WriteSide } from '../../write-side.ts'
 
+/** How a poll that an operator has ordered ends. */
+type PollEnd = 'recorded' | 'unknown' | 'unusable' | 'unavailable'
+
 export interface ParcelCommandsPorts {
   readonly write: Pick<WriteSide, 'watch' | 'unwatch' | 'claimPoll' | 'recordAction'>
-  readonly refresh: { refreshNow(due: DuePoll): Promise<'recorded' | 'unknown' | 'unusable' | 'unavailable'> }
+  readonly refresh: { refreshNow(due: DuePoll): Promise<PollEnd> }
   /** Asks the carrier about an identifier that no parcel has. Throws `erased`. */
-  readonly fetchUnknown: (identifier: string, operator: string) => Promise<'recorded' | 'unknown' | 'unavailable'>
+  readonly fetchUnknown: (identifier: string, operator: string) => Promise<PollEnd>
   /** Marks a parcel as being polled while `work` runs. */
   readonly underWay: { during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value> }
   /** Absent: it is not known whether the day's calls to the carrier are used up. */
@@ -84,15 +87,14 @@ export function createParcelCommands({
       const outcome =
         due === null ? await fetchUnknown(identifier, by.name) : await underWay.during(due.parcelId, () => refresh.refreshNow(due))
       await write.recordAction({ ...orderOf(by, 'parcel.refreshed', identifier), detail: { outcome } })
-      if (outcome === 'unavailable') {
-        throw new AppError('upstream_unavailable', `The carrier cannot be asked now.${spentNote(spentUntilMs)}`, {
-          retryAfterMs: RETRY_AFTER_MS,
-        })
+      if (outcome === 'unavailable' || outcome === 'unusable') {
+        const detail =
+          outcome === 'unusable'
+            ? 'The carrier gave no usable answer about this parcel, so it is not known whether it knows the parcel.'
+            : `The carrier cannot be asked now.${spentNote(spentUntilMs)}`
+        throw new AppError('upstream_unavailable', detail, { retryAfterMs: RETRY_AFTER_MS })
       }
-      // The API says `unknown` also if the carrier's answer cannot be used.
-      return outcome === 'recorded'
-        ? { identifier, outcome, missing: await missingOf(identifier) }
-        : { identifier, outcome: 'unknown', missing: [] }
+      return { identifier, outcome, missing: outcome === 'recorded' ? await missingOf(identifier) : [] }
     },
   }
 }

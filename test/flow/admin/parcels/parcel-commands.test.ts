@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { createParcelCommands } from '../../../../src/flow/admin/parcels/parcel-commands.ts'
+import type { Refreshed } from '../../../../src/flow/polling/refresh.ts'
+import { NOON } from '../../../support/runner/constants.ts'
+
+const NUMBER = 'AB123456789SE'
+
+/** Refreshes a number whose poll ends with `end`. `known`: whether a parcel has the number. */
+function refresh(end: Refreshed, known: boolean) {
+  const due = { parcelId: 1, identifiers: [NUMBER] }
+  const commands = createParcelCommands({
+    write: {
+      watch: async () => null,
+      unwatch: async () => null,
+      claimPoll: async () => (known ? due : null),
+      recordAction: async () => undefined,
+    },
+    refresh: { refreshNow: async () => end },
+    fetchUnknown: async () => end,
+    underWay: { during: (_parcelId, work) => work() },
+    missingOf: async () => [],
+    clock: { now: () => NOON, monotonic: () => 0 },
+  })
+  return commands.refresh(NUMBER, { kind: 'app', name: 'ops', address: null })
+}
+
+test.each([true, false])('only an answer that the carrier knows none makes a refresh say so (known: %s)', async (known) => {
+  expect(await refresh('unknown', known)).toMatchObject({ outcome: 'unknown' })
+  await expect(refresh('unusable', known)).rejects.toMatchObject({ code: 'upstream_unavailable', message: /no usable answer/ })
+  await expect(refresh('unavailable', known)).rejects.toMatchObject({ code: 'upstream_unavailable', message: /cannot be asked/ })
+})
