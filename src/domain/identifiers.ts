@@ -16,12 +16,28 @@ export function parseIdentifier(text: unknown): string | null {
 /** White space, all kinds of hyphens, and invisible characters. People copy them together with a number from a page or a label. */
 const COPIED_ALONG = /[\s\p{Pd}\u2212\p{Cf}\u00ad]/gu
 
+/** Tabs and breaks of lines separate numbers; people do not type them inside of one. */
+const SEPARATES = /[\t\r\n\v\f\u0085\u2028\u2029]/
+/** A part of this length is a number by itself: people write numbers in groups that are shorter. */
+const GROUP_LENGTH_MAX = 8
+
 /**
- * Parses an identifier that a person typed or copied into a list or a command. Ignores white space, hyphens and invisible characters (DOMAIN
- * 1.1). Null: what is left is not an identifier.
+ * Parses an identifier that a person typed or copied into a list, a search or a command. Ignores spaces, hyphens and invisible characters (DOMAIN
+ * 1.1). Null: what is left is not an identifier, or the text has several.
  */
 export function parseTypedIdentifier(text: unknown): string | null {
-  return typeof text === 'string' && text.length <= TEXT_LENGTH_MAX ? parseIdentifier(text.replace(COPIED_ALONG, '')) : null
+  return typeof text === 'string' && text.length <= TEXT_LENGTH_MAX && !isSeveral(text) ? parseIdentifier(asTyped(text)) : null
+}
+
+/** Drops what people type or copy along with an identifier, or with its beginning. */
+export function asTyped(text: string): string {
+  return text.replace(COPIED_ALONG, '')
+}
+
+/** Whether a text has several identifiers. Without their separators they would be taken for one. */
+export function isSeveral(text: string): boolean {
+  const trimmed = text.trim()
+  return SEPARATES.test(trimmed) || trimmed.split(/\s+/).filter((part) => asTyped(part).length > GROUP_LENGTH_MAX).length > 1
 }
 
 /** Says why a text is not an identifier. The message does not repeat the text: it names at most one of its characters, by its code. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { describeBadIdentifier, parseIdentifier } from '../../src/domain/identifiers.ts'
+import { describeBadIdentifier, parseIdentifier, parseTypedIdentifier } from '../../src/domain/identifiers.ts'
 
 test.each([
   [' ab123456789se ', 'AB123456789SE'],
@@ -47,4 +47,22 @@ test.each([
   ['ABC', 'This has 3.'],
 ])('1.1: the refusal of an identifier says which character is wrong: %j', (text, expected) => {
   expect(describeBadIdentifier(text)).toBe(`An identifier is 4 to 40 letters and digits. ${expected}`)
+})
+
+test.each(['AB 730 000 001 SE', 'AB-730-000-001-SE', ' ab\u00a0730\u200b000\u2013001 se\n', 'AB730000001SE', 'AB730000 001SE'])(
+  '1.1: a typed identifier is read without spaces, hyphens and invisible marks: %j',
+  (text) => {
+    expect(parseTypedIdentifier(text)).toBe('AB730000001SE')
+  },
+)
+
+test.each([
+  'AB730000001SE AB730000002SE',
+  'AB730000001SE\tAB730000002SE',
+  '1001\r1002',
+  '1001\n1002',
+  '1001\u20281002',
+  '370000000000000001 370000000000000002',
+])('1.1: several identifiers in one typed text are none: %j', (text) => {
+  expect(parseTypedIdentifier(text)).toBeNull()
 })

@@ -138,3 +138,20 @@ test('the form takes a list of parcels, and names each line that is not an ident
   const none = await visitor.post('/parcels', { identifiers: ' ' })
   expect([none.status, none.text.includes('Nothing is watched: the list is empty.')]).toEqual([400, true])
 })
+
+test('numbers are found and watched as people type them, and a pasted list may be as long as a file', async () => {
+  const pasted = 'PP 100 000 016 se\n'.repeat(40_000)
+  const form = new FormData()
+  form.append('identifiers', pasted)
+  expect((await visitor.post('/parcels', form)).text).toContain('1 new.')
+  const found = await visitor.get(`/parcels?query=${encodeURIComponent('pp-100 000\u200b016\u00a0SE')}`)
+  expect([found.status, found.headers.get('location')]).toEqual([303, '/relay/parcels/PP100000016SE'])
+})
+
+test('a webhook whose name has odd spaces can be removed by the name that the page shows', async () => {
+  const name = 'two  spaces\u00a0here'
+  const added = await visitor.post('/webhooks/new', { name, url: 'https://receiver.example/', sharedKey: '' })
+  const id = /\/webhooks\/(\d+)/.exec(added.text)?.[1] ?? ''
+  const removed = await visitor.post(`/webhooks/${id}/remove`, { confirm: 'two spaces here' })
+  expect(removed.headers.get('location')).toBe('/relay/webhooks')
+})

@@ -1,4 +1,4 @@
-import { parseIdentifier, parseTypedIdentifier } from '../identifiers.ts'
+import { isSeveral, parseIdentifier, parseTypedIdentifier } from '../identifiers.ts'
 import { isObject, member } from '../json-body.ts'
 
 /** The format of a list of identifiers: one JSON value per line, or comma-separated columns. */
@@ -24,6 +24,7 @@ const SEPARATORS = [',', ';', '\t'] as const
 const COLUMNS_SHOWN = 20
 const COLUMN_LENGTH_SHOWN = 40
 const NO_IDENTIFIER = 'is not an identifier: it must be 4 to 40 letters and digits'
+const SEVERAL = 'has more than one identifier: write one a line'
 const NO_DIGIT = 'has no digit, so it is taken for a column header and not watched; give `column` if the list has a header line'
 
 /**
@@ -90,7 +91,8 @@ function readJsonLine(line: string): WatchLine {
 
 /** Reads the identifier in a cell. Spreadsheets write `="00123"` to preserve the zeros of a number. */
 function readCell(cell: string | undefined): WatchLine {
-  return lineOf(parseTypedIdentifier(cell?.replace(/^="?|"$/g, '')))
+  const text = cell?.replace(/^="?|"$/g, '') ?? ''
+  return isSeveral(text) ? { kind: 'bad', reason: SEVERAL } : lineOf(parseTypedIdentifier(text))
 }
 
 function lineOf(identifier: string | null): WatchLine {

@@ -34,7 +34,10 @@ const COMMON = {
     ctx.set('Connection', 'close')
     if ('status' in error && error.status === 413) throw new AppError('body_too_large', `A form may have at most ${BODY_BYTES_MAX} bytes.`)
     if ('httpCode' in error && error.httpCode === 413)
-      throw new AppError('body_too_large', `A file may have at most ${FILE_BYTES_MAX / (1024 * 1024)} MiB, and a form one file.`)
+      throw new AppError(
+        'body_too_large',
+        `A file or a pasted list may have at most ${FILE_BYTES_MAX / (1024 * 1024)} MiB, and a form one file.`,
+      )
     throw new AppError('bad_request', 'The form cannot be read.')
   },
 } as const
@@ -77,7 +80,8 @@ async function readWithFile(ctx: Context): Promise<Form> {
       maxFiles: 1,
       maxFileSize: FILE_BYTES_MAX,
       maxFields: FIELDS_MAX,
-      maxFieldsSize: BODY_BYTES_MAX,
+      // A list may be pasted instead of chosen as a file.
+      maxFieldsSize: FILE_BYTES_MAX,
       // A browser sends an empty file if none was chosen.
       allowEmptyFiles: true,
       minFileSize: 0,

@@ -82,3 +82,9 @@ test('a list of zero or one byte is decoded', () => {
   const decoder = createListDecoder()
   expect(decoder.write(Buffer.from('x')) + decoder.end()).toBe('x')
 })
+
+test.each(['AB123456789SE AB123456780SE', '1001\r1002'])('a line of CSV with several identifiers is bad, and says so: %j', (line) => {
+  const read = createWatchLineReader('csv')
+  expect(read('identifier')).toEqual({ kind: 'nothing' })
+  expect(read(line)).toEqual({ kind: 'bad', reason: 'has more than one identifier: write one a line' })
+})

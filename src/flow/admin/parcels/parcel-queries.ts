@@ -2,6 +2,7 @@ import type { InspectedParcel, ListedParcel, ParcelCursor } from '../../../domai
 import { AppError, isStorageFailure } from '../../../domain/errors.ts'
 import type { ParcelState } from '../../../domain/history/parcel-state.ts'
 import { DOCUMENTED_STATUSES } from '../../../domain/history/status-entry.ts'
+import { asTyped } from '../../../domain/identifiers.ts'
 import { suggestName } from '../../../domain/near-name.ts'
 import { cadenceFactsOf } from '../../../domain/polling/next-poll.ts'
 import { ASKED_TO_WAIT, describePoll, describeStop, UNKNOWN_ASKED_AGAIN } from '../../../domain/polling/poll-reason.ts'
@@ -94,7 +95,7 @@ function nullForStorage(error: unknown): null {
 
 /** Normalizes the beginning of an identifier; null: no identifier can begin like this. */
 export function readPrefix(text: string): string | null {
-  const prefix = text.trim().toUpperCase()
+  const prefix = asTyped(text).toUpperCase()
   return PREFIX.test(prefix) ? prefix : null
 }
 

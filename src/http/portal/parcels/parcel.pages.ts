@@ -31,10 +31,15 @@ interface GivenList {
   readonly read: readonly string[]
 }
 
-/** Turns each typed line into a JSON string. CSV would split a line at its commas, and could take the first line for a header. */
+/** Turns each typed line into a JSON string, without what people type along with an identifier. CSV would split a line at its commas, and could take the first line for a header. */
 function typedList(text: string): GivenList {
   const lines = text.split(/\r?\n/).map((line) => line.trim())
-  return { format: 'ndjson', column: null, lines, read: lines.map((line) => (line === '' ? '' : JSON.stringify(line))) }
+  return {
+    format: 'ndjson',
+    column: null,
+    lines,
+    read: lines.map((line) => (line === '' ? '' : JSON.stringify(parseTypedIdentifier(line) ?? line))),
+  }
 }
 
 async function listInFile({ name, bytes }: FormFile, column: string): Promise<GivenList> {

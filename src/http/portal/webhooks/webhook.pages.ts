@@ -76,8 +76,13 @@ export function webhookPages({ manageEndpoints, operations }: WebhookPagesOption
   async function remove(visit: Visit): Promise<PageAnswer> {
     const id = visit.param('id')
     const { name } = (await manageEndpoints.find(id)).endpoint
-    if (visit.form.get('confirm').trim() !== name) return await show(visit, { kind: 'unconfirmed' })
+    if (withSingleSpaces(visit.form.get('confirm')) !== withSingleSpaces(name)) return await show(visit, { kind: 'unconfirmed' })
     await manageEndpoints.remove(id, visit.by)
     return { goTo: visit.to`/webhooks` }
   }
+}
+
+/** Browsers show any white space as one space, so people type one. */
+function withSingleSpaces(text: string): string {
+  return text.trim().replace(/\s+/g, ' ')
 }
