@@ -7,7 +7,8 @@ import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { actionButton, copyable, crumbs, headline, icon } from '../parts.ts'
 import { fullTime } from '../times.ts'
-import { type FieldErrors, mistakes, type WebhookFields, webhookForm } from './webhook-form.ts'
+import type { Conflict } from './webhook-changes.ts'
+import { type FieldErrors, LABELS, mistakes, type WebhookFields, webhookForm } from './webhook-form.ts'
 
 const isEmpty = (errors: FieldErrors) => Object.keys(errors).length === 0
 
@@ -21,21 +22,39 @@ ${webhookForm({ to: to`/webhooks/new`, cancel: to`/webhooks`, button: 'Add webho
   return renderPage(visit, { title: titleOf(errors, 'Add webhook'), section: 'webhooks', person, main })
 }
 
-/** Makes the page to change a webhook. `warnings`: the values in the saved filters that may be mistyped. */
+export interface EditSaid {
+  /** The fields as the form first showed them, as JSON. */
+  readonly shown: string
+  readonly errors?: FieldErrors
+  /** The values in the saved filters that may be mistyped. */
+  readonly warnings?: readonly FilterWarning[]
+  /** What somebody else has changed meanwhile. */
+  readonly conflicts?: readonly Conflict[]
+}
+
+/** Makes the page to change a webhook. */
 export function editPage(
   visit: Visit,
   { endpoint: { id, name } }: Pick<EndpointState, 'endpoint'>,
   fields: WebhookFields,
-  errors: FieldErrors,
-  warnings: readonly FilterWarning[] = [],
+  { shown, errors = {}, warnings = [], conflicts = [] }: EditSaid,
 ): string {
   const { to, person } = visit
   const main = html`${crumbs([to`/webhooks`, 'Webhooks'], [to`/webhooks/${id}`, name])}
 ${headline({ title: `Edit ${name}`, lead: 'Events that wait are sent with the new settings.' })}
 ${isEmpty(errors) ? null : mistakes(errors, 'Nothing was changed.')}
+${conflictNote(conflicts)}
 ${filterNote(html`The webhook is saved. ${link(to`/webhooks/${id}`, 'Show it')}, or correct its filters:`, warnings)}
-${webhookForm({ to: to`/webhooks/${id}/edit`, cancel: to`/webhooks/${id}`, button: 'Save', fields, errors, isNew: false, isFilterOpen: warnings.length > 0 })}`
+${webhookForm({ to: to`/webhooks/${id}/edit`, cancel: to`/webhooks/${id}`, button: 'Save', fields, errors, isNew: false, isFilterOpen: warnings.length > 0, shown })}`
   return renderPage(visit, { title: titleOf(errors, `Edit ${name} · Webhooks`), section: 'webhooks', person, main })
+}
+
+function conflictNote(conflicts: readonly Conflict[]): Markup | null {
+  if (conflicts.length === 0) return null
+  const items = conflicts.map(
+    ({ field, now, sent }) => html`<li>${LABELS[field] ?? field}: now <strong>${now}</strong>, you want <strong>${sent}</strong></li>`,
+  )
+  return html`<div class="note bad" role="alert"><strong>Nothing was changed.</strong> Somebody else has changed the same fields since you opened this page:<ul>${items}</ul>Save again to replace their values with yours.</div>`
 }
 
 function titleOf(errors: FieldErrors, title: string): string {

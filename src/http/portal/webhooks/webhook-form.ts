@@ -11,7 +11,8 @@ export interface WebhookFields {
   readonly url: string
   readonly name: string
   readonly isKeyGiven: boolean
-  readonly status: readonly string[]
+  /** Null: all statuses. */
+  readonly status: readonly string[] | null
   readonly detailedStatus: string
   readonly distributionType: string
   readonly displayToConsumer: string
@@ -31,7 +32,7 @@ export const EMPTY_FIELDS: WebhookFields = {
   url: '',
   name: '',
   isKeyGiven: false,
-  status: [],
+  status: null,
   detailedStatus: '',
   distributionType: '',
   displayToConsumer: '',
@@ -50,7 +51,7 @@ export function fieldsOf(form: Form): WebhookFields {
     url: text('url'),
     name: text('name'),
     isKeyGiven: form.get('key') === 'given',
-    status: form.all('status'),
+    status: form.all('status').length > 0 || form.get('statuses') === 'some' ? form.all('status') : null,
     detailedStatus: text('detailedStatus'),
     distributionType: text('distributionType'),
     displayToConsumer: text('displayToConsumer'),
@@ -71,9 +72,9 @@ export function fieldsOfEndpoint(endpoint: Endpoint, schedule: readonly string[]
     ...EMPTY_FIELDS,
     url: endpoint.url,
     name: endpoint.name,
-    status: filters.status ?? [],
-    detailedStatus: (filters.detailedStatus ?? []).join(', '),
-    distributionType: (filters.distributionType ?? []).join(', '),
+    status: filters.status,
+    detailedStatus: listText(filters.detailedStatus),
+    distributionType: listText(filters.distributionType),
     displayToConsumer: filters.displayToConsumer === null ? '' : String(filters.displayToConsumer),
     backfill: endpoint.backfill,
     rate: endpoint.ratePerSecond === null ? '' : String(endpoint.ratePerSecond),
@@ -85,27 +86,47 @@ export function fieldsOfEndpoint(endpoint: Endpoint, schedule: readonly string[]
 }
 
 /** Makes the API's request body. A mistyped number goes into the body as text, so that the API says what is wrong. */
-export function bodyOf(fields: WebhookFields): object {
-  const list = (text: string) => {
-    const values = text.split(',').map((value) => value.trim())
-    return text === '' ? null : values.filter((value) => value !== '')
-  }
+export function bodyOf(fields: WebhookFields) {
   const number = (text: string) => (text === '' ? null : /^\d+(\.\d+)?$/.test(text) ? Number(text) : text)
   return {
     url: fields.url,
     name: fields.name,
     filters: {
-      status: fields.status.length === 0 ? null : fields.status,
-      detailedStatus: list(fields.detailedStatus),
-      distributionType: list(fields.distributionType),
+      status: fields.status,
+      detailedStatus: readList(fields.detailedStatus),
+      distributionType: readList(fields.distributionType),
       displayToConsumer: fields.displayToConsumer === '' ? null : fields.displayToConsumer === 'true',
     },
     backfill: fields.backfill,
     rate: number(fields.rate),
     concurrency: number(fields.concurrency),
-    schedule: list(fields.schedule),
+    schedule: readList(fields.schedule),
     signature: fields.signature,
     refusals: fields.refusals,
+  }
+}
+
+const NONE = '[]'
+
+/** Writes a list of values with commas between. A value that would be read as another one is in quotes. Empty: all values. */
+function listText(values: readonly string[] | null): string {
+  if (values === null) return ''
+  const isPlain = (value: string) => !/^"|,/.test(value) && value.trim() === value && value !== NONE
+  return values.length === 0 ? NONE : values.map((value) => (isPlain(value) ? value : JSON.stringify(value))).join(', ')
+}
+
+function readList(text: string): readonly string[] | null {
+  if (text === '' || text === NONE) return text === '' ? null : []
+  const values = text.match(/\s*"(?:[^"\\]|\\.)*"\s*(?=,|$)|[^,]+/g) ?? []
+  return values.map((value) => unquoted(value.trim())).filter((value) => value !== '')
+}
+
+function unquoted(value: string): string {
+  if (!/^".*"$/s.test(value)) return value
+  try {
+    return String(JSON.parse(value))
+  } catch {
+    return value
   }
 }
 
@@ -135,7 +156,7 @@ function byLabel(member: string, sentence: string): string {
   return label !== undefined && sentence.startsWith(`${member} `) ? `${label}${sentence.slice(member.length)}` : sentence
 }
 
-const LABELS: Readonly<Record<string, string>> = {
+export const LABELS: Readonly<Record<string, string>> = {
   url: 'URL',
   name: 'Name',
   sharedKey: 'Shared key',
@@ -146,6 +167,10 @@ const LABELS: Readonly<Record<string, string>> = {
   concurrency: 'Attempts at the same time',
   schedule: 'Waits between attempts',
   from: 'Start',
+  displayToConsumer: 'For consumers',
+  backfill: 'Entries from before',
+  signature: 'Signature',
+  refusals: 'An event that it refuses',
 }
 /** The fields of each part of the form that people can fold. A part with a mistake is unfolded. */
 const EVENTS = ['status', 'detailedStatus', 'distributionType']
@@ -168,11 +193,13 @@ export interface WebhookForm {
   /** Whether the form adds a webhook. Such a form also has the fields for the key and for the start in the feed. */
   readonly isNew: boolean
   readonly isFilterOpen?: boolean
+  /** The fields as the form first showed them (`changesIn`); absent: the form adds a webhook. */
+  readonly shown?: string
 }
 
-export function webhookForm({ to, cancel, button, fields, errors, isNew, isFilterOpen = false }: WebhookForm): Markup {
+export function webhookForm({ to, cancel, button, fields, errors, isNew, isFilterOpen = false, shown }: WebhookForm): Markup {
   const open = (names: readonly string[]) => (names.some((name) => name in errors) ? markup(' open') : null)
-  return html`<form class="form" method="post" action="${to.path}" novalidate>
+  return html`<form class="form" method="post" action="${to.path}" novalidate>${shown === undefined ? null : html`<input type="hidden" name="shown" value="${shown}">`}
 ${field('url', 'The relay posts events here. It must not redirect.', errors, (more) => html`<input id="url" name="url" type="url" inputmode="url" value="${fields.url}" required spellcheck="false" autocomplete="off" placeholder="https://"${more}>`)}
 ${field('name', 'For you: what it is used for.', errors, (more) => html`<input id="name" name="name" value="${fields.name}" required maxlength="100" autocomplete="off"${more}>`)}
 ${isNew ? keyFields(fields, errors) : null}
@@ -191,13 +218,17 @@ function keyFields(fields: WebhookFields, errors: FieldErrors): Markup {
 }
 
 function eventFields(fields: WebhookFields, errors: FieldErrors): Markup {
-  const statuses = [...new Set([...DOCUMENTED_STATUSES, ...fields.status])]
-  return html`<fieldset id="status"><legend>Status is one of</legend><div class="picks">${statuses.map(
+  const chosen = fields.status ?? []
+  const statuses = [...new Set([...DOCUMENTED_STATUSES, ...chosen])]
+  return html`<fieldset id="status"><legend>Status</legend>
+<div class="pick"><input type="radio" id="statuses-all" name="statuses" value="all"${fields.status === null ? CHECKED : null}><label for="statuses-all">All, including statuses that the carrier adds later</label></div>
+<div class="pick"><input type="radio" id="statuses-some" name="statuses" value="some"${fields.status === null ? null : CHECKED}><label for="statuses-some">Only those ticked here</label></div>
+<div class="picks">${statuses.map(
     (status, at) =>
-      html`<div class="pick"><input type="checkbox" id="status-${at}" name="status" value="${status}"${fields.status.includes(status) ? CHECKED : null}><label for="status-${at}">${status}</label></div>`,
-  )}</div><small class="dim">None ticked: all, including statuses that the carrier adds later.</small></fieldset>
-${field('detailedStatus', 'With commas between. Empty: all.', errors, (more) => html`<input id="detailedStatus" name="detailedStatus" value="${fields.detailedStatus}" autocomplete="off"${more}>`)}
-${field('distributionType', 'With commas between, such as Mailbox, PickupPoint. Empty: all.', errors, (more) => html`<input id="distributionType" name="distributionType" value="${fields.distributionType}" autocomplete="off"${more}>`)}
+      html`<div class="pick"><input type="checkbox" id="status-${at}" name="status" value="${status}"${chosen.includes(status) ? CHECKED : null}><label for="status-${at}">${status}</label></div>`,
+  )}</div><small class="dim">As soon as one is ticked, only those are sent.</small></fieldset>
+${field('detailedStatus', 'With commas between; a value with a comma in quotes. Empty: all; []: none.', errors, (more) => html`<input id="detailedStatus" name="detailedStatus" value="${fields.detailedStatus}" autocomplete="off"${more}>`)}
+${field('distributionType', 'With commas between, such as Mailbox, PickupPoint; a value with a comma in quotes. Empty: all; []: none.', errors, (more) => html`<input id="distributionType" name="distributionType" value="${fields.distributionType}" autocomplete="off"${more}>`)}
 <div class="field"><label for="displayToConsumer">For consumers</label>${choice('displayToConsumer', fields.displayToConsumer, [
     ['', 'all events'],
     ['true', 'only those a consumer may see'],
