@@ -135,9 +135,11 @@ test('a backup that cannot be written leaves no partial file', async () => {
     detail: expect.stringContaining('a part of its path is not a folder'),
   })
   rmSync(directory)
-  mkdirSync(join(directory, 'first.db.part', 'in-the-way'), { recursive: true })
+  const ids = await storedRows<{ id: string }>(join(folder, 'relay.db'), "select hex(value) as id from setting where name = 'relay-id'")
+  const part = `first.db.${ids[0]?.id.slice(0, 8).toLowerCase()}.part`
+  mkdirSync(join(directory, part, 'in-the-way'), { recursive: true })
   expect(await relay.makeBackup('first')).toMatchObject({ state: 'failed' })
-  expect(readdirSync(directory)).toEqual(['first.db.part'])
+  expect(readdirSync(directory)).toEqual([part])
   chmodSync(directory, 0o700)
 })
 

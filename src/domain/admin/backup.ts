@@ -76,18 +76,34 @@ export function nameProblem(name: string): string | null {
   return /\.(?:db|key|part)$/.test(name) ? 'must not end in .db, .key or .part: the relay adds the endings' : null
 }
 
-export function scheduledName(atMs: number): string {
+/** Returns the name of a scheduled backup. It holds the relay, so that several relays can use one folder and one schedule. */
+export function scheduledName(atMs: number, relayId: string): string {
+  return `${timedName(atMs)}-${relayId.slice(0, RELAY_LENGTH)}`
+}
+
+const RELAY_LENGTH = 8
+
+function timedName(atMs: number): string {
   return `${SCHEDULED}${new Date(atMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`
 }
 
-/** Only scheduled backups are removed when there are enough newer ones. */
+/** Only scheduled backups are removed when there are enough newer ones. The names of the first versions did not hold the relay. */
 export function isScheduled(name: string): boolean {
-  return /^scheduled-\d{8}T\d{6}Z$/.test(name)
+  return /^scheduled-\d{8}T\d{6}Z(?:-[0-9a-f]{1,8})?$/.test(name)
 }
 
-/** Returns the names of all scheduled backups but the newest `keep`. `names`: the backups of one store. */
-export function outlived(names: readonly string[], keep: number): readonly string[] {
-  const scheduled = names.filter(isScheduled)
+/** Returns the scheduled backups whose names are of a time after `nowMs`, because a clock was ahead when they were made. */
+export function namedAhead(names: readonly string[], nowMs: number): readonly string[] {
+  return names.filter((name) => isScheduled(name) && name.slice(0, timedName(nowMs).length) > timedName(nowMs))
+}
+
+/**
+ * Returns the names of all scheduled backups but the newest `keep` up to the time `nowMs`. Those with later names do not count, or a backup just
+ * made would count as older, and be removed. `names`: the backups of one store.
+ */
+export function outlived(names: readonly string[], keep: number, nowMs: number): readonly string[] {
+  const ahead = new Set(namedAhead(names, nowMs))
+  const scheduled = names.filter((name) => isScheduled(name) && !ahead.has(name))
   return scheduled.toSorted().slice(0, Math.max(0, scheduled.length - keep))
 }
 

@@ -1,3 +1,4 @@
+import { counted } from '../amounts.ts'
 import { isDiskFull, isDiskLow } from './disk-room.ts'
 import type { StorageState } from './erasure.ts'
 import { isHeldLong, type RetentionReport } from './retention.ts'
@@ -126,6 +127,8 @@ export interface BackupsToJudge {
   readonly cron: string | null
   /** When the backups in the folder were made, epoch milliseconds, the newest first. */
   readonly madeAtMs: readonly number[]
+  /** Scheduled backups whose names are of a time to come. */
+  readonly ahead: readonly string[]
   readonly failing: { readonly reason: string } | null
   /** Why the folder cannot be read; null: it can be read. */
   readonly unreadable: string | null
@@ -136,7 +139,7 @@ const LATE_GAPS = 2
 /** The least value of that longest gap. */
 const GAP_MS = DAY_MS
 
-export function judgeBackups({ directory, cron, madeAtMs, failing, unreadable }: BackupsToJudge, nowMs: number): Verdict {
+export function judgeBackups({ directory, cron, madeAtMs, ahead, failing, unreadable }: BackupsToJudge, nowMs: number): Verdict {
   if (directory === null) return warning('No backup is made: name backup.directory and backup.cron.')
   if (unreadable !== null) return failed(`The folder of backups cannot be read: ${unreadable}`)
   if (failing !== null) return failed(`The last backup failed: ${failing.reason}`)
@@ -144,6 +147,10 @@ export function judgeBackups({ directory, cron, madeAtMs, failing, unreadable }:
   if (newest === undefined) return warning(cron === null ? 'No backup was made or scheduled (backup.cron).' : 'No backup was made yet.')
   const ageMs = nowMs - newest
   const message = `The newest backup is ${ageMs < DAY_MS ? `${Math.max(0, Math.floor(ageMs / HOUR_MS))} h` : `${Math.floor(ageMs / DAY_MS)} days`} old.`
+  if (ahead.length > 0)
+    return warning(
+      `${message} ${counted(ahead.length, 'name is', 'names are')} of times to come, because a clock was ahead (${ahead.slice(0, 3).join(', ')}): backup.keep does not count them, and nothing removes them before. Look when they were made (ls -l), and remove what you do not need.`,
+    )
   if (cron === null) return warning(`${message} No further one is scheduled (backup.cron).`)
   const gaps = madeAtMs.slice(1).map((atMs, at) => (madeAtMs[at] ?? atMs) - atMs)
   return ageMs > LATE_GAPS * Math.max(GAP_MS, ...gaps) ? failed(`${message} The schedule should have made another one since.`) : ok(message)

@@ -1,4 +1,5 @@
 import type { Config } from '../../config/config.ts'
+import { namedAhead } from '../../domain/admin/backup.ts'
 import { judgeBackups, skipped } from '../../domain/admin/check.ts'
 import type { ManageBackups } from '../../flow/admin/backups/manage-backups.ts'
 import type { Probe } from '../../flow/admin/check.ts'
@@ -19,9 +20,13 @@ export function backupProbe({ backup, store }: Config, backups: BackupLists, clo
     async look() {
       if (store.engine === 'postgres') return skipped('The store is on a server, which is backed up with its own tools.')
       const { directory, cron } = backup
-      if (directory === null) return judgeBackups({ directory, cron, madeAtMs: [], failing: null, unreadable: null }, clock.now())
+      if (directory === null) return judgeBackups({ directory, cron, madeAtMs: [], ahead: [], failing: null, unreadable: null }, clock.now())
       const { backups: found, unreadable, failing = null } = await backups.list()
-      return judgeBackups({ directory, cron, madeAtMs: found.map(({ madeAtMs }) => madeAtMs), failing, unreadable }, clock.now())
+      const ahead = namedAhead(
+        found.map(({ name }) => name),
+        clock.now(),
+      )
+      return judgeBackups({ directory, cron, madeAtMs: found.map(({ madeAtMs }) => madeAtMs), ahead, failing, unreadable }, clock.now())
     },
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isScheduled, nameProblem, outlived, parseBackupState, parseManifest, scheduledName } from '../../../src/domain/admin/backup.ts'
+import { isScheduled, namedAhead, nameProblem, outlived, parseBackupState, parseManifest, scheduledName } from '../../../src/domain/admin/backup.ts'
 
 test.each(['a', 'before-upgrade', '2026.11.27_a', 'A'.repeat(80)])('%s is a valid name for a backup', (name) => {
   expect(nameProblem(name)).toBeNull()
@@ -20,16 +20,31 @@ test.each([
   expect(nameProblem(name)).toContain(problem)
 })
 
-test('the name of a scheduled backup is its time in UTC, to the second', () => {
-  expect(scheduledName(Date.UTC(2026, 10, 27, 3, 15, 0, 250))).toBe('scheduled-20261127T031500Z')
-  expect(isScheduled('scheduled-20261127T031500Z')).toBe(true)
+test('the name of a scheduled backup is its time in UTC, to the second, and its relay', () => {
+  expect(scheduledName(Date.UTC(2026, 10, 27, 3, 15, 0, 250), 'abcdef0123456789')).toBe('scheduled-20261127T031500Z-abcdef01')
+  for (const name of ['scheduled-20261127T031500Z', 'scheduled-20261127T031500Z-abcdef01']) expect(isScheduled(name)).toBe(true)
   expect(isScheduled('scheduled-mine')).toBe(false)
 })
 
 test('the newest scheduled backups are kept, and so is every ordered backup', () => {
   const days = ['03', '01', '02', '04'].map((day) => `scheduled-202611${day}T000000Z`)
-  expect(outlived(['ordered', ...days, 'scheduled-mine'], 2)).toEqual([days[1], days[2]])
-  expect(outlived(days, 4)).toEqual([])
+  const nowMs = Date.UTC(2026, 10, 4)
+  expect(outlived(['ordered', ...days, 'scheduled-mine'], 2, nowMs)).toEqual([days[1], days[2]])
+  expect(outlived(days, 4, nowMs)).toEqual([])
+})
+
+test('a backup just made is kept, whatever is named for times to come, and these are found', () => {
+  const ahead = Array.from({ length: 5 }, (_, nth) => scheduledName(Date.UTC(2027, 10, nth + 1), 'ab'))
+  let names: readonly string[] = ahead
+  for (let day = 1; day <= 9; day++) {
+    const nowMs = Date.UTC(2026, 10, day, 3)
+    const made = scheduledName(nowMs, 'ab')
+    const gone = outlived([...names, made], 3, nowMs)
+    names = [...names, made].filter((name) => !gone.includes(name))
+    expect(names.slice(0, 5)).toEqual(ahead)
+    expect(names.slice(5)).toEqual([day - 2, day - 1, day].filter((one) => one > 0).map((one) => scheduledName(Date.UTC(2026, 10, one, 3), 'ab')))
+    expect(namedAhead(names, nowMs)).toEqual(ahead)
+  }
 })
 
 test('a manifest or state in another form is ignored', () => {

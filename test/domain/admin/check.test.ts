@@ -58,10 +58,11 @@ test.each([
   [{ madeAtMs: [] }, 'warning', 'No backup was made yet'],
   [{ madeAtMs: [98 * DAY_MS], cron: null }, 'warning', '2 days old. No further one is scheduled'],
   [{ madeAtMs: [99.5 * DAY_MS, 98 * DAY_MS] }, 'ok', '12 h old'],
+  [{ madeAtMs: [99.5 * DAY_MS], ahead: ['scheduled-20990101T000000Z-ab'] }, 'warning', '1 name is of times to come'],
   [{ madeAtMs: [97 * DAY_MS, 96 * DAY_MS] }, 'failed', '3 days old. The schedule should have made another'],
   [{ madeAtMs: [90 * DAY_MS, 83 * DAY_MS] }, 'ok', '10 days old'],
 ] as const)('backups %j are %s', (more, state, said) => {
-  const backups = { directory: '/backups', cron: '15 3 * * *', madeAtMs: [], failing: null, unreadable: null, ...more }
+  const backups = { directory: '/backups', cron: '15 3 * * *', madeAtMs: [], ahead: [], failing: null, unreadable: null, ...more }
   expect(judgeBackups(backups, 100 * DAY_MS)).toEqual({ state, message: expect.stringContaining(said) })
 })
 

@@ -1,7 +1,8 @@
-import { copyFileSync, existsSync, readFileSync, statSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
+import { scheduledName } from '../../../src/domain/admin/backup.ts'
 import type { BackupOrder } from '../../../src/flow/admin/backups/backup-ports.ts'
 import { createStoreCopier } from '../../../src/store/sqlite/backups/copy-store.ts'
 import { makeBackup } from '../../../src/store/sqlite/backups/make-backup.ts'
@@ -9,6 +10,7 @@ import { sqlite } from '../../../src/store/sqlite/engine.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { openBareStore } from '../../support/store/engines.ts'
 import { contentsOf, seededPlace } from '../../support/store/moving.ts'
+import { changeStoredRows } from '../../support/store/stored-rows.ts'
 
 /** Makes a database of more than 2,000 pages, with an open connection. */
 function largeFile() {
@@ -50,6 +52,22 @@ test('a copy includes what the copying connection writes meanwhile, and does not
   expect(count(copy)).toBeGreaterThan(2010)
   expect(count(db) - count(copy)).toBeLessThanOrEqual(1)
   expect(copy.pragma('integrity_check', { simple: true })).toBe('ok')
+})
+
+test('a copy can be read by nobody else from its first byte, whatever the umask', async () => {
+  const umask = process.umask(0)
+  onTestFinished(() => void process.umask(umask))
+  const { path, db } = largeFile()
+  const copier = createStoreCopier(db)
+  const modes = new Set<number>()
+  const copying = copier.copy(`${path}.backup`)
+  for (; copier.progress() !== null; await new Promise((resolve) => setImmediate(resolve)))
+    for (const suffix of ['', '-journal']) {
+      const found = statSync(`${path}.backup${suffix}`, { throwIfNoEntry: false })
+      if (found !== undefined) modes.add(found.mode & 0o777)
+    }
+  await copying
+  expect([...modes]).toEqual([0o600])
 })
 
 test('no step of a copy prevents checkpoints of the WAL', async () => {
@@ -126,6 +144,47 @@ test('a damaged copy, or one that lacks earlier commits, does not become a backu
   db.close()
   expect(() => finish(orderOf(damaged, directory))).toThrow('expected_push is damaged')
   expect([existsSync(late), existsSync(damaged), existsSync(join(directory, 'first.db'))]).toEqual([false, false, false])
+})
+
+/** Makes a scheduled backup of a relay with this id, in a folder that several relays may use. */
+async function scheduledBackup(directory: string, relayId: string, madeAtMs: number, until: 'placed' | 'copied' = 'placed') {
+  const { place } = await seededPlace(sqlite)
+  await changeStoredRows(place, `insert or replace into setting (name, value) values ('relay-id', x'${relayId}')`)
+  const copy = `${place}.backup`
+  copyFileSync(place, copy)
+  const work = makeBackup({ ...orderOf(copy, directory), name: scheduledName(madeAtMs, relayId), madeAtMs })
+  for (let turn = work.next(); turn.done !== true; turn = work.next()) if (turn.value.step === 'placing' && until === 'copied') return work
+  return work
+}
+
+test('relays that make backups in one folder at the same second do not disturb each other', async () => {
+  const directory = temporaryFolder()
+  const first = await scheduledBackup(directory, 'aaaaaaaa', 1000, 'copied')
+  first.next()
+  await scheduledBackup(directory, 'bbbbbbbb', 1000)
+  for (let turn = first.next(); turn.done !== true; turn = first.next());
+  const names = ['aaaaaaaa', 'bbbbbbbb'].map((relayId) => `${scheduledName(1000, relayId)}.db`)
+  expect(readdirSync(directory).sort()).toEqual(names)
+})
+
+test('backups made while the clock was ahead do not remove those made after it', async () => {
+  const directory = temporaryFolder()
+  const [now, ahead] = [Date.UTC(2026, 0, 1), Date.UTC(2027, 0, 1)]
+  for (const atMs of [ahead, ahead + 1000, now, now + 1000, now + 2000]) await scheduledBackup(directory, 'aaaaaaaa', atMs)
+  const kept = [now + 1000, now + 2000, ahead, ahead + 1000].map((atMs) => `${scheduledName(atMs, 'aaaaaaaa')}.db`)
+  expect(readdirSync(directory).sort()).toEqual(kept)
+})
+
+test('a store whose key file is empty is not backed up with it', async () => {
+  const { place } = await seededPlace(sqlite)
+  const directory = temporaryFolder()
+  copyFileSync(place, `${place}.backup`)
+  writeFileSync(`${place}.key`, '')
+  const work = makeBackup({ ...orderOf(`${place}.backup`, directory), keyFile: `${place}.key` })
+  expect(() => {
+    for (let turn = work.next(); turn.done !== true; turn = work.next());
+  }).toThrow(`${place}.key does not hold a key`)
+  expect(readdirSync(directory)).toEqual([])
 })
 
 test('a backup that is abandoned between its steps leaves nothing', async () => {

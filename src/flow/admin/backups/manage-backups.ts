@@ -4,6 +4,7 @@ import {
   type BackupState,
   type MadeBackup,
   NO_BACKUPS,
+  namedAhead,
   nameProblem,
   scheduledName,
 } from '../../../domain/admin/backup.ts'
@@ -38,7 +39,7 @@ export interface CopyRoom {
 export interface ManageBackupsPorts {
   readonly write: Pick<
     WriteSide,
-    'startJob' | 'noteProgress' | 'copyStore' | 'copyProgress' | 'stopCopy' | 'backupState' | 'endBackup' | 'endLeftBackups'
+    'relayId' | 'startJob' | 'noteProgress' | 'copyStore' | 'copyProgress' | 'stopCopy' | 'backupState' | 'endBackup' | 'endLeftBackups'
   >
   readonly reads: Pick<ReadSide, 'listJobs'>
   /** The folder of backups; null: the store is on a database server, which has its own tools for backups. */
@@ -105,6 +106,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
   const record = await openRecord(ports)
   const list = createListing(ports)
   let running: Running | null = null
+  const relayId = folder === null ? '' : await write.relayId()
   if (folder !== null) await write.endLeftBackups(clock.now())
 
   /** Queues the job of a backup and starts the backup. Does not wait until the backup has ended. */
@@ -159,7 +161,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
       return (await launch(name, placeOf(), { by: by.name, action })).job
     },
     async scheduled() {
-      const name = scheduledName(clock.now())
+      const name = scheduledName(clock.now(), relayId)
       try {
         const { ended } = await launch(name, placeOf(), { by: SCHEDULE })
         await ended
@@ -242,10 +244,19 @@ async function run(ports: ManageBackupsPorts, record: BackupRecord, backup: Runn
     const { made, unremoved } = await make(ports, backup, place)
     await record.end(backup, made, null)
     log.info({ ...made, directory: place.directory }, 'a backup was made')
+    await warnOfNamesAhead(ports, place)
     if (unremoved !== null) log.warn({ reason: unremoved, directory: place.directory }, 'old backups could not be removed')
   } catch (error) {
     await record.end(backup, null, backup.isCancelled ? null : describeFailure(error))
   }
+}
+
+/** Such backups are neither counted nor removed until their time comes, so an operator must look at them. */
+async function warnOfNamesAhead({ clock, log }: ManageBackupsPorts, { folder, directory }: Place): Promise<void> {
+  const names = (await folder.list(directory).catch(() => [])).map(({ name }) => name)
+  const ahead = namedAhead(names, clock.now())
+  if (ahead.length > 0)
+    log.warn({ backups: ahead.slice(0, 10), count: ahead.length, directory }, 'the names of backups are of times to come: a clock was ahead')
 }
 
 /**

@@ -15,8 +15,11 @@ const SHOWN_MAX = 1000
 
 export const fileOf = (directory: string, name: string) => join(directory, `${name}${ENDING}`)
 export const keyFileOf = (directory: string, name: string) => join(directory, `${name}.key`)
-/** Returns the name of a backup's file while it is not complete. No command takes such a file for a backup. */
-export const partOf = (file: string) => `${file}.part`
+/**
+ * Returns the name of a backup's file while it is not complete. No command takes such a file for a backup. It holds the relay, because several
+ * relays may make backups in one folder at the same time.
+ */
+export const partOf = (file: string, relayId: string) => `${file}.${relayId.slice(0, 8)}.part`
 
 /** Lists the backups in a folder; none if the folder is missing. A disk that does not answer blocks only this call. */
 export async function listBackups(directory: string): Promise<readonly BackupFile[]> {
@@ -53,16 +56,24 @@ export function openFolder(directory: string): void {
   syncFolder(dirname(directory))
 }
 
-/** Removes the files of incomplete backups that a kill has left. */
-export function removeParts(directory: string): void {
-  for (const name of readdirSync(directory)) if (/\.(?:db|key)\.part$/.test(name)) rmSync(join(directory, name), { force: true })
+/** Removes the files of incomplete backups that a kill of this relay has left. */
+export function removeParts(directory: string, relayId: string): void {
+  const parts = readdirSync(directory).filter((name) => ['.db', '.key'].some((ending) => name.endsWith(partOf(ending, relayId))))
+  for (const name of parts) rmSync(join(directory, name), { force: true })
+}
+
+export interface Outliving {
+  readonly relayId: string
+  readonly keep: number
+  /** When the newest backup was made, epoch milliseconds. */
+  readonly madeAtMs: number
 }
 
 /** Keeps the newest `keep` scheduled backups of a store, and removes the older ones with their keys. Backups of other stores in the folder stay. */
-export function removeOutlived(directory: string, { relayId, keep }: { readonly relayId: string; readonly keep: number }): void {
+export function removeOutlived(directory: string, { relayId, keep, madeAtMs }: Outliving): void {
   const scheduled = readdirSync(directory).flatMap((file) => (file.endsWith(ENDING) ? [file.slice(0, -ENDING.length)] : []))
   const own = scheduled.filter((name) => isScheduled(name) && madeBy(fileOf(directory, name)) === relayId)
-  for (const name of outlived(own, keep)) {
+  for (const name of outlived(own, keep, madeAtMs)) {
     rmSync(fileOf(directory, name), { force: true })
     rmSync(keyFileOf(directory, name), { force: true })
   }

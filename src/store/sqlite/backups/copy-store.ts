@@ -1,6 +1,7 @@
 import { close, fdatasync, open, rmSync } from 'node:fs'
 import type Database from 'better-sqlite3'
 import type { StoreCopier } from '../../../flow/admin/backups/backup-ports.ts'
+import { makeFile } from '../permissions.ts'
 
 /** How long one step may take. Everything that needs the writer waits for the step. */
 const STEP_MS = 0.5
@@ -28,6 +29,8 @@ export function createStoreCopier(db: Database.Database, monotonic: () => number
       const synced = syncOften(file)
       try {
         removeCopy(file)
+        // SQLite would make the file with the umask, and others could read the store until the copy is complete.
+        makeFile(file)
         await db.backup(file, {
           progress({ totalPages, remainingPages }) {
             if (copy.isStopped) throw new CopyStopped()

@@ -17,7 +17,7 @@ import type { BackupProgress } from '../../../domain/admin/backup.ts'
 import { systemCode } from '../../../domain/errors.ts'
 import { describeFailure } from '../../../domain/system-reason.ts'
 import type { BackupOrder, PlacedBackup } from '../../../flow/admin/backups/backup-ports.ts'
-import { readRegular } from '../../../regular-file.ts'
+import { readKeyFile, writeKeyFile } from '../key-file.ts'
 import { FILE_MODE } from '../permissions.ts'
 import { syncFolder } from '../whole-file.ts'
 import { fileOf, keyFileOf, openFolder, partOf, removeOutlived, removeParts } from './backup-folder.ts'
@@ -33,9 +33,9 @@ const CHUNK_BYTES = 4 * 1024 * 1024
 export function* makeBackup(order: BackupOrder): Generator<BackupProgress, PlacedBackup> {
   try {
     const relayId = yield* proveCopy(order)
-    const bytes = yield* place(order)
+    const bytes = yield* place(order, relayId)
     const made = { name: order.name, atMs: order.madeAtMs, bytes }
-    return { made, unremoved: failureOf(() => removeOutlived(order.directory, { relayId, keep: order.keep })) }
+    return { made, unremoved: failureOf(() => removeOutlived(order.directory, { ...order, relayId })) }
   } finally {
     removeCopy(order.copy)
   }
@@ -73,28 +73,29 @@ function* proveCopy({ copy, name, madeAtMs, version, keys, sequence }: BackupOrd
 }
 
 /** Moves the copy and its key to the folder of backups. Returns the size of the backup in bytes. */
-function* place({ copy, name, directory, keyFile }: BackupOrder): Generator<BackupProgress, number> {
+function* place({ copy, name, directory, keyFile }: BackupOrder, relayId: string): Generator<BackupProgress, number> {
   const [file, key] = [fileOf(directory, name), keyFileOf(directory, name)]
+  const [filePart, keyPart] = [partOf(file, relayId), partOf(key, relayId)]
   const bytes = statSync(copy).size
   yield { step: 'placing', done: 0, total: bytes }
   openFolder(directory)
-  removeParts(directory)
+  removeParts(directory, relayId)
   refuseTaken(file)
   refuseTaken(key)
   let isPlaced = false
   try {
-    yield* bring(copy, partOf(file), bytes)
+    yield* bring(copy, filePart, bytes)
     const hasKey = existsSync(keyFile)
-    if (hasKey) copyKey(keyFile, partOf(key))
+    if (hasKey) copyKey(keyFile, keyPart)
     // Place the key first, so that every backup in the folder can be restored.
-    if (hasKey) renameSync(partOf(key), key)
+    if (hasKey) renameSync(keyPart, key)
     refuseTaken(file)
-    renameSync(partOf(file), file)
+    renameSync(filePart, file)
     isPlaced = true
     syncFolder(directory)
     return bytes
   } finally {
-    if (!isPlaced) for (const left of [partOf(file), partOf(key), key]) rmSync(left, { force: true })
+    if (!isPlaced) for (const left of [filePart, keyPart, key]) rmSync(left, { force: true })
   }
 }
 
@@ -134,16 +135,9 @@ function refuseLittleRoom(file: string, bytes: number): void {
   if (bavail * bsize < bytes) throw new Error(`the folder has no room: the backup takes ${bytes} bytes, and ${bavail * bsize} are free`)
 }
 
+/** Copies the key, and throws if the file holds none: a backup with an empty key could not be restored. */
 function copyKey(from: string, to: string): void {
-  const key = readRegular(from)
-  const file = openSync(to, 'wx', FILE_MODE)
-  try {
-    fchmodSync(file, FILE_MODE)
-    writeSync(file, key)
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
+  writeKeyFile(to, readKeyFile(from))
 }
 
 function sync(path: string): void {

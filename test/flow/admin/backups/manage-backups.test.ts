@@ -58,6 +58,7 @@ async function openWorld(world: World = {}) {
   }
   const ports: ManageBackupsPorts = {
     write: {
+      relayId: async () => 'abcdef0123456789',
       startJob: async ({ task }) => jobOf(++jobs, task),
       noteProgress: async () => wanted,
       copyStore: world.copy ?? (async () => ({ sequence: 7 })),
@@ -178,7 +179,7 @@ test('a stop of the relay ends a backup and waits for its end', async () => {
 test('a scheduled backup is named after its time, and counts as failed if it cannot begin', async () => {
   const good = await openWorld()
   await good.manage.scheduled()
-  expect(good.ends).toMatchObject([{ jobId: 1, name: expect.stringMatching(/^scheduled-\d{8}T120000Z$/), failure: null }])
+  expect(good.ends).toMatchObject([{ jobId: 1, name: expect.stringMatching(/^scheduled-\d{8}T120000Z-abcdef01$/), failure: null }])
   const bad = await openWorld({ moves: true })
   await bad.manage.scheduled()
   expect(bad.ends).toMatchObject([{ jobId: null, made: null, failure: expect.stringContaining('being moved') }])
