@@ -57,6 +57,8 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const refused = openRefusedPushes(storage, closing, log)
   const dispatch = createDispatchSignal()
   const atRest = openAtRestKeys(config, storage.path)
+  const fault = atRest.fault()
+  if (fault !== null) log.error({ reason: fault }, 'the key file cannot be used: nothing can be erased, and no endpoint can be given a key')
   const vault = createVault(atRest.keys)
   const password = () => settings.upstream.password.reveal()
   const { carrier, memory } = await openCarrier(config, { storage, log, password, vault, onCall: tallies.callMade })
@@ -120,7 +122,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const portal = { sessions, keyring, settings: () => settings, relayId: delivery.relayId }
   const manageSecrets = openSecrets(config, { storage, vault, atRest, keyring, tombstoneKey, closing, log })
   const checking = { storage, carrier, delivery, endpointKeys, settings: () => settings, publicUrl: () => publicUrl }
-  const check = openRunningCheck({ ...checking, readiness: reporting.readiness.read, backups: backups.manage })
+  const check = openRunningCheck({ ...checking, keyFault: atRest.fault, readiness: reporting.readiness.read, backups: backups.manage })
   const parts = { carrier, check, manageSecrets, history, authenticate, underWay, delivery, reporting, portal, log }
   const api = openInternalApi(config, {
     ...parts,

@@ -11,7 +11,7 @@ import { readUrl } from './values.ts'
  * together. A value of the wrong type is skipped here, because the schema reports it.
  */
 export function crossCheck(values: unknown, source: Source): readonly Finding[] {
-  return [
+  const problems = [
     ...plainHttp(values),
     ...repeated(values, 'apps', 'username'),
     ...repeated(values, 'endpoints', 'name'),
@@ -21,7 +21,10 @@ export function crossCheck(values: unknown, source: Source): readonly Finding[] 
     ...headersForPeople(values),
     ...retentionOrder(values, source),
     ...homelessBackups(values),
-  ].map(({ path, message }) => ({ severity: 'problem', offset: offsetOf(source, path, 'value'), path, message }))
+  ]
+  const found = (severity: Finding['severity'], complaints: readonly Complaint[]) =>
+    complaints.map(({ path, message }): Finding => ({ severity, offset: offsetOf(source, path, 'value'), path, message }))
+  return [...found('problem', problems), ...found('warning', shortHistory(values))]
 }
 
 interface Complaint {
@@ -122,6 +125,24 @@ function retentionOrder(values: unknown, source: Source): readonly Complaint[] {
     const message = `is ${at.relation} than ${other}: raw must be at least feed, and feed at least deliveries`
     return [{ path: at.path, message }]
   })
+}
+
+/** A shorter time removes parcels that are still on their way. */
+const HISTORY_MS_MIN = 24 * 60 * 60 * 1000
+
+/** Warns if parcels go so early that events which an endpoint still waits for, or pushes in quarantine, outlive them. */
+function shortHistory(values: unknown): readonly Complaint[] {
+  const path = ['retention', 'history']
+  const [history, held] = (['history', 'held'] as const).map((name) => {
+    const written = valueAt(values, ['retention', name])
+    return { text: typeof written === 'string' ? written : RETENTION_DEFAULTS[name], isWritten: written !== undefined }
+  })
+  const [historyMs, heldMs] = [parseDuration(history?.text ?? ''), parseDuration(held?.text ?? '')]
+  if (historyMs === null || heldMs === null || history?.isWritten !== true) return []
+  if (historyMs < HISTORY_MS_MIN)
+    return [{ path, message: 'is less than a day: parcels that are still on their way are removed, with everything known of them' }]
+  const message = `is shorter than retention.held (${held?.text}): parcels go while events and quarantined pushes of them may still wait`
+  return historyMs < heldMs ? [{ path, message }] : []
 }
 
 /** Complains about a schedule without a folder. No backups would be made, and nobody would notice until one is needed. */

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts'
+import { describeFailure } from '../domain/system-reason.ts'
 import type { AtRestKeys } from '../ops/vault.ts'
 import { keyFileBeside, readKeyIfPossible } from '../store/sqlite/key-file.ts'
 
@@ -9,6 +10,8 @@ export interface AtRest {
   readonly keyFilePath: string
   /** Returns the name of the key file; null: the config names the keys, so no file is needed. */
   readonly keyFile: () => string | null
+  /** Says why the key file cannot be used; null: it can, or it is not there yet, or the config names the keys. */
+  readonly fault: () => string | null
   /** Returns the keys that another config would use. */
   readonly keysOf: (config: Config) => AtRestKeys
   /** Uses the keys of this config from now on. */
@@ -36,6 +39,15 @@ export function openAtRestKeys(config: Config, storePath: string): AtRest {
     keys: { list: () => keysOf(current).list(), first: () => keysOf(current).first() },
     keyFilePath: file.path,
     keyFile: () => (current.secrets.atRestKeys.length > 0 ? null : file.name),
+    fault() {
+      if (current.secrets.atRestKeys.length > 0) return null
+      try {
+        file.read()
+        return null
+      } catch (error) {
+        return describeFailure(error)
+      }
+    },
     keysOf,
     replace(next) {
       current = next

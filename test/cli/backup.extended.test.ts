@@ -47,7 +47,12 @@ test('a kill during a backup leaves no incomplete backup, and the next start cle
   {
     await using relay = await runRelay(config)
     const killed = backup(['--url', relay.internalUrl, 'first'])
-    await expect.poll(() => existsSync(copy) || (existsSync(directory) && readdirSync(directory).some((name) => /^first\.db\.\w+\.part$/.test(name))), { timeout: 60_000, interval: 1 }).toBe(true)
+    await expect
+      .poll(
+        () => existsSync(copy) || (existsSync(directory) && readdirSync(directory).some((name) => /^first\.db\.\w+\.part$/.test(name))),
+        { timeout: 60_000, interval: 1 },
+      )
+      .toBe(true)
     relay.process.kill('SIGKILL')
     await relay.ended
     await killed

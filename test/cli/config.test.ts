@@ -281,6 +281,14 @@ describe('settings', () => {
     expect(cadence.byStatusMs.constructor).toBeUndefined()
   })
 
+  test('parcels that would go before what waits for them, or on their way, are a warning', () => {
+    const warningsOf = (retention: string) => load(withLines(`retention: { ${retention} }`)).warnings
+    expect(warningsOf('history: 30s')).toEqual([expect.stringContaining('is less than a day')])
+    expect(warningsOf('history: 90d')).toEqual([expect.stringContaining('is shorter than retention.held (400d)')])
+    expect(warningsOf('history: 90d, held: 90d')).toEqual([])
+    expect(warningsOf('raw: 100d')).toEqual([])
+  })
+
   test('warns of an unknown status in the cadence, and names the nearest one', () => {
     expect(load(withLines('poll: { cadence: { Creatd: 30m } }')).warnings).toEqual([
       expect.stringMatching(/relay\.yaml:3:28 poll\.cadence\.Creatd: is not a status .* did you mean Created\?/),

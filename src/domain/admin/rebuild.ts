@@ -49,6 +49,8 @@ export interface RebuildReport {
 export interface RebuildProgress {
   /** The id of the last parcel that was handled. */
   readonly rebuiltTo: number
+  /** The id of the newest parcel when the rebuild began. Later parcels need no rebuild. Absent: it has not begun. */
+  readonly until?: number
   readonly report: RebuildReport
 }
 
@@ -69,7 +71,7 @@ export const REBUILD_START: RebuildProgress = {
   },
 }
 
-export function addRebuilt({ report }: RebuildProgress, parcel: RebuiltParcel): RebuildProgress {
+export function addRebuilt({ report, ...progress }: RebuildProgress, parcel: RebuiltParcel): RebuildProgress {
   const changes = { ...report.changes }
   for (const { kind } of parcel.changes) changes[kind] = (changes[kind] ?? 0) + 1
   const isUnknown = ({ kind }: HistoryChange) => report.examples.every((example) => example.kind !== kind)
@@ -84,6 +86,7 @@ export function addRebuilt({ report }: RebuildProgress, parcel: RebuiltParcel): 
       entry: kind === 'entry' ? null : (entry?.sequence ?? null),
     }))
   return {
+    ...progress,
     rebuiltTo: parcel.parcelId,
     report: {
       ...report,
@@ -102,6 +105,6 @@ export function addRebuilt({ report }: RebuildProgress, parcel: RebuiltParcel): 
 }
 
 /** Counts a parcel that could not be compared. */
-export function addLeft({ report }: RebuildProgress, parcelId: number): RebuildProgress {
-  return { rebuiltTo: parcelId, report: { ...report, parcels: report.parcels + 1, left: report.left + 1 } }
+export function addLeft({ report, ...progress }: RebuildProgress, parcelId: number): RebuildProgress {
+  return { ...progress, rebuiltTo: parcelId, report: { ...report, parcels: report.parcels + 1, left: report.left + 1 } }
 }

@@ -90,6 +90,8 @@ export interface RebuildableParcel {
 export interface RebuildTx {
   /** Parcels with ids above `after`, ascending. */
   listRebuildable(page: { readonly after: number; readonly limit: number }): Promise<readonly RebuildableParcel[]>
+  /** Returns the id of the newest parcel; 0: there is none. */
+  lastParcelId(): Promise<number>
   /** Loads everything that is stored about these parcels, and locks them until the transaction ends. Leaves out parcels that do not exist. */
   loadStoredParcels(parcelIds: readonly number[]): Promise<readonly StoredParcel[]>
   listStoredPushes(parcelIds: readonly number[]): Promise<readonly StoredPush[]>

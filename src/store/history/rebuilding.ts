@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { sql } from 'kysely'
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import type { StoredAnswer, StoredPush } from '../../domain/history/rebuild/evidence.ts'
 import type { StoredParcel } from '../../domain/history/rebuild/rebuild-parcel.ts'
@@ -73,6 +74,8 @@ const correctAnswer = statement<{
     .where('digest', '=', p.digest),
 )
 
+const lastParcel = statement()((db) => db.selectFrom('parcel').select('id').orderBy('id', 'desc').limit(sql.lit(1)))
+
 const contentOf = statement<{ digest: Uint8Array }>()((db, p) =>
   db.selectFrom('content').select(['id', 'json']).where('digest', '=', p.digest),
 )
@@ -95,6 +98,10 @@ export function rebuildVerbs({ session, contents, parcels }: RebuildParts, loadS
     async listRebuildable(page) {
       const rows = await session.all(parcelsAfter, page)
       return rows.map(({ id, pushes, answers }) => ({ parcelId: id, pushes: pushes ?? 0, answers: answers ?? 0 }))
+    },
+    async lastParcelId() {
+      const [row] = await session.all(lastParcel, {})
+      return row?.id ?? 0
     },
     async loadStoredParcels(parcelIds) {
       const states = await parcels.hold(parcelIds)

@@ -20,7 +20,8 @@ export function backupProbe({ backup, store }: Config, backups: BackupLists, clo
     async look() {
       if (store.engine === 'postgres') return skipped('The store is on a server, which is backed up with its own tools.')
       const { directory, cron } = backup
-      if (directory === null) return judgeBackups({ directory, cron, madeAtMs: [], ahead: [], failing: null, unreadable: null }, clock.now())
+      if (directory === null)
+        return judgeBackups({ directory, cron, madeAtMs: [], ahead: [], failing: null, unreadable: null }, clock.now())
       const { backups: found, unreadable, failing = null } = await backups.list()
       const ahead = namedAhead(
         found.map(({ name }) => name),

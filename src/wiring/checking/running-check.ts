@@ -22,6 +22,8 @@ export interface RunningCheckPorts {
   readonly carrier: RemoteCarrier
   readonly delivery: Delivery
   readonly endpointKeys: EndpointKeys
+  /** Says why the key file cannot be used; null: it can, or is not needed. */
+  readonly keyFault: () => string | null
   readonly readiness: () => Promise<Readiness>
   readonly backups: Pick<ManageBackups, 'list'>
   /** The config in effect. */
@@ -38,7 +40,7 @@ export function openRunningCheck(ports: RunningCheckPorts): Check {
     return [
       { name: 'relay', subject: null, look: async () => ok(`Version ${REPLICA.version} runs as ${REPLICA.name}.`) },
       ...configProbes(config, storage.clock),
-      { name: 'keys', subject: 'secrets.atRestKeys', look: async () => judgeAtRestKeys(config, await ports.endpointKeys.check()) },
+      { name: 'keys', subject: 'secrets.atRestKeys', look: async () => judgeAtRestKeys(config, await lostKeys(ports), ports.keyFault()) },
       { name: 'store', subject: null, look: () => lookAtStore(ports) },
       diskProbe(config, async () => {
         await storage.disk.check()
@@ -54,6 +56,11 @@ export function openRunningCheck(ports: RunningCheckPorts): Check {
     ]
   }
   return createCheck({ probes, pause: (ms) => pause(ms, undefined, { ref: false }), monotonic: storage.clock.monotonic })
+}
+
+/** A key file that cannot be used would end this look with an error, and is told as such. */
+async function lostKeys({ endpointKeys, keyFault }: RunningCheckPorts) {
+  return keyFault() === null ? await endpointKeys.check() : null
 }
 
 async function lookAtStore({ readiness, storage }: Pick<RunningCheckPorts, 'readiness' | 'storage'>) {

@@ -7,6 +7,7 @@ import { type CheckLine, failed, judgeErasure, ok, skipped, type Verdict } from 
 import { systemCode } from '../../domain/errors.ts'
 import { describeFailure } from '../../domain/system-reason.ts'
 import { createCheck, type Probe } from '../../flow/admin/check.ts'
+import { explainLostTombstones, TOMBSTONE_SEAL } from '../../flow/admin/erasure/tombstone-key.ts'
 import { createEndpointKeys } from '../../flow/delivery/endpoint-keys.ts'
 import type { Clock } from '../../flow/ports.ts'
 import { createVault } from '../../ops/vault.ts'
@@ -16,6 +17,7 @@ import { systemClock } from '../../runtime/system-clock.ts'
 import { inspectPostgres } from '../../store/postgres/inspect-server.ts'
 import { postgres } from '../../store/postgres/postgres-engine.ts'
 import { nameDatabase } from '../../store/postgres/postgres-pool.ts'
+import { knownTombstones } from '../../store/sqlite/backups/inspect-stores.ts'
 import { readStorageState } from '../../store/sqlite/clean-storage.ts'
 import { freeBytesNear } from '../../store/sqlite/disk.ts'
 import { sqlite } from '../../store/sqlite/engine.ts'
@@ -93,34 +95,46 @@ function openCarrierAlone(config: Config) {
 
 async function lookAtStore(config: Config): Promise<readonly CheckLine[]> {
   const line = (verdict: Verdict): CheckLine => ({ name: 'store', subject: null, ...verdict })
-  const keys = async (place: string): Promise<CheckLine> => ({
+  const keys = async (place: string, tombstoneKey: string | null): Promise<CheckLine> => ({
     name: 'keys',
     subject: 'secrets.atRestKeys',
-    ...judgeAtRestKeys(config, await findLostKeys(config, place)),
+    ...(await judgeKeys(config, place, tombstoneKey)),
   })
   if (config.store.engine === 'sqlite') {
     const found = inspectSqlite(config.store.path)
     if (found.state === 'new') return [line(ok(`${found.path} does not exist yet: the relay makes it.`))]
     if (found.state === 'in_use') return [line(skipped(`${found.path} is in use${found.pid === null ? '' : ` by process ${found.pid}`}.`))]
     const erasure: CheckLine = { name: 'erasure', subject: null, ...judgeErasure(readStorageState(found.path)) }
-    return [line(ok(`${found.path} can be opened.`)), await keys(found.path), erasure]
+    return [line(ok(`${found.path} can be opened.`)), await keys(found.path, tombstoneKeyOf(found.path)), erasure]
   }
   const url = config.store.url.reveal()
-  const { schema, replicas } = await inspectPostgres(url)
+  const { schema, replicas, tombstoneKey } = await inspectPostgres(url)
   const use = replicas === 0 ? 'no relay uses it' : `${replicas} ${replicas === 1 ? 'relay uses' : 'relays use'} it`
   if (schema !== 'current') return [line(ok(`The relay can make or update its tables in ${nameDatabase(url)}; ${use}.`))]
-  return [line(ok(`${nameDatabase(url)} can be used; ${use}.`)), await keys(url)]
+  return [line(ok(`${nameDatabase(url)} can be used; ${use}.`)), await keys(url, tombstoneKey)]
 }
 
-async function findLostKeys(config: Config, place: string) {
+/** @param tombstoneKey the encrypted key of the tombstones, without which a relay does not start; null: nothing was erased */
+async function judgeKeys(config: Config, place: string, tombstoneKey: string | null): Promise<Verdict> {
   const { engine } = config.store
-  const reads = engine === 'sqlite' ? sqlite.openReadStore(place) : postgres.openReadStore(place)
   const atRest = openAtRestKeys(config, engine === 'sqlite' ? place : nameDatabase(place))
+  const fault = atRest.fault()
+  if (fault !== null) return judgeAtRestKeys(config, null, fault)
+  const vault = createVault(atRest.keys)
+  if (tombstoneKey !== null && (await vault.open(tombstoneKey, TOMBSTONE_SEAL)) === null)
+    return failed(explainLostTombstones(atRest.keyFile() ?? 'secrets.atRestKeys'))
+  const reads = engine === 'sqlite' ? sqlite.openReadStore(place) : postgres.openReadStore(place)
   try {
-    return await createEndpointKeys({ vault: createVault(atRest.keys), reads, log: SILENT }, atRest).check()
+    return judgeAtRestKeys(config, await createEndpointKeys({ vault, reads, log: SILENT }, atRest).check(), null)
   } finally {
     await reads.close()
   }
+}
+
+/** Throws if a line of the file of tombstones cannot be read, as a start does. */
+function tombstoneKeyOf(path: string): string | null {
+  const { sealedKey, tombstones } = knownTombstones(path)
+  return tombstones.length === 0 ? null : sealedKey
 }
 
 async function listBackups({ backup: { directory } }: Config) {

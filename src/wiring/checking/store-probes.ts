@@ -9,8 +9,12 @@ import { behindLinks } from '../../store/sqlite/hold-store.ts'
 import { permissionWarnings } from '../../store/sqlite/permissions.ts'
 import { keptFor } from './config-probes.ts'
 
-/** @param lost keys of endpoints that cannot be decrypted; null: all can be decrypted */
-export function judgeAtRestKeys({ secrets, store }: Config, lost: LostKeys | null): Verdict {
+/**
+ * @param lost keys of endpoints that cannot be decrypted; null: all can be decrypted
+ * @param fault why the key file cannot be used; null: it can, or is not needed
+ */
+export function judgeAtRestKeys({ secrets, store }: Config, lost: LostKeys | null, fault: string | null): Verdict {
+  if (fault !== null) return failed(fault)
   if (lost !== null)
     return failed(
       `The keys of ${lost.endpoints} ${lost.endpoints === 1 ? 'endpoint' : 'endpoints'} cannot be decrypted, so nothing is sent there. Restore ${lost.where}.`,

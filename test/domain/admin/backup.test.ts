@@ -1,5 +1,13 @@
 import { expect, test } from 'vitest'
-import { isScheduled, namedAhead, nameProblem, outlived, parseBackupState, parseManifest, scheduledName } from '../../../src/domain/admin/backup.ts'
+import {
+  isScheduled,
+  namedAhead,
+  nameProblem,
+  outlived,
+  parseBackupState,
+  parseManifest,
+  scheduledName,
+} from '../../../src/domain/admin/backup.ts'
 
 test.each(['a', 'before-upgrade', '2026.11.27_a', 'A'.repeat(80)])('%s is a valid name for a backup', (name) => {
   expect(nameProblem(name)).toBeNull()
@@ -42,7 +50,9 @@ test('a backup just made is kept, whatever is named for times to come, and these
     const gone = outlived([...names, made], 3, nowMs)
     names = [...names, made].filter((name) => !gone.includes(name))
     expect(names.slice(0, 5)).toEqual(ahead)
-    expect(names.slice(5)).toEqual([day - 2, day - 1, day].filter((one) => one > 0).map((one) => scheduledName(Date.UTC(2026, 10, one, 3), 'ab')))
+    expect(names.slice(5)).toEqual(
+      [day - 2, day - 1, day].filter((one) => one > 0).map((one) => scheduledName(Date.UTC(2026, 10, one, 3), 'ab')),
+    )
     expect(namedAhead(names, nowMs)).toEqual(ahead)
   }
 })

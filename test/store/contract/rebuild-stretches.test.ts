@@ -38,6 +38,16 @@ describe.each(engines)('the stretches of a rebuild on $name', (engine) => {
     expect((await store.reads.findParcel('1001'))?.entries).toHaveLength(35)
   })
 
+  test('a rebuild ends with the parcels that were there when it began', async () => {
+    const store = await unequalParcels(engine, 1, 15)
+    let nth = 0
+    const meanwhile = async () => {
+      if (nth < 60) await store.push({ trackingIds: [String(7000 + nth++)] })
+    }
+    expect(await rebuildStore(store, { limit: 4, meanwhile })).toMatchObject({ parcels: 16, left: 0 })
+    expect(nth).toBeGreaterThan(0)
+  })
+
   test('pushes that arrive while their parcel is read in pieces are not reported as errors', async () => {
     const store = await unequalParcels(engine, 25, 0)
     let nth = 100

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -14,6 +14,7 @@ import { type Sections, startTestRelay, writeConfig } from '../../support/relay/
 import { NOON } from '../../support/runner/constants.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { testWith } from '../../support/runner/test-with.ts'
+import { engines } from '../../support/store/engines.ts'
 import { createDatabase } from '../../support/store/postgres-database.ts'
 import { changeStoredRows } from '../../support/store/stored-rows.ts'
 import { openStore } from '../../support/store/write-side.ts'
@@ -72,6 +73,37 @@ test('a store in which erased data may be left is a warning until it is compacte
   }
   await compactStore(path)
   expect(await look()).toMatchObject({ state: 'ok' })
+})
+
+const AT_REST = { atRestKeys: [Buffer.alloc(32, 3).toString('base64')] }
+
+test.each(engines)('what ends a start after an erasure is red on $name: the at-rest key is another, or gone', async (engine) => {
+  const { path, writes } = await openStore(NOON, engine)
+  await writes.close()
+  const sections = { store: engine.name === 'sqlite' ? `sqlite:${path}` : path, secrets: AT_REST }
+  const look = async () => (await check({ sections })).of('keys', 'secrets.atRestKeys')
+  expect(await look()).toMatchObject({ state: 'ok' })
+  await changeStoredRows(path, "insert into tombstone (mark, parcel_id, erased_at_ms) values ('mark', 1, 1)")
+  await changeStoredRows(path, "delete from setting where name = 'tombstone-key'")
+  await changeStoredRows(
+    path,
+    "insert into setting (name, value) values ('tombstone-key', ?)",
+    Buffer.from('sealed with a key that is lost'),
+  )
+  expect(await look()).toEqual(red('no at-rest key decrypts the key of tombstones'))
+})
+
+test('a key file that holds no key is red, and so is a file of tombstones that cannot be read', async () => {
+  const { path, writes } = await openStore(NOON)
+  await writes.close()
+  const look = async () => (await check({ sections: { store: `sqlite:${path}` } })).lines.filter(({ state }) => state === 'failed')
+  const before = (await look()).length
+  writeFileSync(`${path}.key`, '', { mode: 0o600 })
+  expect(await look()).toContainEqual(red(`${path}.key does not hold a key`))
+  rmSync(`${path}.key`)
+  expect(await look()).toHaveLength(before)
+  writeFileSync(`${path}.tombstones`, '{"mark":\n', { mode: 0o600 })
+  expect(await look()).toContainEqual(red(`line 1 of ${path}.tombstones cannot be read`))
 })
 
 test('a config on PostgreSQL without at-rest keys is red, although it can be loaded', async () => {

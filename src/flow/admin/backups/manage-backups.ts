@@ -256,7 +256,10 @@ async function warnOfNamesAhead({ clock, log }: ManageBackupsPorts, { folder, di
   const names = (await folder.list(directory).catch(() => [])).map(({ name }) => name)
   const ahead = namedAhead(names, clock.now())
   if (ahead.length > 0)
-    log.warn({ backups: ahead.slice(0, 10), count: ahead.length, directory }, 'the names of backups are of times to come: a clock was ahead')
+    log.warn(
+      { backups: ahead.slice(0, 10), count: ahead.length, directory },
+      'the names of backups are of times to come: a clock was ahead',
+    )
 }
 
 /**

@@ -136,7 +136,12 @@ const KEYLESS =
   'If there is none, what was erased since the backup may come back: move the file away, and erase it again.'
 
 function lost(where: string): Error {
-  return new Error(`store: no at-rest key decrypts the key of tombstones, so erased parcels could come back. Restore ${where} as it was.`)
+  return new Error(explainLostTombstones(where))
+}
+
+/** Says why a relay does not start if no at-rest key opens the key of its tombstones. `where`: the file or setting with the at-rest key. */
+export function explainLostTombstones(where: string): string {
+  return `store: no at-rest key decrypts the key of tombstones, so erased parcels could come back. Restore ${where} as it was.`
 }
 
 /**

@@ -31,6 +31,7 @@ export interface RebuildPorts {
 type RebuildTx = Pick<
   WriteTx,
   | 'listRebuildable'
+  | 'lastParcelId'
   | 'loadStoredParcels'
   | 'listStoredPushes'
   | 'pagePushes'
@@ -107,7 +108,7 @@ export function createRebuild(
       async (tx) => {
         const [job, next] = (await tx.listUnendedJobs(4)).filter(({ task }) => task.kind !== 'move' && task.kind !== 'backup')
         if (job === undefined || !isRebuild(job)) return null
-        const from = resume(job, remembered)
+        const from = await begun(tx, resume(job, remembered))
         const step = await take(tx, { job, from, extent, limit, nowMs, model: model(), key: tombstoneKey(), rules })
         const isSaved = job.cursor === null || step.isDone || step.corrected.length > 0 || from.unsaved + 1 >= SAVE_EVERY
         if (isSaved) await tx.saveJob(jobAfter(job, step, nowMs), nowMs)
@@ -149,6 +150,12 @@ function resume({ jobId, cursor }: RebuildJob, remembered: Remembered | null): R
   return isAhead ? remembered : { jobId, progress: saved, unsaved: 0, pieces: null }
 }
 
+/** Notes at the first step where the rebuild ends. Otherwise it would follow new parcels, and on a busy relay it would not end. */
+async function begun(tx: Pick<WriteTx, 'lastParcelId'>, from: Remembered): Promise<Remembered> {
+  const { progress } = from
+  return progress.until === undefined ? { ...from, progress: { ...progress, until: await tx.lastParcelId() } } : from
+}
+
 function jobAfter(job: RebuildJob, { progress, isDone }: Step, nowMs: number): UnendedJob {
   const saved = { ...job, done: progress.report.parcels, cursor: progress }
   return isDone ? { ...saved, state: 'done', endedAtMs: nowMs } : { ...saved, state: 'running' }
@@ -179,7 +186,7 @@ interface Work {
 
 async function take(tx: RebuildTx, work: Work): Promise<Step> {
   const { job, from, extent, limit } = work
-  const { parcels, upTo } = await nextParcels(tx, job.task, from.progress.rebuiltTo)
+  const { parcels, upTo } = await nextParcels(tx, job.task, from.progress)
   const [first] = parcels
   const step: Step = { progress: from.progress, pieces: null, isDone: false, corrected: [] }
   if (first === undefined) return upTo === null ? { ...step, isDone: true } : { ...step, progress: { ...from.progress, rebuiltTo: upTo } }
@@ -202,9 +209,12 @@ async function take(tx: RebuildTx, work: Work): Promise<Step> {
 async function nextParcels(
   tx: Pick<WriteTx, 'listRebuildable'>,
   task: RebuildJobTask,
-  after: number,
+  { rebuiltTo: after, until = Number.POSITIVE_INFINITY }: RebuildProgress,
 ): Promise<{ readonly parcels: readonly RebuildableParcel[]; readonly upTo: number | null }> {
-  if (task.parcels === null) return { parcels: await tx.listRebuildable({ after, limit: PARCELS_MAX }), upTo: null }
+  if (task.parcels === null) {
+    const parcels = await tx.listRebuildable({ after, limit: PARCELS_MAX })
+    return { parcels: parcels.filter(({ parcelId }) => parcelId <= until), upTo: null }
+  }
   const wanted = task.parcels.filter((parcelId) => parcelId > after).slice(0, PARCELS_MAX)
   const found = await Promise.all(wanted.map((parcelId) => tx.listRebuildable({ after: parcelId - 1, limit: 1 })))
   return { parcels: found.flat().filter(({ parcelId }, at) => parcelId === wanted[at]), upTo: wanted.at(-1) ?? null }

@@ -2,10 +2,11 @@ import { statSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import type { BackupManifest } from '../../../domain/admin/backup.ts'
 import { systemCode } from '../../../domain/errors.ts'
-import type { KeptTombstones, MarkedTombstone } from '../../../domain/history/erased.ts'
+import { type KeptTombstones, type MarkedTombstone, unitedTombstones } from '../../../domain/history/erased.ts'
 import { SETTING_OF_CARRIER } from '../../moving/moved-tables.ts'
 import { TOMBSTONE_KEY } from '../../settings.ts'
 import { readMark } from '../moving/move-mark.ts'
+import { readTombstoneFile, tombstoneFileOf } from '../tombstone-file.ts'
 import { proveTable, readManifest, relayIdIn, storedTables } from './manifest.ts'
 import { type GivenNumbers, numbersIn } from './numbers.ts'
 
@@ -77,6 +78,11 @@ export function inspectOld(path: string, sequence: number): OldStore | null {
     if (systemCode(error)?.startsWith('SQLITE_') !== true) throw error
     return null
   }
+}
+
+/** Reads what a store and the file beside it know of erasures. Throws if a line of the file cannot be read. */
+export function knownTombstones(path: string): KeptTombstones {
+  return unitedTombstones(readTombstoneFile(tombstoneFileOf(path)), reading(path, tombstonesIn))
 }
 
 /** The store of an early version has no table for tombstones. */
