@@ -1812,6 +1812,10 @@ export interface components {
             } | null;
             /** @description When the first attempt failed after the last accepted one; null: none has failed since. */
             failingSince: string | null;
+            /** @description It limits us (429, or 503 with `Retry-After`) to about so many deliveries a second; null: it does not. */
+            limitPerSecond: number | null;
+            /** @description It limits us and asked to be sent nothing until then; null: it is sent deliveries. */
+            waitsUntil: string | null;
             /** @description While it is failing: when a waiting event is attempted next; null: nothing waits, or it is not failing. */
             nextProbeAt: string | null;
             /** @description While it is failing: when an event that comes now would be attempted, if nothing else waits for its parcel; null: it is not failing. */
@@ -1884,6 +1888,10 @@ export interface components {
             } | null;
             /** @description When the first attempt failed after the last accepted one; null: none has failed since. */
             failingSince: string | null;
+            /** @description It limits us (429, or 503 with `Retry-After`) to about so many deliveries a second; null: it does not. */
+            limitPerSecond: number | null;
+            /** @description It limits us and asked to be sent nothing until then; null: it is sent deliveries. */
+            waitsUntil: string | null;
             /** @description While it is failing: when a waiting event is attempted next; null: nothing waits, or it is not failing. */
             nextProbeAt: string | null;
             /** @description While it is failing: when an event that comes now would be attempted, if nothing else waits for its parcel; null: it is not failing. */
@@ -1970,6 +1978,10 @@ export interface components {
             } | null;
             /** @description When the first attempt failed after the last accepted one; null: none has failed since. */
             failingSince: string | null;
+            /** @description It limits us (429, or 503 with `Retry-After`) to about so many deliveries a second; null: it does not. */
+            limitPerSecond: number | null;
+            /** @description It limits us and asked to be sent nothing until then; null: it is sent deliveries. */
+            waitsUntil: string | null;
             /** @description While it is failing: when a waiting event is attempted next; null: nothing waits, or it is not failing. */
             nextProbeAt: string | null;
             /** @description While it is failing: when an event that comes now would be attempted, if nothing else waits for its parcel; null: it is not failing. */
@@ -6584,4 +6596,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 c862056dc4c8e3672db40fb1ac94c8c923d6908052aca022353d909bf27a0f43
+// Made of docs/openapi.json with the SHA-256 55c20c547ac2482c1404e2e1f565b090006632aadaa6e60d6ea1064543053f3c

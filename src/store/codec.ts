@@ -223,7 +223,7 @@ function decodeSpan({ backfill_from: from, backfill_to: to, backfill_earlier }: 
 }
 
 export function encodeHealth(health: EndpointHealth) {
-  const { lastSuccessAtMs, failingSinceMs, failedForMs, failedParcels, probing, round, wokenAtMs, alarmedAtMs } = health
+  const { lastSuccessAtMs, failingSinceMs, failedForMs, failedParcels, probing, round, wokenAtMs, alarmedAtMs, pace } = health
   return {
     succeededAtMs: lastSuccessAtMs,
     failingSinceMs,
@@ -236,6 +236,7 @@ export function encodeHealth(health: EndpointHealth) {
     round,
     wokenAtMs,
     alarmedAtMs,
+    pace: pace === null ? null : JSON.stringify(pace),
   }
 }
 
@@ -250,6 +251,8 @@ function decodeHealth(row: Selectable<Tables['endpoint']>): EndpointHealth {
     round: row.round,
     wokenAtMs: row.woken_at_ms,
     alarmedAtMs: row.alarmed_at_ms,
+    // Only `encodeHealth` writes this, so its shape is certain.
+    pace: row.pace === null ? null : (JSON.parse(row.pace) as EndpointHealth['pace']),
   }
 }
 

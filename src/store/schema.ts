@@ -249,6 +249,8 @@ interface EndpointTable {
   readonly woken_at_ms: Generated<number>
   /** When operators were notified that the endpoint fails; null: they were not notified. */
   readonly alarmed_at_ms: number | null
+  /** JSON: how fast an endpoint that limits us is sent deliveries; null: it has not limited us. */
+  readonly pace: string | null
   /** JSON: the encrypted keys; null: the config file names the key. */
   readonly sealed_keys: string | null
   /** The feed is queued for the endpoint up to this sequence; null: the whole feed is queued. */
@@ -277,6 +279,8 @@ interface DeliveryTable {
   readonly attempts: number
   /** How many of the attempts were not part of the retry schedule. */
   readonly spared: Generated<number>
+  /** How many attempts the endpoint refused because it limits us. */
+  readonly limited: Generated<number>
   /** The endpoint's round at the last attempt; 0: not attempted since it was queued; -1: an operator asked to send it next. */
   readonly round: Generated<number>
   readonly queued_at_ms: number

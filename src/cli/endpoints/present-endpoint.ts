@@ -1,4 +1,5 @@
 import { counted, countText } from '../../domain/amounts.ts'
+import { describeLimit } from '../../domain/delivery/pace.ts'
 import { listOf, memberOf, textOf } from '../asking/ask-relay.ts'
 import { age } from '../terminal/ages.ts'
 import { type Cell, plain, table } from '../terminal/table.ts'
@@ -98,6 +99,10 @@ function describeState(endpoint: unknown): string {
   const [disabledSince, failingSince] = [textOf(endpoint, 'disabledSince'), textOf(endpoint, 'failingSince')]
   if (state === 'disabled')
     return `${state}${because === null ? '' : ` (${because})`}${disabledSince === null ? '' : ` for ${age(disabledSince)}, since ${disabledSince}`}`
+  const limit = memberOf(endpoint, 'limitPerSecond')
+  const wait = textOf(endpoint, 'waitsUntil')
+  if (state === 'active' && typeof limit === 'number')
+    return `${state}; it ${describeLimit(limit)}${wait === null ? '' : `, and asked to wait until ${wait}`}`
   return failingSince === null ? state : `${state}; it has accepted nothing for ${age(failingSince)}, since ${failingSince}`
 }
 

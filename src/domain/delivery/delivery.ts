@@ -8,6 +8,8 @@ export type AttemptOutcome =
   | { readonly kind: 'rejected'; readonly status: number; readonly retryAfterMs: number | null }
   | { readonly kind: 'failed'; readonly reason: FailureReason; readonly detail: string }
 
+type Limiting = Extract<AttemptOutcome, { readonly kind: 'rejected' }>
+
 /**
  * Why there was no answer. `connection_refused`: nobody listens at the address, or there is no route to it. `forbidden`: the relay may not send to
  * the address. `interrupted`: the relay stopped, which says nothing about the endpoint. `withdrawn`: nothing was sent, because the endpoint was
@@ -52,6 +54,8 @@ export interface Delivery {
   readonly attempts: number
   /** How many of the attempts did not count towards the schedule. */
   readonly spared: number
+  /** How many of the attempts the endpoint refused because it limits us (`isLimit`). */
+  readonly limited: number
   /** When an attempt first failed after the delivery was queued or last replayed, epoch milliseconds; null: no attempt has failed. */
   readonly firstFailedAtMs: number | null
 }
@@ -66,6 +70,9 @@ export interface EndpointRecord {
 
 /** An endpoint is disabled when all attempts have failed for this long (DOMAIN 7.4). */
 export const FAILING_MAX_MS = 120 * 60 * 60 * 1000
+
+/** A delivery that was refused this often because the endpoint limits us goes by its schedule, if others are accepted (DOMAIN 7.4). */
+const LIMITED_MAX = 10
 
 /**
  * Why a delivery was given up. `receiver_refused`: the last answer was not a 2xx. `unreachable`: there was no answer. `forbidden`: the relay may not
@@ -91,6 +98,7 @@ export type Settlement =
  *                       ├─ interrupted by the relay ─────────────────────────────► retrying, due at once
  *                       ├─ its bytes are no longer kept ─────────────────────────► dead
  *                       ├─ refused for good, by an endpoint with refusals: skip ─► dead (`endsByRefusal`)
+ *                       ├─ refused because the endpoint limits us (`pace.ts`) ───► retrying, as planned before
  *                       ├─ made early, or as a probe ────────────────────────────► retrying, as planned before
  *                       ├─ the schedule has a wait left ─────────────────────────► retrying ── wait over ──► attempt
  *                       ├─ no wait left, no success of the endpoint since its first failure ► retrying, at the last wait
@@ -115,6 +123,24 @@ export function isWithdrawn(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'failed' && outcome.reason === 'withdrawn'
 }
 
+/** Whether the endpoint limits how much it is sent: it says nothing about the event. */
+export function isLimit(outcome: AttemptOutcome): outcome is Limiting {
+  return outcome.kind === 'rejected' && (outcome.status === 429 || (outcome.status === 503 && outcome.retryAfterMs !== null))
+}
+
+/**
+ * Whether an answer that limits us is about the endpoint, so that it slows the endpoint down and uses no step of the schedule. A delivery that is
+ * refused again and again while others are accepted is itself the cause (DOMAIN 7.4).
+ */
+export function slowsEndpoint(delivery: Delivery, outcome: AttemptOutcome, health: EndpointRecord): outcome is Limiting {
+  return isLimit(outcome) && !(delivery.limited >= LIMITED_MAX && hasSucceededSince(delivery, health))
+}
+
+/** Whether the endpoint has accepted another delivery after the first failure of this one. */
+function hasSucceededSince({ firstFailedAtMs }: Delivery, { lastSuccessAtMs }: EndpointRecord): boolean {
+  return firstFailedAtMs !== null && lastSuccessAtMs !== null && lastSuccessAtMs > firstFailedAtMs
+}
+
 /** An endpoint that answers 410 wants no more deliveries. */
 export function isGone(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'rejected' && outcome.status === 410
@@ -137,14 +163,16 @@ export function endsByRefusal(
 /**
  * Counts an attempt, unless the relay itself caused its failure.
  *
- * @param isSpared whether the attempt was made before its time or as a probe. Such an attempt does not count towards the schedule.
+ * @param isSpared whether the attempt was made before its time or as a probe, or its answer slows the endpoint down. Such an attempt does not count
+ * towards the schedule.
  */
 export function countAttempt(delivery: Delivery, outcome: AttemptOutcome, nowMs: number, isSpared = false): Delivery {
-  const { attempts, spared, firstFailedAtMs } = delivery
-  if (isOwnFailure(outcome)) return { attempts, spared, firstFailedAtMs }
+  const { attempts, spared, limited, firstFailedAtMs } = delivery
+  if (isOwnFailure(outcome)) return { attempts, spared, limited, firstFailedAtMs }
   return {
     attempts: attempts + 1,
     spared: spared + (isSpared ? 1 : 0),
+    limited: limited + (isLimit(outcome) ? 1 : 0),
     firstFailedAtMs: outcome.kind === 'accepted' ? firstFailedAtMs : (firstFailedAtMs ?? nowMs),
   }
 }
@@ -162,7 +190,7 @@ export function countAttempt(delivery: Delivery, outcome: AttemptOutcome, nowMs:
  *
  * @param random from 0 (inclusive) to 1 (exclusive).
  *
- * @param plannedAtMs when the scheduled attempt is due, if this attempt was early or a probe; null: this was the scheduled attempt.
+ * @param plannedAtMs when the scheduled attempt is due, if this attempt was spared (`countAttempt`); null: this was the scheduled attempt.
  */
 export function settle(
   delivery: Delivery,
@@ -184,9 +212,7 @@ export function settle(
     return { state: 'retrying', nextAttemptAtMs: nowMs + obeyRetryAfterMs(Math.max(0, plannedAtMs - nowMs), retryAfterMs) }
   }
   const scheduledMs = nextDelayMs(delivery.attempts - delivery.spared, policy, random)
-  const { firstFailedAtMs } = delivery
-  const succeededSince = firstFailedAtMs !== null && health.lastSuccessAtMs !== null && health.lastSuccessAtMs > firstFailedAtMs
-  if (scheduledMs === null && succeededSince) return { state: 'dead', reason: deadReason(outcome) }
+  if (scheduledMs === null && hasSucceededSince(delivery, health)) return { state: 'dead', reason: deadReason(outcome) }
   const delayMs = scheduledMs ?? lastDelayMs(policy, random)
   return { state: 'retrying', nextAttemptAtMs: nowMs + obeyRetryAfterMs(delayMs, retryAfterMs) }
 }

@@ -1,6 +1,7 @@
 import { notAhead } from '../put-back.ts'
 import { clampRetryAfterMs } from '../retry-after.ts'
 import { type AttemptOutcome, type EndpointRecord, isOwnFailure } from './delivery.ts'
+import { clampPaceToClock, type LimitSignal, type Pace, paceAt, slowDown, waitOf, withoutWait } from './pace.ts'
 
 /** How a failing endpoint is probed. Only one probe runs at a time. Times are epoch milliseconds. */
 export interface Probing {
@@ -38,12 +39,15 @@ export interface EndpointHealth extends EndpointRecord {
   readonly wokenAtMs: number
   /** When operators were notified that the endpoint fails; null: they were not notified, or it has recovered. */
   readonly alarmedAtMs: number | null
+  /** Null: the endpoint has not limited us. */
+  readonly pace: Pace | null
 }
 
 /*
  * An endpoint that refuses everything is tried rarely. When it recovers, everything that waits is sent at once.
  *
  *   healthy ── the last five attempts failed, for five parcels (or all that wait, if fewer) ──► failing
+ *   healthy, limiting us (`pace.ts`) ── 5 min in which nothing was accepted ──► failing
  *   failing ── the pause is over: one probe ──┬─ fails ──► failing, the pause doubled, 5 s to 5 min
  *                                             └─ it or any other attempt succeeds ──► healthy, all waiting deliveries are woken
  *   failing, answering 4xx ── 5 s after the last attempt: one probe with a delivery that was not refused yet, if any waits
@@ -58,6 +62,8 @@ export interface EndpointHealth extends EndpointRecord {
 
 /** An endpoint counts as failing after this many failed attempts in a row. */
 const FAILURES_LOOKED_AT = 5
+/** An endpoint that limits us and accepts nothing for this long is failing. */
+const LIMITED_MAX_MS = 5 * 60_000
 const PROBE_MIN_MS = 5000
 const PROBE_MAX_MS = 5 * 60_000
 const PAUSE_MAX_MS = 60 * 60_000
@@ -75,29 +81,35 @@ export const newHealth: EndpointHealth = {
   round: 1,
   wokenAtMs: 0,
   alarmedAtMs: null,
+  pace: null,
 }
 
-/** An attempt that has ended. `atMs`: when it began. */
+/** An attempt that has ended. `atMs`: when it began. `limit`: set if its answer slows the endpoint down. */
 export interface HealthAttempt {
   readonly parcelId: number
   readonly outcome: AttemptOutcome
   readonly atMs: number
+  readonly limit?: LimitSignal | null
 }
 
-/** Makes all waiting deliveries due at once, and ends the failing state. */
+/** Makes all waiting deliveries due at once, and ends the failing state and the wait of an endpoint that limits us. Keeps its pace. */
 export function wakeWaiting(health: EndpointHealth, nowMs: number): EndpointHealth {
-  return { ...health, failedParcels: [], probing: null, round: health.round + 1, wokenAtMs: nowMs }
+  return { ...health, failedParcels: [], probing: null, round: health.round + 1, wokenAtMs: nowMs, pace: withoutWait(health.pace, nowMs) }
 }
 
+/** Lets a failing endpoint be probed at once, and ends the wait of one that limits us. */
 export function probeSoon(health: EndpointHealth, nowMs: number): EndpointHealth {
-  return health.probing === null ? health : { ...health, probing: { ...health.probing, atMs: nowMs } }
+  const pace = withoutWait(health.pace, nowMs)
+  if (health.probing === null) return pace === health.pace ? health : { ...health, pace }
+  return { ...health, pace, probing: { ...health.probing, atMs: nowMs } }
 }
 
 /**
- * Returns the health of an endpoint whose key, headers or address were changed. It may now accept what it refused before. So a failing endpoint is
- * probed at once. If the endpoint is not failing but its last attempt failed, all waiting deliveries are due at once.
+ * Returns the health of an endpoint whose key, headers or address were changed. It may now accept what it refused before, as fast as before it limited
+ * us. So a failing endpoint is probed at once. If the endpoint is not failing but its last attempt failed, all waiting deliveries are due at once.
  */
-export function tryChanged(health: EndpointHealth, nowMs: number): EndpointHealth {
+export function tryChanged(before: EndpointHealth, nowMs: number): EndpointHealth {
+  const health = before.pace === null ? before : { ...before, pace: null }
   if (health.probing !== null) return probeSoon(health, nowMs)
   return health.failingSinceMs === null ? health : wakeWaiting(health, nowMs)
 }
@@ -117,7 +129,11 @@ export function addFailingTime(health: EndpointHealth, outcome: AttemptOutcome, 
 }
 
 /** Returns the health of an endpoint after an attempt. One success ends the failing state. Failures that the relay itself caused change nothing. */
-export function healthAfter(health: EndpointHealth, { outcome, parcelId, atMs }: HealthAttempt, nowMs: number): EndpointHealth {
+export function healthAfter(
+  health: EndpointHealth,
+  { outcome, parcelId, atMs, limit = null }: HealthAttempt,
+  nowMs: number,
+): EndpointHealth {
   if (isOwnFailure(outcome)) return health
   if (outcome.kind === 'accepted') {
     if (health.failingSinceMs === null && hasJustSucceeded(health, nowMs)) return health
@@ -127,7 +143,9 @@ export function healthAfter(health: EndpointHealth, { outcome, parcelId, atMs }:
   const failed = {
     ...health,
     failingSinceMs: health.failingSinceMs ?? nowMs,
-    failedParcels: [...health.failedParcels, parcelId].slice(-FAILURES_LOOKED_AT),
+    // An endpoint that limits us would refuse any parcel, so its answer does not tell which parcels fail.
+    failedParcels: limit === null ? [...health.failedParcels, parcelId].slice(-FAILURES_LOOKED_AT) : [],
+    pace: limit === null ? health.pace : slowDown(health.pace, limit, nowMs),
   }
   const { probing } = health
   if (probing === null) return failed
@@ -158,6 +176,24 @@ function hasJustSucceeded({ lastSuccessAtMs }: EndpointHealth, nowMs: number): b
 export function shouldProbe({ probing, failedParcels }: EndpointHealth): 'yes' | 'no' | 'ask' {
   if (probing !== null || failedParcels.length < FAILURES_LOOKED_AT) return 'no'
   return fewFailedParcels(failedParcels).length === 0 ? 'yes' : 'ask'
+}
+
+/** Returns when an endpoint that limits us counts as failing, unless it accepts something before; null: it does not limit us, or is failing. */
+function failsAtMs({ pace, probing, failingSinceMs }: EndpointHealth, nowMs: number): number | null {
+  return probing !== null || failingSinceMs === null || paceAt(pace, nowMs) === null ? null : failingSinceMs + LIMITED_MAX_MS
+}
+
+/** Returns the health of an endpoint as time passes: one that limits us becomes failing if it accepts nothing for long. */
+export function healthAt(health: EndpointHealth, nowMs: number): EndpointHealth {
+  const failsMs = failsAtMs(health, nowMs)
+  if (failsMs === null || nowMs < failsMs) return health
+  return { ...health, probing: { atMs: Math.max(nowMs + PROBE_MIN_MS, waitOf(health.pace, nowMs) ?? 0), failed: 0 } }
+}
+
+/** Returns when to look at an endpoint again to which nothing may be sent now, because it limits us; null: it may be sent something. */
+export function pausedUntil(health: EndpointHealth, nowMs: number): number | null {
+  const waitMs = waitOf(health.pace, nowMs)
+  return waitMs === null ? null : Math.min(waitMs, failsAtMs(health, nowMs) ?? waitMs)
 }
 
 /** The first probe comes after a pause. */
@@ -199,15 +235,16 @@ export function probeLooks({ probing, failedParcels }: EndpointHealth, nowMs: nu
   return [...others, ...[unrefused, any].toSorted((one, other) => one.atMs - other.atMs)]
 }
 
-/** Sets `alarmedAtMs` if the endpoint has failed for so long that operators must be notified. */
+/** Sets `alarmedAtMs` if the endpoint has failed for so long that operators must be notified. One that limits us must be failing for that. */
 export function alarmAfter(health: EndpointHealth, failingAfterMs: number, nowMs: number): EndpointHealth {
-  const isDue = health.alarmedAtMs === null && health.failingSinceMs !== null && health.failedForMs >= failingAfterMs
+  const isFailing = health.failingSinceMs !== null && failsAtMs(health, nowMs) === null
+  const isDue = health.alarmedAtMs === null && isFailing && health.failedForMs >= failingAfterMs
   return isDue ? { ...health, alarmedAtMs: nowMs } : health
 }
 
 /** After the clock was set back, replaces times in the future with the present time. Otherwise they would count as later than new times. */
 export function clampHealthToClock(health: EndpointHealth, nowMs: number): EndpointHealth {
-  const { lastSuccessAtMs, failingSinceMs, probing, wokenAtMs, alarmedAtMs } = health
+  const { lastSuccessAtMs, failingSinceMs, probing, wokenAtMs, alarmedAtMs, pace } = health
   return {
     ...health,
     lastSuccessAtMs: notAhead(lastSuccessAtMs, nowMs),
@@ -215,6 +252,7 @@ export function clampHealthToClock(health: EndpointHealth, nowMs: number): Endpo
     wokenAtMs: notAhead(wokenAtMs, nowMs),
     alarmedAtMs: notAhead(alarmedAtMs, nowMs),
     probing: probing === null ? null : clampProbing(probing, nowMs),
+    pace: clampPaceToClock(pace, nowMs),
   }
 }
 

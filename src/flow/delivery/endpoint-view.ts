@@ -3,6 +3,7 @@ import { probeLooks } from '../../domain/delivery/endpoint-health.ts'
 import type { SecretOrigin } from '../../domain/delivery/endpoint-keys.ts'
 import type { EndpointBacklog, EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { FAILURES_COUNT_FOR_MS, type FailureGroup } from '../../domain/delivery/failure-group.ts'
+import { limitOf, type ShownLimit } from '../../domain/delivery/pace.ts'
 import type { ReadSide } from '../read-side.ts'
 
 /** The next attempt at a failing endpoint, epoch milliseconds. */
@@ -16,6 +17,8 @@ export interface NextProbe {
 export interface EndpointView extends EndpointState {
   /** Null: it is not failing, or it is disabled. */
   readonly nextProbe: NextProbe | null
+  /** Null: it does not limit us, or it is disabled. */
+  readonly limit: ShownLimit | null
   readonly backlog: EndpointBacklog
   /** The last failure, and how often it has occurred; null: there was none. */
   readonly lastFailure: FailureGroup | null
@@ -39,7 +42,8 @@ export async function viewEndpoints(reads: ViewReads, states: readonly EndpointS
   for (const state of states) {
     const { id } = state.endpoint
     const nextProbe = await findNextProbe(reads, state, nowMs)
-    views.push({ ...state, nextProbe, backlog: await reads.countBacklog(id), lastFailure: failures.get(id) ?? null })
+    const limit = state.disabled === null ? limitOf(state.health.pace, nowMs) : null
+    views.push({ ...state, nextProbe, limit, backlog: await reads.countBacklog(id), lastFailure: failures.get(id) ?? null })
   }
   return views
 }
@@ -60,7 +64,7 @@ async function findNextProbe(
 
 export async function viewEndpoint(reads: ViewReads, state: EndpointState, nowMs: number): Promise<EndpointView> {
   const [view] = await viewEndpoints(reads, [state], nowMs)
-  return view ?? { ...state, nextProbe: null, backlog: { waiting: 0, oldestAtMs: null, dead: 0 }, lastFailure: null }
+  return view ?? { ...state, nextProbe: null, limit: null, backlog: { waiting: 0, oldestAtMs: null, dead: 0 }, lastFailure: null }
 }
 
 export async function inspectEndpoint(

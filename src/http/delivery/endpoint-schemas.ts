@@ -49,6 +49,11 @@ const endpointMembers = () => ({
   lastSuccessAt: instant().nullable(),
   lastFailure: z.strictObject({ at: instant(), ...failedWith() }).nullable(),
   failingSince: instant().nullable().describe('When the first attempt failed after the last accepted one; null: none has failed since.'),
+  limitPerSecond: z
+    .number()
+    .nullable()
+    .describe('It limits us (429, or 503 with `Retry-After`) to about so many deliveries a second; null: it does not.'),
+  waitsUntil: instant().nullable().describe('It limits us and asked to be sent nothing until then; null: it is sent deliveries.'),
   nextProbeAt: instant()
     .nullable()
     .describe('While it is failing: when a waiting event is attempted next; null: nothing waits, or it is not failing.'),

@@ -179,7 +179,7 @@ function presentInspected({ failures, fingerprints, keyFrom, ...view }: Inspecte
 }
 
 function presentEndpoint(view: EndpointView): object {
-  const { endpoint, origin, disabled, disabledSince, health, keys, queuedTo, nextProbe, backlog, lastFailure } = view
+  const { endpoint, origin, disabled, disabledSince, health, keys, queuedTo, nextProbe, limit, backlog, lastFailure } = view
   return {
     ...presentSettings(endpoint),
     origin,
@@ -193,6 +193,8 @@ function presentEndpoint(view: EndpointView): object {
     lastSuccessAt: presentInstant(health.lastSuccessAtMs),
     lastFailure: lastFailure === null ? null : presentLast(lastFailure),
     failingSince: presentInstant(health.failingSinceMs),
+    limitPerSecond: limit?.perSecond ?? null,
+    waitsUntil: presentInstant(limit?.waitUntilMs ?? null),
     nextProbeAt: presentInstant(nextProbe?.atMs ?? null),
     newEventProbeAt: presentInstant(nextProbe?.ofNewMs ?? null),
     keySince: presentInstant(keys?.currentSinceMs ?? null),

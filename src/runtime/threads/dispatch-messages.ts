@@ -41,6 +41,9 @@ export function withoutViews({ settled, ...round }: DispatchRound): DispatchRoun
 
 function isSame(state: EndpointState, known: EndpointState | undefined): boolean {
   if (known === undefined || state.endpoint !== known.endpoint || state.keys !== known.keys) return false
-  // Ignore the rest of the health: only `probing` decides what is sent.
-  return state.disabled === known.disabled && (state.health.probing === null) === (known.health.probing === null)
+  // Ignore the rest of the health: only `probing` and `pace` decide what is sent.
+  const { health } = state
+  return (
+    state.disabled === known.disabled && (health.probing === null) === (known.health.probing === null) && health.pace === known.health.pace
+  )
 }

@@ -21,6 +21,7 @@ type HealthColumns = {
   readonly round: number
   readonly wokenAtMs: number
   readonly alarmedAtMs: number | null
+  readonly pace: string | null
 }
 type EndpointColumns = HealthColumns & {
   readonly name: string
@@ -49,6 +50,7 @@ const healthColumnsOf = (p: HealthColumns) => ({
   round: p.round,
   woken_at_ms: p.wokenAtMs,
   alarmed_at_ms: p.alarmedAtMs,
+  pace: p.pace,
 })
 
 const columnsOf = (p: EndpointColumns) => ({

@@ -30,7 +30,18 @@ function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
       .end()
   return db
     .selectFrom('delivery')
-    .select(['id', 'parcel_id', 'sequence', 'previous_sequence', 'attempts', 'spared', 'first_failed_at_ms', 'next_attempt_at_ms', 'round'])
+    .select([
+      'id',
+      'parcel_id',
+      'sequence',
+      'previous_sequence',
+      'attempts',
+      'spared',
+      'limited',
+      'first_failed_at_ms',
+      'next_attempt_at_ms',
+      'round',
+    ])
     .select((of) =>
       (isDue === 'is due' ? body(of) : of.case().when('next_attempt_at_ms', '>', p.nowMs).then(null).else(body(of)).end()).as('body'),
     )
@@ -190,6 +201,7 @@ export interface NextRow {
   readonly previous_sequence: number
   readonly attempts: number
   readonly spared: number
+  readonly limited: number
   readonly first_failed_at_ms: number | null
   readonly next_attempt_at_ms: number
   readonly round: number
@@ -206,6 +218,7 @@ function decodeNext(row: NextRow, endpointId: string, dueAtMs: number): NextDeli
     plannedAtMs: row.next_attempt_at_ms,
     attempts: row.attempts,
     spared: row.spared,
+    limited: row.limited,
     firstFailedAtMs: row.first_failed_at_ms,
     dueAtMs,
     body: row.body,

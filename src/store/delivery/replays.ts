@@ -28,6 +28,7 @@ const requeue = statement<{ ids: readonly number[]; queuedAtMs: number; nowMs: n
       state: DELIVERY_STATE.behind,
       attempts: 0,
       spared: 0,
+      limited: 0,
       round: 0,
       queued_at_ms: p.queuedAtMs,
       first_failed_at_ms: null,

@@ -52,6 +52,7 @@ const retry = statement<{
   id: number
   attempts: number
   spared: number
+  limited: number
   round: number
   firstFailedAtMs: number | null
   nextAttemptAtMs: number
@@ -61,6 +62,7 @@ const retry = statement<{
     .set({
       attempts: p.attempts,
       spared: p.spared,
+      limited: p.limited,
       round: p.round,
       first_failed_at_ms: p.firstFailedAtMs,
       next_attempt_at_ms: p.nextAttemptAtMs,
@@ -185,7 +187,7 @@ export function isPlainlyAccepted(one: Settled): one is Settled & { readonly res
 
 /** Saves an attempt and the resulting state. If the delivery has ended, the caller must make the parcel's next delivery due. */
 export function saveAttempted(session: Session, one: Settled, nowMs: number): void {
-  const { deliveryId: id, attempts, spared, round, firstFailedAtMs, settlement } = one
+  const { deliveryId: id, attempts, spared, limited, round, firstFailedAtMs, settlement } = one
   saveAttempt(session, one)
   if (settlement.state === 'delivered') {
     session.enqueueWrite(accept, { id, attempts, nowMs, atMs: null, durationMs: null, status: null, address: null })
@@ -193,7 +195,7 @@ export function saveAttempted(session: Session, one: Settled, nowMs: number): vo
     session.enqueueWrite(giveUp, { id, attempts, reason: settlement.reason, nowMs })
   } else {
     const nextAttemptAtMs = settlement.state === 'retrying' ? settlement.nextAttemptAtMs : nowMs
-    session.enqueueWrite(retry, { id, attempts, spared, round, firstFailedAtMs, nextAttemptAtMs })
+    session.enqueueWrite(retry, { id, attempts, spared, limited, round, firstFailedAtMs, nextAttemptAtMs })
   }
 }
 

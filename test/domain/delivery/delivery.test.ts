@@ -38,7 +38,7 @@ interface Given {
 
 function settled(outcome: AttemptOutcome, given: Given = {}): Settlement {
   const { attempts = 1, firstFailedAtMs = queuedAtMs, health = newHealth } = given
-  return settle({ attempts, spared: 0, firstFailedAtMs }, outcome, given.nowMs ?? nowMs, policy, health, 0.5)
+  return settle({ attempts, spared: 0, limited: 0, firstFailedAtMs }, outcome, given.nowMs ?? nowMs, policy, health, 0.5)
 }
 
 const anyFailure: fc.Arbitrary<AttemptOutcome> = fc.oneof(
@@ -114,7 +114,7 @@ describe('settling a delivery', () => {
     [', even if it accepted another delivery just after this one was queued', { ...newHealth, lastSuccessAtMs: queuedAtMs + 1 }],
   ])('O6: an endpoint that is down for three days loses nothing%s', (_when, healthAtQueuing) => {
     let health: EndpointHealth = healthAtQueuing
-    let delivery: Delivery = { attempts: 0, spared: 0, firstFailedAtMs: null }
+    let delivery: Delivery = { attempts: 0, spared: 0, limited: 0, firstFailedAtMs: null }
     let atMs = queuedAtMs + 2
     while (atMs < queuedAtMs + 72 * HOUR_MS) {
       delivery = countAttempt(delivery, failed('connection_refused'), atMs)
@@ -128,13 +128,13 @@ describe('settling a delivery', () => {
   })
 
   test('an attempt counts unless it was interrupted, and the time of the first failure is kept', () => {
-    const fresh: Delivery = { attempts: 0, spared: 0, firstFailedAtMs: null }
+    const fresh: Delivery = { attempts: 0, spared: 0, limited: 0, firstFailedAtMs: null }
     const once = countAttempt(fresh, rejected(500), 1_000)
-    expect(once).toEqual({ attempts: 1, spared: 0, firstFailedAtMs: 1_000 })
-    expect(countAttempt(once, failed('dns'), 2_000)).toEqual({ attempts: 2, spared: 0, firstFailedAtMs: 1_000 })
+    expect(once).toEqual({ attempts: 1, spared: 0, limited: 0, firstFailedAtMs: 1_000 })
+    expect(countAttempt(once, failed('dns'), 2_000)).toEqual({ attempts: 2, spared: 0, limited: 0, firstFailedAtMs: 1_000 })
     expect(countAttempt(once, failed('interrupted'), 2_000)).toEqual(once)
     expect(countAttempt(fresh, failed('interrupted'), 2_000)).toEqual(fresh)
-    expect(countAttempt(fresh, accepted, 2_000)).toEqual({ attempts: 1, spared: 0, firstFailedAtMs: null })
+    expect(countAttempt(fresh, accepted, 2_000)).toEqual({ attempts: 1, spared: 0, limited: 0, firstFailedAtMs: null })
   })
 
   test('O3: a 410 at any attempt disables the endpoint, and the delivery waits', () => {
@@ -158,16 +158,16 @@ describe('settling a delivery', () => {
   })
 
   test('an attempt that an operator orders does not count in the schedule', () => {
-    const once: Delivery = { attempts: 2, spared: 0, firstFailedAtMs: queuedAtMs }
+    const once: Delivery = { attempts: 2, spared: 0, limited: 0, firstFailedAtMs: queuedAtMs }
     const spared = countAttempt(once, rejected(500), nowMs, true)
-    expect(spared).toEqual({ attempts: 3, spared: 1, firstFailedAtMs: queuedAtMs })
+    expect(spared).toEqual({ attempts: 3, spared: 1, limited: 0, firstFailedAtMs: queuedAtMs })
     const planned = nowMs + 200_000
     const settledEarly = (outcome: AttemptOutcome) => settle(spared, outcome, nowMs, policy, alive, 0.5, planned)
     expect(settledEarly(rejected(500))).toEqual({ state: 'retrying', nextAttemptAtMs: planned })
     expect(settledEarly(rejected(503, 400_000))).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs + 400_000 })
     const counted = countAttempt(spared, rejected(500), nowMs)
     expect(settle(counted, rejected(500), nowMs, policy, alive, 0.5)).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs + 1_800_000 })
-    const exhausted = { attempts: usedUp + 4, spared: 5, firstFailedAtMs: queuedAtMs }
+    const exhausted = { attempts: usedUp + 4, spared: 5, limited: 0, firstFailedAtMs: queuedAtMs }
     expect(settle(exhausted, rejected(500), nowMs, policy, alive, 0.5).state).toBe('retrying')
   })
 

@@ -16,6 +16,7 @@ const claim = (deliveryId: number): ClaimedDelivery => ({
   plannedAtMs: 0,
   attempts: 0,
   spared: 0,
+  limited: 0,
   firstFailedAtMs: null,
   previousSequence: 0,
   body: null,
@@ -25,13 +26,13 @@ test('deliveries to an endpoint are still claimed if its 410 could not be stored
   let term = 0
   const clock = { now: () => 0, monotonic: () => 0 }
   const { log } = createLogBook()
-  const queues = createEndpointQueues({ perEndpoint: () => 2, claimsPerAttempt: 3, delivers: () => true })
+  const queues = createEndpointQueues({ perEndpoint: () => 2, claimsPerAttempt: 3, delivers: () => true, now: clock.now })
   const rounds = createDispatchRounds({
     write: { dispatchRound: () => Promise.reject(new Error('the database is away')) },
     clock,
     log,
     queues,
-    rates: createEndpointRates(),
+    rates: createEndpointRates(clock),
     endpointLog: createEndpointLog({ clock, log }),
     times: createRoundTimes({ clock, wake: () => undefined }),
     held: { ...allEndpoints, term: () => term },

@@ -19,7 +19,17 @@ test('a message of a round copies only the bytes of an answer, not the buffer ar
   // The network gives an answer like this, as a few bytes of a larger buffer.
   const answerStart = Buffer.from('thanks')
   expect(answerStart.buffer.byteLength).toBeGreaterThan(answerStart.byteLength)
-  const ref = { deliveryId: 1, endpointId: '10', parcelId: 7, sequence: 3, plannedAtMs: 4, attempts: 2, spared: 1, firstFailedAtMs: null }
+  const ref = {
+    deliveryId: 1,
+    endpointId: '10',
+    parcelId: 7,
+    sequence: 3,
+    plannedAtMs: 4,
+    attempts: 2,
+    spared: 1,
+    limited: 0,
+    firstFailedAtMs: null,
+  }
   const result = { kind: 'accepted', status: 200, durationMs: 2, answerStart } as const
   const round = { settled: [{ ...ref, result, atMs: 7, random: 0.75 }], inFlight: { '10': [5, 6] }, allowance: {}, claimsMax: 9, nowMs: 8 }
   const sent = structuredClone(withoutViews(round))

@@ -7,8 +7,9 @@ import type {
   NextDelivery,
 } from '../../../domain/delivery/dispatch-round.ts'
 import type { Endpoint } from '../../../domain/delivery/endpoint.ts'
-import { probeLooks } from '../../../domain/delivery/endpoint-health.ts'
+import { pausedUntil, probeLooks } from '../../../domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import { paceAt } from '../../../domain/delivery/pace.ts'
 import type { WriteTx } from '../../write-store.ts'
 
 export type ClaimTx = Pick<WriteTx, 'findNextDeliveries' | 'findOvertaken' | 'findProbe'>
@@ -66,6 +67,8 @@ async function findClaims(
   options: ClaimOptions,
 ): Promise<FoundClaims> {
   const { nowMs, underWay } = request
+  const pausedMs = pausedUntil(state.health, nowMs)
+  if (pausedMs !== null) return { found: [], isMoreDue: false, nextAtMs: pausedMs }
   const room = roomOf(state, request, options)
   if (room <= 0) return { found: [], isMoreDue: true, nextAtMs: null }
   const { round, wokenAtMs, probing } = state.health
@@ -119,11 +122,11 @@ function interleave(lists: readonly (readonly NextDelivery[])[]): readonly Claim
 
 /**
  * Returns how many more deliveries may be claimed for an endpoint. A healthy endpoint gets more claims than concurrent attempts, so that its
- * next attempt can start before the last result is stored. An endpoint with a rate gets no extra claims: they would be sent in bursts.
+ * next attempt can start before the last result is stored. An endpoint with a rate or a pace gets no extra claims: they would be sent in bursts.
  */
 function roomOf({ endpoint, health }: EndpointState, request: DispatchRound, { perEndpoint, claimsPerAttempt }: ClaimOptions): number {
   const atOnce = endpoint.concurrency ?? perEndpoint
-  const isFlowing = health.failingSinceMs === null && endpoint.ratePerSecond === null
+  const isFlowing = health.failingSinceMs === null && endpoint.ratePerSecond === null && paceAt(health.pace, request.nowMs) === null
   return Math.min(
     atOnce * (isFlowing ? claimsPerAttempt : 1) - (request.inFlight[endpoint.id]?.length ?? 0),
     allowanceOf(endpoint, request),

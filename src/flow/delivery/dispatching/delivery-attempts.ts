@@ -73,8 +73,8 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts) {
   }
 
   function end(delivery: ClaimedDelivery, queue: EndpointQueue, atMs: number, result: AttemptResult): void {
-    const { deliveryId, endpointId, parcelId, sequence, plannedAtMs, attempts, spared, firstFailedAtMs } = delivery
-    const attempted = { deliveryId, endpointId, parcelId, sequence, plannedAtMs, attempts, spared, firstFailedAtMs }
+    const { deliveryId, endpointId, parcelId, sequence, plannedAtMs, attempts, spared, limited, firstFailedAtMs } = delivery
+    const attempted = { deliveryId, endpointId, parcelId, sequence, plannedAtMs, attempts, spared, limited, firstFailedAtMs }
     const requestRound = ports.onEnded({ ...attempted, result, atMs, random: ports.random() })
     queue.ended(deliveryId, result)
     underWay -= 1

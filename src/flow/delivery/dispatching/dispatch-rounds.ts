@@ -86,11 +86,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
     // After `review`, a replica without endpoints runs a round too: the change may concern an endpoint to which no replica delivers.
     if (endpointIds?.length === 0 && settled.length === 0 && reviewed === reviews) return null
     queues.settling()
-    const allowance = rates.allowance(
-      endpoints.map(({ endpoint }) => endpoint),
-      clock.monotonic(),
-    )
-    const round = { settled, inFlight: queues.inFlight(), allowance, claimsMax, nowMs: clock.now() }
+    const round = { settled, inFlight: queues.inFlight(), allowance: rates.allowance(endpoints), claimsMax, nowMs: clock.now() }
     return endpointIds === null ? round : { ...round, held: endpointIds }
   }
 

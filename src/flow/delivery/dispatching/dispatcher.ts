@@ -72,8 +72,8 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
   let asked: Promise<readonly ClaimedDelivery[]> | null = null
   let isStopping = false
   const endpointLog = createEndpointLog(ports)
-  const rates = createEndpointRates()
-  const queues = createEndpointQueues({ ...limits, delivers: ports.held.delivers })
+  const rates = createEndpointRates(ports.clock)
+  const queues = createEndpointQueues({ ...limits, delivers: ports.held.delivers, now: ports.clock.now })
   const times = createRoundTimes(ports)
   const rounds = createDispatchRounds({ ...ports, queues, rates, endpointLog, times })
   const requestRound = (isFirst: boolean, queue: EndpointQueue) => {

@@ -1,6 +1,7 @@
-import { type AttemptResult, isGone } from '../../../domain/delivery/delivery.ts'
+import { type AttemptResult, isGone, isLimit } from '../../../domain/delivery/delivery.ts'
 import type { ClaimedDelivery } from '../../../domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import { waitOf } from '../../../domain/delivery/pace.ts'
 
 export interface EndpointQueueOptions {
   /** How many attempts may run at once to an endpoint whose settings give no limit. */
@@ -8,6 +9,7 @@ export interface EndpointQueueOptions {
   /** How many deliveries may be claimed for each concurrent attempt. */
   readonly claimsPerAttempt: number
   readonly delivers: (endpointId: string) => boolean
+  readonly now: () => number
 }
 
 /** The claims of one endpoint. A claim is here from the round that makes it to the round that stores its result. */
@@ -23,8 +25,8 @@ export class EndpointQueue {
   readonly #overtaken = new Set<number>()
   /** The number of ended attempts whose results are not being stored yet. */
   #ended = 0
-  /** The number of 410 answers that are not stored yet. While there is one, nothing is sent to the endpoint. */
-  #gone = 0
+  /** The number of answers that stop the sending and are not stored yet: 410, and what limits us. While there is one, nothing is sent. */
+  #stops = 0
   #isMoreDue = false
   #isBeginning = false
 
@@ -40,7 +42,7 @@ export class EndpointQueue {
 
   /** The state of the endpoint if something may be sent to it; null: nothing may be sent, or the state is not known yet. */
   get openState(): EndpointState | null {
-    return this.#gone === 0 && this.#state?.disabled === null ? this.#state : null
+    return this.#isStopped || this.#isClosed ? null : this.#state
   }
 
   get hasWaiting(): boolean {
@@ -75,7 +77,7 @@ export class EndpointQueue {
 
   /** Null: no claim waits, or the endpoint has no room for an attempt. */
   takeNext(): ClaimedDelivery | null {
-    const hasRoom = this.#gone === 0 && this.#held.size - this.#waiting.length < this.#attemptsMax
+    const hasRoom = !this.#isStopped && this.#held.size - this.#waiting.length < this.#attemptsMax
     return hasRoom ? (this.#waiting.shift() ?? null) : null
   }
 
@@ -97,7 +99,7 @@ export class EndpointQueue {
   /** Releases the last waiting claims above the endpoint's limit, or all if nothing may be sent to the endpoint. Returns how many. */
   releaseSurplus(): number {
     const { delivers, claimsPerAttempt } = this.#options
-    if (!delivers(this.endpointId) || this.#isClosed) return this.releaseAll()
+    if (!delivers(this.endpointId) || this.#isClosed || this.#isStopped) return this.releaseAll()
     const surplus = Math.max(0, this.#open - (this.#isProbed ? 1 : claimsPerAttempt * this.#attemptsMax))
     return this.#forget(this.#waiting.splice(Math.max(0, this.#waiting.length - surplus)))
   }
@@ -133,7 +135,7 @@ export class EndpointQueue {
   ended(deliveryId: number, result: AttemptResult): void {
     this.#held.delete(deliveryId)
     this.#ended += 1
-    if (isGone(result)) this.#gone += 1
+    if (stopsSending(result)) this.#stops += 1
   }
 
   /** Notes that the results of all ended attempts are being stored. */
@@ -142,7 +144,7 @@ export class EndpointQueue {
   }
 
   settled(result: AttemptResult): void {
-    if (isGone(result)) this.#gone -= 1
+    if (stopsSending(result)) this.#stops -= 1
   }
 
   notSettled(): void {
@@ -151,6 +153,10 @@ export class EndpointQueue {
 
   get #isProbed(): boolean {
     return this.#state !== null && this.#state.health.probing !== null
+  }
+
+  get #isStopped(): boolean {
+    return this.#stops > 0 || (this.#state !== null && waitOf(this.#state.health.pace, this.#options.now()) !== null)
   }
 
   get #isClosed(): boolean {
@@ -170,4 +176,8 @@ export class EndpointQueue {
     for (const { deliveryId } of deliveries) this.#held.delete(deliveryId)
     return deliveries.length
   }
+}
+
+function stopsSending(result: AttemptResult): boolean {
+  return isGone(result) || isLimit(result)
 }

@@ -1,6 +1,8 @@
-import type { Endpoint } from '../../../domain/delivery/endpoint.ts'
+import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import { paceAt } from '../../../domain/delivery/pace.ts'
+import type { Clock } from '../../ports.ts'
 
-/** Keeps each endpoint within its rate. Each attempt takes a token from a bucket, which fills at the rate and holds one second's tokens. */
+/** Keeps each endpoint within its rate and its pace. Each attempt takes a token from a bucket, which fills at the rate and holds one second's tokens. */
 export type EndpointRates = ReturnType<typeof createEndpointRates>
 
 interface Bucket {
@@ -9,12 +11,11 @@ interface Bucket {
   filledAtMs: number
 }
 
-type RatedEndpoint = Endpoint & { readonly ratePerSecond: number }
-
-export function createEndpointRates() {
+export function createEndpointRates(clock: Clock) {
   const buckets = new Map<string, Bucket>()
 
-  function filled({ id, ratePerSecond }: RatedEndpoint, nowMs: number): Bucket {
+  function filled(id: string, ratePerSecond: number): Bucket {
+    const nowMs = clock.monotonic()
     const known = buckets.get(id)
     const capacity = Math.max(1, ratePerSecond)
     const tokens = known === undefined ? capacity : Math.min(capacity, known.tokens + ((nowMs - known.filledAtMs) / 1000) * ratePerSecond)
@@ -22,10 +23,13 @@ export function createEndpointRates() {
   }
 
   return {
-    /** How many attempts may start now, by endpoint id. Endpoints without a rate are left out. */
-    allowance(endpoints: Iterable<Endpoint>, nowMs: number): Readonly<Record<string, number>> {
-      const rated = [...endpoints].filter(hasRate)
-      const current = rated.map((endpoint) => [endpoint.id, filled(endpoint, nowMs)] as const)
+    /** How many attempts may start now, by endpoint id. Endpoints without a rate or a pace are left out. */
+    allowance(states: readonly EndpointState[]): Readonly<Record<string, number>> {
+      const nowMs = clock.now()
+      const current = states.flatMap((state) => {
+        const ratePerSecond = rateOf(state, nowMs)
+        return ratePerSecond === null ? [] : [[state.endpoint.id, filled(state.endpoint.id, ratePerSecond)] as const]
+      })
       // Drop the bucket of an endpoint whose rate was removed. Attempts without a rate would empty it far below zero, and if a rate is set
       // again, nothing could be sent until the bucket has filled.
       buckets.clear()
@@ -46,6 +50,8 @@ export function createEndpointRates() {
   }
 }
 
-function hasRate(endpoint: Endpoint): endpoint is RatedEndpoint {
-  return endpoint.ratePerSecond !== null
+/** The setting caps the pace. Null: the endpoint has neither. */
+function rateOf({ endpoint: { ratePerSecond }, health }: EndpointState, nowMs: number): number | null {
+  const pace = paceAt(health.pace, nowMs)
+  return ratePerSecond === null || pace === null ? (ratePerSecond ?? pace) : Math.min(ratePerSecond, pace)
 }

@@ -1,5 +1,12 @@
 import { spanStart, type TallyAddition } from '../../../domain/admin/tally.ts'
-import { type AttemptResult, countAttempt, endsByRefusal, type Settlement, settle } from '../../../domain/delivery/delivery.ts'
+import {
+  type AttemptResult,
+  countAttempt,
+  endsByRefusal,
+  type Settlement,
+  settle,
+  slowsEndpoint,
+} from '../../../domain/delivery/delivery.ts'
 import type { ClaimRef, DeliveryRules, DispatchRound, Settled, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
 import { isSentDifferently } from '../../../domain/delivery/endpoint.ts'
 import {
@@ -7,6 +14,7 @@ import {
   alarmAfter,
   type EndpointHealth,
   healthAfter,
+  healthAt,
   isProbeDue,
   newHealth,
   shouldProbe,
@@ -26,6 +34,7 @@ import { createEditEndpoints, type EditEndpoints, type EditTx } from '../edit-en
 import { saveOperator } from '../operator-endpoint.tx.ts'
 import { explainStart, firstUnqueuedSequence, type StartTx, startPosition } from '../start-position.tx.ts'
 import { disabledBefore, pauseUnnamed, type UnnamedTx } from '../unnamed-endpoints.tx.ts'
+import { type AttemptLook, createAttemptWatch } from './attempt-watch.ts'
 import { type ClaimTx, claimDeliveries } from './claim-deliveries.tx.ts'
 
 type SettleTx = OperatorEventTx &
@@ -51,20 +60,22 @@ export function createDispatchRound(
   options: DispatchRoundOptions,
   clock: Pick<Clock, 'monotonic'>,
 ): Pick<WriteSide, 'dispatchRound' | 'syncEndpoints' | 'removeUnnamedEndpoints' | keyof EditEndpoints> {
-  const watch = createFailureWatch(clock.monotonic)
+  const watch = createAttemptWatch(clock.monotonic)
   return {
     ...createEditEndpoints(store),
 
     async dispatchRound(request) {
-      const look = watch.look()
+      const look = watch.look(request)
       const report = await store.transaction(
         async (tx) => {
-          const { states, notices } = await settleAll(tx, request, look, options)
+          const [listed, skipped] = await Promise.all([tx.listEndpoints(), tx.findSkipped(deliveredTo(request))])
+          const known = { before: watch.withOwnPaces(listed, request.nowMs), marked: skipped }
+          const { states, notices } = await settleAll(tx, request, { ...known, look }, options)
           return { endpoints: states, notices, ...(await claimDeliveries(tx, { states, request }, options)) }
         },
         { ofRole: 'any' },
       )
-      look.keep()
+      look.keep(report.endpoints)
       return report
     },
 
@@ -83,13 +94,19 @@ export function createDispatchRound(
   }
 }
 
+/** What was read before a round settles. `marked`: the skipped deliveries. */
+interface SettleLook {
+  readonly before: readonly EndpointState[]
+  readonly marked: readonly ClaimRef[]
+  readonly look: AttemptLook
+}
+
 async function settleAll(
   tx: SettleTx,
   request: DispatchRound,
-  look: FailureLook,
+  { before, marked, look }: SettleLook,
   options: DispatchRoundOptions,
 ): Promise<{ readonly states: readonly EndpointState[]; readonly notices: readonly EndpointNotice[] }> {
-  const [before, marked] = await Promise.all([tx.listEndpoints(), tx.findSkipped(deliveredTo(request))])
   const states = [...before]
   const indexes = new Map(before.map(({ endpoint }, index) => [endpoint.id, index]))
   const settled: Settled[] = []
@@ -101,11 +118,15 @@ async function settleAll(
     if (index === undefined || state === undefined) continue
     const seen = seenFailing(state, attempt, look)
     const one = settleOne(seen, attempt, request.nowMs, options)
-    const health = alarmAfter(await healthOf(tx, seen, attempt, request.nowMs), options.failingAfterMs, request.nowMs)
+    const health = alarmAfter(await healthOf(tx, seen, attempt, { look, nowMs: request.nowMs }), options.failingAfterMs, request.nowMs)
     const after = stateAfter(seen, one, health, request.nowMs)
     settled.push({ ...one, round: health.round })
     states[index] = after
     if (after !== state) notices.push(...noticesOf(state, after, attempt.result))
+  }
+  for (const [index, state] of states.entries()) {
+    const health = healthAt(state.health, request.nowMs)
+    if (health !== state.health && state.disabled === null) states[index] = { ...state, health }
   }
   const told = await operatorEvents(tx, { notices, states, nowMs: request.nowMs })
   // Leave out the deliveries of removed endpoints, because they are cancelled instead.
@@ -147,17 +168,17 @@ function isUnderWay({ deliveryId, endpointId }: ClaimRef, { inFlight }: Dispatch
   return inFlight[endpointId]?.includes(deliveryId) === true
 }
 
-function seenFailing(state: EndpointState, { endpointId, result }: SettledAttempt, look: FailureLook): EndpointState {
+function seenFailing(state: EndpointState, { endpointId, result }: SettledAttempt, look: AttemptLook): EndpointState {
   if (result.kind === 'accepted') return state
   const health = addFailingTime(state.health, result, look.failedAfterMs(endpointId))
   return health === state.health ? state : { ...state, health }
 }
 
-/** A probe, or an attempt that came before its planned time, does not use up a step of the retry schedule. */
+/** A probe, an attempt before its planned time, and one whose answer slows the endpoint down use up no step of the retry schedule. */
 function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number, options: DispatchRoundOptions): Omit<Settled, 'round'> {
   const { result, random, plannedAtMs, atMs } = attempt
   const { probing } = state.health
-  const isSpared = plannedAtMs > atMs || (probing !== null && isProbeDue(probing, atMs))
+  const isSpared = slowsEndpoint(attempt, result, state.health) || plannedAtMs > atMs || (probing !== null && isProbeDue(probing, atMs))
   const counted = countAttempt(attempt, result, nowMs, isSpared)
   const { scheduleMs, refusals } = state.endpoint
   const policy = scheduleMs === null ? options.policy : { ...options.policy, scheduleMs }
@@ -171,10 +192,14 @@ async function healthOf(
   tx: Pick<SettleTx, 'waitsForOthers'>,
   state: EndpointState,
   attempt: SettledAttempt,
-  nowMs: number,
+  { look, nowMs }: Pick<SettleLook, 'look'> & { readonly nowMs: number },
 ): Promise<EndpointHealth> {
-  const { parcelId, result: outcome, atMs } = attempt
-  const health = healthAfter(state.health, { parcelId, outcome, atMs }, nowMs)
+  const { endpointId, parcelId, result: outcome, atMs } = attempt
+  const { ratePerSecond } = state.endpoint
+  const limit = slowsEndpoint(attempt, outcome, state.health)
+    ? { atMs, retryAfterMs: outcome.retryAfterMs, sentPerSecond: look.sentPerSecond(endpointId), ratePerSecond }
+    : null
+  const health = healthAfter(state.health, { parcelId, outcome, atMs, limit }, nowMs)
   const verdict = shouldProbe(health)
   if (verdict === 'no' || (verdict === 'ask' && (await tx.waitsForOthers(state.endpoint.id, health.failedParcels)))) return health
   return startProbing(health, outcome, nowMs)
@@ -286,32 +311,4 @@ async function saveConfigured(
     ...(secretsFingerprint === undefined ? {} : { secretsFingerprint }),
   }
   await tx.saveEndpoint(withDisabled(stood, disabled, { atMs: nowMs, by: null }))
-}
-
-type FailureLook = ReturnType<ReturnType<typeof createFailureWatch>['look']>
-
-/** Measures, by a monotonic clock, how long endpoints have been failing. Time when the relay is down does not count. */
-function createFailureWatch(monotonic: () => number) {
-  const lastMs = new Map<string, number>()
-  return {
-    look() {
-      const nowMs = monotonic()
-      const seen = new Set<string>()
-      return {
-        /**
-         * Notes that an endpoint has failed. Returns the milliseconds since its last failure; 0: it did not fail before, or was already
-         * noted in this round.
-         */
-        failedAfterMs(endpointId: string): number {
-          if (seen.has(endpointId)) return 0
-          seen.add(endpointId)
-          return nowMs - (lastMs.get(endpointId) ?? nowMs)
-        },
-        /** Must be called when the round was committed, so that later rounds know its failures. */
-        keep(): void {
-          for (const endpointId of seen) lastMs.set(endpointId, nowMs)
-        },
-      }
-    },
-  }
 }

@@ -1,6 +1,7 @@
 import { counted, countText, spanText } from '../../../domain/amounts.ts'
 import { conditionOf, type EndpointCondition, type EndpointSearch, type EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import { answerWord } from '../../../domain/delivery/failure-words.ts'
+import { describeLimit, type ShownLimit } from '../../../domain/delivery/pace.ts'
 import { firstLine } from '../../../domain/received-text.ts'
 import type { FoundEndpoints } from '../../../flow/delivery/endpoint-queries.ts'
 import type { EndpointView } from '../../../flow/delivery/endpoint-view.ts'
@@ -34,6 +35,15 @@ export function disabledBecause({ disabled, disabledSince }: EndpointState, nowM
   const because = disabled === 'operator' && by !== null ? `by ${by}` : DISABLED_BECAUSE[disabled]
   return disabledSince === undefined ? because : html`${because}, since ${timeInSentence(disabledSince.atMs, nowMs)}`
 }
+
+export function limitText({ perSecond, waitUntilMs }: ShownLimit, nowMs: number): Markup {
+  const wait =
+    waitUntilMs === null || waitUntilMs - nowMs < WAIT_SHOWN_MS ? null : html`, waits until ${timeInSentence(waitUntilMs, nowMs)}`
+  return html`${describeLimit(perSecond)}${wait}`
+}
+
+/** A shorter wait is over before somebody has read of it. */
+const WAIT_SHOWN_MS = 10_000
 
 /** From this number of webhooks on, the page has a search field. */
 const SEARCHED_FROM = 20
@@ -139,5 +149,6 @@ function sinceOf(view: EndpointView, nowMs: number): Part {
   const givenUp = dead === 0 ? null : html`<small>${countText(dead)} given up</small>`
   if (view.disabled !== null) return html`<small>${disabledBecause(view, nowMs)}</small>${givenUp}`
   const isFailing = failingSinceMs !== null && view.health.probing !== null
-  return html`${isFailing ? html`<small>for ${spanText(nowMs - failingSinceMs)}</small>` : null}${givenUp}`
+  const limit = view.limit === null || view.health.probing !== null ? null : html`<small>${limitText(view.limit, nowMs)}</small>`
+  return html`${isFailing ? html`<small>for ${spanText(nowMs - failingSinceMs)}</small>` : limit}${givenUp}`
 }

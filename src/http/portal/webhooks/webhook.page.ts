@@ -18,7 +18,7 @@ import { actionButton, asOfLine, copyable, crumbs, facts, headline, island, sett
 import { fullTime, hourText, relativeTime, settingText, timeInSentence, timeInTable } from '../times.ts'
 import { explainFailure } from './failure-words.ts'
 import { testNote } from './test-note.ts'
-import { disabledBecause, webhookMark } from './webhook-list.page.ts'
+import { disabledBecause, limitText, webhookMark } from './webhook-list.page.ts'
 
 /** The result of the button that somebody pressed on this page. Null: the page was only loaded. */
 export type WebhookSaid = { readonly kind: 'tested'; readonly result: AttemptResult } | { readonly kind: 'unconfirmed' } | null
@@ -65,10 +65,10 @@ ${bars({ values: accepted, over: failed, size: 'strip', summary })}
 ${axis([...[0, 8, 16].map((at) => hourText(attempts[at]?.fromMs ?? 0)), 'now'])}`
 }
 
-function markExtra(state: EndpointState, nowMs: number): Part {
+function markExtra({ limit, ...state }: EndpointView, nowMs: number): Part {
   const { failingSinceMs } = state.health
   if (state.disabled !== null) return disabledBecause(state, nowMs)
-  if (state.health.probing === null || failingSinceMs === null) return null
+  if (state.health.probing === null || failingSinceMs === null) return limit === null ? null : limitText(limit, nowMs)
   return html`since ${timeInSentence(failingSinceMs, nowMs)}, ${spanText(nowMs - failingSinceMs)}`
 }
 
@@ -79,11 +79,12 @@ function leadOf({ backlog: { waiting, oldestAtMs }, ...state }: EndpointView, no
   if (word === 'disabled')
     return html`Nothing is sent. ${waiting === 0 ? 'Its events wait' : html`${wait} They wait`} until it is enabled, and are then sent in order.`
   if (word === 'failing') return html`${wait} None is lost: they are sent in order once it answers with 2xx.`
-  return html`It is sent each new event. ${wait}`
+  return html`${state.limit === null ? 'It is sent each new event.' : 'It is sent events as fast as it takes them.'} ${wait}`
 }
 
 /** Null: the webhook is in no trouble, or no failure is stored. */
-function explanation({ lastFailure, ...state }: InspectedEndpoint): Markup | null {
+function explanation({ lastFailure, limit, ...state }: InspectedEndpoint): Markup | null {
+  if (limit !== null && state.health.probing === null) return null
   const { endpoint, health, disabled } = state
   if (lastFailure === null || (disabled === null ? health.failingSinceMs === null : !isInTrouble(state))) return null
   const then = disabled === null ? 'Once it is mended, press “Retry now”' : 'Then enable it, or disable or remove it for good'

@@ -10,20 +10,20 @@ type HealthParams = { readonly id: number } & { readonly [Name in keyof Health]:
 type SavedParams = HealthParams & { readonly before: string }
 
 /** The health columns of a row as one value, so that one comparison can check all of them. */
-const stored = sql`jsonb_build_array(succeeded_at_ms, failing_since_ms, failed_for_ms, failed_parcels, probe_at_ms, probes_failed, refused_from, refused_at_ms, round, woken_at_ms, alarmed_at_ms)`
+const stored = sql`jsonb_build_array(succeeded_at_ms, failing_since_ms, failed_for_ms, failed_parcels, probe_at_ms, probes_failed, refused_from, refused_at_ms, round, woken_at_ms, alarmed_at_ms, pace)`
 
 function textOf(health: EndpointHealth): string {
   const { succeededAtMs, failingSinceMs, failedForMs, failedParcels, probeAtMs, probesFailed, ...rest } = encodeHealth(health)
-  const { refusedFrom, refusedAtMs, round, wokenAtMs, alarmedAtMs } = rest
+  const { refusedFrom, refusedAtMs, round, wokenAtMs, alarmedAtMs, pace } = rest
   const failing = [succeededAtMs, failingSinceMs, failedForMs, failedParcels, probeAtMs, probesFailed]
-  return JSON.stringify([...failing, refusedFrom, refusedAtMs, round, wokenAtMs, alarmedAtMs])
+  return JSON.stringify([...failing, refusedFrom, refusedAtMs, round, wokenAtMs, alarmedAtMs, pace])
 }
 
 const save = rawStatement<SavedParams>()(
   (p) => sql`
     update endpoint set succeeded_at_ms = ${p.succeededAtMs}::bigint, failing_since_ms = ${p.failingSinceMs}::bigint, failed_for_ms = ${p.failedForMs}::bigint,
       failed_parcels = ${p.failedParcels}::text, probe_at_ms = ${p.probeAtMs}::bigint, probes_failed = ${p.probesFailed}::integer,
-      refused_from = ${p.refusedFrom}::bigint, refused_at_ms = ${p.refusedAtMs}::bigint, woken_at_ms = ${p.wokenAtMs}::bigint, alarmed_at_ms = ${p.alarmedAtMs}::bigint,
+      refused_from = ${p.refusedFrom}::bigint, refused_at_ms = ${p.refusedAtMs}::bigint, woken_at_ms = ${p.wokenAtMs}::bigint, alarmed_at_ms = ${p.alarmedAtMs}::bigint, pace = ${p.pace}::text,
       round = ${p.round}::bigint / (case when ${stored} = ${p.before}::jsonb then 1 else 0 end)
     where id = ${p.id}::bigint`,
 )
