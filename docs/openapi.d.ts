@@ -341,9 +341,29 @@ export interface paths {
         put?: never;
         /**
          * Send a test event to the operator
-         * @description Makes one attempt now to send it to `operator.url`, in the format `operator.format`. The event is not kept.
+         * @description Makes one attempt now to send it to `operator.url`, in the format `operator.format`. The event is not kept. An address that was disabled and accepts the event is enabled.
          */
         post: operations["postRelayOperatorTest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/relay/operator/enable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Enable the address of operator events
+         * @description Sends again to `operator.url` what waits, after its 410 or 120 h of failures has disabled it.
+         */
+        post: operations["postRelayOperatorEnable"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3142,7 +3162,7 @@ export interface components {
             /** @description The worst first. Empty: everything works. */
             problems: {
                 /** @enum {string} */
-                kind: "not_ready" | "credentials_refused" | "carrier_failing" | "pushes_silent" | "pushes_lossy" | "silence_over" | "pushes_refused" | "endpoint_failing" | "endpoint_disabled" | "quarantined" | "disk_full" | "disk_low" | "backup_failing" | "settings_differ";
+                kind: "not_ready" | "credentials_refused" | "carrier_failing" | "pushes_silent" | "pushes_lossy" | "silence_over" | "pushes_refused" | "endpoint_failing" | "endpoint_disabled" | "operator_unheard" | "quarantined" | "disk_full" | "disk_low" | "backup_failing" | "settings_differ";
                 /**
                  * @description A `warning` can wait until the morning.
                  * @enum {string}
@@ -4690,6 +4710,32 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["EndpointTest"];
                 };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
+    postRelayOperatorEnable: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is enabled */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["bad_request"];
             401: components["responses"]["unauthorized"];
@@ -6596,4 +6642,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 55c20c547ac2482c1404e2e1f565b090006632aadaa6e60d6ea1064543053f3c
+// Made of docs/openapi.json with the SHA-256 455bdd6943f8c2f7eac4d4404d64313a35881567d1fab3d6796018994158c310

@@ -4,7 +4,22 @@ import { fail } from './exit-codes.ts'
 
 /** `operator`: commands about the address to which the relay posts operator events. */
 export function operatorCommand(): Command {
-  return new Command('operator').description('the address that operator events are posted to').addCommand(testCommand())
+  return new Command('operator')
+    .description('the address that operator events are posted to')
+    .addCommand(testCommand())
+    .addCommand(enableCommand())
+}
+
+function enableCommand(): Command {
+  const command = new Command('enable')
+    .description('enable operator.url after its answers have disabled it; events that wait are sent')
+    .action(async (options: ClientOptions) => {
+      const ask = await openRelay(options)
+      const { status, body } = await ask('POST', '/relay/operator/enable')
+      if (status !== 204) return fail(describeProblem({ status, body }))
+      if (options.json !== true) process.stdout.write('The address of operator events is enabled.\n')
+    })
+  return addRelayOptions(command)
 }
 
 function testCommand(): Command {

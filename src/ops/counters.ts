@@ -115,24 +115,10 @@ export function createCounters(registers: Registry[]) {
   for (const outcome of KEYLESS_OUTCOMES) received.inc({ outcome, key: 'none' }, 0)
   for (const outcome of Object.keys(POLL_OUTCOMES)) polls.inc({ outcome }, 0)
   for (const result of Object.keys(SERVED_RESULTS)) served.inc({ result }, 0)
-  return {
-    received,
-    explained,
-    erased,
-    batch,
-    commit,
-    polls,
-    missed,
-    missedDelay,
-    attempted,
-    attemptTime,
-    merged,
-    rebuilt,
-    served,
-    /** Makes the counters of this many keys exist. */
-    showKeys(count: number): void {
-      for (let key = 0; key < count; key++)
-        for (const outcome of Object.keys(KEYED_OUTCOMES)) received.inc({ outcome, key: String(key) }, 0)
-    },
-  }
+  return { received, explained, erased, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, rebuilt, served }
+}
+
+/** Makes the counters of pushes exist for this many keys. */
+export function showKeys(received: Counter<'outcome' | 'key'>, count: number): void {
+  for (let key = 0; key < count; key++) for (const outcome of Object.keys(KEYED_OUTCOMES)) received.inc({ outcome, key: String(key) }, 0)
 }

@@ -6,7 +6,7 @@ import { RETENTION_STAGES, type RetentionState } from '../domain/admin/retention
 import type { EndpointGauge } from '../flow/delivery/endpoint-gauges.ts'
 import type { Meter } from '../flow/ports.ts'
 import { createAttempts } from './attempt-counter.ts'
-import { createCounters } from './counters.ts'
+import { createCounters, showKeys } from './counters.ts'
 
 /** Values that are read at each scrape. The counts of the store are absent if it could not be read. */
 export type Gauges = OwnGauges & Partial<StoreGauges>
@@ -67,22 +67,8 @@ export function createMetrics(
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
   new Gauge({ name: 'relay_build_info', help: '1; the version is a label.', labelNames: ['version'], registers }).set({ version }, 1)
-  const {
-    received,
-    explained,
-    erased,
-    batch,
-    commit,
-    polls,
-    missed,
-    missedDelay,
-    attempted,
-    attemptTime,
-    merged,
-    rebuilt,
-    served,
-    showKeys,
-  } = createCounters(registers)
+  const { received, explained, erased, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, rebuilt, served } =
+    createCounters(registers)
   // `labels()` of `prom-client` takes as long as an answer from the cache. So call it once for each label and remember the counter.
   const servedBy = remembered((result) => served.labels(result))
   const attempts = createAttempts(attempted)
@@ -98,7 +84,7 @@ export function createMetrics(
   const readRetention = createRetentionGauges(registry, retention)
   return {
     async render() {
-      showKeys(keys())
+      showKeys(received, keys())
       await readGauges()
       await readEndpoints()
       await readReplicas()

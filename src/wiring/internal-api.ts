@@ -108,6 +108,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     manageEndpoints: delivery.manageEndpoints,
     manageDeliveries: delivery.manageDeliveries,
     testOperator: delivery.testOperator,
+    enableOperator: delivery.enableOperator,
     manageInbox: createManageInbox({
       write,
       reads,

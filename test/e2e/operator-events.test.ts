@@ -49,3 +49,25 @@ test('operators get an event when the carrier refuses the relay’s credentials'
   await vi.waitFor(() => expect(operator.pushes).toHaveLength(1))
   expect(operator.pushes.map(({ body }) => JSON.parse(String(body)).event)).toEqual(['credentials_refused'])
 })
+
+test('a 410 of the address of operator events is a problem, and a test or an order ends it', async () => {
+  const { operator, operate, publicUrl } = await start()
+  operator.answer(() => 410)
+  await push(publicUrl, '{"not":"an event"}')
+  const problems = async () => (await operate('GET', '/relay/overview')).body.problems
+  const problem = {
+    kind: 'operator_unheard',
+    severity: 'problem',
+    title: 'Operators are not told what happens: operator.url answered 410 Gone',
+  }
+  await expect.poll(problems).toContainEqual(expect.objectContaining(problem))
+  expect((await operate('POST', '/relay/operator/test')).body).toMatchObject({ result: 'rejected', status: 410 })
+  expect(await problems()).toContainEqual(expect.objectContaining(problem))
+
+  operator.answer(() => 200)
+  expect((await operate('POST', '/relay/operator/test')).body).toMatchObject({ result: 'accepted' })
+  const waited = () => operator.pushes.filter(({ body }) => String(body).includes('pushes_quarantined')).length
+  await expect.poll(waited).toBe(2)
+  expect(await problems()).not.toContainEqual(expect.objectContaining({ kind: 'operator_unheard' }))
+  expect((await operate('POST', '/relay/operator/enable')).status).toBe(204)
+})

@@ -53,6 +53,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'hash-password': ['hash-password', 'hash-password < password.txt'],
   operator: ['operator test'],
   'operator test': ['operator test'],
+  'operator enable': ['operator enable'],
   secrets: ['secrets reseal'],
   'secrets reseal': ['secrets reseal'],
   'secrets rotate-tokens': ['secrets rotate-tokens'],

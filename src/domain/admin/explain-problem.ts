@@ -1,5 +1,6 @@
 import { bytesText, counted, countText, spanText } from '../amounts.ts'
 import { typedName } from '../delivery/endpoint.ts'
+import type { EndpointState } from '../delivery/endpoint-state.ts'
 import { failureSentence, isLikelyKey, refusesAll, wordFailure } from '../delivery/failure-words.ts'
 import type { MisdirectedPath } from '../ingest/misdirected.ts'
 import { hasAllComeAgain, type RefusedPushes } from '../ingest/refused-pushes.ts'
@@ -66,6 +67,8 @@ export function explainProblem(problem: Problem, situation: Situation, nowMs: nu
     case 'endpoint_failing':
     case 'endpoint_disabled':
       return explainEndpoint(problem, situation, nowMs)
+    case 'operator_unheard':
+      return explainOperator(problem.state, situation)
     case 'quarantined':
       return {
         title: `${counted(problem.count, 'push is', 'pushes are')} in quarantine`,
@@ -274,6 +277,24 @@ function explainEndpoint(
     todo: [
       `Ask the people who run ${name} to mend it, then enable it: parcel-relay endpoints enable ${typed}.`,
       `If nobody needs it any more: parcel-relay endpoints disable ${typed}, or endpoints remove ${typed}.`,
+    ],
+  }
+}
+
+function explainOperator({ endpoint, disabled, disabledSince, health }: EndpointState, { backlogs, failures }: Situation): Explanation {
+  const [backlog, failure] = [backlogs.get(endpoint.id), failures.get(endpoint.id)]
+  const waiting = backlog === undefined ? 'They wait' : `${counted(backlog.waiting, 'event waits', 'events wait')}`
+  const because = disabled === 'gone' ? ': operator.url answered 410 Gone' : disabled === null ? '' : ': operator.url failed for 120 h'
+  return {
+    title: `Operators are not told what happens${because}`,
+    sinceMs: disabled === null ? health.failingSinceMs : (disabledSince?.atMs ?? null),
+    evidence: [
+      ...(failure === undefined ? [] : [failureSentence(wordFailure(failure, endpoint.url, false))]),
+      `${waiting}. None is lost${disabled === null ? '' : ', and the relay tries again once a day'}.`,
+    ],
+    todo: [
+      `Correct operator.url, ${RELOAD} Or mend what receives its events.`,
+      disabled === null ? 'Then send a test event: parcel-relay operator test.' : 'Then enable it: parcel-relay operator enable.',
     ],
   }
 }

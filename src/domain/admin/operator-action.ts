@@ -33,6 +33,7 @@ export type ActionName =
   | 'endpoint.retried'
   | 'endpoint.tested'
   | 'operator.tested'
+  | 'operator.enabled'
   | 'deliveries.replayed'
   | 'delivery.replayed'
   | 'delivery.retried'

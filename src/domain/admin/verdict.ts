@@ -28,6 +28,8 @@ export interface Glance {
   /** Pushes that were refused in the last day, the newest first. */
   readonly refused: readonly RefusedPushes[]
   readonly endpoints: readonly EndpointState[]
+  /** The address that operator events are posted to; null: none is configured. */
+  readonly operator: EndpointState | null
   readonly replicas: readonly Replica[]
   /** If the last backup failed: why, and since when every backup has failed. Null: it did not fail. */
   readonly backupFailing: BackupState['failing']
@@ -64,6 +66,8 @@ export type Problem =
   | { readonly kind: 'silence_over'; readonly silence: PastSilence }
   | { readonly kind: 'pushes_refused'; readonly refused: readonly RefusedPushes[] }
   | { readonly kind: 'endpoint_failing' | 'endpoint_disabled'; readonly state: EndpointState }
+  /** Operator events do not arrive. */
+  | { readonly kind: 'operator_unheard'; readonly state: EndpointState }
   | { readonly kind: 'quarantined'; readonly count: number }
   | { readonly kind: 'disk_full' | 'disk_low'; readonly disk: DiskRoom }
   | { readonly kind: 'backup_failing'; readonly sinceMs: number; readonly reason: string }
@@ -104,7 +108,7 @@ export function pastSilenceOf({ lastSilence }: PushChannelView, nowMs: number): 
 
 /** Finds the problems, the worst first; empty: everything works. */
 export function problemsOf(glance: Glance): readonly Problem[] {
-  const { notReady, counts, disk, carrier, pushes, endpoints, replicas, backupFailing } = glance
+  const { notReady, counts, disk, carrier, pushes, endpoints, operator, replicas, backupFailing } = glance
   const troubled = endpoints.filter(isInTrouble).map((state): Problem => {
     return { kind: state.disabled === null ? 'endpoint_failing' : 'endpoint_disabled', state }
   })
@@ -118,6 +122,7 @@ export function problemsOf(glance: Glance): readonly Problem[] {
     ...(pushes.health === 'silent' ? [{ kind: 'pushes_silent' } as const] : []),
     ...quarantined.filter((problem) => !isWarning(problem)),
     ...troubled,
+    ...(operator !== null && isInTrouble(operator) ? [{ kind: 'operator_unheard', state: operator } as const] : []),
     ...(pushStanding(pushes) === 'lossy' ? [{ kind: 'pushes_lossy' } as const] : []),
     ...ofPast(glance),
     ...ofDisk(disk, 'disk_low'),

@@ -36,6 +36,7 @@ const problemSchema = () =>
       pushes_refused: true,
       endpoint_failing: true,
       endpoint_disabled: true,
+      operator_unheard: true,
       quarantined: true,
       disk_full: true,
       disk_low: true,

@@ -1,3 +1,4 @@
+import type { EnableOperator } from '../../flow/delivery/enable-operator.ts'
 import type { TestOperator } from '../../flow/delivery/test-operator.ts'
 import { jsonAnswer } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
@@ -8,6 +9,7 @@ import { presentTest } from './present-test.ts'
 
 export interface OperatorRoutePorts {
   readonly testOperator: TestOperator
+  readonly enableOperator: EnableOperator['enable']
 }
 
 /** The address that operator events are posted to. */
@@ -16,7 +18,8 @@ export const OPERATOR_ROUTES = [
     method: 'post',
     path: '/relay/operator/test',
     summary: 'Send a test event to the operator',
-    description: 'Makes one attempt now to send it to `operator.url`, in the format `operator.format`. The event is not kept.',
+    description:
+      'Makes one attempt now to send it to `operator.url`, in the format `operator.format`. The event is not kept. An address that was disabled and accepts the event is enabled.',
     scope: 'admin',
     params: {},
     query: NO_QUERY,
@@ -28,5 +31,24 @@ export const OPERATOR_ROUTES = [
       ({ testOperator }: OperatorRoutePorts) =>
       async (ctx, { by }) =>
         presentJson(ctx, 200, presentTest(await testOperator(by))),
+  }),
+  apiRoute({
+    method: 'post',
+    path: '/relay/operator/enable',
+    summary: 'Enable the address of operator events',
+    description: 'Sends again to `operator.url` what waits, after its 410 or 120 h of failures has disabled it.',
+    scope: 'admin',
+    params: {},
+    query: NO_QUERY,
+    body: null,
+    answers: () => ({ 204: { description: 'It is enabled' } }),
+    problems: ['not_found'],
+    example: { path: {} },
+    answer:
+      ({ enableOperator }: OperatorRoutePorts) =>
+      async (ctx, { by }) => {
+        await enableOperator(by)
+        ctx.status = 204
+      },
   }),
 ]

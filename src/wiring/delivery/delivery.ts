@@ -13,6 +13,7 @@ import type { Membership } from '../../flow/admin/replicas/membership.ts'
 import type { DispatcherPorts } from '../../flow/delivery/dispatching/dispatcher.ts'
 import { createEndpointSigners } from '../../flow/delivery/dispatching/endpoint-signers.ts'
 import type { RouteOf } from '../../flow/delivery/dispatching/send-delivery.ts'
+import { createEnableOperator, type EnableOperator } from '../../flow/delivery/enable-operator.ts'
 import { createFilterWarnings, describeWarning } from '../../flow/delivery/filter-warnings.ts'
 import { createManageDeliveries, type ManageDeliveries } from '../../flow/delivery/manage-deliveries.ts'
 import { createManageEndpoints, type ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
@@ -109,6 +110,7 @@ export interface Delivery {
   readonly manageJobs: ManageJobs
   readonly resends: Resends
   readonly testOperator: TestOperator
+  readonly enableOperator: EnableOperator['enable']
   /** `list`: every endpoint and how to reach it. `make`: connects as for a delivery, but sends nothing. */
   readonly connections: EndpointConnections
   /** Starts sending. Call it after `ownPorts` can list the relay's ports. */
@@ -165,6 +167,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
     changed()
     janitor.wake()
   }
+  const { enable: enableOperator, tryDaily } = createEnableOperator({ ...ports, review })
   return {
     relayId,
     resends,
@@ -192,7 +195,8 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
       keyOriginOf: configured.keyOriginOf,
       review,
     }),
-    testOperator: createTestOperator({ ...ports, sender, signerOf, routeOf, operatorMessage }),
+    testOperator: createTestOperator({ ...ports, sender, signerOf, routeOf, operatorMessage, enable: enableOperator }),
+    enableOperator,
     connections: { list: async () => (await ports.reads.listEndpoints()).map(listed(routeOf)), make: outbound.tryConnection },
     start() {
       dispatching.start()
@@ -208,7 +212,10 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
       await configured.restore()
       review()
     },
-    removeUnnamed: configured.removeUnnamed,
+    async removeUnnamed() {
+      await configured.removeUnnamed()
+      if (replicas.holds('janitor')) await tryDaily()
+    },
     clientCertificates: configured.clientCertificates,
     async drained(role) {
       const endpointId = endpointOf(role)

@@ -24,6 +24,7 @@ export const WELL: Situation = {
   refused: [],
   missedByHour: [],
   endpoints: [],
+  operator: null,
   held: [],
   backlogs: new Map(),
   failures: new Map(),

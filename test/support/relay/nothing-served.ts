@@ -57,6 +57,7 @@ export const nothingServed = {
     listMissing: notAsked,
   },
   testOperator: notAsked,
+  enableOperator: notAsked,
   operations: { events: notAsked, tallies: notAsked, actions: notAsked },
   check: notAsked,
   reloadConfig: notAsked,

@@ -54,8 +54,10 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
   /** Reads everything but the counts, because counting is expensive. */
   const look = async (): Promise<Omit<Glance, 'counts'>> => {
     const pushes = await write.pushChannel()
+    const states = await reads.listEndpoints()
     return {
-      endpoints: (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator'),
+      endpoints: states.filter(({ origin }) => origin !== 'operator'),
+      operator: states.find(({ origin }) => origin === 'operator') ?? null,
       // This also waits until this process knows the outcomes of all pushes so far.
       notReady: (await readiness()).reasons,
       disk: disk(),
@@ -79,7 +81,7 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
     glance: async () => ({ ...(await look()), counts: { quarantined: await reads.countQuarantined() } }),
     async read() {
       const seen = await look()
-      const troubled = seen.endpoints.filter(isInTrouble).slice(0, SHOWN.backlogs)
+      const troubled = [...(seen.operator === null ? [] : [seen.operator]), ...seen.endpoints].filter(isInTrouble).slice(0, SHOWN.backlogs)
       const backlogs = new Map<string, EndpointBacklog>()
       for (const { endpoint } of troubled) backlogs.set(endpoint.id, await reads.countBacklog(endpoint.id))
       const counts = await ports.counts()

@@ -14,6 +14,7 @@ export const RUNBOOKS: Readonly<Record<Problem['kind'], readonly [page: ManualPa
   pushes_refused: ['runbooks', 'refused-pushes', 'refused pushes'],
   endpoint_failing: ['runbooks', 'endpoint_failing', 'a webhook fails'],
   endpoint_disabled: ['runbooks', 'endpoint_disabled', 'a webhook is disabled'],
+  operator_unheard: ['runbooks', 'operators-are-not-told', 'operators are not told'],
   disk_full: ['runbooks', 'disk_full', 'the disk is full'],
   disk_low: ['runbooks', 'disk_low', 'the disk fills'],
   backup_failing: ['runbooks', 'backup_failed', 'a backup fails'],

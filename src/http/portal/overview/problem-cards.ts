@@ -108,6 +108,8 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
     case 'endpoint_failing':
     case 'endpoint_disabled':
       return tellEndpoint(visit, situation, problem)
+    case 'operator_unheard':
+      return tellOperator(visit, situation, problem)
     case 'quarantined':
       return {
         title: `${counted(problem.count, 'push is', 'pushes are')} in quarantine`,
@@ -144,6 +146,14 @@ function tellPlainly({ title, evidence, todo }: Explanation): Told {
     what: html`${evidence.map((sentence) => html`<p>${sentence}</p>`)}`,
     todo: html`<ol>${todo.map((step) => html`<li>${step}</li>`)}</ol>`,
   }
+}
+
+function tellOperator({ nowMs, to, person }: Visit, situation: Situation, problem: Extract<Problem, { kind: 'operator_unheard' }>): Told {
+  const told = tellPlainly(explainProblem(problem, situation, nowMs))
+  if (person.scope !== 'admin') return told
+  const enable = html`<form method="post" action="${to`/events/enable`.path}"><button class="btn" type="submit">Enable it</button></form>`
+  const acts = html`<div class="acts">${problem.state.disabled === null ? null : enable}${buttonLink(to`/events`, 'What happened')}</div>`
+  return { ...told, what: html`${told.what}${acts}` }
 }
 
 /** Says since when no push has come: since the last push or, if the store was restored after that push, since the restore. */

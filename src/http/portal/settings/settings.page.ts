@@ -6,6 +6,7 @@ import { readShownTest } from '../../../domain/delivery/shown-again.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { ManageSecrets, SealedCounts } from '../../../flow/admin/manage-secrets.ts'
 import { type OperationQueries, readTimeCursor } from '../../../flow/admin/overview/operation-queries.ts'
+import type { EnableOperator } from '../../../flow/delivery/enable-operator.ts'
 import type { TestOperator } from '../../../flow/delivery/test-operator.ts'
 import { type Address, buttonLink, link, withQuery } from '../addresses.ts'
 import { eventTable } from '../events.ts'
@@ -20,6 +21,7 @@ export interface SettingsPagesOptions {
   readonly operations: OperationQueries
   readonly manageSecrets: ManageSecrets
   readonly testOperator: TestOperator
+  readonly enableOperator: EnableOperator['enable']
   /** Returns the settings in effect, shaped like the config file, with secrets masked. */
   readonly config: () => Readonly<Record<string, unknown>>
 }
@@ -28,7 +30,13 @@ const ACTIONS_MAX = 50
 const EVENTS_MAX = 100
 
 /** Makes the pages with the settings in effect, the audit trail, and all operator events. */
-export function settingsPages({ operations, manageSecrets, testOperator, config }: SettingsPagesOptions): readonly PageRoute[] {
+export function settingsPages({
+  operations,
+  manageSecrets,
+  testOperator,
+  enableOperator,
+  config,
+}: SettingsPagesOptions): readonly PageRoute[] {
   return [
     {
       method: 'get',
@@ -77,6 +85,15 @@ export function settingsPages({ operations, manageSecrets, testOperator, config 
       again: async (visit, { shown }) => ({
         page: eventsPage(visit, await operations.events(eventsFrom(null)), readShownTest(shown)),
       }),
+    },
+    {
+      method: 'post',
+      path: '/events/enable',
+      scope: 'admin',
+      answer: async ({ by, to }) => {
+        await enableOperator(by)
+        return { goTo: to`/` }
+      },
     },
   ]
 }
