@@ -35,7 +35,7 @@ async function answersIn(reads: ReadSide): Promise<Readonly<Record<string, strin
 
 interface Step {
   readonly seen: Seen
-  readonly then: 'nothing' | 'retention' | 'restart' | 'rebuild'
+  readonly after: 'nothing' | 'retention' | 'restart' | 'rebuild'
 }
 
 /** Observations, some of them repeated, with what happens to the store after each. */
@@ -44,7 +44,7 @@ const worlds: fc.Arbitrary<readonly Step[]> = observations
   .chain((all) =>
     fc.tuple(
       ...all.map((seen) =>
-        fc.constantFrom<Step['then']>('nothing', 'retention', 'retention', 'restart', 'rebuild').map((then) => ({ seen, then })),
+        fc.constantFrom<Step['after']>('nothing', 'retention', 'retention', 'restart', 'rebuild').map((after) => ({ seen, after })),
       ),
     ),
   )
@@ -57,12 +57,12 @@ async function live(engine: Engine, place: string, world: readonly Step[]): Prom
   let writes = await openWriteSide(options, clock, strictLog)
   const reads = engine.openReadStore(place)
   try {
-    for (const [at, { seen, then }] of world.entries()) {
+    for (const [at, { seen, after }] of world.entries()) {
       await writes.record([incomingOf(seen, clock.now())])
       nowMs += HOUR_MS
-      if (then === 'retention') while (!(await writes.prune({ nowMs })).isDone);
-      if (then === 'rebuild') await rebuildStore({ writes, reads, now: clock.now })
-      if (then === 'restart') {
+      if (after === 'retention') while (!(await writes.prune({ nowMs })).isDone);
+      if (after === 'rebuild') await rebuildStore({ writes, reads, now: clock.now })
+      if (after === 'restart') {
         await writes.close()
         writes = await openWriteSide(options, clock, strictLog)
       }
