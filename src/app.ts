@@ -18,6 +18,7 @@ import { openAuthentication, openHistory } from './wiring/history.ts'
 import { openInternalApi } from './wiring/internal-api.ts'
 import { listen } from './wiring/listen.ts'
 import { openMoves } from './wiring/moving/moves.ts'
+import { otherClocksOf } from './wiring/other-clocks.ts'
 import { openPolling } from './wiring/polling.ts'
 import { openRecording } from './wiring/recording.ts'
 import { openRefusedPushes } from './wiring/refused-pushes.ts'
@@ -180,7 +181,16 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   }
   const reloads = createReload(config, { ...seenByReload, receiver: receiver.verbs, wakeDispatcher: dispatch.wake })
   delivery.start()
-  startTelling(config, { storage, carrier, certificates, notStored: reporting.notStored, wakeDispatcher: dispatch.wake, closing, log })
+  startTelling(config, {
+    storage,
+    carrier,
+    otherClocks: () => otherClocksOf(storage, carrier),
+    certificates,
+    notStored: reporting.notStored,
+    wakeDispatcher: dispatch.wake,
+    closing,
+    log,
+  })
   startTimers(config, { ...storage, digest, reporting, carrier, authenticate, sessions, polling, closing })
   backups.begin()
   polling.begin()

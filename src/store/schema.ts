@@ -292,6 +292,8 @@ interface DeliveryTable {
   readonly accepted_duration_ms: number | null
   readonly accepted_status: number | null
   readonly accepted_address: string | null
+  /** The lived time (`ClockRecord`) at which the delivery was queued again; null: it was queued once. */
+  readonly queued_lived_ms: number | null
 }
 
 /** Failed attempts at an endpoint, grouped by equal answers. */

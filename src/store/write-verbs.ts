@@ -42,7 +42,7 @@ import { listRefused, removeRefused, saveRefused } from './ingest/refused-pushes
 import { findAskable, findDuePolls } from './polling/due-polls.ts'
 import { dropExpectedPushes, duePushes } from './polling/expected-pushes.ts'
 import type { Leases } from './polling/leases.ts'
-import { shiftSchedule } from './polling/schedule-shift.ts'
+import { listEndedByClock, shiftSchedule } from './polling/schedule-shift.ts'
 import { loadSetting, makeSetting, markLanguageAsked, saveSetting, TOMBSTONE_KEY } from './settings.ts'
 
 /** Parcels and identifiers within a transaction. Until the transaction ends, nobody else changes what it has read. */
@@ -182,6 +182,7 @@ function pollingVerbs({ session, parcels, leases }: WriteParts) {
     pollableFrom: (parcelIds) => pollableFrom(session, parcelIds),
     leasePolls: leases.take,
     releasePoll: leases.release,
+    listEndedByClock: (request) => listEndedByClock(session, request),
     async shiftSchedule(request) {
       if (request.afterParcelId === 0) leases.putBack(request.byMs)
       parcels.forget()

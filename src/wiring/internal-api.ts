@@ -47,6 +47,7 @@ import { createTickLimit } from '../runtime/tick-limit.ts'
 import { mayHoldData, storesLeftBeside } from '../store/sqlite/left-stores.ts'
 import type { Delivery } from './delivery/delivery.ts'
 import type { History } from './history.ts'
+import { otherClocksOf } from './other-clocks.ts'
 import type { CommitSignal } from './recording.ts'
 import { REPLICA } from './replicas.ts'
 import type { openReporting } from './reporting.ts'
@@ -172,6 +173,7 @@ function overviewOf(
     counts: reporting.counts,
     write,
     carrier,
+    otherClocks: () => otherClocksOf(storage, carrier),
     readiness: reporting.readiness.read,
     disk: () => diskRoomOf(storage, limits.freeSpaceBytesMin),
     readTraffic: createReadTraffic({ reads, clock }),

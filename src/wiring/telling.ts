@@ -1,5 +1,6 @@
 import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
+import type { OtherClocks } from '../domain/admin/clock-record.ts'
 import { createTroubleWatch } from '../flow/admin/trouble-watch.ts'
 import type { Log } from '../flow/ports.ts'
 import { startRepeating } from '../runtime/repeating.ts'
@@ -16,6 +17,7 @@ const TELL_MS = 5000
 export interface TellingPorts {
   readonly storage: Pick<Storage, 'write' | 'clock' | 'disk' | 'replicas'>
   readonly carrier: Pick<RemoteCarrier, 'state'>
+  readonly otherClocks: () => OtherClocks
   readonly certificates: Pick<Certificates, 'shown'>
   /** Counts the pushes that could not be stored since the start of the relay. */
   readonly notStored: () => Promise<number>
@@ -32,6 +34,7 @@ export function startTelling({ limits }: Pick<Config, 'limits'>, ports: TellingP
   const watch = createTroubleWatch(
     {
       write,
+      otherClocks: ports.otherClocks,
       clock,
       log,
       carrier: carrier.state,

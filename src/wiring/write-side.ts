@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import type { Config } from '../config/config.ts'
 import { deliveryRules } from '../config/delivery-rules.ts'
 import { KEPT_FOREVER, type Retention } from '../domain/admin/retention.ts'
@@ -10,6 +10,7 @@ import { nextPoll } from '../domain/polling/cadence.ts'
 import type { StoreCopier } from '../flow/admin/backups/backup-ports.ts'
 import { createBackups } from '../flow/admin/backups/backups.tx.ts'
 import { createTellRestores, lastRestoreAtMs } from '../flow/admin/backups/restores.tx.ts'
+import { type ClockWatch, createClockWatch, loadClockRecord } from '../flow/admin/clock-watch.ts'
 import { createErase } from '../flow/admin/erasure/erase.tx.ts'
 import { createReprocess, createReprocessBatches } from '../flow/admin/inbox/reprocess.tx.ts'
 import { createJobs } from '../flow/admin/jobs/jobs.tx.ts'
@@ -72,6 +73,8 @@ export interface WriteSideParts {
   /** When the store was last restored from a backup, epoch milliseconds; null or absent: never. */
   readonly restoredAtMs?: number | null
   readonly model: CarrierModelKeeper
+  /** Absent: the clock is compared from now on. */
+  readonly clockWatch?: ClockWatch
   /** Called after a commit that changed parcels, except by observations. The `BatchReport` tells what observations changed. */
   readonly changed?: (parcelIds: readonly number[]) => void
 }
@@ -94,7 +97,8 @@ interface OpenParts extends WriteSideParts {
 export async function openModel(store: OpenWriteStore, { clock, log }: Pick<WriteSideParts, 'clock' | 'log'>): Promise<OpenParts> {
   const restoredAtMs = await lastRestoreAtMs(store)
   const checkpoint = await openModelCheckpoint({ store, clock, log, restoredAtMs })
-  return { store, clock, log, checkpoint, restoredAtMs, model: createCarrierModelKeeper(clock, checkpoint.from) }
+  const clockWatch = createClockWatch(clock, randomUUID(), await loadClockRecord(store))
+  return { store, clock, log, checkpoint, restoredAtMs, clockWatch, model: createCarrierModelKeeper(clock, checkpoint.from) }
 }
 
 /** Assembles everything that writes to an open store. `close` also closes the store. */
@@ -113,19 +117,21 @@ export function assembleWriteSide(parts: OpenParts, options: Omit<WriteSideOptio
 /** Makes everything that writes. It can run on any thread. `close` leaves the store open. */
 export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOptions, 'sqlitePath' | 'engine'>): WriteSide {
   const { store, clock, log, checkpoint, model, changed = () => undefined } = parts
+  const clockWatch = parts.clockWatch ?? createClockWatch(clock, randomUUID(), null)
+  const currentModel = () => ({ ...model.current(), isClockDoubted: clockWatch.doubt() !== null })
   let tombstoneKey: Uint8Array | null = null
   const ports = {
     store,
     clock,
     log,
-    model: model.current,
+    model: currentModel,
     learn: model.learn,
     foundByPoll: model.foundByPoll,
     tombstoneKey: () => tombstoneKey,
   }
   const polling = { ...ports, store: tellSaved(store, changed) }
   const { recordRules, deliverRules, retention, ...adjusting } = adjustableRules(options, parts.restoredAtMs ?? null)
-  const pruning = { retention, changed }
+  const pruning = { retention, changed, clockWatch }
   const notes = createNotePollOutcome(polling, recordRules)
   const record = createRecord(ports, recordRules)
   const batches = createReprocessBatches(ports, recordRules)
@@ -148,6 +154,10 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     ...createReplayFeed(store),
     ...createJobs(store, batches, pruning, createRebuild({ ...ports, changed }, recordRules)),
     ...createPrune(store, pruning),
+    async lookAtClock(others) {
+      clockWatch.learn(others)
+      return clockWatch.doubt()
+    },
     ...createBackups(store, store.copier),
     ...createTellRestores(store),
     ...createRetryNow(store),
@@ -173,7 +183,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
       await reschedulePolls(nowMs)
       return missed
     },
-    planPoll: async (facts) => nextPoll(facts, model.current(), recordRules.cadence),
+    planPoll: async (facts) => nextPoll(facts, currentModel(), recordRules.cadence),
     pushChannel: async () => checkpoint.view(model.learnt(), recordRules.missedPushGraceMs),
     checkpointModel: () => checkpoint.keep(model.learnt()),
     ...createTokenKeys(store, () => randomBytes(TOKEN_KEY_BYTES)),

@@ -70,7 +70,7 @@ export interface RemoteCarrier extends Carrier {
    * `state`. Null: there is a token.
    */
   logIn(): Promise<LoginFailure | null>
-  /** The carrier's clock minus ours at its last answer; -2000: the carrier is 2 s behind. Null: no answer had a time yet. */
+  /** The carrier's clock minus ours, by its last answer; -2000: the carrier is 2 s behind. Null: no answer had a time yet. */
   aheadMs(): number | null
   /** Saves the current state for the next run. */
   keep(): Promise<unknown>

@@ -109,7 +109,7 @@ export function judgeRetention(last: RetentionReport | null, kept: string, nowMs
   if (last === null) return ok(message)
   const ageMs = nowMs - last.endedAtMs
   if (ageMs > PASS_LATE_MS) return failed(`No pass has ended for ${Math.floor(ageMs / HOUR_MS)} h, so nothing is removed. ${message}`)
-  if (last.isClockDoubted) return warning('The clock has jumped ahead, so nothing was removed. Set it right.')
+  if (last.isClockDoubted) return warning('The clock was doubted, so nothing was removed. Set it right, or see why: parcel-relay status.')
   const held = Object.values(last.held).reduce((sum, count) => sum + count, 0)
   if (isHeldLong(last))
     return warning(

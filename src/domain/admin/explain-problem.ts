@@ -8,6 +8,7 @@ import { carrierRemedy, failureText } from '../polling/carrier-failure-words.ts'
 import type { PastSilence } from '../polling/push-health.ts'
 import { noPushSinceMs, pushEvidence } from '../polling/push-standing.ts'
 import { plainText } from '../words.ts'
+import type { ClockDoubt } from './clock-record.ts'
 import { type DiskRoom, isDiskFull } from './disk-room.ts'
 import { NOTICED_WITHIN_MS, type OwnRefusals, ownRefusalsOf } from './own-refusals.ts'
 import { comebackText, spellText, wholeSpell } from './refused-words.ts'
@@ -88,6 +89,8 @@ export function explainProblem(problem: Problem, situation: Situation, nowMs: nu
         evidence: [`${problem.reason}.`, 'The relay works. If its store were lost now, only older backups could be restored.'],
         todo: [`Mend the folder of backups, or name another in backup.directory, ${RELOAD}`, 'Make one: parcel-relay backup NAME.'],
       }
+    case 'clock_doubted':
+      return { ...explainClock(problem.doubt), sinceMs: null }
     case 'settings_differ':
       return {
         title: 'Replicas run with different settings',
@@ -95,6 +98,28 @@ export function explainProblem(problem: Problem, situation: Situation, nowMs: nu
         evidence: ['They share one store, and act differently on it.'],
         todo: ['Give all replicas the same config file, then restart the ones that differ.'],
       }
+  }
+}
+
+/** The portal says the same. */
+export function explainClock({ because, aheadMs }: ClockDoubt): Pick<Explanation, 'title' | 'evidence' | 'todo'> {
+  const by = `${spanText(Math.abs(aheadMs))} ${aheadMs > 0 ? 'ahead' : 'behind'}`
+  const evidence =
+    because === 'jumped'
+      ? `It went ${spanText(aheadMs)} ahead at once, or the relay was stopped that long.`
+      : `It is ${by} ${because === 'carrier' ? 'of the clock of the carrier' : "of the clock of the relay's machine"}.`.replace(
+          'behind of',
+          'behind',
+        )
+  return {
+    title: 'The clock may be wrong',
+    evidence: [evidence, 'Until that is settled, retention removes nothing and no parcel becomes stale.'],
+    todo:
+      because === 'jumped'
+        ? [
+            'If the clock is wrong, have the machine set it by NTP. If it is right, do nothing: it is trusted after a day. An operator can start a pass of retention before.',
+          ]
+        : ['Find out which clock is wrong, and have its machine set it by NTP. A database server has a clock of its own.'],
   }
 }
 

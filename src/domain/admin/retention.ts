@@ -1,6 +1,7 @@
 import type { TimeCursor } from '../delivery/operator-event.ts'
 import { countsFromMs, type ParcelState } from '../history/parcel-state.ts'
 import type { InboxState } from '../ingest/inbox.ts'
+import type { Outlived } from './clock-record.ts'
 
 /** How long each kind of data is kept, in milliseconds. */
 export interface Retention {
@@ -66,11 +67,14 @@ export interface AgedDelivery {
   readonly parcelId: number
   readonly queuedAtMs: number
   readonly isWaiting: boolean
+  /** The lived time at which it was queued again; null: it was queued once, so its id shows its age. */
+  readonly queuedLivedMs: number | null
 }
 
-/** Decides which waiting deliveries are cancelled: those older than `heldMs`. Those that are only older than `deliveriesMs` are held back. */
-export function decideOverdue(rows: readonly AgedDelivery[], nowMs: number, { heldMs, deliveriesMs }: Retention) {
-  const isOver = ({ queuedAtMs }: AgedDelivery) => queuedAtMs < nowMs - heldMs
+/** Decides which waiting deliveries are cancelled: those that are outlived. Those that are only older than `deliveriesMs` are held back. */
+export function decideOverdue(rows: readonly AgedDelivery[], nowMs: number, { deliveriesMs }: Retention, outlived: Outlived) {
+  const isOver = ({ deliveryId, queuedLivedMs }: AgedDelivery) =>
+    queuedLivedMs === null ? deliveryId <= outlived.deliveryId : queuedLivedMs <= outlived.livedMs
   const waiting = rows.filter(({ isWaiting }) => isWaiting)
   const past = waiting.filter((row) => !isOver(row) && row.queuedAtMs < nowMs - deliveriesMs)
   return { cancelled: waiting.filter(isOver), held: heldOf(past.map(({ queuedAtMs }) => queuedAtMs + deliveriesMs)) }
@@ -94,14 +98,19 @@ export interface Needs {
 }
 
 /**
- * Decides which pushes lose their bytes. The bytes stay while a delivery of their parcel waits. Until they are older than `heldMs`, they also stay
- * while the push is open in quarantine or an endpoint is behind. An open push cannot be reprocessed without its bytes, so it is closed when it loses
- * them.
+ * Decides which pushes lose their bytes. The bytes stay while a delivery of their parcel waits, and while a dead or cancelled delivery may send them
+ * again (`replayable`). Until they are outlived, they also stay while the push is open in quarantine or an endpoint is behind. An open push cannot be
+ * reprocessed without its bytes, so it is closed when it loses them.
  */
-export function decidePushBytes(rows: readonly AgedPush[], { awaited, isBehind }: Needs, nowMs: number, { rawMs, heldMs }: Retention) {
-  const isKept = ({ receivedAtMs, parcelId, state }: AgedPush) =>
-    awaited.has(parcelId) || ((isOpen(state) || isBehind) && receivedAtMs >= nowMs - heldMs)
-  const cleared = rows.filter((row) => !isKept(row))
+export function decidePushBytes(
+  rows: readonly AgedPush[],
+  { awaited, isBehind, replayable }: Needs & { readonly replayable: ReadonlySet<number> },
+  { rawMs }: Retention,
+  outlived: Outlived,
+) {
+  const isKept = ({ inboxId, parcelId, state }: AgedPush) =>
+    awaited.has(parcelId) || ((isOpen(state) || isBehind) && inboxId > outlived.inboxId)
+  const cleared = rows.filter((row) => !isKept(row) && !replayable.has(row.inboxId))
   return {
     cleared: cleared.map(({ inboxId }) => inboxId),
     closed: cleared.filter(({ state }) => isOpen(state)).map(({ inboxId }) => inboxId),
@@ -117,9 +126,9 @@ function isOpen(state: InboxState): boolean {
 /** A push without a parcel that is older than `historyMs`. */
 export type UnrecordedPush = Pick<AgedPush, 'inboxId' | 'receivedAtMs' | 'state'>
 
-/** Decides which pushes without a parcel are removed, with their digests. An open push stays until it is older than `heldMs`. */
-export function decideUnrecorded(rows: readonly UnrecordedPush[], nowMs: number, { historyMs, heldMs }: Retention) {
-  const isKept = ({ receivedAtMs, state }: UnrecordedPush) => isOpen(state) && receivedAtMs >= nowMs - heldMs
+/** Decides which pushes without a parcel are removed, with their digests. An open push stays until it is outlived. */
+export function decideUnrecorded(rows: readonly UnrecordedPush[], { historyMs }: Retention, outlived: Outlived) {
+  const isKept = ({ inboxId, state }: UnrecordedPush) => isOpen(state) && inboxId > outlived.inboxId
   const removed = rows.filter((row) => !isKept(row))
   return {
     removed: removed.map(({ inboxId }) => inboxId),
@@ -145,7 +154,7 @@ export function isParcelPast(age: ParcelAge, nowMs: number, { historyMs }: Reten
 
 /**
  * Decides which parcels are removed. A parcel stays while the store has deliveries of it, whether they wait or have ended. If an endpoint is behind,
- * a parcel also stays until it is older than `heldMs`. The parcel with the newest push always stays, because the number of that push must not be
+ * a parcel also stays until it is outlived and older than `heldMs`. The parcel with the newest push always stays, because the number of that push must not be
  * given to another push.
  */
 export function decideParcels(
@@ -153,10 +162,12 @@ export function decideParcels(
   needs: Needs & { readonly delivered: ReadonlySet<number>; readonly ownerOfNewestPush: number },
   nowMs: number,
   retention: Retention,
+  outlived: Outlived,
 ) {
   const { awaited, delivered, isBehind, ownerOfNewestPush } = needs
   const past = rows.filter((row) => isParcelPast(row, nowMs, retention) && row.parcelId !== ownerOfNewestPush)
-  const isKept = (row: ParcelAge) => awaited.has(row.parcelId) || (isBehind && lastTouchedMs(row) >= nowMs - retention.heldMs)
+  const isOver = (row: ParcelAge) => row.parcelId <= outlived.parcelId && lastTouchedMs(row) < nowMs - retention.heldMs
+  const isKept = (row: ParcelAge) => awaited.has(row.parcelId) || (isBehind && !isOver(row))
   return {
     retired: past.filter((row) => !isKept(row) && !delivered.has(row.parcelId)).map(({ parcelId }) => parcelId),
     held: heldOf(past.filter(isKept).map((row) => lastTouchedMs(row) + retention.historyMs)),
@@ -181,16 +192,11 @@ export function givenBefore(marks: readonly AgeMark[], beforeMs: number): Omit<A
 
 /** A running relay makes a mark every hour. A longer gap than this shows that the relay was stopped or its clock was changed. */
 const GAP_MS = 36 * 3_600_000
-/** How long the clock is not trusted after it has jumped ahead. */
-const TRUSTED_AFTER_MS = 24 * 3_600_000
-
 /** The mark of the present moment. A pass stores it when it begins. */
 export interface MarkOfNow {
   readonly mark: AgeMark
   /** The marks after this time must be dropped, because they were made while the clock was ahead by mistake; null: drop no marks. */
   readonly droppedAfterMs: number | null
-  /** Whether the clock has jumped ahead in the last day. If so, all data may look old, so it is removed only if an operator orders it. */
-  readonly isDoubted: boolean
 }
 
 /**
@@ -203,18 +209,12 @@ export function markNow(marks: readonly AgeMark[], given: AgeMark): MarkOfNow {
   const isJump = before !== undefined && first !== undefined && first.atMs - before.atMs > GAP_MS
   const kept = isJump ? marks.slice(0, ahead) : marks
   const mark = { ...given, atMs: Math.max(given.atMs, kept.at(-1)?.atMs ?? 0) }
-  return { mark, droppedAfterMs: isJump ? before.atMs : null, isDoubted: isDoubted(kept, mark.atMs) }
+  return { mark, droppedAfterMs: isJump ? before.atMs : null }
 }
 
-function isDoubted(marks: readonly AgeMark[], nowMs: number): boolean {
-  const times = [...marks.map(({ atMs }) => atMs), nowMs]
-  const jumped = times.findLastIndex((atMs, at) => atMs - (times[at - 1] ?? atMs) > GAP_MS)
-  return jumped !== -1 && nowMs - (times[jumped] ?? nowMs) < TRUSTED_AFTER_MS
-}
-
-/** Returns the time of the newest mark that is older than `historyMs`, `feedMs` and `heldMs`; 0: there is none. Earlier marks are not needed. */
-export function marksKeptFrom(marks: readonly AgeMark[], nowMs: number, { historyMs, feedMs, heldMs }: Retention): number {
-  const pastMs = nowMs - Math.max(historyMs, feedMs, heldMs)
+/** Returns the time of the newest mark that is older than `historyMs` and `feedMs`; 0: there is none. Earlier marks are not needed. */
+export function marksKeptFrom(marks: readonly AgeMark[], nowMs: number, { historyMs, feedMs }: Retention): number {
+  const pastMs = nowMs - Math.max(historyMs, feedMs)
   return Math.max(0, ...marks.flatMap(({ atMs }) => (atMs < pastMs ? [atMs] : [])))
 }
 
@@ -226,11 +226,17 @@ export interface BehindEndpoint {
 
 /**
  * Decides up to which sequence (`upTo`) the feed is removed. Endpoints that are behind still need the events above `needed`, so these stay until they
- * are older than `heldMs`. Then they are removed too, and `passed` lists the endpoints that will never receive them.
+ * are outlived. Then they are removed too, and `passed` lists the endpoints that will never receive them.
  */
-export function decideFeed(marks: readonly AgeMark[], behind: readonly BehindEndpoint[], nowMs: number, { feedMs, heldMs }: Retention) {
+export function decideFeed(
+  marks: readonly AgeMark[],
+  behind: readonly BehindEndpoint[],
+  nowMs: number,
+  { feedMs }: Retention,
+  outlived: Outlived,
+) {
   const past = givenBefore(marks, nowMs - feedMs).sequence
-  const over = Math.min(past, givenBefore(marks, nowMs - heldMs).sequence)
+  const over = Math.min(past, outlived.sequence)
   const needed = Math.min(past, ...behind.map(({ queuedTo }) => queuedTo))
   const upTo = Math.max(needed, over)
   const firstHeld = marks.find(({ sequence }) => sequence > upTo)
@@ -255,7 +261,7 @@ export interface RetentionPass {
   readonly heldSinceMs: number | null
   /** The ids of the endpoints whose deliveries or events were given up. */
   readonly endpoints: readonly string[]
-  /** Whether the pass removed nothing, because the clock had jumped ahead. */
+  /** Whether the pass removed nothing more, because the clock was doubted. */
   readonly isClockDoubted: boolean
 }
 

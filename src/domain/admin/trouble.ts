@@ -21,7 +21,7 @@ export interface TroubleBegun {
 
 export type EndEvent = Extract<
   OperatorEvent,
-  { readonly event: 'credentials_accepted' | 'carrier_recovered' | 'disk_usable' | 'disk_recovered' }
+  { readonly event: 'credentials_accepted' | 'carrier_recovered' | 'disk_usable' | 'disk_recovered' | 'clock_trusted' }
 >
 
 /** An event without `since`, because only the store knows when the trouble began. */

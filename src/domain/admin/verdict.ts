@@ -9,6 +9,7 @@ import type { PushChannelView } from '../polling/poll.ts'
 import type { PastSilence } from '../polling/push-health.ts'
 import { pushStanding } from '../polling/push-standing.ts'
 import type { BackupState } from './backup.ts'
+import type { ClockDoubt } from './clock-record.ts'
 import { DISK_FULL, type DiskRoom, isDiskFull, isDiskLow } from './disk-room.ts'
 import type { MissedInHour } from './own-refusals.ts'
 import type { StoreCounts } from './parcel-list.ts'
@@ -31,6 +32,8 @@ export interface Glance {
   /** The address that operator events are posted to; null: none is configured. */
   readonly operator: EndpointState | null
   readonly replicas: readonly Replica[]
+  /** Why the clock is doubted; null: it is not. */
+  readonly clockDoubt: ClockDoubt | null
   /** If the last backup failed: why, and since when every backup has failed. Null: it did not fail. */
   readonly backupFailing: BackupState['failing']
 }
@@ -71,6 +74,7 @@ export type Problem =
   | { readonly kind: 'quarantined'; readonly count: number }
   | { readonly kind: 'disk_full' | 'disk_low'; readonly disk: DiskRoom }
   | { readonly kind: 'backup_failing'; readonly sinceMs: number; readonly reason: string }
+  | { readonly kind: 'clock_doubted'; readonly doubt: ClockDoubt }
   | { readonly kind: 'settings_differ' }
 
 /** Whether an endpoint is in trouble: it fails, or it was disabled and no operator has decided what to do with it. */
@@ -87,6 +91,7 @@ export const MANY_QUARANTINED = 10
 /** Whether a problem can wait until the morning. The command `status` exits with 1 if any problem cannot wait. */
 export function isWarning(problem: Problem): boolean {
   if (problem.kind === 'quarantined') return problem.count < MANY_QUARANTINED
+  if (problem.kind === 'clock_doubted') return problem.doubt.because === 'jumped'
   return CAN_WAIT.includes(problem.kind)
 }
 
@@ -119,6 +124,7 @@ export function problemsOf(glance: Glance): readonly Problem[] {
       .filter((reason) => disk === null || !reason.startsWith(`${DISK_FULL}:`))
       .map((reason): Problem => ({ kind: 'not_ready', reason })),
     ...ofCarrier(carrierStanding(carrier)),
+    ...ofClock(glance).filter((problem) => !isWarning(problem)),
     ...(pushes.health === 'silent' ? [{ kind: 'pushes_silent' } as const] : []),
     ...quarantined.filter((problem) => !isWarning(problem)),
     ...troubled,
@@ -127,6 +133,7 @@ export function problemsOf(glance: Glance): readonly Problem[] {
     ...ofPast(glance),
     ...ofDisk(disk, 'disk_low'),
     ...quarantined.filter(isWarning),
+    ...ofClock(glance).filter(isWarning),
     ...(backupFailing === null ? [] : [{ kind: 'backup_failing', ...backupFailing } as const]),
     ...(new Set(replicas.map(({ configFingerprint }) => configFingerprint)).size > 1 ? [{ kind: 'settings_differ' } as const] : []),
   ]
@@ -163,6 +170,10 @@ function ofPast({ pushes, pastSilence, refused }: Glance): readonly Problem[] {
     ...(pastSilence === null || pushes.health === 'silent' ? [] : [{ kind: 'silence_over', silence: pastSilence } as const]),
     ...(lacksNone ? [] : [{ kind: 'pushes_refused', refused: notStored } as const]),
   ]
+}
+
+function ofClock({ clockDoubt }: Glance): readonly Problem[] {
+  return clockDoubt === null ? [] : [{ kind: 'clock_doubted', doubt: clockDoubt }]
 }
 
 function ofQuarantine({ quarantined }: Glance['counts']): readonly Problem[] {

@@ -1,3 +1,4 @@
+import type { ClockDoubt } from '../admin/clock-record.ts'
 import { firstLine } from '../received-text.ts'
 import { type AttemptResult, isOwnFailure } from './delivery.ts'
 
@@ -77,6 +78,12 @@ export type OperatorEvent =
   | { readonly event: 'disk_usable'; readonly freeBytes: number; readonly since: string; readonly until: string; readonly refused: number }
   /** At least twice `freeBytesMin` is free again. */
   | { readonly event: 'disk_recovered'; readonly freeBytes: number; readonly since: string }
+  /**
+   * The clock is doubted, so retention removes nothing. `because`: it has `jumped` ahead, or it contradicts the clock of the `carrier` or the
+   * `machine`. `aheadMs`: how far it seems to be ahead; negative: behind.
+   */
+  | { readonly event: 'clock_doubted'; readonly because: ClockDoubt['because']; readonly aheadMs: number }
+  | { readonly event: 'clock_trusted'; readonly since: string }
   /** `changed`: the settings that a reload applied. `problems`: the files that could not be used. Their earlier content stays in use. */
   | {
       readonly event: 'reloaded'
@@ -136,6 +143,8 @@ export const OPERATOR_EVENTS = [
   'disk_full',
   'disk_usable',
   'disk_recovered',
+  'clock_doubted',
+  'clock_trusted',
   'reloaded',
   'reload_failed',
   'certificate_expiring',

@@ -145,6 +145,13 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
     ],
   },
   disk_recovered: { kind: 'ok', state: 'recovered', page: '/', tell: () => ['The store’s disk has room again'] },
+  clock_doubted: {
+    kind: 'warn',
+    state: 'clock doubted',
+    page: '/',
+    tell: () => ['The clock of the relay may be wrong. Retention removes nothing until that is settled'],
+  },
+  clock_trusted: { kind: 'ok', state: 'clock trusted', page: '/', tell: () => ['The clock of the relay is trusted again'] },
   reloaded: {
     kind: 'ok',
     state: 'reloaded',

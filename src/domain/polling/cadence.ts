@@ -43,6 +43,8 @@ export interface CadenceModel {
   readonly scanRate: ScanRate
   /** The times during which the carrier answered no call; absent: no such times. */
   readonly silence?: CarrierSilence
+  /** Whether our clock may be wrong. Then no parcel becomes stale, because polling would end for good. */
+  readonly isClockDoubted?: boolean
 }
 
 export type NextPoll =
@@ -111,17 +113,21 @@ function regularPoll(facts: CadenceFacts, model: CadenceModel, policy: CadencePo
   return unlessStale(facts, model, policy, planned(facts, model, policy))
 }
 
-/** Returns a poll at `atMs`, or no poll if the parcel is stale by then (`staleAfterMs`). Time in which the carrier was silent does not count. */
+/**
+ * Returns a poll at `atMs`, or no poll if the parcel is stale by then (`staleAfterMs`). Time in which the carrier was silent does not count. A doubted clock
+ * makes nothing stale.
+ */
 function unlessStale(
   facts: CadenceFacts,
-  { silence = noSilence }: CadenceModel,
+  { silence = noSilence, isClockDoubted = false }: CadenceModel,
   { staleAfterMs }: CadencePolicy,
   { atMs, why }: Planned,
 ): NextPoll {
   const { latest } = facts
   const newestMs = Math.max(latest?.atMs ?? Number.NEGATIVE_INFINITY, facts.activatedAtMs)
   const withoutNewsMs = atMs - newestMs
-  if (withoutNewsMs <= staleAfterMs || withoutNewsMs - silentMs(silence, newestMs, atMs) <= staleAfterMs) return { kind: 'at', atMs, why }
+  if (isClockDoubted || withoutNewsMs <= staleAfterMs || withoutNewsMs - silentMs(silence, newestMs, atMs) <= staleAfterMs)
+    return { kind: 'at', atMs, why }
   if (latest === null) return { kind: 'stopped', reason: 'unknown' }
   return { kind: 'stopped', reason: latest.status === FINISHED ? 'delivered' : 'stale' }
 }

@@ -1,4 +1,5 @@
 import type { BackupState, MadeBackup } from '../../domain/admin/backup.ts'
+import type { ClockDoubt, OtherClocks } from '../../domain/admin/clock-record.ts'
 import type { EndedSession } from '../../domain/admin/ended-session.ts'
 import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
 import type { LeftStore } from '../../domain/admin/left-store.ts'
@@ -71,6 +72,8 @@ export interface AdminWrites {
   addTallies(flush: TallyFlush): Promise<void>
   /** Does a batch of the retention pass that is under way, or begins a pass that is due. `isDone`: there is nothing to do now. */
   prune(request: { readonly nowMs: number }): Promise<PruneResult>
+  /** Tells the part that writes how other clocks differ from ours. Returns why our clock is doubted; null: it is not. */
+  lookAtClock(others: OtherClocks): Promise<ClockDoubt | null>
   /** Changes how long data is kept, and from which age on events are not recorded. Takes effect with the next batch. */
   adjustRetention(retention: Retention): Promise<void>
 }

@@ -1,3 +1,4 @@
+import type { ClockDoubt, OtherClocks } from '../../domain/admin/clock-record.ts'
 import { isDiskFull, isDiskLow } from '../../domain/admin/disk-room.ts'
 import { CERTIFICATE_SUBJECTS, type TroubleBegun, type TroubleEnded } from '../../domain/admin/trouble.ts'
 import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
@@ -10,7 +11,8 @@ export interface ShownCertificate {
 }
 
 export interface TroubleWatchPorts {
-  readonly write: Pick<WriteSide, 'beginTrouble' | 'endTrouble'>
+  readonly write: Pick<WriteSide, 'beginTrouble' | 'endTrouble' | 'lookAtClock'>
+  readonly otherClocks: () => OtherClocks
   readonly carrier: () => CarrierState
   /** Free bytes on the disk of the store; infinity: the store is on a server, or the disk was not measured yet. */
   readonly freeBytes: () => number
@@ -20,7 +22,7 @@ export interface TroubleWatchPorts {
   /** Whether this replica is the poller, the only one that judges the carrier. */
   readonly isPoller: () => boolean
   readonly clock: Clock
-  readonly log: Pick<Log, 'debug'>
+  readonly log: Pick<Log, 'debug' | 'warn' | 'info'>
   /** Called when an operator event was queued. */
   readonly wake: () => void
 }
@@ -53,7 +55,7 @@ interface Finding {
 }
 
 /**
- * Creates a function that looks for troubles of the carrier, its credentials, the disk, and certificates. The function
+ * Creates a function that looks for troubles of the carrier, its credentials, the clock, the disk, and certificates. The function
  * never rejects. If a change could not be reported, the next call tries again.
  */
 export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWatchOptions): () => Promise<void> {
@@ -62,6 +64,7 @@ export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWat
   const known = new Map<string, Standing>()
   const lookAtCarrier = createCarrierLook(ports)
   const lookAtDisk = createDiskLook(ports, options)
+  const lookAtClock = createClockLook(ports)
 
   async function tell({ standing, subject, begun, ended, ofRole }: Finding): Promise<void> {
     if (standing === 'unknown' || known.get(subject) === standing) return
@@ -77,8 +80,8 @@ export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWat
 
   return async () => {
     const isPoller = ports.isPoller()
-    const ofCarrier = lookAtCarrier(isPoller)
-    // Forget the carrier's troubles, because another replica may report on them meanwhile.
+    const ofCarrier = [...lookAtCarrier(isPoller), await lookAtClock()]
+    // Forget the troubles of the carrier and the clock, because another replica may report on them meanwhile.
     if (!isPoller) for (const { subject } of ofCarrier) known.delete(subject)
     const findings = [...(isPoller ? ofCarrier : []), ...(await lookAtDisk()), ...lookAtCertificates(ports, options)]
     for (const finding of findings)
@@ -119,6 +122,25 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
         ofRole: 'poller',
       },
     ]
+  }
+}
+
+/** The poller judges the clock, because it hears the carrier's. A failure of the store says nothing about the clock. */
+function createClockLook({ write, otherClocks, log }: Pick<TroubleWatchPorts, 'write' | 'otherClocks' | 'log'>): () => Promise<Finding> {
+  let known: ClockDoubt | null = null
+  return async () => {
+    const doubt = await write.lookAtClock(otherClocks()).catch(() => known)
+    if (doubt !== null && doubt.because !== known?.because)
+      log.warn({ ...doubt }, 'the clock may be wrong: retention removes nothing, and no parcel becomes stale, until that is settled')
+    if (doubt === null && known !== null) log.info({}, 'the clock is trusted again')
+    known = doubt
+    return {
+      subject: 'clock',
+      standing: doubt === null ? 'well' : 'trouble',
+      begun: { event: 'clock_doubted', because: doubt?.because ?? 'jumped', aheadMs: doubt?.aheadMs ?? 0 },
+      ended: { event: 'clock_trusted' },
+      ofRole: 'poller',
+    }
   }
 }
 

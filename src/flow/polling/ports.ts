@@ -99,6 +99,11 @@ export interface PollingTx {
   leasePolls(parcelIds: readonly number[], untilMs: number): void
   /** Ends the lease of a parcel, because its poll is over. */
   releasePoll(parcelId: number): void
+  /**
+   * The parcels of `shiftSchedule` whose polling may have ended only because the clock was ahead: those that are stale or delivered, and those
+   * that are unknown since a poll in the future. Call it before `shiftSchedule`.
+   */
+  listEndedByClock(request: Parameters<PollingWrites['shiftSchedule']>[0]): Promise<readonly number[]>
   /** See `PollingWrites`. */
   shiftSchedule(request: Parameters<PollingWrites['shiftSchedule']>[0]): Promise<number | null>
   /** Saves that the carrier does not know an identifier. */

@@ -14,7 +14,12 @@ type AddTx = Pick<
   WriteTx,
   'createParcels' | 'findIdentifiers' | 'findParcels' | 'findTombstones' | 'pollableFrom' | 'saveIdentifiers' | 'saveParcels'
 >
-type WatchTx = AddTx & AuditTx & Pick<WriteTx, 'listEndpoints' | 'loadParcel' | 'saveEndpoint' | 'saveParcel' | 'shiftSchedule'>
+type WatchTx = AddTx &
+  AuditTx &
+  Pick<
+    WriteTx,
+    'listEndpoints' | 'loadParcel' | 'saveEndpoint' | 'saveParcel' | 'shiftSchedule' | 'listEndedByClock' | 'findParcels' | 'saveParcels'
+  >
 type WatchVerbs = Pick<WriteSide, 'watch' | 'watchMany' | 'unwatch' | 'shiftSchedule'>
 
 /** Creates the verbs by which operators decide which parcels are polled, and when (CONTRACT, `/relay/parcels`). */
@@ -92,7 +97,12 @@ export function createWatchParcels(
             const keys = state.keys === null ? null : shiftKeys(state.keys, request.byMs)
             await tx.saveEndpoint({ ...state, keys, health: clampHealthToClock(state.health, request.nowMs) })
           }
-          return await tx.shiftSchedule(request)
+          const ended = await tx.listEndedByClock(request)
+          const last = await tx.shiftSchedule(request)
+          // Polling ended by the wrong clock, so decide again (DOMAIN 6.1).
+          const again = await schedulePolls(tx, await tx.findParcels(ended), ports, options)
+          tx.saveParcels(again.filter(({ nextPollAtMs }) => nextPollAtMs !== null))
+          return last
         },
         { ofRole: 'poller', announced: true },
       ),

@@ -40,6 +40,7 @@ const problemSchema = () =>
       quarantined: true,
       disk_full: true,
       disk_low: true,
+      clock_doubted: true,
       backup_failing: true,
       settings_differ: true,
     }),

@@ -51,7 +51,7 @@ const viewSchema = () =>
       .strictObject({
         ...passMembers(),
         endedAt: instant(),
-        isClockDoubted: z.boolean().describe('The clock had jumped ahead, so nothing was removed.'),
+        isClockDoubted: z.boolean().describe('The clock was doubted, so nothing more was removed.'),
       })
       .nullable()
       .describe('The last pass that ended; null: none has ended yet.'),

@@ -62,6 +62,11 @@ const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<str
     refused: wholeNumber().describe('How many pushes it answered with 503 in between. Pushes before a restart are not counted.'),
   }),
   disk_recovered: () => ({ freeBytes: wholeNumber(), since: since() }),
+  clock_doubted: () => ({
+    because: z.enum(['jumped', 'carrier', 'machine']),
+    aheadMs: z.number().int().describe('How far the clock seems to be ahead; negative: behind.'),
+  }),
+  clock_trusted: () => ({ since: since() }),
   reloaded: () => ({ replica: z.string(), changed: texts(), needsRestart: texts(), problems: texts() }),
   reload_failed: () => ({ replica: z.string(), problems: texts() }),
   certificate_expiring: () => ({ listener: z.string(), expiresAt: instant(), replica: z.string() }),

@@ -1,7 +1,9 @@
+import { CLOCK_SETTING, decodeClockRecord } from '../../domain/admin/clock-record.ts'
 import type { EndedReplayRequest, ReplayedBatch } from '../../domain/delivery/delivery-list.ts'
 import type { QueuedMissing } from '../../domain/delivery/missing.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
+import { loadSetting } from '../settings.ts'
 import { statement } from '../statement.ts'
 import { enqueueComposed, findFirsts, reorderDeliveries } from './deliveries.ts'
 import { findCopies, findSame, insertCopies } from './delivery-copies.ts'
@@ -21,7 +23,7 @@ const keepAccepted = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) 
     ),
 )
 /** The condition on the state leaves out deliveries that another request has queued again meanwhile. */
-const requeue = statement<{ ids: readonly number[]; queuedAtMs: number; nowMs: number }>()((db, p, { oneOf }) =>
+const requeue = statement<{ ids: readonly number[]; queuedAtMs: number; nowMs: number; livedMs: number }>()((db, p, { oneOf }) =>
   db
     .updateTable('delivery')
     .set({
@@ -39,6 +41,7 @@ const requeue = statement<{ ids: readonly number[]; queuedAtMs: number; nowMs: n
       accepted_duration_ms: null,
       accepted_status: null,
       accepted_address: null,
+      queued_lived_ms: p.livedMs,
     })
     .where('id', 'in', oneOf(p.ids))
     .where('state', '>=', DELIVERY_STATE.delivered),
@@ -63,8 +66,9 @@ export async function replayDeliveries(
   const copies = request.to === selection.endpointId ? null : await findCopies(session, ended)
   const parcelIds = [...new Set((copies ?? ended).map(({ parcelId }) => parcelId))]
   if (lock !== null) lock(parcelIds)
-  const [firsts, { endedIds, missing }] = await Promise.all([
+  const [firsts, clock, { endedIds, missing }] = await Promise.all([
     findFirsts(session, { endpointId, parcelIds }),
+    loadSetting(session, CLOCK_SETTING),
     copies === null
       ? { endedIds: ended.map(({ id }) => id), missing: [] }
       : findSame(session, { endpointId, untilMs: isByTime(selection) ? untilMs : Number.MAX_SAFE_INTEGER }, copies),
@@ -73,7 +77,7 @@ export async function replayDeliveries(
   const times = { queuedAtMs: Math.max(nowMs, untilMs + 1), nowMs }
   session.enqueueWrite(keepAccepted, { ids: endedIds })
   const [requeued, inserted] = await Promise.all([
-    session.run(requeue, { ids: endedIds, ...times }),
+    session.run(requeue, { ids: endedIds, ...times, livedMs: decodeClockRecord(clock)?.livedMs ?? 0 }),
     insertCopies(session, missing, { endpointId, ...times }),
   ])
   await reorderDeliveries(session, { endpointId, parcelIds }, firsts, nowMs)

@@ -208,6 +208,7 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
       accepted_duration_ms: 'number',
       accepted_status: 'number',
       accepted_address: 'text',
+      queued_lived_ms: 'number',
     },
     { columns: ['endpoint_id', 'parcel_id', 'sequence'] },
   ),

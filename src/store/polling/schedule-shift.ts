@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { WriteSide } from '../../flow/write-side.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
@@ -8,6 +9,20 @@ const NO_PARCEL = 0
 
 const polledFor = statement<{ afterParcelId: number; limit: number }>()((db, p) =>
   db.selectFrom('parcel').select('id').where('id', '>', p.afterParcelId).orderBy('id').limit(p.limit),
+)
+const ended = statement<{ afterParcelId: number; lastId: number; nowMs: number }>()((db, p) =>
+  db
+    .selectFrom('parcel')
+    .select('id')
+    .where('id', '>', p.afterParcelId)
+    .where('id', '<=', p.lastId)
+    .where('next_poll_at_ms', 'is', null)
+    .where((row) =>
+      row.or([
+        row('stopped', 'in', [sql.lit('stale'), sql.lit('delivered')]),
+        row.and([row('stopped', '=', sql.lit('unknown')), row('checked_at_ms', '>', p.nowMs)]),
+      ]),
+    ),
 )
 const shift = statement<{ afterParcelId: number; lastId: number; byMs: number; sinceMs: number; nowMs: number }>()((db, p, { least }) =>
   db
@@ -84,6 +99,14 @@ const waitsFor = statement<{ above: number; lastId: number; byMs: number; nowMs:
       row.or([row('state', '=', DELIVERY_STATE.due), row.and([row('state', '=', DELIVERY_STATE.behind), row('attempts', '>', 0)])]),
     ),
 )
+
+export async function listEndedByClock(
+  session: Session,
+  { afterParcelId, limit, nowMs }: Parameters<WriteSide['shiftSchedule']>[0],
+): Promise<readonly number[]> {
+  const lastId = (await session.all(polledFor, { afterParcelId, limit })).at(-1)?.id
+  return lastId === undefined ? [] : (await session.all(ended, { afterParcelId, lastId, nowMs })).map(({ id }) => id)
+}
 
 /** Shifts the polls and deliveries of the next parcels after the clock was put back. Returns the last parcel id; null: there are no more. */
 export async function shiftSchedule(session: Session, request: Parameters<WriteSide['shiftSchedule']>[0]): Promise<number | null> {

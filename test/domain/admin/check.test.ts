@@ -72,7 +72,7 @@ test.each([
   [null, 'ok', 'raw 90d'],
   [{}, 'ok', 'raw 90d'],
   [{ endedAtMs: 92 * DAY_MS }, 'failed', 'No pass has ended for 192 h'],
-  [{ isClockDoubted: true }, 'warning', 'jumped ahead'],
+  [{ isClockDoubted: true }, 'warning', 'clock was doubted'],
   [{ held: { overdue: 3, feed: 1 }, heldSinceMs: 60 * DAY_MS, startedAtMs: 100 * DAY_MS }, 'warning', '4 records are past their time'],
 ] as const)('the check of a last retention pass of %j is %s', (more, state, said) => {
   const last = more === null ? null : { ...PASS, endedAtMs: 100 * DAY_MS, ...more }

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { ClockDoubt } from '../../../src/domain/admin/clock-record.ts'
 import type { OperatorEvent } from '../../../src/domain/delivery/operator-event.ts'
 import type { CarrierState } from '../../../src/domain/polling/carrier-answer.ts'
 import { createTroubleWatch } from '../../../src/flow/admin/trouble-watch.ts'
@@ -17,7 +18,15 @@ const failing: CarrierState = {
 
 function openWatch(troubles = new Set<string>(), told: string[] = []) {
   let ms = 0
-  const seen = { carrier: well, freeBytes: 10_000 * MB, untilMs: NOON + 100 * DAY_MS, isPoller: true, isFull: false, notStored: 0 }
+  const seen = {
+    doubt: null as ClockDoubt | null,
+    carrier: well,
+    freeBytes: 10_000 * MB,
+    untilMs: NOON + 100 * DAY_MS,
+    isPoller: true,
+    isFull: false,
+    notStored: 0,
+  }
   const ends: object[] = []
   const begins: object[] = []
   const note = (event: { readonly event: OperatorEvent['event'] }, change: boolean) => {
@@ -40,7 +49,9 @@ function openWatch(troubles = new Set<string>(), told: string[] = []) {
           if (seen.isFull) throw new Error('the store is full')
           return note(event, troubles.delete(subject))
         },
+        lookAtClock: async () => seen.doubt,
       },
+      otherClocks: () => ({ carrierAheadMs: null, machineAheadMs: null }),
       carrier: () => seen.carrier,
       freeBytes: () => seen.freeBytes,
       notStored: async () => seen.notStored,
@@ -219,4 +230,16 @@ test('each certificate with less than 14 days left is reported once', async () =
   seen.untilMs = NOON + DAY_MS
   await look()
   expect(told).toEqual(['certificate_expiring', 'certificate_expiring'])
+})
+
+test('a doubted clock is told at once, once, and its end too', async () => {
+  const { look, seen, told } = openWatch()
+  await look()
+  seen.doubt = { because: 'carrier', aheadMs: 300 * DAY_MS }
+  await look()
+  await look()
+  expect(told).toEqual(['clock_doubted'])
+  seen.doubt = null
+  await look()
+  expect(told).toEqual(['clock_doubted', 'clock_trusted'])
 })

@@ -18,6 +18,7 @@ test.each(engines)('a situation has the missed pushes of each hour of the last d
     write: writes,
     counts: () => reads.counts(now()),
     carrier: { state: () => CARRIER },
+    otherClocks: () => ({ carrierAheadMs: null, machineAheadMs: null }),
     readiness: async () => ({ ready: true, reasons: [] }),
     disk: () => null,
     readTraffic: createReadTraffic({ reads, clock: { now } }),

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import Database from 'better-sqlite3'
 
-/** Random values that a store generates once. */
-const SECRETS = ['token-key', 'relay-id']
+/** Random values that a store generates once, and the record of the clocks, which names the process. */
+const SECRETS = ['token-key', 'relay-id', 'clock']
 const NOT_HASHED = /^(sqlite_stat|kysely_migration)/
 
 type Cell = null | string | number | bigint | Uint8Array

@@ -29,6 +29,7 @@ export const WELL: Situation = {
   backlogs: new Map(),
   failures: new Map(),
   replicas: [],
+  clockDoubt: null,
   backupFailing: null,
   webhook: { path: '/webhooks/status', misdirected: [] },
 }

@@ -111,6 +111,9 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     const ids = [parcel?.parcelId ?? 1]
     await tx.awaitedParcels([...(await tx.endpointsWithBacklog()), 2], ids)
     await tx.deliveredParcels(ids)
+    await tx.replayablePushes([1, 2])
+    await tx.clockRecord()
+    await tx.listEndedByClock({ byMs: 1, sinceMs: 0, nowMs: NOW, afterParcelId: 0, limit: 5 })
     await tx.holdParcels(ids)
     await tx.retireParcels(ids, 500)
     const texts = await tx.unusedTexts({ after: 0, limit: 5 })

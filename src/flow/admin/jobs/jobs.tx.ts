@@ -37,7 +37,7 @@ type Rebuild = (request: { readonly limit: number; readonly nowMs: number }) => 
 export function createJobs(
   store: Transactions<JobsTx>,
   batches: ReprocessBatches,
-  { retention, changed }: PrunePorts,
+  { retention, changed, clockWatch }: PrunePorts,
   rebuild: Rebuild,
 ): Jobs {
   return {
@@ -75,7 +75,9 @@ export function createJobs(
             async function workOnOne(one: JobInBatches): Promise<Worked> {
               if (isReplay(one)) return { after: await workOn(tx, one, { limit, nowMs, retention: retention() }), done: null, retired: [] }
               if (isRetention(one))
-                return await pruneFor(one, nowMs, (ofPassMs) => pruneIn(tx, { retention: retention(), nowMs, isOrdered: true, ofPassMs }))
+                return await pruneFor(one, nowMs, (ofPassMs) =>
+                  pruneIn(tx, { retention: retention(), nowMs, isOrdered: true, clockWatch, ofPassMs }),
+                )
               if (isReprocess(one)) return await reprocessFor(one, nowMs, (batch) => reprocess(tx, { ...batch, limit, nowMs }))
               if (isDismiss(one)) return await dismissFor(tx, one, limit, nowMs)
               throw new Error(`nobody works on a job of the kind ${one.task.kind} here`)
@@ -145,8 +147,12 @@ function isInBatches(job: UnendedJob): job is JobInBatches {
 /** Continues the job's retention pass, or begins one. The job ends with its pass. */
 async function pruneFor(job: UnendedJob, nowMs: number, prune: (ofPassMs: number | null) => Promise<PassBatch>): Promise<Worked> {
   const ofPassMs = job.cursor !== null && 'passStartedAtMs' in job.cursor ? job.cursor.passStartedAtMs : null
-  const { removedByPass, retired, pass } = await prune(ofPassMs)
+  const { removedByPass, retired, pass, isClockDoubted } = await prune(ofPassMs)
   const saved = { ...job, done: Math.max(job.done, removedByPass) }
+  if (isClockDoubted) {
+    const failure = "Nothing is removed while the relay's clock and another clock contradict each other. Set the clocks right."
+    return { after: { ...saved, state: 'failed', failure, endedAtMs: nowMs }, done: null, retired }
+  }
   if (pass === null) return { after: { ...saved, state: 'done', endedAtMs: nowMs }, done: null, retired }
   return { after: { ...saved, state: 'running', cursor: { passStartedAtMs: pass.startedAtMs } }, done: null, retired }
 }

@@ -1,4 +1,5 @@
 import type { BackupState } from '../../../domain/admin/backup.ts'
+import type { OtherClocks } from '../../../domain/admin/clock-record.ts'
 import { type DiskRoom, isDiskFull, isDiskLow } from '../../../domain/admin/disk-room.ts'
 import type { StoreCounts } from '../../../domain/admin/parcel-list.ts'
 import type { Replica } from '../../../domain/admin/replica.ts'
@@ -20,7 +21,8 @@ export interface OverviewPorts {
     'countQuarantined' | 'countHeld' | 'listEndpoints' | 'countBacklog' | 'lastFailures' | 'listOperatorEvents'
   >
   readonly counts: () => Promise<StoreCounts>
-  readonly write: Pick<WriteSide, 'pushChannel'>
+  readonly write: Pick<WriteSide, 'pushChannel' | 'lookAtClock'>
+  readonly otherClocks: () => OtherClocks
   readonly carrier: Pick<Carrier, 'state'>
   readonly readiness: () => Promise<Readiness>
   readonly disk: () => DiskRoom | null
@@ -66,6 +68,7 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
       pastSilence: pastSilenceOf(pushes, ports.clock.now()),
       refused: await ports.refused(),
       replicas: await listReplicas(),
+      clockDoubt: await write.lookAtClock(ports.otherClocks()),
       backupFailing: ports.backups().failing,
     }
   }

@@ -1,3 +1,4 @@
+import { outlivedBy } from '../../../domain/admin/clock-record.ts'
 import type { Job } from '../../../domain/admin/job.ts'
 import type { Actor } from '../../../domain/admin/operator-action.ts'
 import {
@@ -88,12 +89,13 @@ async function lookAtAll(ports: ManageRetentionPorts, nowMs: number): Promise<Wo
     isBehind: behind.length > 0,
   })
   const { ownerOfPush } = await reads.newest()
+  const outlived = outlivedBy(await reads.clockRecord(), heldMs)
   const given = givenBefore(marks, nowMs - historyMs)
   const after = (cursor: TimeCursor | null) => cursor?.id ?? 0
   return {
     overdue: await look(ports, (cursor) => reads.agedDeliveries({ beforeMs: nowMs - heldMs, after: cursor, limit: PAGE }), {
       cursorOf: ({ queuedAtMs, deliveryId }) => ({ atMs: queuedAtMs, id: deliveryId }),
-      count: (rows) => decideOverdue(rows, nowMs, retention).cancelled.length,
+      count: (rows) => decideOverdue(rows, nowMs, retention, outlived).cancelled.length,
     }),
     deliveries: await look(ports, (cursor) => reads.endedDeliveries({ beforeMs: nowMs - deliveriesMs, after: cursor, limit: PAGE }), {
       cursorOf: ({ settledAtMs, deliveryId }) => ({ atMs: settledAtMs, id: deliveryId }),
@@ -101,7 +103,10 @@ async function lookAtAll(ports: ManageRetentionPorts, nowMs: number): Promise<Wo
     }),
     pushBytes: await look(ports, (cursor) => reads.agedPushes({ beforeMs: nowMs - rawMs, after: cursor, limit: PAGE }), {
       cursorOf: ({ receivedAtMs, inboxId }) => ({ atMs: receivedAtMs, id: inboxId }),
-      count: async (rows) => decidePushBytes(rows, await needsOf(rows), nowMs, retention).cleared.length,
+      async count(rows) {
+        const replayable = await reads.replayablePushes(rows.map(({ inboxId }) => inboxId))
+        return decidePushBytes(rows, { ...(await needsOf(rows)), replayable }, retention, outlived).cleared.length
+      },
     }),
     answerBytes: await countAnswers(reads, nowMs - rawMs),
     parcels: await look(ports, (cursor) => reads.parcelAges({ after: after(cursor), upTo: given.parcelId, limit: PAGE }), {
@@ -109,14 +114,15 @@ async function lookAtAll(ports: ManageRetentionPorts, nowMs: number): Promise<Wo
       async count(rows) {
         const past = rows.filter((row) => isParcelPast(row, nowMs, retention))
         const delivered = await reads.deliveredParcels(past.map(({ parcelId }) => parcelId))
-        return decideParcels(past, { ...(await needsOf(past)), ownerOfNewestPush: ownerOfPush, delivered }, nowMs, retention).retired.length
+        const needs = { ...(await needsOf(past)), ownerOfNewestPush: ownerOfPush, delivered }
+        return decideParcels(past, needs, nowMs, retention, outlived).retired.length
       },
     }),
     unrecorded: await look(ports, (cursor) => reads.unrecordedPushes({ beforeMs: nowMs - historyMs, after: cursor, limit: PAGE }), {
       cursorOf: ({ receivedAtMs, inboxId }) => ({ atMs: receivedAtMs, id: inboxId }),
-      count: (rows) => decideUnrecorded(rows, nowMs, retention).removed.length,
+      count: (rows) => decideUnrecorded(rows, retention, outlived).removed.length,
     }),
-    feed: await countFeed(reads, decideFeed(marks, behind, nowMs, retention).upTo),
+    feed: await countFeed(reads, decideFeed(marks, behind, nowMs, retention, outlived).upTo),
   }
 }
 

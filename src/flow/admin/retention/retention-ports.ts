@@ -1,3 +1,4 @@
+import type { ClockRecord } from '../../../domain/admin/clock-record.ts'
 import type { AgedDelivery, AgedPush, AgeMark, ParcelAge, RetentionState, UnrecordedPush } from '../../../domain/admin/retention.ts'
 import type { TimeCursor } from '../../../domain/delivery/operator-event.ts'
 import type { ParcelState } from '../../../domain/history/parcel-state.ts'
@@ -53,8 +54,12 @@ export interface AgedReads {
   /** Polled answers whose bytes are still stored, in the order in which they were asked for. */
   agedAnswers(page: { readonly beforeMs: number; readonly limit: number }): Promise<readonly AgedAnswer[]>
   parcelAges(page: NumberPage): Promise<readonly ParcelAge[]>
-  /** `ownerOfPush`: the parcel of the newest push; 0: the push has no parcel. `parcelId`: the highest id of a parcel. */
-  newest(): Promise<{ readonly ownerOfPush: number; readonly parcelId: number }>
+  /** `ownerOfPush`: the parcel of the newest push; 0: the push has no parcel. The others: the highest id of a parcel, a push and a delivery. */
+  newest(): Promise<{ readonly ownerOfPush: number; readonly parcelId: number; readonly inboxId: number; readonly deliveryId: number }>
+  /** Null: no pass has looked at the clock yet. */
+  clockRecord(): Promise<ClockRecord | null>
+  /** Which of these pushes are sent by a dead or cancelled delivery, which an operator may replay. */
+  replayablePushes(inboxIds: readonly number[]): Promise<ReadonlySet<number>>
   /** The ids of endpoints with waiting deliveries. */
   endpointsWithBacklog(): Promise<readonly number[]>
   /** Which of these parcels have a waiting delivery for one of these endpoints. */

@@ -1,4 +1,14 @@
 import {
+  CLOCK_SETTING,
+  type ClockRecord,
+  encodeClockRecord,
+  isNewsOf,
+  markLife,
+  noteClock,
+  type Outlived,
+  outlivedBy,
+} from '../../../domain/admin/clock-record.ts'
+import {
   advancePass,
   beginPass,
   decideFeed,
@@ -28,12 +38,13 @@ import { type AuditTx, audit } from '../../audit.tx.ts'
 import { type OperatorEventTx, recordOperatorEvent } from '../../operator-events.tx.ts'
 import type { WriteSide } from '../../write-side.ts'
 import type { Transactions, WriteTx } from '../../write-store.ts'
+import type { ClockWatch } from '../clock-watch.ts'
 import type { RetentionTx } from './retention-ports.ts'
 
 export type PruneTx = AuditTx &
   OperatorEventTx &
   RetentionTx &
-  Pick<WriteTx, 'beginTrouble' | 'endTrouble' | 'feedSpan' | 'findCounted' | 'pruneOperations' | 'pruneTallies'>
+  Pick<WriteTx, 'beginTrouble' | 'endTrouble' | 'feedSpan' | 'findCounted' | 'pruneOperations' | 'pruneTallies' | 'saveSetting'>
 
 /*
  * The limits of a batch, which is one transaction. They are so small that a push waits only for milliseconds, even in a large store.
@@ -68,39 +79,59 @@ export interface PassBatch {
   readonly removedByPass: number
   /** The pass that continues; null: the pass has ended. */
   readonly pass: RetentionPass | null
+  /** Whether the pass has ended because the clock is doubted. */
+  readonly isClockDoubted: boolean
 }
 
 export interface PruneRequest {
   readonly retention: Retention
   readonly nowMs: number
-  /** Whether an operator has ordered the pass, and so confirms that the clock is right. */
+  /** Whether an operator has ordered the pass, and so confirms that a jump of the clock is right. */
   readonly isOrdered: boolean
+  readonly clockWatch: ClockWatch
   /** The start of the pass that the caller continues; null or absent: the caller continues any pass, or begins one. */
   readonly ofPassMs?: number | null
 }
 
 /** Does one batch of the pass that is under way. If none is, begins a pass. */
-export async function pruneIn(tx: PruneTx, { retention, nowMs, isOrdered, ofPassMs = null }: PruneRequest): Promise<PassBatch> {
+export async function pruneIn(tx: PruneTx, { retention, nowMs, isOrdered, clockWatch, ofPassMs = null }: PruneRequest): Promise<PassBatch> {
   const { pass: underWay, last } = await tx.loadRetention()
   // The hourly work also continues an ordered pass, and may have ended it meanwhile.
   if (ofPassMs !== null && underWay?.startedAtMs !== ofPassMs)
     return { ...NOTHING_DONE, removedByPass: last?.startedAtMs === ofPassMs ? sumOf(last.removed) : 0 }
-  const pass = underWay ?? (await begin(tx, retention, { nowMs, isOrdered }))
-  if (pass.isClockDoubted) {
-    await tx.saveRetention({ pass: null, last: endPass(pass, nowMs) })
-    return NOTHING_DONE
+  const clock = await noteLife(tx, retention, { clockWatch, nowMs })
+  const isDoubted = clockWatch.contradiction() !== null || (underWay === null && !isOrdered && clock.jump !== null)
+  const pass = underWay ?? (await begin(tx, retention, nowMs))
+  if (isDoubted) {
+    await tx.saveRetention({ pass: null, last: endPass({ ...pass, isClockDoubted: true }, nowMs) })
+    return { ...NOTHING_DONE, isClockDoubted: true }
   }
-  const { after, outcome } = await workOn({ tx, pass, retention, nowMs })
+  const { after, outcome } = await workOn({ tx, pass, retention, nowMs, outlived: outlivedBy(clock, retention.heldMs) })
   const { retired = [], hasReordered = false } = outcome
   if (after.isOver) {
     const report = endPass(after.pass, nowMs)
     await tell(tx, report, nowMs)
     await tx.saveRetention({ pass: null, last: report })
   } else await tx.saveRetention({ pass: after.pass, last })
-  return { retired, hasReordered, removedByPass: sumOf(after.pass.removed), pass: after.isOver ? null : after.pass }
+  const removedByPass = sumOf(after.pass.removed)
+  return { retired, hasReordered, removedByPass, pass: after.isOver ? null : after.pass, isClockDoubted: false }
 }
 
-const NOTHING_DONE: PassBatch = { retired: [], hasReordered: false, removedByPass: 0, pass: null }
+const NOTHING_DONE: PassBatch = { retired: [], hasReordered: false, removedByPass: 0, pass: null, isClockDoubted: false }
+
+/** Adds the time since the last look to the lived time. Call it in every look for work, so that little is lost when the relay is killed. */
+async function noteLife(
+  tx: PruneTx,
+  { heldMs }: Retention,
+  { clockWatch, nowMs }: Pick<PruneRequest, 'clockWatch' | 'nowMs'>,
+): Promise<ClockRecord> {
+  const before = await tx.clockRecord()
+  const noted = noteClock(before, { ...clockWatch.reading(), wallMs: nowMs })
+  const [{ last: sequence }, { deliveryId, inboxId, parcelId }] = [await tx.feedSpan(), await tx.newest()]
+  const after = markLife(noted, { deliveryId, inboxId, parcelId, sequence }, heldMs)
+  if (isNewsOf(before, after)) await tx.saveSetting(CLOCK_SETTING, encodeClockRecord(after))
+  return after
+}
 
 function sumOf(counts: RetentionCounts): number {
   return Object.values(counts).reduce((sum, count) => sum + count, 0)
@@ -121,15 +152,19 @@ export interface PrunePorts {
   readonly retention: () => Retention
   /** Called with parcels that are gone, after the commit. */
   readonly changed: (parcelIds: readonly number[]) => void
+  readonly clockWatch: ClockWatch
 }
 
-export function createPrune(store: Transactions<PruneTx>, { retention, changed }: PrunePorts): Pick<WriteSide, 'prune'> {
+export function createPrune(store: Transactions<PruneTx>, { retention, changed, clockWatch }: PrunePorts): Pick<WriteSide, 'prune'> {
   return {
     async prune({ nowMs }) {
       const { retired, ...done } = await store.transaction(
         async (tx) => {
-          if (!isPassDue(await tx.loadRetention(), nowMs)) return { isDone: true, retired: [], hasReordered: false }
-          const { pass, retired, hasReordered } = await pruneIn(tx, { retention: retention(), nowMs, isOrdered: false })
+          if (!isPassDue(await tx.loadRetention(), nowMs)) {
+            await noteLife(tx, retention(), { clockWatch, nowMs })
+            return { isDone: true, retired: [], hasReordered: false }
+          }
+          const { pass, retired, hasReordered } = await pruneIn(tx, { retention: retention(), nowMs, isOrdered: false, clockWatch })
           return { isDone: pass === null, retired, hasReordered }
         },
         { ofRole: 'janitor', announced: ({ hasReordered }) => hasReordered },
@@ -140,17 +175,13 @@ export function createPrune(store: Transactions<PruneTx>, { retention, changed }
   }
 }
 
-async function begin(
-  tx: PruneTx,
-  retention: Retention,
-  { nowMs, isOrdered }: Pick<PruneRequest, 'nowMs' | 'isOrdered'>,
-): Promise<RetentionPass> {
+async function begin(tx: PruneTx, retention: Retention, nowMs: number): Promise<RetentionPass> {
   const marks = await tx.ageMarks()
   const [{ last: sequence }, { parcelId }] = [await tx.feedSpan(), await tx.newest()]
-  const { mark, droppedAfterMs, isDoubted } = markNow(marks, { atMs: nowMs, sequence, parcelId })
+  const { mark, droppedAfterMs } = markNow(marks, { atMs: nowMs, sequence, parcelId })
   tx.dropMarks({ beforeMs: marksKeptFrom(marks, nowMs, retention), afterMs: droppedAfterMs ?? Number.MAX_SAFE_INTEGER })
   tx.keepMark(mark)
-  return beginPass(nowMs, isDoubted && !isOrdered)
+  return beginPass(nowMs)
 }
 
 /**
@@ -174,16 +205,17 @@ interface Look {
   readonly pass: RetentionPass
   readonly retention: Retention
   readonly nowMs: number
+  readonly outlived: Outlived
 }
 
 type Stage = (look: Look) => Promise<StageOutcome & { readonly retired?: readonly number[]; readonly hasReordered?: boolean }>
 
 const STAGES: Readonly<Record<RetentionStage, Stage>> = {
-  async overdue({ tx, pass: { startedAtMs, cursor }, retention, nowMs }) {
+  async overdue({ tx, pass: { startedAtMs, cursor }, retention, nowMs, outlived }) {
     const beforeMs = startedAtMs - Math.min(retention.heldMs, retention.deliveriesMs)
     const found = await tx.agedDeliveries({ beforeMs, after: cursor, limit: DELIVERIES_LOOKED_AT })
     const rows = upToSize(found, ({ isWaiting }) => (isWaiting ? 1 : 0), ROWS_AT_ONCE)
-    const { cancelled, held } = decideOverdue(rows, startedAtMs, retention)
+    const { cancelled, held } = decideOverdue(rows, startedAtMs, retention, outlived)
     if (cancelled.length > 0) tx.cancelDeliveries(cancelled, nowMs)
     const last = isLastPage(rows, found, DELIVERIES_LOOKED_AT) ? undefined : rows.at(-1)
     return {
@@ -204,12 +236,14 @@ const STAGES: Readonly<Record<RetentionStage, Stage>> = {
     return { removed: rows.length, next: last === undefined ? null : { atMs: last.settledAtMs, id: last.deliveryId } }
   },
 
-  async pushBytes({ tx, pass: { startedAtMs, cursor }, retention }) {
+  async pushBytes({ tx, pass: { startedAtMs, cursor }, retention, outlived }) {
     const found = await tx.agedPushes({ beforeMs: startedAtMs - retention.rawMs, after: cursor, limit: ROWS_AT_ONCE })
     const sized = upToSize(found, ({ bodyBytes }) => bodyBytes, BYTES_AT_ONCE)
     const backlogs = await tx.endpointsWithBacklog()
     const rows = sized.slice(0, looksFor(backlogs.length))
-    const { cleared, closed, held } = decidePushBytes(rows, await needsOf(tx, backlogs, rows), startedAtMs, retention)
+    const needs = await needsOf(tx, backlogs, rows)
+    const replayable = await tx.replayablePushes(rows.map(({ inboxId }) => inboxId))
+    const { cleared, closed, held } = decidePushBytes(rows, { ...needs, replayable }, retention, outlived)
     if (cleared.length > 0) tx.clearPushes({ cleared, closed })
     const last = isLastPage(rows, found) ? undefined : rows.at(-1)
     const next = last === undefined ? null : { atMs: last.receivedAtMs, id: last.inboxId }
@@ -233,20 +267,20 @@ const STAGES: Readonly<Record<RetentionStage, Stage>> = {
     return { removed: unused.length, next: last === undefined ? null : { atMs: 0, id: last.id } }
   },
 
-  async unrecorded({ tx, pass: { startedAtMs, cursor }, retention }) {
+  async unrecorded({ tx, pass: { startedAtMs, cursor }, retention, outlived }) {
     const rows = await tx.unrecordedPushes({ beforeMs: startedAtMs - retention.historyMs, after: cursor, limit: ROWS_AT_ONCE })
-    const { removed, closed, held } = decideUnrecorded(rows, startedAtMs, retention)
+    const { removed, closed, held } = decideUnrecorded(rows, retention, outlived)
     if (removed.length > 0) tx.removePushes(removed)
     const last = rows.length < ROWS_AT_ONCE ? undefined : rows.at(-1)
     const next = last === undefined ? null : { atMs: last.receivedAtMs, id: last.inboxId }
     return { removed: removed.length, givenUp: closed.length, held, next }
   },
 
-  async feed({ tx, pass: { startedAtMs }, retention }) {
+  async feed({ tx, pass: { startedAtMs }, retention, outlived }) {
     const behind = (await tx.listEndpoints()).flatMap(({ endpoint, queuedTo }) =>
       queuedTo === null ? [] : [{ endpointId: endpoint.id, queuedTo }],
     )
-    const { upTo, needed, passed, held } = decideFeed(await tx.ageMarks(), behind, startedAtMs, retention)
+    const { upTo, needed, passed, held } = decideFeed(await tx.ageMarks(), behind, startedAtMs, retention, outlived)
     const sequences = await tx.agedFeed({ after: await tx.feedPrunedTo(), upTo, limit: FEED_AT_ONCE })
     const last = sequences.at(-1)
     if (last !== undefined) await tx.pruneFeed(last)
@@ -274,7 +308,7 @@ const STAGES: Readonly<Record<RetentionStage, Stage>> = {
 }
 
 /** Retires the first parcels of a page that are older than `retention.historyMs`, as many as one batch may. */
-async function retire({ tx, pass: { startedAtMs, cursor }, retention }: Look): ReturnType<Stage> {
+async function retire({ tx, pass: { startedAtMs, cursor }, retention, outlived }: Look): ReturnType<Stage> {
   const { parcelId: upTo } = givenBefore(await tx.ageMarks(), startedAtMs - retention.historyMs)
   const page = await tx.parcelAges({ after: cursor?.id ?? 0, upTo, limit: PARCELS_LOOKED_AT })
   const past = page.filter((row) => isParcelPast(row, startedAtMs, retention))
@@ -290,7 +324,7 @@ async function retire({ tx, pass: { startedAtMs, cursor }, retention }: Look): R
   const { ownerOfPush } = await tx.newest()
   const delivered = await tx.deliveredParcels(standing.map(({ parcelId }) => parcelId))
   const needs = { ...(await needsOf(tx, backlogs, standing)), ownerOfNewestPush: ownerOfPush, delivered }
-  const { retired, held } = decideParcels(standing, needs, startedAtMs, retention)
+  const { retired, held } = decideParcels(standing, needs, startedAtMs, retention, outlived)
   if (retired.length === 0) return { removed: 0, held, next }
   const { isDone } = await tx.retireParcels(retired, ROWS_AT_ONCE)
   return isDone ? { removed: retired.length, retired, held, next } : { removed: 0, next: cursor ?? AGAIN }

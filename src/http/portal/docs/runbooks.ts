@@ -18,6 +18,7 @@ export const RUNBOOKS: Readonly<Record<Problem['kind'], readonly [page: ManualPa
   disk_full: ['runbooks', 'disk_full', 'the disk is full'],
   disk_low: ['runbooks', 'disk_low', 'the disk fills'],
   backup_failing: ['runbooks', 'backup_failed', 'a backup fails'],
+  clock_doubted: ['runbooks', 'clock_doubted', 'the clock may be wrong'],
   quarantined: ['runbooks', 'pushes_quarantined', 'pushes in quarantine'],
   settings_differ: ['runbooks', 'settings-differ', 'settings differ'],
 }

@@ -2,6 +2,7 @@ import { type DiskRoom, refusesFromMs } from '../../../domain/admin/disk-room.ts
 import {
   describeMisdirected,
   type Explanation,
+  explainClock,
   explainProblem,
   MISDIRECTED_SHOWN,
   readableReason,
@@ -130,6 +131,14 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
         }`,
         todo: html`<ol><li>Mend the folder of backups, or name another in <code>backup.directory</code>, then reload: <code>parcel-relay reload</code>.</li><li>Then make one.</li></ol>`,
       }
+    case 'clock_doubted': {
+      const { title, evidence, todo } = explainClock(problem.doubt)
+      return {
+        title,
+        what: html`${evidence.map((sentence) => html`<p>${sentence}</p>`)}`,
+        todo: html`<ol>${todo.map((step) => html`<li>${step}</li>`)}</ol>`,
+      }
+    }
     case 'settings_differ':
       return {
         title: 'Replicas run with different settings',

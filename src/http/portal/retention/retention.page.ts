@@ -56,7 +56,8 @@ ${countTable(view, wouldGo)}
 function leadOf({ pass, last }: RetentionView, nowMs: number): Part {
   if (pass !== null) return html`A pass has been under way since ${timeInSentence(pass.startedAtMs, nowMs)}.`
   if (last === null) return 'No pass has ended yet. One runs every hour.'
-  if (last.isClockDoubted) return 'The clock has jumped ahead, so nothing is removed for a day. If the clock is right, start a pass here.'
+  if (last.isClockDoubted)
+    return 'The clock was doubted, so nothing was removed. The overview says why. If it jumped ahead and is right, start a pass here.'
   const held =
     last.heldSinceMs === null
       ? null

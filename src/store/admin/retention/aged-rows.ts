@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { CLOCK_SETTING, decodeClockRecord } from '../../../domain/admin/clock-record.ts'
 import type { AgedDelivery, AgedPush, AgeMark, ParcelAge, UnrecordedPush } from '../../../domain/admin/retention.ts'
 import type { InboxState } from '../../../domain/ingest/inbox.ts'
 import type { AgedAnswer, AgedReads, AgePage, EndedDelivery } from '../../../flow/admin/retention/retention-ports.ts'
@@ -6,6 +7,7 @@ import { DELIVERY_STATE, decodeParcel } from '../../codec.ts'
 import { prunedTo } from '../../delivery/feed.ts'
 import type { Session } from '../../engine.ts'
 import { INBOX_STATES } from '../../ingest/inbox.ts'
+import { loadSetting } from '../../settings.ts'
 import { statement } from '../../statement.ts'
 
 /** A page of rows older than `beforeMs`, oldest first. It starts after the row with the time `atMs` and the id `id`. */
@@ -22,7 +24,7 @@ function pageOf({ beforeMs, after, limit }: AgePage): Page {
 const queued = statement<Page>()((db, p) =>
   db
     .selectFrom('delivery')
-    .select(['id', 'endpoint_id', 'parcel_id', 'queued_at_ms', 'state'])
+    .select(['id', 'endpoint_id', 'parcel_id', 'queued_at_ms', 'state', 'queued_lived_ms'])
     .where('queued_at_ms', '<', p.beforeMs)
     .where('queued_at_ms', '>=', p.atMs)
     .where(sql<boolean>`(queued_at_ms, id) > (${p.atMs}, ${p.id})`)
@@ -92,10 +94,16 @@ const parcels = statement<{ after: number; upTo: number; limit: number }>()((db,
   db.selectFrom('parcel').selectAll().where('id', '>', p.after).where('id', '<=', p.upTo).orderBy('id').limit(p.limit),
 )
 const newestPush = statement()((db) =>
-  db.selectFrom('inbox').select('parcel_id').where('id', '>', sql.lit(0)).orderBy('id', 'desc').limit(sql.lit(1)),
+  db.selectFrom('inbox').select(['id', 'parcel_id']).where('id', '>', sql.lit(0)).orderBy('id', 'desc').limit(sql.lit(1)),
 )
 const newestParcel = statement()((db) =>
   db.selectFrom('parcel').select('id').where('id', '>', sql.lit(0)).orderBy('id', 'desc').limit(sql.lit(1)),
+)
+const newestDelivery = statement()((db) =>
+  db.selectFrom('delivery').select('id').where('id', '>', sql.lit(0)).orderBy('id', 'desc').limit(sql.lit(1)),
+)
+const replayable = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.selectFrom('delivery').select('inbox_id').where('inbox_id', 'in', oneOf(p.ids)).where('state', '>=', DELIVERY_STATE.dead),
 )
 
 /** Finds endpoints with waiting deliveries, including removed endpoints. Each endpoint takes one look-up in an index. */
@@ -192,7 +200,13 @@ export function createAgedReads(session: Session): AgedReads {
     async newest() {
       const [push] = await session.all(newestPush, {})
       const [parcel] = await session.all(newestParcel, {})
-      return { ownerOfPush: push?.parcel_id ?? 0, parcelId: parcel?.id ?? 0 }
+      const [delivery] = await session.all(newestDelivery, {})
+      return { ownerOfPush: push?.parcel_id ?? 0, parcelId: parcel?.id ?? 0, inboxId: push?.id ?? 0, deliveryId: delivery?.id ?? 0 }
+    },
+    clockRecord: async () => decodeClockRecord(await loadSetting(session, CLOCK_SETTING)),
+    async replayablePushes(ids) {
+      const rows = ids.length === 0 ? [] : await session.all(replayable, { ids })
+      return new Set(rows.flatMap(({ inbox_id: id }) => id ?? []))
     },
     endpointsWithBacklog: async () => (await session.all(backlogs, {})).map(({ id }) => id),
     async awaitedParcels(endpoints, of) {
@@ -220,11 +234,13 @@ interface QueuedRow {
   readonly parcel_id: number
   readonly queued_at_ms: number
   readonly state: number
+  readonly queued_lived_ms: number | null
 }
 
-function decodeQueued({ id, endpoint_id, parcel_id, queued_at_ms, state }: QueuedRow): AgedDelivery {
+function decodeQueued(row: QueuedRow): AgedDelivery {
+  const { id: deliveryId, endpoint_id, parcel_id: parcelId, queued_at_ms: queuedAtMs, state } = row
   const isWaiting = state < DELIVERY_STATE.delivered
-  return { deliveryId: id, endpointId: String(endpoint_id), parcelId: parcel_id, queuedAtMs: queued_at_ms, isWaiting }
+  return { deliveryId, endpointId: String(endpoint_id), parcelId, queuedAtMs, isWaiting, queuedLivedMs: row.queued_lived_ms }
 }
 
 function decodeEnded(row: { id: number; settled_at_ms: number | null; attempts: number }): EndedDelivery {

@@ -1,0 +1,46 @@
+import {
+  CLOCK_SETTING,
+  type ClockDoubt,
+  type ClockReading,
+  type ClockRecord,
+  contradictionOf,
+  decodeClockRecord,
+  doubtOf,
+  noteClock,
+  type OtherClocks,
+} from '../../domain/admin/clock-record.ts'
+import type { Clock } from '../ports.ts'
+import type { Transactions, WriteTx } from '../write-store.ts'
+
+/** Compares the wall clock with the monotonic clock, and with the clocks of others. */
+export interface ClockWatch {
+  /** Compares the clocks now. Null: nothing speaks against the wall clock. */
+  doubt(): ClockDoubt | null
+  /** What other clocks say against ours; null: nothing. */
+  contradiction(): ClockDoubt | null
+  /** Notes how other clocks differ from ours now. */
+  learn(others: OtherClocks): void
+  reading(): ClockReading
+}
+
+/** @param stored what the last process has stored; null: nothing. @param process a name that no other process has. */
+export function createClockWatch(clock: Clock, process: string, stored: ClockRecord | null): ClockWatch {
+  const reading = (): ClockReading => ({ process, wallMs: clock.now(), monotonicMs: clock.monotonic() })
+  let record = noteClock(stored, reading())
+  let others: OtherClocks = { carrierAheadMs: null, machineAheadMs: null }
+  return {
+    doubt() {
+      record = noteClock(record, reading())
+      return doubtOf(record, others)
+    },
+    contradiction: () => contradictionOf(others),
+    learn(told) {
+      others = told
+    },
+    reading,
+  }
+}
+
+export async function loadClockRecord(store: Transactions<Pick<WriteTx, 'loadSetting'>>): Promise<ClockRecord | null> {
+  return decodeClockRecord(await store.transaction((tx) => tx.loadSetting(CLOCK_SETTING)))
+}
