@@ -1363,6 +1363,25 @@ export interface components {
             since: string;
         } | {
             /** @constant */
+            event: "clock_doubted";
+            /** Format: date-time */
+            at: string;
+            /** @enum {string} */
+            because: "jumped" | "carrier" | "machine";
+            /** @description How far the clock seems to be ahead; negative: behind. */
+            aheadMs: number;
+        } | {
+            /** @constant */
+            event: "clock_trusted";
+            /** Format: date-time */
+            at: string;
+            /**
+             * Format: date-time
+             * @description When it began.
+             */
+            since: string;
+        } | {
+            /** @constant */
             event: "reloaded";
             /** Format: date-time */
             at: string;
@@ -3008,6 +3027,27 @@ export interface components {
         } | {
             id: string;
             /** @constant */
+            event: "clock_doubted";
+            /** Format: date-time */
+            at: string;
+            /** @enum {string} */
+            because: "jumped" | "carrier" | "machine";
+            /** @description How far the clock seems to be ahead; negative: behind. */
+            aheadMs: number;
+        } | {
+            id: string;
+            /** @constant */
+            event: "clock_trusted";
+            /** Format: date-time */
+            at: string;
+            /**
+             * Format: date-time
+             * @description When it began.
+             */
+            since: string;
+        } | {
+            id: string;
+            /** @constant */
             event: "reloaded";
             /** Format: date-time */
             at: string;
@@ -3162,7 +3202,7 @@ export interface components {
             /** @description The worst first. Empty: everything works. */
             problems: {
                 /** @enum {string} */
-                kind: "not_ready" | "credentials_refused" | "carrier_failing" | "pushes_silent" | "pushes_lossy" | "silence_over" | "pushes_refused" | "endpoint_failing" | "endpoint_disabled" | "operator_unheard" | "quarantined" | "disk_full" | "disk_low" | "backup_failing" | "settings_differ";
+                kind: "not_ready" | "credentials_refused" | "carrier_failing" | "pushes_silent" | "pushes_lossy" | "silence_over" | "pushes_refused" | "endpoint_failing" | "endpoint_disabled" | "operator_unheard" | "quarantined" | "disk_full" | "disk_low" | "clock_doubted" | "backup_failing" | "settings_differ";
                 /**
                  * @description A `warning` can wait until the morning.
                  * @enum {string}
@@ -5541,7 +5581,7 @@ export interface operations {
                 limit?: number;
                 cursor?: string;
                 /** @example endpoint_failing */
-                event?: "endpoint_failing" | "endpoint_recovered" | "endpoint_disabled" | "endpoint_removed" | "credentials_refused" | "credentials_accepted" | "carrier_failing" | "carrier_recovered" | "pushes_silent" | "pushes_lossy" | "pushes_trusted" | "pushes_quarantined" | "pushes_not_understood" | "pushes_understood" | "disk_low" | "disk_full" | "disk_usable" | "disk_recovered" | "reloaded" | "reload_failed" | "certificate_expiring" | "store_restored" | "backup_failed" | "backup_recovered" | "job_ended" | "retention_held" | "retention_gave_up";
+                event?: "endpoint_failing" | "endpoint_recovered" | "endpoint_disabled" | "endpoint_removed" | "credentials_refused" | "credentials_accepted" | "carrier_failing" | "carrier_recovered" | "pushes_silent" | "pushes_lossy" | "pushes_trusted" | "pushes_quarantined" | "pushes_not_understood" | "pushes_understood" | "disk_low" | "disk_full" | "disk_usable" | "disk_recovered" | "clock_doubted" | "clock_trusted" | "reloaded" | "reload_failed" | "certificate_expiring" | "store_restored" | "backup_failed" | "backup_recovered" | "job_ended" | "retention_held" | "retention_gave_up";
                 from?: string;
                 to?: string;
             };
@@ -6115,7 +6155,7 @@ export interface operations {
                             endpoints: string[];
                             /** Format: date-time */
                             endedAt: string;
-                            /** @description The clock had jumped ahead, so nothing was removed. */
+                            /** @description The clock was doubted, so nothing more was removed. */
                             isClockDoubted: boolean;
                         } | null;
                         /** @description `overdue` counts waiting deliveries that would be cancelled. Nothing is counted for `texts`, `composed` and `audit`. */
@@ -6642,4 +6682,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 455bdd6943f8c2f7eac4d4404d64313a35881567d1fab3d6796018994158c310
+// Made of docs/openapi.json with the SHA-256 876c183884ba0bdf03737ad6f374537097c303c84da174bb10aeda2ea2262431

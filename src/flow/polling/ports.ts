@@ -78,7 +78,7 @@ export interface PollingWrites {
 
 /** The reads of polling; see `ReadSide`. */
 export interface PollingReads {
-  /** Identifiers of some watched parcels whose last poll was answered. An answer about them shows that the carrier works. */
+  /** An identifier each of some parcels whose last poll was answered, watched ones if possible. An answer about them shows that the carrier works. */
   answeredParcels(): Promise<readonly string[]>
 }
 

@@ -19,7 +19,7 @@ const answered = statement()((db) =>
     )
     .innerJoin('parcel', 'parcel.id', 'late.id')
     .innerJoin('identifier', 'identifier.parcel_id', 'parcel.id')
-    .select('identifier.value')
+    .select(['parcel.id', 'identifier.value'])
     .where('parcel.failures', '=', 0)
     .where('parcel.checked_at_ms', 'is not', null)
     .where('identifier.refused_at_ms', 'is', null)
@@ -27,7 +27,41 @@ const answered = statement()((db) =>
     .limit(sql.lit(FOUND_MAX)),
 )
 
-/** Lists identifiers of some watched parcels whose last poll was answered, tracking numbers first. */
+const ended = statement<{ stopped: string }>()((db, p) =>
+  db
+    .selectFrom(
+      db
+        .selectFrom('parcel')
+        .select('id')
+        .where('next_poll_at_ms', 'is', null)
+        .where('stopped', '=', p.stopped)
+        .orderBy('id', 'desc')
+        .limit(sql.lit(LOOKED_AT))
+        .as('late'),
+    )
+    .innerJoin('parcel', 'parcel.id', 'late.id')
+    .innerJoin('identifier', 'identifier.parcel_id', 'parcel.id')
+    .select(['parcel.id', 'identifier.value'])
+    .where('parcel.failures', '=', 0)
+    .where('parcel.checked_at_ms', 'is not', null)
+    .where('identifier.refused_at_ms', 'is', null)
+    .orderBy('identifier.is_tracking_id')
+    .limit(sql.lit(FOUND_MAX)),
+)
+
+/**
+ * Lists some parcels whose last poll was answered, each by the identifier by which it is polled: watched parcels or, if there are none, parcels
+ * that are not polled any more.
+ */
 export async function findAnsweredParcels(session: Session): Promise<readonly string[]> {
-  return (await session.all(answered, {})).map(({ value }) => value)
+  const watched = await session.all(answered, {})
+  if (watched.length > 0) return firstOfEach(watched)
+  const [stale, delivered] = [await session.all(ended, { stopped: 'stale' }), await session.all(ended, { stopped: 'delivered' })]
+  return firstOfEach([...stale, ...delivered])
+}
+
+/** Keeps the tracking number of each parcel, which comes first. The carrier may answer to no other identifier. */
+function firstOfEach(rows: readonly { readonly id: number; readonly value: string }[]): readonly string[] {
+  const byParcel = new Map(rows.toReversed().map(({ id, value }) => [id, value]))
+  return [...byParcel.values()]
 }
