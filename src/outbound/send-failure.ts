@@ -10,6 +10,8 @@ export interface SendFailure {
   readonly detail: string
 }
 
+export const LENGTH_UNCLEAR = 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH'
+
 const BY_CODE: ReadonlyMap<string, FailureReason> = new Map([
   ['ENOTFOUND', 'dns'],
   ['ECONNREFUSED', 'connection_refused'],
@@ -20,6 +22,8 @@ const BY_CODE: ReadonlyMap<string, FailureReason> = new Map([
   ['UND_ERR_SOCKET', 'reset'],
   ['EPROTO', 'tls'],
   ['UND_ERR_HEADERS_OVERFLOW', 'bad_response'],
+  // The answer names its length twice, or beside `Transfer-Encoding`, so its end is not certain (RFC 9112, 6.3).
+  [LENGTH_UNCLEAR, 'bad_response'],
   ['ETIMEDOUT', 'timeout'],
   ['UND_ERR_CONNECT_TIMEOUT', 'timeout'],
 ])

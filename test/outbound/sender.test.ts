@@ -142,6 +142,9 @@ describe('O2: a redirect', () => {
   })
 })
 
+const OK = 'HTTP/1.1 200 OK\r\n'
+const TWO_LENGTHS = 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH'
+
 describe('O3: a refusal', () => {
   test.each([400, 404, 410, 422, 500])('with status %i counts as rejected', async (status) => {
     await using world = openSender()
@@ -179,6 +182,30 @@ describe('O4: no answer', () => {
     ['a refused connection', refusingUrl, 'connection_refused', 'ECONNREFUSED'],
     ['a reset', resets, 'reset', 'ECONNRESET'],
     ['a close without an answer', () => openAnswering('', (socket) => void socket.end()), 'reset', 'UND_ERR_SOCKET'],
+    [
+      'an answer with two equal lengths',
+      () => openAnswering(`${OK}content-length: 2\r\ncontent-length: 2\r\n\r\nok`),
+      'bad_response',
+      TWO_LENGTHS,
+    ],
+    [
+      'an answer with two lengths',
+      () => openAnswering(`${OK}content-length: 2\r\ncontent-length: 3\r\n\r\nok`),
+      'bad_response',
+      TWO_LENGTHS,
+    ],
+    [
+      'a length before an encoding',
+      () => openAnswering(`${OK}content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n`),
+      'bad_response',
+      TWO_LENGTHS,
+    ],
+    [
+      'a length after an encoding',
+      () => openAnswering(`${OK}transfer-encoding: chunked\r\ncontent-length: 2\r\n\r\n`),
+      'bad_response',
+      'NO_HTTP',
+    ],
     ['an answer that is not HTTP', () => openAnswering('SSH-2.0-x\r\n'), 'bad_response', 'NO_HTTP'],
     [
       'a switch of protocols',

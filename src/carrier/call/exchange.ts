@@ -5,6 +5,7 @@ import type { CallPriority, UnavailableReason } from '../../domain/polling/carri
 import type { Clock } from '../../flow/ports.ts'
 import { readBoundedBody } from '../../outbound/bounded-body.ts'
 import type { Deadline } from '../../outbound/deadline.ts'
+import { LENGTH_UNCLEAR } from '../../outbound/send-failure.ts'
 import type { AskingClock } from './asking-clock.ts'
 import type { CallQueue } from './call-queue.ts'
 import type { CarrierTime } from './carrier-time.ts'
@@ -123,8 +124,8 @@ async function ask(
   } catch (error) {
     const code = codeOf(error)
     if (signal.aborted || code === 'UND_ERR_CONNECT_TIMEOUT') return failed('timeout', code)
-    // The answer is not HTTP, or its head is too long.
-    if (code === NO_HTTP || code === 'UND_ERR_HEADERS_OVERFLOW') return failed('bad_response', code)
+    // The answer is not HTTP, or its head is too long or names two lengths.
+    if (code === NO_HTTP || code === LENGTH_UNCLEAR || code === 'UND_ERR_HEADERS_OVERFLOW') return failed('bad_response', code)
     return failed('network', code, QUICK_CODES.has(code))
   }
   onDate(headerOf(response, 'date'))

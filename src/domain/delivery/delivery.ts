@@ -13,7 +13,7 @@ type Limiting = Extract<AttemptOutcome, { readonly kind: 'rejected' }>
 /**
  * Why there was no answer. `connection_refused`: nobody listens at the address, or there is no route to it. `forbidden`: the relay may not send to
  * the address. `interrupted`: the relay stopped, which says nothing about the endpoint. `withdrawn`: nothing was sent, because the endpoint was
- * changed after the attempt began. `bad_response`: the answer is not HTTP or is too long. `body_gone`: the bytes to send are no longer stored
+ * changed after the attempt began. `bad_response`: the answer is not valid HTTP or is too long. `body_gone`: the bytes to send are no longer stored
  * (`retention.raw`), and no others may be sent instead. `proxy`: the proxy could not be reached, or refused the request.
  */
 export type FailureReason =

@@ -20,7 +20,10 @@ const REASONS: ReadonlyMap<string, (host: string) => string> = new Map<FailureRe
   ['reset', (host) => `${host} ends the connection before it answers`],
   ['tls', (host) => `the certificate of ${host} is not accepted`],
   ['proxy', () => 'the proxy cannot be reached, or refuses the connection'],
-  ['bad_response', (host) => `the answer of ${host} is not HTTP, or is too long`],
+  [
+    'bad_response',
+    (host) => `the answer of ${host} is not valid HTTP (it may name its length twice, or beside Transfer-Encoding), or is too long`,
+  ],
   ['forbidden', (host) => `${host} is an address that may not be sent to (delivery.allowNetworks)`],
   ['network', (host) => `the network between the relay and ${host} fails`],
 ])

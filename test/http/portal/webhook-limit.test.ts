@@ -20,7 +20,7 @@ const viewed = (waitMs: number, atMs: number) => {
   return viewEndpoint(reads, endpointState({}, { health: { ...newHealth, failingSinceMs: NOON, pace } }), atMs)
 }
 
-test('7.4: the portal says what an endpoint that limits us takes, until five minutes after its last wait', async () => {
+test('7.4: the portal says what an endpoint takes, until five minutes after its last wait', async () => {
   const { limit } = await viewed(MINUTE, NOON)
   expect(limit === null ? null : charactersOf(limitText(limit, NOON))).toMatch(/^limits us to about 5\/s, waits until /)
   const later = (await viewed(MINUTE, NOON + 2 * MINUTE)).limit

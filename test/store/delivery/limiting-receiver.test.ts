@@ -172,7 +172,7 @@ describe.each(sqlite)('7.4: a receiver that takes five a second, on $name', (eng
 })
 
 describe.each(engines)('7.4: an endpoint that limits us, on $name', (engine) => {
-  test('is paused for all parcels as it asks, uses no step of the schedule, and a retry ends the wait', async () => {
+  test('is paused for all parcels as it asks, and a retry ends the wait', async () => {
     const world = await openWorld(engine, () => (isOpen ? { status: 200 } : { status: 429, retryAfterMs: 10 * MINUTE }))
     let isOpen = false
     await world.push(1)
