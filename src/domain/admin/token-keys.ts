@@ -5,9 +5,18 @@ import { readInput } from '../read-input.ts'
 export interface TokenKeys {
   /** The key that signs new tokens. */
   readonly current: Uint8Array
-  /** The key before the current one, and until when it verifies tokens, epoch milliseconds; null: there is none. */
-  readonly previous: { readonly key: Uint8Array; readonly untilMs: number } | null
+  /** The keys before the current one, the last one first. Each verifies tokens until the last token that it signed has expired. */
+  readonly previous: readonly PreviousKey[]
 }
+
+export interface PreviousKey {
+  readonly key: Uint8Array
+  /** Epoch milliseconds. */
+  readonly untilMs: number
+}
+
+/** Only operators replace keys, so more are a mistake. */
+const PREVIOUS_MAX = 100
 
 /** When and how to replace the key that signs tokens. */
 export interface TokenKeyRotation {
@@ -16,14 +25,16 @@ export interface TokenKeyRotation {
   readonly keepMs: number
 }
 
-/** Replaces the current key with `next`. The current key becomes the previous one, and the key before it no longer verifies tokens. */
-export function rotateTokenKeys({ current }: TokenKeys, next: Uint8Array, { nowMs, keepMs }: TokenKeyRotation): TokenKeys {
-  return { current: next, previous: keepMs > 0 ? { key: current, untilMs: nowMs + keepMs } : null }
+/** Replaces the current key with `next`. The current key becomes a previous one, unless all tokens end now. */
+export function rotateTokenKeys({ current, previous }: TokenKeys, next: Uint8Array, { nowMs, keepMs }: TokenKeyRotation): TokenKeys {
+  if (keepMs <= 0) return { current: next, previous: [] }
+  const valid = previous.filter(({ untilMs }) => nowMs < untilMs)
+  return { current: next, previous: [{ key: current, untilMs: nowMs + keepMs }, ...valid].slice(0, PREVIOUS_MAX) }
 }
 
 /** Returns the keys that verify tokens at `nowMs`, the current key first. */
 export function verifyingKeys({ current, previous }: TokenKeys, nowMs: number): readonly Uint8Array[] {
-  return previous !== null && nowMs < previous.untilMs ? [current, previous.key] : [current]
+  return [current, ...previous.filter(({ untilMs }) => nowMs < untilMs).map(({ key }) => key)]
 }
 
 export const tokenRotationSchema = z.strictObject({ at: z.literal('now').optional().describe('Ends all tokens that were issued before.') })

@@ -87,7 +87,7 @@ export function createManageSecrets(ports: ManageSecretsPorts, { tokenLifetimeMs
       const action = orderOf(by, 'secrets.token_key_replaced', { at: isAtOnce ? 'now' : 'as tokens expire' })
       const keys = await write.rotateTokenKeys({ nowMs: action.atMs, keepMs, action })
       ports.useTokenKeys(keys)
-      return { validUntilMs: keys.previous?.untilMs ?? null }
+      return { validUntilMs: keys.previous[0]?.untilMs ?? null }
     },
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ParcelCursor } from '../../../src/domain/admin/parcel-list.ts'
-import type { TokenKeys } from '../../../src/domain/admin/token-keys.ts'
+import { type TokenKeys, verifyingKeys } from '../../../src/domain/admin/token-keys.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
 import { pushBody } from '../../support/history/builders.ts'
 import { NOON } from '../../support/runner/constants.ts'
@@ -67,15 +67,27 @@ describe.each(engines)('administration on $name', (engine) => {
     const { writes } = await openStore(NOON, engine)
     const hex = ({ current, previous }: TokenKeys) => [
       Buffer.from(current).toString('hex'),
-      previous && [Buffer.from(previous.key).toString('hex'), previous.untilMs],
+      ...previous.map(({ key, untilMs }) => [Buffer.from(key).toString('hex'), untilMs]),
     ]
     const [first] = hex(await writes.tokenKeys())
     const second = await writes.rotateTokenKeys({ nowMs: NOON, keepMs: 1000 })
     expect(hex(second)).toEqual([expect.not.stringMatching(String(first)), [first, NOON + 1000]])
     expect(hex(await writes.tokenKeys())).toEqual(hex(second))
     const third = await writes.rotateTokenKeys({ nowMs: NOON, keepMs: 0 })
-    expect(hex(third)).toEqual([expect.not.stringMatching(String(hex(second)[0])), null])
+    expect(hex(third)).toEqual([expect.not.stringMatching(String(hex(second)[0]))])
     expect(hex(await writes.tokenKeys())).toEqual(hex(third))
+  })
+
+  test('keys of tokens verify until their last token has expired, however often they are replaced', async () => {
+    const { writes } = await openStore(NOON, engine)
+    const first = (await writes.tokenKeys()).current
+    for (const atMs of [NOON, NOON + 100, NOON + 200]) await writes.rotateTokenKeys({ nowMs: atMs, keepMs: 1000 })
+    const keys = await writes.tokenKeys()
+    const verifies = (key: Uint8Array, nowMs: number) => verifyingKeys(keys, nowMs).some((one) => Buffer.from(one).equals(key))
+    expect([verifies(first, NOON + 999), verifies(first, NOON + 1000)]).toEqual([true, false])
+    expect(verifyingKeys(keys, NOON + 999)).toHaveLength(4)
+    // A replacement drops what verifies nothing any more.
+    expect((await writes.rotateTokenKeys({ nowMs: NOON + 5000, keepMs: 1000 })).previous).toHaveLength(1)
   })
 
   test('after two simultaneous replacements of the token key, the first new key still verifies', async () => {
@@ -84,7 +96,7 @@ describe.each(engines)('administration on $name', (engine) => {
     const both = await Promise.all([writes.rotateTokenKeys(rotation), writes.rotateTokenKeys(rotation)])
     const { current, previous } = await writes.tokenKeys()
     const made = both.map((keys) => Buffer.from(keys.current).toString('hex'))
-    expect(made.toSorted()).toEqual([current, previous?.key ?? current].map((key) => Buffer.from(key).toString('hex')).toSorted())
+    expect(made.toSorted()).toEqual([current, previous[0]?.key ?? current].map((key) => Buffer.from(key).toString('hex')).toSorted())
   })
 
   test.each([null, '10'])('parcels are listed in pages, each once, filtered by the prefix %s', async (prefix) => {

@@ -2,7 +2,7 @@ import { createTokenKeyring } from '../../../src/flow/admin/tokens/token-keyring
 
 /** Returns a keyring with one key, which is never replaced. */
 export function keyringOf(key: Uint8Array) {
-  const keys = { current: key, previous: null }
+  const keys = { current: key, previous: [] }
   return createTokenKeyring(keys, {
     write: { tokenKeys: async () => keys },
     clock: { now: () => 0, monotonic: () => 0 },

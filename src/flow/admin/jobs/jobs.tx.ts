@@ -50,7 +50,8 @@ export function createJobs(
         },
         { announced: true },
       ),
-    cancelRemoved: ({ limit }) => store.transaction((tx) => tx.cancelRemoved(limit), { ofRole: 'janitor' }),
+    // Any replica may do this, because an order to replay does it first. To do it twice changes nothing.
+    cancelRemoved: ({ limit }) => store.transaction((tx) => tx.cancelRemoved(limit)),
     startJob: ({ task, by, nowMs, ...order }) =>
       store.transaction(
         async (tx) => {

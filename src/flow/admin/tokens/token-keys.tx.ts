@@ -6,6 +6,7 @@ import type { AdminWrites } from '../ports.ts'
 const CURRENT = 'token-key'
 const PREVIOUS = 'token-key-previous'
 const TIME_BYTES = 8
+const ENTRY_BYTES = TIME_BYTES + 32
 
 type SettingsTx = Pick<WriteTx, 'loadSetting' | 'makeSetting' | 'saveSetting'>
 
@@ -31,17 +32,21 @@ export function createTokenKeys(
   }
 }
 
-/** Returns 8 bytes with the time, followed by the key. Returns no bytes if there is no previous key. */
+/** Returns 8 bytes with the time, followed by the key, for each previous key. */
 function encodePrevious(previous: TokenKeys['previous']): Uint8Array {
-  if (previous === null) return new Uint8Array()
-  const bytes = Buffer.alloc(TIME_BYTES + previous.key.byteLength)
-  bytes.writeDoubleBE(previous.untilMs)
-  bytes.set(previous.key, TIME_BYTES)
-  return bytes
+  return Buffer.concat(
+    previous.flatMap(({ untilMs, key }) => {
+      const time = Buffer.alloc(TIME_BYTES)
+      time.writeDoubleBE(untilMs)
+      return [time, key]
+    }),
+  )
 }
 
 function decodePrevious(stored: Uint8Array | null): TokenKeys['previous'] {
-  if (stored === null || stored.byteLength <= TIME_BYTES) return null
-  const bytes = Buffer.from(stored)
-  return { untilMs: bytes.readDoubleBE(), key: bytes.subarray(TIME_BYTES) }
+  const bytes = Buffer.from(stored ?? [])
+  return Array.from({ length: Math.floor(bytes.byteLength / ENTRY_BYTES) }, (_, nth) => {
+    const from = nth * ENTRY_BYTES
+    return { untilMs: bytes.readDoubleBE(from), key: bytes.subarray(from + TIME_BYTES, from + ENTRY_BYTES) }
+  })
 }

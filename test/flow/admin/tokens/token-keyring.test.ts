@@ -3,7 +3,7 @@ import type { TokenKeys } from '../../../../src/domain/admin/token-keys.ts'
 import { createTokenKeyring } from '../../../../src/flow/admin/tokens/token-keyring.ts'
 
 const keyOf = (byte: number) => Buffer.alloc(32, byte)
-const keysOf = (current: number, previous: TokenKeys['previous'] = null): TokenKeys => ({ current: keyOf(current), previous })
+const keysOf = (current: number, ...previous: TokenKeys['previous']): TokenKeys => ({ current: keyOf(current), previous })
 
 /** Opens a keyring on a store that another replica may change. The test ends its pauses. */
 function startWorld(first: TokenKeys) {
