@@ -12,6 +12,7 @@ import { operatorOf } from '../support/relay/manage.ts'
 import { endedJob } from '../support/relay/moves-of-relay.ts'
 import { ADMIN, ask, logIn, push, startTestRelay, writeConfig } from '../support/relay/relay.ts'
 import { inSeconds } from '../support/relay/relay-process.ts'
+import { runCommand } from '../support/relay/run-command.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
 import { shipped } from '../support/runner/shipped.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
@@ -286,7 +287,15 @@ test('a file that is no backup, or a damaged one, is refused and changes nothing
   const short = join(folder, 'short.db')
   copyFileSync(backup, short)
   await changeStoredRows(short, 'delete from inbox')
-  await refused(short, 'the table inbox holds 0 rows')
+  await refused(short, 'its bytes have changed')
+  expect(await runCommand(['backup', '--verify', backup])).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('no byte has changed'),
+  })
+  expect(await runCommand(['backup', '--verify', short])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('its bytes have changed'),
+  })
   expect(readFileSync(store(folder)).equals(before)).toBe(true)
   expect(asidesIn(folder)).toEqual([])
   expect(readdirSync(folder).filter((name) => /restor/.test(name))).toEqual([])

@@ -1,5 +1,7 @@
 import { Command } from 'commander'
 import { countText } from '../../domain/amounts.ts'
+import { describeFailure } from '../../domain/system-reason.ts'
+import { inspectBackup } from '../../store/sqlite/backups/inspect-stores.ts'
 import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
 import { followJob, type StepNames } from '../asking/follow-job.ts'
 import { fail } from '../exit-codes.ts'
@@ -14,9 +16,26 @@ const STEPS: StepNames = {
 export function backupCommand(): Command {
   const command = new Command('backup')
     .description('back up the store of a running relay into backup.directory, while it goes on')
-    .argument('<name>', 'the name of the backup, such as before-upgrade')
-    .action(backup)
+    .argument('<name>', 'the name of the backup, such as before-upgrade; with --verify its file')
+    .option('--verify', 'check the file of a backup: that no byte has changed since it was made; no relay is asked')
+    .action((name: string, options: ClientOptions & { readonly verify?: boolean }) =>
+      options.verify === true ? verify(name, options) : backup(name, options),
+    )
   return addRelayOptions(command)
+}
+
+/** Runs the checks that a restore makes before it changes anything. */
+function verify(file: string, { json }: ClientOptions): void {
+  try {
+    const { manifest } = inspectBackup(file)
+    const { name, relayId, madeAtMs, version, sequence, isDigested = false } = manifest
+    const madeAt = new Date(madeAtMs).toISOString()
+    const proof = isDigested ? 'no byte has changed since it was made' : 'its tables are whole; it was made without a digest'
+    if (json === true) process.stdout.write(`${JSON.stringify({ file, name, relayId, madeAt, version, sequence, isDigested })}\n`)
+    else process.stdout.write(`${file}: ${proof}. "${name}", made at ${madeAt} by relay ${relayId}, up to sequence ${sequence}.\n`)
+  } catch (error) {
+    fail(describeFailure(error))
+  }
 }
 
 async function backup(name: string, options: ClientOptions): Promise<void> {

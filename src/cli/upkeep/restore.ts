@@ -14,6 +14,7 @@ interface RestoreOptions {
   readonly tombstones?: string
   readonly forgetErasures?: boolean
   readonly withoutKeys?: boolean
+  readonly otherRelay?: boolean
   readonly json?: boolean
 }
 
@@ -28,6 +29,7 @@ export function restoreCommand(): Command {
     )
     .option('--config <file>', 'the config file that names the store', 'config/relay.yaml')
     .option('--yes', 'replace a store that is newer than the backup')
+    .option('--other-relay', 'replace the store of another relay than the one that made the backup')
     .option('--last <sequence>', 'the highest sequence that anybody has seen, if the store is gone or cannot be read')
     .option(
       '--tombstones <file>',
@@ -62,12 +64,13 @@ async function restore(file: string | undefined, options: RestoreOptions): Promi
 function orderOf(
   file: string,
   last: number | null,
-  { yes, tombstones, forgetErasures, withoutKeys }: RestoreOptions,
+  { yes, tombstones, forgetErasures, withoutKeys, otherRelay }: RestoreOptions,
 ): Parameters<typeof restoreStore>[1] {
   return {
     file,
     last,
     isConfirmed: yes === true,
+    isOtherRelay: otherRelay === true,
     tombstones: tombstones ?? null,
     forgetsErasures: forgetErasures === true,
     isWithoutKeys: withoutKeys === true,

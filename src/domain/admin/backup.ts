@@ -21,6 +21,8 @@ const manifestSchema = z.object({
   keys: z.array(z.string()),
   /** By table. */
   rows: z.record(z.string(), z.number()),
+  /** Whether the backup holds a digest of itself. Backups of the first versions do not. */
+  isDigested: z.boolean().optional(),
 })
 
 /** The description of a backup, stored in the backup itself. */

@@ -24,7 +24,7 @@ export async function restoreStore(
   {
     isWithoutKeys,
     ...order
-  }: Pick<RestoreOrder, 'file' | 'last' | 'isConfirmed' | 'tombstones' | 'forgetsErasures'> & {
+  }: Pick<RestoreOrder, 'file' | 'last' | 'isConfirmed' | 'isOtherRelay' | 'tombstones' | 'forgetsErasures'> & {
     /** Whether an operator knows that the at-rest key of the backup is lost. */
     readonly isWithoutKeys: boolean
   },

@@ -19,7 +19,16 @@ async function linked() {
   return { path, link }
 }
 
-const order = { file: 'first.db', last: null, tombstones: null, forgetsErasures: false, isConfirmed: true, nowMs: 0, by: OPERATOR }
+const order = {
+  file: 'first.db',
+  last: null,
+  tombstones: null,
+  forgetsErasures: false,
+  isConfirmed: true,
+  isOtherRelay: false,
+  nowMs: 0,
+  by: OPERATOR,
+}
 const noPorts: RestorePorts = { proveKeys: () => Promise.reject(new Error('not reached')), onStep: () => undefined }
 
 /** All commands that need a store for themselves. */

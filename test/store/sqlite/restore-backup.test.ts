@@ -5,6 +5,7 @@ import { makeBackup } from '../../../src/store/sqlite/backups/make-backup.ts'
 import { type RestoreOrder, type RestorePorts, restoreBackup } from '../../../src/store/sqlite/backups/restore-backup.ts'
 import { sqlite } from '../../../src/store/sqlite/engine.ts'
 import { OPERATOR } from '../../support/relay/operator.ts'
+import { seeded } from '../../support/runner/seeded.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { seededPlace } from '../../support/store/moving.ts'
 import { changeStoredRows, storedNumber, storedRows } from '../../support/store/stored-rows.ts'
@@ -20,7 +21,7 @@ async function backedUp() {
   await changeStoredRows(place, 'delete from tombstone')
   await changeStoredRows(place, keep)
   await changeStoredRows(place, erased('before'))
-  for (const name of ['token-key', 'token-key-previous'])
+  for (const name of ['token-key', 'token-key-previous', 'relay-id'])
     await changeStoredRows(place, `insert or replace into setting (name, value) values ('${name}', x'00')`)
   const directory = temporaryFolder()
   writeFileSync(`${place}.key`, KEY)
@@ -40,7 +41,7 @@ const ports: RestorePorts = {
 }
 
 function restore(store: string, file: string, more: Partial<RestoreOrder> = {}) {
-  const order = { last: null, tombstones: null, forgetsErasures: false, isConfirmed: true, nowMs: 0, by: OPERATOR }
+  const order = { last: null, tombstones: null, forgetsErasures: false, isConfirmed: true, isOtherRelay: false, nowMs: 0, by: OPERATOR }
   return restoreBackup({ ...order, store, file, ...more }, ports)
 }
 
@@ -110,7 +111,7 @@ test('the key of a backup is found by its name, whatever its ending, and is neve
     const seen: unknown[] = []
     const other = `${Buffer.alloc(32, 9).toString('base64')}\n`
     writeFileSync(`${place}.key`, other)
-    const order = { last: null, tombstones: null, forgetsErasures: false, isConfirmed: true, nowMs: 0, by: OPERATOR }
+    const order = { last: null, tombstones: null, forgetsErasures: false, isConfirmed: true, isOtherRelay: false, nowMs: 0, by: OPERATOR }
     const proveKeys: RestorePorts['proveKeys'] = (proof) => {
       seen.push(proof.keyFile)
       return ports.proveKeys(proof)
@@ -122,6 +123,30 @@ test('the key of a backup is found by its name, whatever its ending, and is neve
   }
   writeFileSync(file.replace('.db', '.key'), '')
   await expect(restore(place, file)).rejects.toThrow('first.key does not hold a key')
+})
+
+test('a backup with any changed byte is refused, and changes nothing', async () => {
+  const { place, file } = await backedUp()
+  const whole = readFileSync(file)
+  const before = readFileSync(place)
+  await restore(place, file)
+  writeFileSync(place, before)
+  const random = seeded(3)
+  for (let flip = 0; flip < 200; flip++) {
+    const bytes = Buffer.from(whole)
+    const at = Math.floor(random() * bytes.byteLength)
+    bytes[at] = (bytes[at] ?? 0) ^ (1 << Math.floor(random() * 8))
+    writeFileSync(file, bytes)
+    await expect(restore(place, file), `a bit of byte ${at}`).rejects.toThrow()
+  }
+  expect([readFileSync(place).equals(before), existsSync(`${place}.restored`)]).toEqual([true, false])
+})
+
+test('a backup of another relay is restored only if an operator says so', async () => {
+  const { place, file } = await backedUp()
+  await changeStoredRows(place, "update setting set value = x'0badcafe' where name = 'relay-id'")
+  await expect(restore(place, file)).rejects.toThrow('--other-relay')
+  await restore(place, file, { isOtherRelay: true })
 })
 
 test('the keys of tokens do not come back with a backup, so ended tokens stay ended', async () => {

@@ -7,7 +7,8 @@ import { SETTING_OF_CARRIER } from '../../moving/moved-tables.ts'
 import { TOMBSTONE_KEY } from '../../settings.ts'
 import { readMark } from '../moving/move-mark.ts'
 import { readTombstoneFile, tombstoneFileOf } from '../tombstone-file.ts'
-import { proveTable, readManifest, relayIdIn, storedTables } from './manifest.ts'
+import { digestFile } from './file-digest.ts'
+import { proveTable, readDigest, readManifest, relayIdIn, storedTables } from './manifest.ts'
 import { type GivenNumbers, numbersIn } from './numbers.ts'
 
 /** An endpoint whose keys are in the store, encrypted. */
@@ -32,6 +33,7 @@ export function inspectBackup(file: string): InspectedBackup {
   return reading(file, (db) => {
     const manifest = readManifest(db)
     if (manifest === null) throw new Error(`${file} is no backup made by "parcel-relay backup"`)
+    if (manifest.isDigested === true) proveDigest(file, readDigest(db))
     for (const table of storedTables(db)) {
       const rows = proveTable(db, table)
       if (rows !== manifest.rows[table])
@@ -41,6 +43,17 @@ export function inspectBackup(file: string): InspectedBackup {
     }
     return { manifest, sealed: sealedIn(db), tombstones: tombstonesIn(db) }
   })
+}
+
+/** Throws if a byte of the file has changed since the backup was made. */
+function proveDigest(file: string, digest: string): void {
+  const digesting = digestFile(file, digest)
+  let turn = digesting.next()
+  while (turn.done !== true) turn = digesting.next()
+  if (turn.value?.digest !== digest)
+    throw new Error(
+      `${file} is damaged: its bytes have changed since it was made. Nothing was changed. Take another copy, or another backup.`,
+    )
 }
 
 /** What is read from the store that a backup replaces. */

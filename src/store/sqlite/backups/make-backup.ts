@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import {
   closeSync,
   existsSync,
@@ -22,6 +23,7 @@ import { FILE_MODE } from '../permissions.ts'
 import { syncFolder } from '../whole-file.ts'
 import { fileOf, keyFileOf, openFolder, partOf, removeOutlived, removeParts } from './backup-folder.ts'
 import { removeCopy } from './copy-store.ts'
+import { digestFile } from './file-digest.ts'
 import { lastSequenceIn, proveTable, relayIdIn, storedTables, writeManifest } from './manifest.ts'
 
 const CHUNK_BYTES = 4 * 1024 * 1024
@@ -51,7 +53,28 @@ function failureOf(work: () => void): string | null {
 }
 
 /** Opens the copy as any program would, checks it and counts its rows. Returns the id of the relay. */
-function* proveCopy({ copy, name, madeAtMs, version, keys, sequence }: BackupOrder): Generator<BackupProgress, string> {
+function* proveCopy(order: BackupOrder): Generator<BackupProgress, string> {
+  const placeholder = randomBytes(32).toString('hex')
+  const { relayId, tables } = yield* describeCopy(order, placeholder)
+  const digesting = digestFile(order.copy, placeholder)
+  let turn = digesting.next()
+  for (; turn.done !== true; turn = digesting.next()) yield { step: 'verifying', done: tables, total: tables }
+  if (turn.value === null) throw new Error('the copy does not hold its manifest')
+  const { digest, at } = turn.value
+  const file = openSync(order.copy, 'r+')
+  try {
+    writeSync(file, digest, at)
+  } finally {
+    closeSync(file)
+  }
+  return relayId
+}
+
+/** Checks the copy and adds its manifest, with a placeholder for the digest. */
+function* describeCopy(
+  { copy, name, madeAtMs, version, keys, sequence }: BackupOrder,
+  placeholder: string,
+): Generator<BackupProgress, { readonly relayId: string; readonly tables: number }> {
   const db = new Database(copy, { fileMustExist: true })
   try {
     // Leave WAL mode, so that the backup stays one file when a program opens it.
@@ -65,8 +88,8 @@ function* proveCopy({ copy, name, madeAtMs, version, keys, sequence }: BackupOrd
     const last = lastSequenceIn(db)
     if (last < sequence) throw new Error(`the copy ends at sequence ${last}, but the store was at ${sequence} before the copy was begun`)
     const relayId = relayIdIn(db)
-    writeManifest(db, { name, relayId, madeAtMs, version, sequence: last, keys: [...keys], rows })
-    return relayId
+    writeManifest(db, { name, relayId, madeAtMs, version, sequence: last, keys: [...keys], rows }, placeholder)
+    return { relayId, tables: tables.length }
   } finally {
     db.close()
   }

@@ -11,9 +11,18 @@ export function readManifest(db: Database.Database): BackupManifest | null {
   return text === undefined ? null : parseManifest(text)
 }
 
-export function writeManifest(db: Database.Database, manifest: BackupManifest): void {
-  db.exec(`create table ${MANIFEST_TABLE} (json text not null)`)
-  db.prepare(`insert into ${MANIFEST_TABLE} (json) values (?)`).run(JSON.stringify(manifest))
+/**
+ * Adds the manifest. `digest`: what stands in place of the digest until it is computed. It is the first column, so that it lies in the file as one
+ * piece, however long the manifest is.
+ */
+export function writeManifest(db: Database.Database, manifest: BackupManifest, digest: string): void {
+  db.exec(`create table ${MANIFEST_TABLE} (digest text not null, json text not null)`)
+  db.prepare(`insert into ${MANIFEST_TABLE} (digest, json) values (?, ?)`).run(digest, JSON.stringify({ ...manifest, isDigested: true }))
+}
+
+/** Reads the digest of a backup whose manifest says that there is one. */
+export function readDigest(db: Database.Database): string {
+  return String(db.prepare(`select digest from ${MANIFEST_TABLE}`).pluck().get())
 }
 
 /** Lists the tables of a store, except the manifest and the tables that SQLite maintains. */

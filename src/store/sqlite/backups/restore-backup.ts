@@ -31,6 +31,8 @@ export interface RestoreOrder {
   readonly forgetsErasures: boolean
   /** Whether a store that is newer than the backup may be replaced. */
   readonly isConfirmed: boolean
+  /** Whether the backup may be of another relay than the store that it replaces. */
+  readonly isOtherRelay: boolean
   readonly nowMs: number
   readonly by: OperatorAction['by']
 }
@@ -95,6 +97,7 @@ async function restore(order: RestoreOrder, path: string, ports: RestorePorts): 
   ports.onStep('checking the backup')
   const { manifest, sealed, tombstones } = inspectBackup(order.file)
   const before = inspectOld(path, manifest.sequence)
+  if (before !== null && !order.isOtherRelay) refuseOtherRelay(before, manifest, path)
   const lacks = createLacks()
   if (before === null && order.last === null) lacks.note(numbersUnknown(order.store))
   if (before !== null && before.numbers.sequence > manifest.sequence && !order.isConfirmed) refuseNewer(before, manifest, path)
@@ -116,6 +119,14 @@ async function restore(order: RestoreOrder, path: string, ports: RestorePorts): 
   keepTombstones(path, found.kept, tombstoneKey, `${path}.${ending}`)
   ports.onStep('replacing the store by the copy')
   return { kind: 'restored', aside: swapStore(path, ending), restore: restored, otherKeys, lostKeys }
+}
+
+function refuseOtherRelay({ relayId }: OldStore, manifest: BackupManifest, path: string): void {
+  if (relayId === '' || manifest.relayId === '' || relayId === manifest.relayId) return
+  throw new Error(
+    `the backup "${manifest.name}" is of another relay (${manifest.relayId}) than ${path} (${relayId}). Nothing was changed. ` +
+      'If you do want to replace that store with it, as on a machine where a new relay has run, add --other-relay.',
+  )
 }
 
 function refuseNewer({ numbers }: OldStore, { madeAtMs, sequence }: BackupManifest, path: string): never {
