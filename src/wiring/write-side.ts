@@ -161,7 +161,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     ...createBackups(store, store.copier),
     ...createTellRestores(store),
     ...createRetryNow(store),
-    ...createTellOperators(store),
+    ...createTellOperators(store, ports.tombstoneKey),
     ...createErase({ store, changed, tombstoneKey: ports.tombstoneKey }, recordRules),
     async useTombstoneKey(key) {
       tombstoneKey = key

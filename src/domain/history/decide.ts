@@ -71,7 +71,8 @@ const ERASED: Recorded = { outcome: { kind: 'erased' }, touched: [] }
  * too, and the push is deleted if the inbox already holds it.
  */
 function withoutErased(batch: BatchState, incoming: Incoming, rules: RecordRules): Incoming | null {
-  const look = { tombstones: batch.tombstones, rules, isLiving: (value: string) => findIdentifier(batch, value) !== undefined }
+  const nowMs = incoming.kind === 'push' ? incoming.receivedAtMs : batch.nowMs
+  const look = { nowMs, tombstones: batch.tombstones, rules, isLiving: (value: string) => findIdentifier(batch, value) !== undefined }
   if (incoming.kind === 'poll') {
     const seen = withoutErasedOfPoll(incoming.observation, look)
     if (seen.kind === 'living') return { ...incoming, observation: seen.observation }

@@ -64,6 +64,8 @@ export type Unerased<Observation> =
   | { readonly kind: 'erased'; readonly names: readonly ErasedName[] }
 
 export interface ErasureLook {
+  /** When the relay learns of the observation, epoch milliseconds. The carrier may date an event ahead, so the earlier of the two times counts. */
+  readonly nowMs: number
   readonly tombstones: Tombstones
   readonly rules: ErasureRules
   /** Whether an existing parcel has this identifier. */
@@ -74,8 +76,8 @@ export interface ErasureLook {
  * Removes erased identifiers from a push. If the push also names an existing parcel, it is recorded for that parcel. Otherwise the push is
  * about the erased parcel.
  */
-export function withoutErasedOfPush(push: PushObservation, { tombstones, rules, isLiving }: ErasureLook): Unerased<PushObservation> {
-  const { atMs } = push.sighting.instant
+export function withoutErasedOfPush(push: PushObservation, { nowMs, tombstones, rules, isLiving }: ErasureLook): Unerased<PushObservation> {
+  const atMs = Math.min(push.sighting.instant.atMs, nowMs)
   const { erased, others } = partOf(push.trackingIds, tombstones, (tombstone) => isOfErased(tombstone, atMs, rules))
   const [first] = erased
   if (first === undefined) return { kind: 'living', observation: push }
@@ -87,17 +89,20 @@ export function withoutErasedOfPush(push: PushObservation, { tombstones, rules, 
  * Removes erased identifiers and the entries of erased parcels from an answer of the carrier. If something was removed, the answer decides
  * neither how often an entry occurs nor the order of entries. Its bytes are not stored, because they contain erased identifiers.
  */
-export function withoutErasedOfPoll(poll: PollObservation, { tombstones, rules, isLiving }: ErasureLook): Unerased<PollObservation> {
+export function withoutErasedOfPoll(poll: PollObservation, { nowMs, tombstones, rules, isLiving }: ErasureLook): Unerased<PollObservation> {
   const names = identifiersOf(poll)
   if (!names.some((value) => tombstones.has(value))) return { kind: 'living', observation: poll }
-  const isErased = (tombstone: Tombstone) => poll.sightings.every(({ instant }) => isOfErased(tombstone, instant.atMs, rules))
+  const isErased = (tombstone: Tombstone) =>
+    poll.sightings.every(({ instant }) => isOfErased(tombstone, Math.min(instant.atMs, nowMs), rules))
   const { erased, others } = partOf(names, tombstones, isErased)
   const [first] = erased
   const living = first === undefined ? others : others.filter(isLiving)
   const asked = living.find((value) => value === poll.asked) ?? living[0]
   if (asked === undefined) return { kind: 'erased', names: first === undefined ? [] : others.map((value) => ({ value, ...first })) }
   const reused = others.flatMap((value) => tombstones.get(value) ?? [])
-  const sightings = poll.sightings.filter(({ instant }) => !reused.some((tombstone) => isOfErased(tombstone, instant.atMs, rules)))
+  const sightings = poll.sightings.filter(
+    ({ instant }) => !reused.some((tombstone) => isOfErased(tombstone, Math.min(instant.atMs, nowMs), rules)),
+  )
   const trackingIds = poll.trackingIds.filter((value) => others.includes(value))
   return { kind: 'living', observation: { ...poll, asked, trackingIds, sightings, skipped: poll.skipped + 1, isPartial: true } }
 }

@@ -1,4 +1,6 @@
+import { ERASED_WORD } from '../../domain/admin/erasure.ts'
 import type { Job } from '../../domain/admin/job.ts'
+import type { OperatorAction } from '../../domain/admin/operator-action.ts'
 import {
   NEWEST_PUSHES,
   NOT_UNDERSTOOD,
@@ -9,6 +11,7 @@ import {
 } from '../../domain/admin/trouble.ts'
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import { type OperatorEventTx, recordOperatorEvent } from '../operator-events.tx.ts'
+import { findTombstones } from '../tombstones.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { Transactions, WriteTx } from '../write-store.ts'
 
@@ -19,7 +22,11 @@ export type TellOperators = Pick<
 
 type QuarantineTx = OperatorEventTx &
   Pick<WriteTx, 'endTrouble' | 'listNewestPushes' | 'listTroubles' | 'saveTrouble' | 'takeQuarantineCounts'>
-type TellTx = QuarantineTx & Pick<WriteTx, 'addAction' | 'addTallies' | 'endSession' | 'beginTrouble' | 'noteFlush' | 'takeEndedJobs'>
+type TellTx = QuarantineTx &
+  Pick<
+    WriteTx,
+    'addAction' | 'addTallies' | 'beginTrouble' | 'endSession' | 'findTombstones' | 'lookUpIdentifiers' | 'noteFlush' | 'takeEndedJobs'
+  >
 
 /** One transaction reads at most this many counts of quarantined pushes. */
 const TOLD_AT_ONCE = 500
@@ -28,7 +35,7 @@ const TOLD_AT_ONCE = 500
  * Creates the verbs that notify operators, and that record what operators have ordered. Operators are notified once of each change of state: in
  * the transaction that stores the change, or in a later one that finds the change unreported.
  */
-export function createTellOperators(store: Transactions<TellTx>): TellOperators {
+export function createTellOperators(store: Transactions<TellTx>, tombstoneKey: () => Uint8Array | null): TellOperators {
   return {
     recordOperatorEvent: (event, nowMs, action) =>
       store.transaction(async (tx) => {
@@ -67,7 +74,7 @@ export function createTellOperators(store: Transactions<TellTx>): TellOperators 
       ),
 
     endSession: (ended) => store.transaction((tx) => tx.endSession(ended)),
-    recordAction: (action) => store.transaction(async (tx) => tx.addAction(action)),
+    recordAction: (action) => store.transaction(async (tx) => tx.addAction(await unlessErased(tx, action, tombstoneKey()))),
 
     addTallies: (flush) =>
       store.transaction(async (tx) => {
@@ -108,4 +115,15 @@ function isTold({ task, state }: Job): boolean {
 
 function endOf({ jobId, task, state, done, failure }: Job): OperatorEvent {
   return { event: 'job_ended', job: { id: String(jobId), kind: task.kind }, state, done, failure }
+}
+
+/** An order about a parcel may end after the parcel was erased, perhaps by another identifier. Then it does not name the parcel. */
+async function unlessErased(
+  tx: Pick<WriteTx, 'findTombstones' | 'lookUpIdentifiers'>,
+  action: OperatorAction,
+  key: Uint8Array | null,
+): Promise<OperatorAction> {
+  const { target } = action
+  if (target?.kind !== 'parcel' || key === null || (await tx.lookUpIdentifiers([target.id])).length > 0) return action
+  return (await findTombstones(tx, key, [target.id])).size === 0 ? action : { ...action, target: { ...target, id: ERASED_WORD } }
 }

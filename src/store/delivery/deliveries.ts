@@ -210,10 +210,10 @@ const moveAll = statement<{ endpointId: number; parcelId: number; ids: readonly 
 /** Moves the deliveries of joined parcels to the parcel that holds their history now. Of the waiting deliveries, only the first becomes due. */
 export async function moveDeliveries(
   session: Session,
-  endpointId: string,
+  endpointId: number,
   join: { from: readonly number[]; into: number; nowMs: number },
 ): Promise<void> {
-  const queue = { endpointId: Number(endpointId), parcelId: join.into }
+  const queue = { endpointId, parcelId: join.into }
   session.enqueueWrite(moveAll, { ...queue, ids: join.from })
   const first = await findFirst(session, queue)
   if (first === null) return

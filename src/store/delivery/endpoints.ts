@@ -78,6 +78,7 @@ const updateEndpoint = statement<EndpointColumns & { id: number }>()((db, p) =>
     .where('id', '=', p.id),
 )
 
+const everyId = statement()((db) => db.selectFrom('endpoint').select('id').orderBy('id'))
 const named = statement<{ name: string }>()((db, p) =>
   db.selectFrom('endpoint').select(['id', 'settings', 'sealed_keys']).where('name', '=', p.name).where('removed_at_ms', 'is', null),
 )
@@ -90,6 +91,11 @@ const insertReserved = statement<{ nowMs: number }>()((db, p) =>
 const markRemoved = statement<{ id: number; nowMs: number }>()((db, p) =>
   db.updateTable('endpoint').set({ removed_at_ms: p.nowMs }).where('id', '=', p.id),
 )
+
+/** Returns the ids of all endpoints, even removed ones. */
+export async function listEndpointIds(session: Session): Promise<readonly number[]> {
+  return (await session.all(everyId, {})).map(({ id }) => id)
+}
 
 /** Lists the endpoints. Leaves out an endpoint whose row is damaged: its deliveries wait until it is added again. */
 export async function listEndpoints(session: Session): Promise<readonly EndpointState[]> {

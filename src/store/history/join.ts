@@ -1,7 +1,7 @@
 import type { JoinedParcel, ParcelJoin, ParcelState } from '../../domain/history/parcel-state.ts'
 import { encodeAudience } from '../codec.ts'
 import { moveDeliveries } from '../delivery/deliveries.ts'
-import { listEndpoints } from '../delivery/endpoints.ts'
+import { listEndpointIds } from '../delivery/endpoints.ts'
 import type { Session } from '../engine.ts'
 import { moveInbox } from '../ingest/inbox.ts'
 import { encodeInstant } from '../instant-codec.ts'
@@ -48,8 +48,9 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
   await moveIdentifiers(session, from, into)
   await moveInbox(session, from, into)
   await moveExpectedPushes(session, from, into)
-  const endpoints = await listEndpoints(session)
-  await Promise.all(endpoints.map(({ endpoint }) => moveDeliveries(session, endpoint.id, { from, into, nowMs })))
+  // Deliveries of removed endpoints move too, because an erasure and a retention pass find them by their parcel.
+  const endpointIds = await listEndpointIds(session)
+  await Promise.all(endpointIds.map((endpointId) => moveDeliveries(session, endpointId, { from, into, nowMs })))
   await deleteParcels(session, from)
   return [...identifiers.values()].flat().map(({ value }) => value)
 }

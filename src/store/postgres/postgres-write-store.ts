@@ -39,6 +39,7 @@ import {
 } from './history/postgres-contents.ts'
 import { createPostgresParcels, lockIdentifiers, takeParcelNumbers } from './history/postgres-parcels.ts'
 import { PROVISIONAL } from './history/provisional.ts'
+import { flightKey, sweepAll } from './polling/flights.ts'
 import { isStorageFailure, type PostgresWriter } from './postgres.ts'
 import type { PostgresSession } from './postgres-session.ts'
 import { rawStatement } from './raw-statement.ts'
@@ -49,7 +50,12 @@ import { createTransactionEnd, type TransactionEnd } from './transaction-end.ts'
 interface Memory {
   readonly watch: StandingWatch
   kept: Kept
+  /** The identifiers that a batch must lock, by those that it names, because a join in its first attempt has changed more than these. */
+  readonly toLock: Map<string, readonly string[]>
 }
+
+/** How many batches may wait for their second attempt. */
+const LOCKED_FIRST_MAX = 100
 
 interface Kept {
   readonly contents: KnownContents
@@ -104,7 +110,7 @@ export function createPostgresWriteStore(
   writer: PostgresWriter,
   { replicaId, hasTimeline = false, lostCommits = createLostCommits() }: PostgresWriteOptions = ALONE,
 ): WriteStore {
-  const memory: Memory = { watch: createStandingWatch(), kept: nothingKept() }
+  const memory: Memory = { watch: createStandingWatch(), kept: nothingKept(), toLock: new Map() }
   let missed: KeptTombstones | null = null
   const timelineOf = async (session: PostgresSession): Promise<Timeline> => (hasTimeline ? await timelineIn(session) : null)
   return {
@@ -281,7 +287,8 @@ function erasingVerbs({ session, end }: Parts) {
     async eraseParcels(parcelIds) {
       if (parcelIds.length === 0) return NO_PARCELS
       const { contents, ...erased } = await eraseParcels(session, parcelIds)
-      session.enqueueWrite(forgetFlights, { keys: erased.names.map(({ value }) => value) })
+      session.enqueueWrite(forgetFlights, { keys: erased.names.map(({ value }) => flightKey(value)) })
+      session.enqueueWrite(sweepAll, {})
       const events = parcelIds.map((parcelId) => erasedEvent(end.give(), parcelId))
       // Raise the version of the endpoints. Then other open batches begin again, and none of them uses a removed content.
       end.changeEndpoints(null)
@@ -347,11 +354,23 @@ function recordingVerbs(parts: Parts) {
   const source = { session, contents }
   /** The version of the endpoints for which the batch is computed. */
   let endpointsVersion = 0
+  let [batch, locked]: [string, ReadonlySet<string>] = ['', new Set()]
+  const lockFirst = (identifiers: readonly string[]) => {
+    const lacking = identifiers.filter((value) => !locked.has(value))
+    memory.toLock.delete(batch)
+    if (lacking.length === 0) return
+    if (memory.toLock.size >= LOCKED_FIRST_MAX) memory.toLock.clear()
+    memory.toLock.set(batch, [...locked, ...lacking])
+    throw metAnother('a join must lock identifiers before it locks parcels')
+  }
   return {
     async beginBatch(names, size) {
+      batch = names.join()
+      const values = memory.toLock.get(batch) ?? names
+      locked = new Set(values)
       const isBack = memory.watch.asking()
       const [found, [parcelNumbers], subscribers, inboxId] = await Promise.all([
-        names.length === 0 ? [] : session.all(lockIdentifiers, { values: names }),
+        values.length === 0 ? [] : session.all(lockIdentifiers, { values }),
         session.all(takeParcelNumbers, {}),
         readSubscribers(session, kept.subscribers),
         kept.numbers.take(session, size),
@@ -363,7 +382,8 @@ function recordingVerbs(parts: Parts) {
       if (kept.subscribers !== null && kept.subscribers.version !== subscribers.version) kept.contents.forget()
       kept.subscribers = subscribers
       endpointsVersion = subscribers.version
-      const identifiers = new Map(found.map((row) => [row.value, decodeIdentifier(row)]))
+      const named = new Set(names)
+      const identifiers = new Map(found.flatMap((row) => (named.has(row.value) ? [[row.value, decodeIdentifier(row)]] : [])))
       const next = { parcelId: parcelNumbers?.first ?? 0, sequence: PROVISIONAL + 1, inboxId }
       return { next, identifiers, endpoints: subscribers.endpoints }
     },
@@ -372,7 +392,7 @@ function recordingVerbs(parts: Parts) {
     loadNeeds: (needs) => loadNeeds(source, needs),
     async applyChanges(changes) {
       await applyBatch(
-        { session, contents, leases: parts.leases, endpointsVersion, statuses: kept.statuses, eventValues: kept.eventValues },
+        { session, contents, leases: parts.leases, endpointsVersion, statuses: kept.statuses, eventValues: kept.eventValues, lockFirst },
         changes,
       )
       for (const { statuses, eventValues, parcels } of changes.writes) {

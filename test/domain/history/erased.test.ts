@@ -6,6 +6,7 @@ import { DAY_MS, NOON } from '../../support/runner/constants.ts'
 const rules = { identifierReuseAfterMs: DAY_MS }
 const tombstone: Tombstone = { parcelId: 7, erasedAtMs: NOON }
 const look = (living: readonly string[], erased: readonly string[] = ['GONE0001']) => ({
+  nowMs: NOON + 10 * DAY_MS,
   tombstones: new Map(erased.map((value) => [value, tombstone])),
   rules,
   isLiving: (value: string) => living.includes(value),
@@ -66,4 +67,11 @@ test('an answer about a reused identifier keeps only the entries of the new parc
   const seen = withoutErasedOfPoll(aPoll({ asked: 'GONE0001', trackingIds: ['GONE0001'], statuses }), look([]))
   expect(seen).toMatchObject({ kind: 'living', observation: { asked: 'GONE0001', trackingIds: ['GONE0001'], isPartial: true } })
   if (seen.kind === 'living') expect(seen.observation.sightings.map(({ instant }) => instant.atMs)).toEqual([Date.parse(late)])
+})
+
+test('1.7: an event that is dated ahead counts as of when the relay learnt of it', () => {
+  const learnt = { ...look([]), nowMs: NOON }
+  expect(withoutErasedOfPush(aPush({ trackingIds: ['GONE0001'], eventTime: late }), learnt)).toEqual({ kind: 'erased', names: [] })
+  const poll = aPoll({ asked: 'GONE0001', trackingIds: [], statuses: [{ eventTimestamp: late }] })
+  expect(withoutErasedOfPoll(poll, learnt)).toEqual({ kind: 'erased', names: [] })
 })

@@ -1,5 +1,7 @@
 import { sql } from 'kysely'
 import type { ErasedCounts, NamedEndpoint } from '../../../domain/admin/erasure.ts'
+import { namesInBody } from '../../../domain/ingest/search-body.ts'
+import { type NameSearch, searchFor } from '../../../domain/names-in-text.ts'
 import { DELIVERY_STATE, decodeJoinOrigin } from '../../codec.ts'
 import type { Session } from '../../engine.ts'
 import { deleteParcels, loadIdentifiersOf } from '../../history/parcels.ts'
@@ -39,13 +41,12 @@ const composedOf = statement<OfParcels>()((db, p, { oneOf }) =>
     .where('feed.payload_ref', '<=', sql.lit(0)),
 )
 const removeComposed = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('composed_event').where('sequence', 'in', oneOf(p.ids)))
-/** A row counts failures of many deliveries, but names only the last. So also removes rows whose answer contains an erased identifier. */
-const removeFailures = statement<{ endpointIds: readonly number[]; deliveryIds: readonly number[]; names: readonly string[] }>()(
-  (db, p, { oneOf, containsAny }) =>
-    db
-      .deleteFrom('failure')
-      .where('endpoint_id', 'in', oneOf(p.endpointIds))
-      .where((of) => of.or([of('delivery_id', 'in', oneOf(p.deliveryIds)), containsAny(sql.ref<Uint8Array | null>('answer'), p.names)])),
+/** There are few rows: a group of failures for each of the last answers of an endpoint. */
+const answers = statement()((db) =>
+  db.selectFrom('failure').select(['endpoint_id', 'digest', 'delivery_id', 'answer']).where('answer', 'is not', null),
+)
+const removeFailure = statement<{ endpointId: number; digest: string }>()((db, p) =>
+  db.deleteFrom('failure').where('endpoint_id', '=', p.endpointId).where('digest', '=', p.digest),
 )
 const removePushes = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('inbox').where('parcel_id', 'in', oneOf(p.ids)))
 const removeExpected = statement<OfParcels>()((db, p, { oneOf }) =>
@@ -86,8 +87,10 @@ export const NO_PARCELS: Omit<ErasedRows, 'contents'> = {
 /** Deletes parcels with all that belongs to them, except their contents. The caller must lock the parcels against other writers. */
 export async function eraseParcels(session: Session, ids: readonly number[]): Promise<ErasedRows> {
   const names = (await loadIdentifiersOf(session, ids)).map((row) => ({ value: row.value, parcelId: row.parcel_id }))
-  const values = names.map(({ value }) => value)
-  const deliveries = await eraseDeliveries(session, ids, values)
+  // Earlier versions left the deliveries of removed endpoints with the parcels that were joined.
+  const joined = await joinedInto(session, ids)
+  const deliveries = await eraseDeliveries(session, [...ids, ...joined])
+  await eraseFailures(session, new Set(names.map(({ value }) => value)), new Set(deliveries.ids))
   const { rows: pushes } = await session.run(removePushes, { ids })
   session.enqueueWrite(removeExpected, { ids })
   session.enqueueWrite(removeComposed, { ids: (await session.all(composedOf, { ids })).map(({ sequence }) => sequence) })
@@ -96,7 +99,7 @@ export async function eraseParcels(session: Session, ids: readonly number[]): Pr
   const texts = (await listUnused(session, contents)).length
   const { rows: answers } = await session.run(removeAnswers, { ids })
   session.enqueueWrite(removeLanguages, { ids })
-  await eraseJoins(session, ids)
+  await eraseJoins(session, [...ids, ...joined])
   const { rows: identifiers } = await session.run(removeIdentifiers, { ids })
   await deleteParcels(session, ids)
   return {
@@ -107,30 +110,50 @@ export async function eraseParcels(session: Session, ids: readonly number[]): Pr
   }
 }
 
+/** Removes the answers that name an erased parcel. A group counts failures of many deliveries, and its answer is that of the last one. */
+async function eraseFailures(session: Session, names: ReadonlySet<string>, deliveryIds: ReadonlySet<number>): Promise<void> {
+  const search = searchFor(names)
+  for (const { endpoint_id: endpointId, digest, delivery_id: deliveryId, answer } of await session.all(answers, {}))
+    if (deliveryIds.has(deliveryId) || mayName(answer, search)) session.enqueueWrite(removeFailure, { endpointId, digest })
+}
+
+function mayName(answer: Uint8Array | null, search: NameSearch): boolean {
+  const { named, isUnclear } = namesInBody(answer ?? new Uint8Array(), search)
+  return named.length > 0 || isUnclear
+}
+
 async function eraseDeliveries(
   session: Session,
   ids: readonly number[],
-  names: readonly string[],
-): Promise<{ readonly counts: Pick<ErasedCounts, 'deliveries' | 'attempts'>; readonly endpoints: readonly NamedEndpoint[] }> {
+): Promise<{
+  readonly ids: readonly number[]
+  readonly counts: Pick<ErasedCounts, 'deliveries' | 'attempts'>
+  readonly endpoints: readonly NamedEndpoint[]
+}> {
   const rows = await session.all(deliveriesOf, { ids })
-  if (rows.length === 0) return { counts: { deliveries: 0, attempts: 0 }, endpoints: [] }
   const deliveryIds = rows.map(({ id }) => id)
+  if (rows.length === 0) return { ids: deliveryIds, counts: { deliveries: 0, attempts: 0 }, endpoints: [] }
   const { rows: attempts } = await session.run(removeAttempts, { ids: deliveryIds })
-  const endpointIds = [...new Set(rows.map((row) => row.endpoint_id))]
-  session.enqueueWrite(removeFailures, { endpointIds, deliveryIds, names })
   session.enqueueWrite(removeComposed, { ids: rows.filter((row) => row.inbox_id === null).map(({ sequence }) => sequence) })
   session.enqueueWrite(removeDeliveries, { ids: deliveryIds })
   const sent = rows.filter((row) => row.attempts > 0 || row.state === DELIVERY_STATE.delivered)
   const endpoints = new Map(sent.map((row) => [row.endpoint_id, { id: String(row.endpoint_id), name: row.name }]))
   const plainlyAccepted = sent.filter(({ state }) => state === DELIVERY_STATE.delivered).length
-  return { counts: { deliveries: rows.length, attempts: Math.max(attempts, plainlyAccepted) }, endpoints: [...endpoints.values()] }
+  return {
+    ids: deliveryIds,
+    counts: { deliveries: rows.length, attempts: Math.max(attempts, plainlyAccepted) },
+    endpoints: [...endpoints.values()],
+  }
 }
 
-/** Empties the audit records of joins into these parcels, and of earlier joins into the parcels that were joined. */
+/** Returns the ids of the parcels that were joined into these parcels, directly or earlier into one that was. */
+async function joinedInto(session: Session, into: readonly number[]): Promise<readonly number[]> {
+  const joined = (await session.all(joinsInto, { ids: into })).flatMap(({ detail }) => decodeJoinOrigin(detail) ?? [])
+  return joined.length === 0 ? [] : [...joined, ...(await joinedInto(session, joined))]
+}
+
+/** Empties the audit records of joins into these parcels. */
 async function eraseJoins(session: Session, into: readonly number[]): Promise<void> {
   const joins = await session.all(joinsInto, { ids: into })
-  if (joins.length === 0) return
-  session.enqueueWrite(scrubJoins, { sequences: joins.map(({ sequence }) => sequence) })
-  const joined = joins.flatMap(({ detail }) => decodeJoinOrigin(detail) ?? [])
-  if (joined.length > 0) await eraseJoins(session, joined)
+  if (joins.length > 0) session.enqueueWrite(scrubJoins, { sequences: joins.map(({ sequence }) => sequence) })
 }

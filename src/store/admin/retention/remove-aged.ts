@@ -17,6 +17,12 @@ const removeEnded = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =
 const removeAttempts = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.deleteFrom('attempt').where('delivery_id', 'in', oneOf(p.ids)),
 )
+/** There are few rows: a group of failures for each of the last answers of an endpoint. */
+const removeFailures = statement()((db) =>
+  db
+    .deleteFrom('failure')
+    .where((of) => of.not(of.exists(of.selectFrom('delivery').select('delivery.id').whereRef('delivery.id', '=', 'failure.delivery_id')))),
+)
 const clear = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.updateTable('inbox').set({ body: null }).where('id', 'in', oneOf(p.ids)),
 )
@@ -108,7 +114,9 @@ async function readOrder(
   return listed === null ? null : encodeListed(listed)
 }
 
+/** The kept answer of a failure goes with the delivery that it was for, because nothing else tells which parcel it names. */
 async function removeDeliveries(session: Session, deliveryIds: readonly number[]): Promise<void> {
   const gone = await session.all(removeEnded, { ids: deliveryIds })
   session.enqueueWrite(removeAttempts, { ids: gone.map(({ id }) => id) })
+  session.enqueueWrite(removeFailures, {})
 }

@@ -6,6 +6,7 @@ import type { Session } from '../../engine.ts'
 import { dropAnswers, saveAnswer } from '../../history/answers.ts'
 import { EVENT_VALUES_MAX, eventValueKey } from '../../history/event-values.ts'
 import { joinParcels } from '../../history/join.ts'
+import { loadIdentifiersOf } from '../../history/parcels.ts'
 import { sightingRow } from '../../history/sightings.ts'
 import { deleteInbox, inboxRow, updateInboxState } from '../../ingest/inbox.ts'
 import { expectedRow } from '../../polling/expected-pushes.ts'
@@ -19,6 +20,8 @@ import { enqueueIdentifiers, enqueueParcels } from './postgres-parcels.ts'
 import { PROVISIONAL, real, realAudience, realJoin } from './provisional.ts'
 
 export interface ApplySource {
+  /** Makes the transaction begin again, with these identifiers locked from its start, unless they are locked already. */
+  readonly lockFirst: (identifiers: readonly string[]) => void
   readonly session: Session
   readonly contents: TransactionContents
   readonly leases: Pick<Leases, 'release'>
@@ -40,7 +43,8 @@ export async function applyBatch(source: ApplySource, { writes, next }: Pick<Cha
   const given = next.sequence - 1 - PROVISIONAL
   const joins = writes.some(({ join }) => join !== null)
   source.contents.intern(writes.flatMap(({ sightings }) => sightings.map(({ kept }) => kept.content)))
-  if (!joins) for (const set of writes) applyUnnumbered(source, set)
+  if (joins) await lockJoined(source, writes)
+  else for (const set of writes) applyUnnumbered(source, set)
   const counted = given === 0 ? null : advanceCounter(session, given, source.endpointsVersion)
   // If this statement fails, the statements after it fail too, and they report the failure.
   counted?.catch(() => undefined)
@@ -51,6 +55,12 @@ export async function applyBatch(source: ApplySource, { writes, next }: Pick<Cha
     for (const parcelId of set.released) source.leases.release(parcelId)
   }
   if (joins) announceOrder(session)
+}
+
+/** A join changes identifiers that its push need not name. All who lock identifiers do so in one order, or they would wait for each other. */
+async function lockJoined({ session, lockFirst }: ApplySource, writes: readonly WriteSet[]): Promise<void> {
+  const from = writes.flatMap(({ join }) => join?.others.map(({ state }) => state.parcelId) ?? [])
+  lockFirst((await loadIdentifiersOf(session, from)).map(({ value }) => value))
 }
 
 function applyUnnumbered(source: ApplySource, set: WriteSet): void {

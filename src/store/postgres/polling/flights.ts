@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import type { FlightEnd } from '../../../domain/polling/flight-end.ts'
 import type { SharedFlights } from '../../../flow/history/ports.ts'
@@ -52,10 +52,19 @@ const sweep = rawStatement()(
       and until_ms <= ${BUDGET_MS}`,
 )
 
+/** Removes all flights that are over. An erasure calls it, so that none outlives what it was about. */
+export const sweepAll = rawStatement()(() => sql`delete from flight where until_ms <= ${BUDGET_MS} or outcome is not null`)
+
+/** The row of a flight does not name the parcel that it is about. */
+export function flightKey(key: string): string {
+  return hash('sha256', key, 'base64url')
+}
+
 /** Makes the flights, which are rows with a lease. If several replicas want to make the same call at the same time, only one makes it. */
 export function createSharedFlights(writer: PostgresWriter): SharedFlights {
   return {
-    async take({ key, leaseMs, waited, notFoundForMs }) {
+    async take({ key: name, leaseMs, waited, notFoundForMs }) {
+      const key = flightKey(name)
       const holder = randomBytes(8).toString('hex')
       const request = { key, leaseMs, holder, waited: waited ? 1 : 0, freshFromMs: Math.max(0, KEPT_MS - notFoundForMs) }
       const [taken] = await writer.transaction((session) => session.all(take, request))
@@ -65,13 +74,13 @@ export function createSharedFlights(writer: PostgresWriter): SharedFlights {
       return { kind: 'ended', end: { kind: ended.outcome, retryAfterMs: ended.retry_after_ms } }
     },
     async isUnderWay(key) {
-      return (await writer.transaction((session) => session.all(underWay, { key }))).length > 0
+      return (await writer.transaction((session) => session.all(underWay, { key: flightKey(key) }))).length > 0
     },
-    async renew(request) {
-      await writer.transaction((session) => session.run(renew, request))
+    async renew({ key, ...lease }) {
+      await writer.transaction((session) => session.run(renew, { ...lease, key: flightKey(key) }))
     },
-    async end({ end: { kind, retryAfterMs }, ...flight }) {
-      await writer.transaction((session) => session.run(end, { ...flight, outcome: kind, retryAfterMs, keptMs: KEPT_MS }))
+    async end({ end: { kind, retryAfterMs }, key, holder }) {
+      await writer.transaction((session) => session.run(end, { key: flightKey(key), holder, outcome: kind, retryAfterMs, keptMs: KEPT_MS }))
       // Do not wait for this clean-up. If it fails, a later clean-up removes the rows.
       writer.transaction((session) => session.run(sweep, {})).catch(() => undefined)
     },
