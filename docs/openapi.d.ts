@@ -6682,4 +6682,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 876c183884ba0bdf03737ad6f374537097c303c84da174bb10aeda2ea2262431
+// Made of docs/openapi.json with the SHA-256 6564b5c6fb5d867263f03bdef759648da8059be2698985d32e69e0063c19c7b4

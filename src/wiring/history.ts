@@ -1,4 +1,4 @@
-import { createHmac, randomBytes } from 'node:crypto'
+import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { hash, verify } from '@node-rs/argon2'
 import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
@@ -83,7 +83,10 @@ const SESSION = { idleMs: SESSION_IDLE_MS, maxMs: 12 * 60 * 60_000 }
  * Authenticates the apps of the config: programs by bearer tokens, people by sessions of the portal. Password checks use at most one thread
  * of the pool, so that a flood of logins leaves the other threads free.
  */
-export async function openAuthentication(config: Config, { clock, path, write }: Pick<Storage, 'clock' | 'path' | 'write'>) {
+export async function openAuthentication(
+  config: Config,
+  { clock, path, write, reads }: Pick<Storage, 'clock' | 'path' | 'write' | 'reads'>,
+) {
   const passwordKey = randomBytes(32)
   const logins = createFairQueue({
     ...LOGINS,
@@ -116,6 +119,12 @@ export async function openAuthentication(config: Config, { clock, path, write }:
       ...ports,
       tokens: createTokens({ keyring, clock, audience: 'parcel-relay-portal' }),
       verified: createMemory<VerifiedToken>({ entriesMax: REMEMBERED.sessions }),
+      ended: {
+        makeId: randomUUID,
+        end: write.endSession,
+        among: reads.endedAmong,
+        beforeMs: (await reads.listRestores()).at(-1)?.atMs ?? 0,
+      },
     },
     { ...options, tokenLifetimeMs: SESSION.idleMs, sessionMaxMs: SESSION.maxMs },
   )

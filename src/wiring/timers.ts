@@ -27,7 +27,7 @@ export interface TimersPorts {
   readonly carrier: Pick<RemoteCarrier, 'logOutage'>
   readonly authenticate: Pick<Authenticate, 'endExpired'>
   /** The sessions of people in the portal. */
-  readonly sessions: Pick<Authenticate, 'endExpired'>
+  readonly sessions: Pick<Authenticate, 'endExpired' | 'endLoggedOut'>
   readonly polling: Pick<ReturnType<typeof openPolling>, 'lookAtClock' | 'lookAtRest' | 'poller'>
   readonly closing: Closing
 }
@@ -44,7 +44,11 @@ export function startTimers(config: Config, ports: TimersPorts): void {
     startRepeating(async () => digest.flush(), DIGEST_LOOK_MS),
     startRepeating(async () => carrier.logOutage(), DIGEST_LOOK_MS),
     startRepeating(async () => authenticate.endExpired(), ACCESS_LOOK_MS),
-    startRepeating(async () => sessions.endExpired(), ACCESS_LOOK_MS),
+    startRepeating(async () => {
+      sessions.endExpired()
+      // While the store cannot be read, the next look tries again.
+      await sessions.endLoggedOut().catch(() => undefined)
+    }, ACCESS_LOOK_MS),
     startRepeating(polling.lookAtClock, CLOCK_LOOK_MS),
     startRepeating(polling.lookAtRest, REST_LOOK_MS),
   ]

@@ -39,7 +39,7 @@ test('a field that both have changed is shown with both values, and nothing is c
   expect(await endpoint()).toMatchObject({ url: 'http://127.0.0.1:9/new' })
 })
 
-test('an empty list of statuses and a value with a comma stay as they are when another field is saved', async () => {
+test('an empty list of statuses and a value with a comma stay when another field is saved', async () => {
   const filters = { status: [], detailedStatus: ['Lost, found'] }
   const { send, endpoint } = await openStale(filters)
   expect((await send({ rate: '7', statuses: 'some', detailedStatus: '"Lost, found"' })).status).toBe(303)

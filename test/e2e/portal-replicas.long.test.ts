@@ -56,6 +56,15 @@ test('W4: a key that is replaced by presses at two replicas is replaced once, an
   expect(audit.match(/key replaced|key_replaced/g)).toHaveLength(6)
 })
 
+test('a session that is logged out at one replica is over at the other, and its streams end', async () => {
+  const { other, atOne, atOther, reader } = await start()
+  const stream = await follow(other.internalUrl, '/', reader)
+  expect((await atOther.get('/webhooks')).status).toBe(200)
+  await atOne.post('/logout')
+  expect((await atOther.get('/webhooks')).headers.get('location')).toBe('/login')
+  await stream.ended
+})
+
 test('an app that leaves the config loses its sessions at both replicas within a second', async () => {
   const { one, other, atOne, atOther, reader } = await start()
   const streams = [await follow(one.internalUrl, '/', reader), await follow(other.internalUrl, '/', reader)]

@@ -140,6 +140,6 @@ function markOf(mark: readonly [kind: StateKind, text: string] | undefined): Mar
 /** Makes the foot of the side bar. A person whom the proxy has logged in gets no button to log out. */
 function footOf(to: AddressTag, { name, isFromProxy }: Person): Markup {
   return isFromProxy
-    ? html`<p>${name}</p>`
+    ? html`<p>${name} <small>Your proxy logs you in, and logs you in again: log out there.</small></p>`
     : html`<form method="post" action="${to`/logout`.path}"><span>${name}</span> <button class="linkish" type="submit">Log out</button></form>`
 }

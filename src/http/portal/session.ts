@@ -1,7 +1,8 @@
+import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import { AppError } from '../../domain/errors.ts'
-import type { Authenticate, Credentials, Scope, Visitor } from '../../flow/admin/tokens/authenticate.ts'
+import type { Authenticate, Credentials, Scope, Session, Visitor } from '../../flow/admin/tokens/authenticate.ts'
 import { headerValues } from '../server/header-values.ts'
 
 export interface Person {
@@ -13,7 +14,7 @@ export interface Person {
 }
 
 export interface SessionsOptions {
-  readonly authenticate: Pick<Authenticate, 'issueToken' | 'continueSession' | 'hold'>
+  readonly authenticate: Pick<Authenticate, 'issueToken' | 'continueSession' | 'endSession' | 'hold'>
   /** The relay's id, for the name of the cookie. Cookies ignore ports, so two relays on one host need cookies with different names. */
   readonly relayId: string
   readonly settings: () => SessionSettings
@@ -43,7 +44,8 @@ export interface Sessions {
   hold(ctx: Context, person: Person): Promise<Held>
   /** Begins a session: sets its cookie. Throws the same errors as `Authenticate.issueToken`. */
   logIn(ctx: Context, credentials: Credentials, visitor: Visitor): Promise<void>
-  logOut(ctx: Context): void
+  /** Ends the session: none of its tokens is valid any more, at any replica. */
+  logOut(ctx: Context): Promise<void>
 }
 
 export interface Held {
@@ -66,8 +68,7 @@ export function createSessions({ authenticate, relayId, settings, isFromProxy }:
     async personOf(ctx, isUse) {
       const fromProxy = namedByProxy(ctx.req)
       if (fromProxy !== null) return fromProxy
-      const token = cookieOf(ctx.req, name)
-      const session = token === null ? null : await authenticate.continueSession(token)
+      const { session } = await validIn(ctx.req)
       if (session === null) return null
       if (isUse && session.renewed !== null) setCookie(ctx, session.renewed, '')
       const { username, scopes } = session.app
@@ -76,7 +77,8 @@ export function createSessions({ authenticate, relayId, settings, isFromProxy }:
     async hold({ req }, person) {
       if (person.isFromProxy) return { isAllowed: () => isSame(namedByProxy(req), person), release: () => undefined }
       let isAllowed = true
-      const release = await authenticate.hold(cookieOf(req, name) ?? '', person.scope, () => {
+      const { token } = await validIn(req)
+      const release = await authenticate.hold(token, person.scope, () => {
         isAllowed = false
       })
       return { isAllowed: () => isAllowed, release }
@@ -84,9 +86,19 @@ export function createSessions({ authenticate, relayId, settings, isFromProxy }:
     async logIn(ctx, credentials, visitor) {
       setCookie(ctx, await authenticate.issueToken(credentials, visitor), '')
     },
-    logOut(ctx) {
+    async logOut(ctx) {
       setCookie(ctx, '', '; Max-Age=0')
+      for (const token of cookiesOf(ctx.req, name)) await authenticate.endSession(token)
     },
+  }
+
+  /** Finds the cookie with a session. */
+  async function validIn(req: IncomingMessage): Promise<{ readonly token: string; readonly session: Session | null }> {
+    for (const token of cookiesOf(req, name)) {
+      const session = await authenticate.continueSession(token)
+      if (session !== null) return { token, session }
+    }
+    return { token: '', session: null }
   }
 
   /** Returns the person whom a trusted proxy names. Null: it sent no such header, or the request did not come through a trusted proxy. */
@@ -100,7 +112,7 @@ export function createSessions({ authenticate, relayId, settings, isFromProxy }:
         'forbidden',
         `The proxy must name one person in ${trustedHeader}: it sent ${more.length > 0 ? 'several' : 'none'}.`,
       )
-    const person = value.trim()
+    const person = decoded(value).trim()
     return { name: person, scope: admins.includes(person) ? 'admin' : 'status', isFromProxy: true }
   }
 }
@@ -109,11 +121,23 @@ function isSame(now: Person | null, before: Person): boolean {
   return now?.name === before.name && now.scope === before.scope
 }
 
-/** Returns the value of a cookie. Null: it is missing, or came more than once, so an attacker may have planted one. */
-function cookieOf(req: IncomingMessage, name: string): string | null {
-  const values = headerValues(req, 'cookie')
+/** Node reads headers as Latin-1. A proxy may send names in UTF-8. */
+function decoded(value: string): string {
+  const bytes = Buffer.from(value, 'latin1')
+  return isUtf8(bytes) ? bytes.toString() : value
+}
+
+const COOKIES_MAX = 4
+
+/**
+ * Returns the values of a cookie. A browser sends several if the path of `portal.publicUrl` has changed, and any of them may be the one that is
+ * valid.
+ */
+function cookiesOf(req: IncomingMessage, name: string): readonly string[] {
+  return headerValues(req, 'cookie')
     .flatMap((header) => header.split(';'))
     .map((pair) => pair.trim())
     .filter((pair) => pair.startsWith(`${name}=`))
-  return values.length === 1 ? (values[0]?.slice(name.length + 1) ?? null) : null
+    .map((pair) => pair.slice(name.length + 1))
+    .slice(0, COOKIES_MAX)
 }

@@ -16,7 +16,7 @@ export function createAddressOf(trustProxy: readonly string[] = []): AddressOf {
     if (trustProxy.length === 0 || isIP(peer) === 0 || !isProxy(peer)) return peer
     const forwarded = headerValues(req, 'x-forwarded-for').flatMap((value) => value.split(','))
     let nearest = peer
-    for (const hop of forwarded.reverse().map((text) => plain(text.trim()))) {
+    for (const hop of forwarded.reverse().map((text) => plain(withoutPort(text.trim())))) {
       if (isIP(hop) === 0) return nearest
       nearest = hop
       if (!isProxy(hop)) return hop
@@ -44,6 +44,11 @@ function createIsProxy(trustProxy: readonly string[]): (address: string) => bool
     else proxies.addSubnet(address, Number(bits), family)
   }
   return (address) => proxies.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+}
+
+/** Some proxies add the port of the client: `192.0.2.7:4711`, `[2001:db8::7]:4711`. */
+function withoutPort(hop: string): string {
+  return /^\[([^\]]+)\](?::\d{1,5})?$/.exec(hop)?.[1] ?? /^([\d.]+):\d{1,5}$/.exec(hop)?.[1] ?? hop
 }
 
 /** Turns an IPv4-mapped IPv6 address into plain IPv4. */

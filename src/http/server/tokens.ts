@@ -1,4 +1,5 @@
 import { decodeProtectedHeader, jwtVerify, SignJWT } from 'jose'
+import { digest } from '../../domain/digest.ts'
 import type { Tokens } from '../../flow/admin/tokens/authenticate.ts'
 import type { TokenKeyring } from '../../flow/admin/tokens/token-keyring.ts'
 import type { Clock } from '../../flow/ports.ts'
@@ -17,10 +18,14 @@ export interface TokensOptions {
 /** Signs and verifies tokens as JWTs. The algorithm, issuer, audience and type are fixed, so that a forged token cannot choose a weak check. */
 export function createTokens({ keyring, clock, audience }: TokensOptions): Tokens {
   return {
-    sign: ({ username, fingerprint, loggedInAtMs }, lifetimeMs) => {
+    sign: ({ username, fingerprint, loggedInAtMs, session }, lifetimeMs) => {
       const nowS = Math.floor(clock.now() / 1000)
       const { name, key } = keyring.current()
-      return new SignJWT(loggedInAtMs === null ? { fingerprint } : { fingerprint, auth_time: loggedInAtMs / 1000 })
+      return new SignJWT(
+        loggedInAtMs === null
+          ? { fingerprint }
+          : { fingerprint, auth_time: loggedInAtMs / 1000, ...(session === null ? {} : { jti: session }) },
+      )
         .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT', kid: name })
         .setIssuer(ISSUER)
         .setAudience(audience)
@@ -45,7 +50,8 @@ export function createTokens({ keyring, clock, audience }: TokensOptions): Token
         const { sub, exp, iat, fingerprint, auth_time: loggedInAtS } = payload
         if (sub === undefined || exp === undefined || iat === undefined || typeof fingerprint !== 'string') return null
         const loggedInAtMs = typeof loggedInAtS === 'number' ? loggedInAtS * 1000 : null
-        return { username: sub, fingerprint, loggedInAtMs, issuedAtMs: iat * 1000, expiresAtMs: exp * 1000, keyName: found.name }
+        const session = loggedInAtMs === null ? null : (payload.jti ?? digest(token))
+        return { username: sub, fingerprint, loggedInAtMs, session, issuedAtMs: iat * 1000, expiresAtMs: exp * 1000, keyName: found.name }
       } catch {
         return null
       }

@@ -11,6 +11,7 @@ async function start(): Promise<string> {
     authenticate: {
       continueSession: async () => ({ app: { username: 'anna', passwordHashes: [''], scopes: ['status'] }, renewed: 'renewed' }),
       issueToken: async () => '',
+      endSession: async () => undefined,
       hold: async () => () => undefined,
     },
     relayId: '0123456789abcdef',

@@ -1,3 +1,4 @@
+import type { EndedSession } from '../../../domain/admin/ended-session.ts'
 import { digest } from '../../../domain/digest.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { Clock, Memory } from '../../ports.ts'
@@ -20,6 +21,8 @@ interface TokenClaims {
   readonly fingerprint: string
   /** When the person logged in, epoch milliseconds; null: the token is not a session. */
   readonly loggedInAtMs: number | null
+  /** The id of the session, which all its tokens have. A token without an id has its digest. Null: the token is not a session. */
+  readonly session: string | null
 }
 
 export interface VerifiedToken extends TokenClaims {
@@ -47,6 +50,18 @@ export interface AuthenticatePorts {
   readonly rightPasswords: Memory<string>
   readonly verified: Memory<VerifiedToken>
   readonly clock: Clock
+  /** The sessions that were logged out. Absent: the tokens are not sessions. */
+  readonly ended?: EndedSessions
+}
+
+/** Remembers which sessions were logged out, for all replicas. */
+export interface EndedSessions {
+  /** Makes a random id for a new session. */
+  readonly makeId: () => string
+  readonly end: (ended: EndedSession) => Promise<void>
+  readonly among: (sessions: readonly string[]) => Promise<readonly string[]>
+  /** Sessions that began earlier have ended, because the store was restored then. Epoch milliseconds. */
+  readonly beforeMs: number
 }
 
 export interface AuthenticateOptions {
@@ -98,6 +113,8 @@ export interface Authenticate {
    * Null: the session has ended, or the token is not a session.
    */
   continueSession(token: string): Promise<Session | null>
+  /** Logs a session out. Does nothing if the token is not valid. */
+  endSession(token: string): Promise<void>
   /** Does the same as `authorize`, but without waiting, if the token was verified before; null: call `authorize`. */
   recognize(token: string, scope: Scope): App | null
   /**
@@ -107,6 +124,8 @@ export interface Authenticate {
   hold(token: string, scope: Scope, end: () => void): Promise<() => void>
   /** Ends the work whose tokens have expired. Call it regularly. */
   endExpired(): void
+  /** Ends the work whose sessions were logged out. Call it regularly. */
+  endLoggedOut(): Promise<void>
   /** Tokens of removed apps and of old passwords become invalid at once, even cached ones, and their work ends. */
   replaceApps(apps: readonly App[]): void
 }
@@ -131,7 +150,7 @@ function isValidAt({ issuedAtMs, expiresAtMs }: VerifiedToken, nowMs: number): b
 
 // oxlint-disable-next-line max-lines-per-function -- its verbs share what is remembered of passwords and tokens
 export function createAuthenticate(
-  { tokens, verifyPassword, digestPassword, rightPasswords, verified, clock }: AuthenticatePorts,
+  { tokens, verifyPassword, digestPassword, rightPasswords, verified, clock, ended }: AuthenticatePorts,
   options: AuthenticateOptions,
 ): Authenticate {
   let known = enroll(options.apps)
@@ -153,6 +172,11 @@ export function createAuthenticate(
   const appOf = (claims: VerifiedToken | null): App | null => {
     const app = claims === null ? undefined : known.apps.get(claims.username)
     return app !== undefined && claims !== null && known.fingerprintsOf(app).includes(claims.fingerprint) ? app : null
+  }
+
+  const isEnded = async ({ session, loggedInAtMs }: VerifiedToken): Promise<boolean> => {
+    if (ended === undefined || session === null) return false
+    return (loggedInAtMs ?? 0) < ended.beforeMs || (await ended.among([session])).length > 0
   }
 
   const endUnless = (isAllowed: (holding: Holding) => boolean): void => {
@@ -193,17 +217,33 @@ export function createAuthenticate(
       const { app, hash } = await checkPassword(credentials, visitor)
       const fingerprint = digest(hash)
       const loggedInAtMs = options.sessionMaxMs === null ? null : clock.now()
-      return tokens.sign({ username: app.username, fingerprint, loggedInAtMs }, options.tokenLifetimeMs)
+      const session = loggedInAtMs === null ? null : (ended?.makeId() ?? null)
+      return tokens.sign({ username: app.username, fingerprint, loggedInAtMs, session }, options.tokenLifetimeMs)
     },
     async continueSession(token) {
       const claims = await verifyToken(token)
       const app = appOf(claims)
       if (claims === null || app === null || claims.loggedInAtMs === null || options.sessionMaxMs === null) return null
+      if (await isEnded(claims)) return null
       const leftMs = claims.loggedInAtMs + options.sessionMaxMs - clock.now()
       const isNew = clock.now() - claims.issuedAtMs < options.tokenLifetimeMs * RENEWED_AFTER
       if (isNew || leftMs <= 0) return { app, renewed: null }
-      const { username, fingerprint, loggedInAtMs } = claims
-      return { app, renewed: await tokens.sign({ username, fingerprint, loggedInAtMs }, Math.min(options.tokenLifetimeMs, leftMs)) }
+      const { username, fingerprint, loggedInAtMs, session } = claims
+      const lifetimeMs = Math.min(options.tokenLifetimeMs, leftMs)
+      return { app, renewed: await tokens.sign({ username, fingerprint, loggedInAtMs, session }, lifetimeMs) }
+    },
+    async endSession(token) {
+      const claims = await verifyToken(token)
+      if (claims === null || claims.session === null || ended === undefined) return
+      const longestMs = (claims.loggedInAtMs ?? clock.now()) + (options.sessionMaxMs ?? 0)
+      await ended.end({ session: claims.session, untilMs: Math.max(longestMs, claims.expiresAtMs) + AHEAD_MAX_MS, nowMs: clock.now() })
+      endUnless((holding) => holding.claims.session !== claims.session)
+    },
+    async endLoggedOut() {
+      const sessions = [...new Set([...held].flatMap(({ claims }) => claims.session ?? []))]
+      if (sessions.length === 0 || ended === undefined) return
+      const gone = new Set(await ended.among(sessions))
+      endUnless(({ claims }) => claims.session === null || !gone.has(claims.session))
     },
     async authorize(token, scope) {
       const app = appOf(await verifyToken(token))
@@ -217,7 +257,7 @@ export function createAuthenticate(
     },
     async hold(token, scope, end) {
       const claims = await verifyToken(token)
-      if (claims === null || !appOf(claims)?.scopes.includes(scope)) {
+      if (claims === null || !appOf(claims)?.scopes.includes(scope) || (await isEnded(claims))) {
         end()
         return () => undefined
       }

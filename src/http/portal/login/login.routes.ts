@@ -35,11 +35,15 @@ export function addLogin(router: Router, options: LoginOptions, viewOf: (ctx: Co
       present(ctx, problemPage(error, { view, person: null, ctx, log }))
     }
   })
-  router.post('/logout', (ctx) => {
+  router.post('/logout', async (ctx) => {
     const view = viewOf(ctx)
-    refuseOtherSites(ctx, settings().publicOrigin)
-    sessions.logOut(ctx)
-    present(ctx, { goTo: view.to`/login` })
+    try {
+      refuseOtherSites(ctx, settings().publicOrigin)
+      await sessions.logOut(ctx)
+      present(ctx, { goTo: view.to`/login` })
+    } catch (error) {
+      present(ctx, problemPage(error, { view, person: null, ctx, log }))
+    }
   })
 
   async function logIn(ctx: Context, view: View): Promise<PageAnswer> {
