@@ -3195,7 +3195,7 @@ export interface components {
              * @enum {string}
              */
             verdict: "works" | "new" | "problems";
-            /** @description The verdict in words, such as `Everything works, but the last call to the carrier failed`. */
+            /** @description The verdict in words, such as `Everything works, but the last call to the carrier failed`, or `No trouble seen; 2 checks have no evidence yet`. */
             headline: string;
             /** @description What may become a problem, in sentences. */
             caveats: string[];
@@ -6682,4 +6682,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 6564b5c6fb5d867263f03bdef759648da8059be2698985d32e69e0063c19c7b4
+// Made of docs/openapi.json with the SHA-256 e51026793d16673ba676b9fe60769c7fd7b1efa610fde4596416b86b9fa99418

@@ -33,9 +33,30 @@ export function headlineOf(situation: Situation, problems: readonly Problem[], n
   if (problems.length > 0) return { verdict: 'problems', text: counted(problems.length, 'problem', 'problems'), caveats }
   const clauses = found.flatMap(({ clause }) => clause ?? [])
   const but = clauses.length === 0 ? '' : `, but ${clauses.join(', and ')}`
-  return isNew(situation)
-    ? { verdict: 'new', text: `Ready: waiting for the first push${but}`, caveats }
-    : { verdict: 'works', text: `Everything works${but}`, caveats }
+  if (isNew(situation)) return { verdict: 'new', text: `Ready: waiting for the first push${but}`, caveats }
+  const unproven = withoutEvidence(situation)
+  if (unproven.length === 0) return { verdict: 'works', text: `Everything works${but}`, caveats }
+  const text = `No trouble seen; ${counted(unproven.length, 'check has', 'checks have')} no evidence yet${but}`
+  const more = unproven.length <= NAMED_MAX ? '' : ` and ${counted(unproven.length - NAMED_MAX, 'more', 'more')}`
+  return { verdict: 'works', text, caveats: [`No evidence yet: ${unproven.slice(0, NAMED_MAX).join(', ')}${more}.`, ...caveats] }
+}
+
+/** So many checks without evidence are named. */
+const NAMED_MAX = 5
+
+/** Names what nothing has shown to work: silence is no evidence. */
+function withoutEvidence({ pushes, carrier, endpoints }: Situation): readonly string[] {
+  const standing = pushStanding(pushes)
+  const untried = endpoints.filter(({ disabled, health }) => disabled === null && health.lastSuccessAtMs === null)
+  return [
+    ...(standing === 'none'
+      ? ['no push with news has come']
+      : standing === 'too_early'
+        ? ['it is too early to know whether pushes are lost']
+        : []),
+    ...(carrier.lastAnswerAtMs === null ? ['the carrier has answered no question since the relay started'] : []),
+    ...untried.map(({ endpoint }) => `${endpoint.name} has accepted nothing`),
+  ]
 }
 
 function ofCarrier({ carrier }: Situation, nowMs: number): readonly Caveat[] {

@@ -109,7 +109,11 @@ const overviewSchema = named('Overview', () =>
     verdict: oneOfAll<Headline['verdict']>({ works: true, new: true, problems: true }).describe(
       '`new`: it works, and waits for the first push.',
     ),
-    headline: z.string().describe('The verdict in words, such as `Everything works, but the last call to the carrier failed`.'),
+    headline: z
+      .string()
+      .describe(
+        'The verdict in words, such as `Everything works, but the last call to the carrier failed`, or `No trouble seen; 2 checks have no evidence yet`.',
+      ),
     caveats: z.array(z.string()).describe('What may become a problem, in sentences.'),
     problems: z.array(problemSchema()).describe('The worst first. Empty: everything works.'),
     pushes: pushesSchema(),

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { headlineOf } from '../../../src/domain/admin/headline.ts'
 import { problemsOf, type Situation } from '../../../src/domain/admin/verdict.ts'
+import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
+import { endpointState } from '../../support/delivery/endpoint-state.ts'
 import { CARRIER } from '../../support/network/carrier-state.ts'
 import { WELL } from '../../support/portal/situation.ts'
 
@@ -17,6 +19,22 @@ const TIMED_OUT = {
 
 test('a relay without a problem or a caveat works', () => {
   expect(headline({})).toEqual({ verdict: 'works', text: 'Everything works', caveats: [] })
+})
+
+test('what nothing has shown to work is counted as without evidence, and named', () => {
+  const untried = endpointState({ name: 'shop' }, { health: { ...newHealth, lastSuccessAtMs: null } })
+  const proven = endpointState({ name: 'till' }, { health: { ...newHealth, lastSuccessAtMs: 1 } })
+  const disabled = endpointState({ name: 'old' }, { disabled: 'operator' })
+  const pushes = { ...WELL.pushes, health: 'unknown' as const }
+  expect(headline({ endpoints: [untried, proven, disabled], pushes, carrier: { ...CARRIER, lastAnswerAtMs: null } })).toEqual({
+    verdict: 'works',
+    text: 'No trouble seen; 3 checks have no evidence yet',
+    caveats: [
+      'No evidence yet: it is too early to know whether pushes are lost, the carrier has answered no question since the relay started, shop has accepted nothing.',
+    ],
+  })
+  expect(headline({ endpoints: [proven, disabled] }).text).toBe('Everything works')
+  expect(headline({ endpoints: [untried] }).text).toBe('No trouble seen; 1 check has no evidence yet')
 })
 
 test('a failed call to the carrier is in the headline; a caveat says when it becomes a problem', () => {
@@ -107,7 +125,7 @@ test('the headline leaves out refused pushes after an hour, if a push was unders
   const at = (nowMs: number, lastPushAtMs: number | null) => {
     const situation = { ...WELL, refused, pushes: { ...WELL.pushes, lastPushAtMs } }
     const { text, caveats } = headlineOf(situation, [], nowMs)
-    return [text.includes('but'), caveats.length]
+    return [text.includes('but'), caveats.filter((one) => !one.startsWith('No evidence yet')).length]
   }
   expect([at(3_600_999, 2000), at(3_601_000, 2000), at(3_601_000, 1000), at(3_601_000, null)]).toEqual([
     [true, 1],
