@@ -37,6 +37,8 @@ const twoPushes =
 /** Scrapes and counts of the part of a relay that a test cannot bring into trouble: what its metrics say then. */
 const rendered = (metrics: ReturnType<typeof metricsWith>) => async () => (await metrics.render()).body
 
+const DAY_MS = 24 * 60 * 60 * 1000
+
 const free = () => {
   const { bavail, bsize } = statfsSync(tmpdir())
   return bavail * bsize
@@ -148,13 +150,26 @@ testWith('promtool')('an endpoint that fails, is gone or refuses an event sounds
   })
 })
 
-testWith('promtool')('a first backup that fails sounds two alerts until one is made', async () => {
+testWith('promtool')('a backup that fails, that never comes or that grows old sounds an alert until one is made', async () => {
   const recording = createRecording()
   const failed = { last: null, failing: { sinceMs: 1, reason: 'no room' } }
   const failing = await recording.pass(65, rendered(metricsWith({ backups: () => ({ state: failed, failures: 1, nowMs: 2 }) })))
+  const missing = await recording.pass(
+    26 * 60,
+    rendered(metricsWith({ backups: () => ({ state: { last: null, failing: null }, failures: 1, nowMs: 2 }) })),
+  )
   const made = await recording.pass(2, rendered(metricsWith()))
-  const standings = { [failing]: 'firing', [made]: 'silent' } as const
-  recording.expectAlerts({ RelayBackupFails: standings, RelayBackupOld: standings })
+  const last = { name: 'a', atMs: 0, bytes: 1 }
+  const old = await recording.pass(
+    65,
+    rendered(metricsWith({ backups: () => ({ state: { last, failing: null }, failures: 1, nowMs: 3 * DAY_MS }) })),
+  )
+  const again = await recording.pass(2, rendered(metricsWith()))
+  recording.expectAlerts({
+    RelayBackupOld: { [made]: 'silent', [old]: 'firing', [again]: 'silent' },
+    RelayBackupFails: { [failing]: 'firing', [missing]: 'silent', [made]: 'silent' },
+    RelayBackupMissing: { [failing]: 'silent', [missing]: 'firing', [made]: 'silent' },
+  })
 })
 
 testWith('promtool')('a store that cannot be read from the start sounds an alert', async () => {
