@@ -7,7 +7,7 @@ import type { SealedKeys } from '../domain/delivery/endpoint-keys.ts'
 import type { EndpointState } from '../domain/delivery/endpoint-state.ts'
 import type { PayloadRef } from '../domain/delivery/feed-entry.ts'
 import type { FeedKind } from '../domain/delivery/feed-event.ts'
-import { type Audience, type BackfillSpan, fullAudience, noAudience } from '../domain/history/audience.ts'
+import { type Audience, type BackfillSpan, fullAudience, noAudience, type Telling } from '../domain/history/audience.ts'
 import type { KeptAnswer } from '../domain/history/kept-answers.ts'
 import type { ParcelState } from '../domain/history/parcel-state.ts'
 import { LISTED_ID_BYTES } from '../domain/history/sightings.ts'
@@ -110,35 +110,52 @@ export function encodeFeedKind(kind: FeedKind): number {
 const COMPOSED = 0
 const COMPOSED_BACKFILL = -1
 
-/** A push is stored as its inbox id, which is always above 0. Null: the event has no bytes to send. */
+/**
+ * A push is stored as its inbox id, which is always above 0. Backfill that also goes to endpoints that began by a time is stored as the negated
+ * time; all other backfill as -1. Null: the event has no bytes to send.
+ */
 export function encodePayloadRef(ref: PayloadRef | null): number | null {
   if (ref === null) return null
   if (ref.kind === 'push') return ref.inboxId
-  return ref.backfill ? COMPOSED_BACKFILL : COMPOSED
+  if (ref.backfill === null) return COMPOSED
+  return ref.backfill.beganBy === null ? COMPOSED_BACKFILL : Math.min(COMPOSED_BACKFILL - 1, -ref.backfill.beganBy)
 }
 
 export function decodePayloadRef(ref: number): PayloadRef {
   if (ref > 0) return { kind: 'push', inboxId: ref }
-  return { kind: 'composed', backfill: ref === COMPOSED_BACKFILL }
+  return { kind: 'composed', backfill: ref === COMPOSED ? null : { beganBy: ref === COMPOSED_BACKFILL ? null : -ref } }
 }
 
 const NOBODY = 0
 const ALL = 1
 
 /**
- * `nobody`: 0. `all`: 1. `backfill` at sequence 7: -7. `rest` at sequence 7: 8. The most frequent audiences are 0 and 1, because these take no
- * space in a SQLite row.
+ * `nobody`: 0. `all`: 1. `backfill` whose last telling was at sequence 7: -7. `rest` after a telling at sequence 7: 8. The most frequent
+ * audiences are 0 and 1, because these take no space in a SQLite row.
  */
 export function encodeAudience(audience: Audience): number {
-  if (audience.kind === 'backfill') return -audience.at
-  if (audience.kind === 'rest') return audience.at + 1
-  return audience.kind === 'all' ? ALL : NOBODY
+  if (!('tellings' in audience)) return audience.kind === 'all' ? ALL : NOBODY
+  const at = audience.tellings.at(-1)?.at ?? 0
+  return audience.kind === 'backfill' ? -at : at + 1
 }
 
-export function decodeAudience(audience: number): Audience {
+/** Each telling is two numbers of a JSON list: its sequence, and its time or 0. Null: `encodeAudience` says everything. */
+export function encodeTellings(audience: Audience): string | null {
+  if (!('tellings' in audience) || (audience.tellings.length === 1 && audience.tellings[0]?.beganBy === null)) return null
+  return JSON.stringify(audience.tellings.flatMap(({ at, beganBy }) => [at, beganBy ?? 0]))
+}
+
+export function decodeAudience(audience: number, tellings: string | null): Audience {
   if (audience === NOBODY) return noAudience
   if (audience === ALL) return fullAudience
-  return audience < 0 ? { kind: 'backfill', at: -audience } : { kind: 'rest', at: audience - 1 }
+  const kind = audience < 0 ? 'backfill' : 'rest'
+  return { kind, tellings: tellings === null ? [{ at: audience < 0 ? -audience : audience - 1, beganBy: null }] : decodeTellings(tellings) }
+}
+
+function decodeTellings(text: string): readonly Telling[] {
+  // Only `encodeTellings` writes this, so its shape is certain.
+  const numbers = JSON.parse(text) as readonly number[]
+  return numbers.flatMap((at, index) => (index % 2 === 1 ? [] : { at, beganBy: numbers[index + 1] || null }))
 }
 
 /** Returns the identifiers of the parcel that was joined to another. `detail`: from the audit record of the join. */
@@ -203,6 +220,7 @@ export function decodeEndpoint(row: Selectable<Tables['endpoint']>): EndpointSta
     ...(secretsFingerprint === undefined ? {} : { secretsFingerprint }),
     queuedTo: row.queued_to,
     firstSequence: row.first_sequence,
+    beganAtMs: row.began_at_ms,
     backfilled: decodeSpan(row),
   }
 }

@@ -147,8 +147,9 @@ interface SightingTable {
   readonly sequence: number
   /** When the relay first learnt of the sighting; null: that was before this column existed. */
   readonly learnt_at_ms: number | null
-  /** The subscribers to which the sighting was sent, as `encodeAudience` stores them. */
+  /** The subscribers to which the sighting was sent, as `encodeAudience` and `encodeTellings` store them. */
   readonly audience: number
+  readonly tellings: string | null
   /** JSON: unknown members as a list of name and JSON text; null: the entry has no unknown members. */
   readonly extra: string | null
 }
@@ -209,8 +210,9 @@ interface FeedTable {
   readonly entry: number
   /** Where the body for endpoints is, as `encodePayloadRef` stores it; null: the event is not sent to endpoints. */
   readonly payload_ref: number | null
-  /** The subscribers that have had the entry before and do not get it again, stored like `sighting.audience`. */
+  /** The subscribers that have had the entry before and do not get it again, stored like the audience of a sighting. */
   readonly earlier_audience: Generated<number>
+  readonly earlier_tellings: string | null
 }
 
 interface ExpectedPushTable {
@@ -257,6 +259,8 @@ interface EndpointTable {
   readonly queued_to: number | null
   /** The sequence at which the endpoint began. It gets no earlier events of the feed. */
   readonly first_sequence: Generated<number>
+  /** When the endpoint began. What has happened since then is sent to it (DOMAIN 7.1). */
+  readonly began_at_ms: Generated<number>
   /** The endpoint gets backfill between these sequences. `from` null: it never got backfill. `to` null: it still gets backfill. */
   readonly backfill_from: number | null
   readonly backfill_to: number | null

@@ -24,7 +24,7 @@ import { cancelRemoved, findGone, findOvertaken } from './delivery/deliveries.ts
 import { countWaiting } from './delivery/endpoint-backlogs.ts'
 import { removeEndpoint, reserveEndpoint, saveEndpoint, saveHealth } from './delivery/endpoints.ts'
 import { noteFailures } from './delivery/failures.ts'
-import { prunedTo } from './delivery/feed.ts'
+import { prunedTo, recordedAt } from './delivery/feed.ts'
 import { findNextDeliveries, findProbe, hastenDelivery, waitsForOthers } from './delivery/next-deliveries.ts'
 import { replayDeliveries } from './delivery/replays.ts'
 import { saveSettlements } from './delivery/settlements.ts'
@@ -169,6 +169,7 @@ function feedVerbs({ session, sequence }: WriteParts) {
     feedSpan: async () => ({ last: await sequence.last(), prunedTo: await prunedTo(session) }),
     nothingSince: sequence.nothingSince,
     sequenceToCome: async () => sequence.toCome(),
+    recordedAt: (sequence) => recordedAt(session, sequence),
   } satisfies Partial<WriteTx>
 }
 

@@ -1,4 +1,4 @@
-import type { BackfillSpan } from '../history/audience.ts'
+import type { Receiver } from '../history/audience.ts'
 import type { Endpoint, EndpointChange, EndpointSettings } from './endpoint.ts'
 import type { EndpointHealth } from './endpoint-health.ts'
 import type { SealedKeys } from './endpoint-keys.ts'
@@ -18,7 +18,7 @@ export interface ConfiguredSecretsMark {
   readonly hasNewSecrets?: boolean
 }
 
-export interface EndpointState {
+export interface EndpointState extends Receiver {
   readonly endpoint: Endpoint
   /** Who defines the endpoint. `config`: the config file; `managed`: the API; `operator`: the setting for operator events. */
   readonly origin: 'config' | 'managed' | 'operator'
@@ -36,10 +36,6 @@ export interface EndpointState {
   readonly secretsFingerprint?: string
   /** While it catches up, the last sequence of the feed that was queued for it; null: it has caught up. */
   readonly queuedTo: number | null
-  /** The sequence of the feed at which it started. It is not sent earlier events. */
-  readonly firstSequence: number
-  /** The sequences of the feed between which its setting `backfill` was on; null: never. */
-  readonly backfilled: BackfillSpan | null
 }
 
 export type EndpointCondition = 'delivering' | 'failing' | 'disabled'

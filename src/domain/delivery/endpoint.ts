@@ -17,7 +17,7 @@ export interface Endpoint {
   /** `carrier`: the carrier's headers; `standard-webhooks`: that specification's headers too (CONTRACT, "Pushes to endpoints"). */
   readonly signature: 'carrier' | 'standard-webhooks'
   readonly filters: EndpointFilters
-  /** Whether the endpoint also receives backfill: entries that are older than the relay's knowledge of the parcel (DOMAIN 6.6). */
+  /** Whether the endpoint is also sent what happened before both it and the relay's knowledge of the parcel began (DOMAIN 7.1). */
   readonly backfill: boolean
   /** The limit of attempts per second; `null`: no limit. */
   readonly ratePerSecond: number | null
@@ -53,20 +53,16 @@ export interface RelayedEvent {
   /** `''`: unknown. */
   readonly distributionType: string
   readonly displayToConsumer: boolean
-  /** Whether the entry is older than the relay's knowledge of the parcel (DOMAIN 6.6). */
-  readonly backfill: boolean
 }
 
 export const noFilters: EndpointFilters = { status: null, detailedStatus: null, distributionType: null, displayToConsumer: null }
 
 /**
- * Whether an endpoint wants an event. The event must pass every filter, and a backfill event needs an endpoint with `backfill`. Values are
- * compared exactly, because the carrier chooses them freely. `enabled` does not matter, because events of a disabled endpoint wait.
+ * Whether an event passes every filter of an endpoint. Values are compared exactly, because the carrier chooses them freely. `enabled` does not
+ * matter, because events of a disabled endpoint wait.
  */
-export function endpointWants(endpoint: Pick<Endpoint, 'filters' | 'backfill'>, event: RelayedEvent): boolean {
-  const { filters } = endpoint
+export function passesFilters({ filters }: Pick<Endpoint, 'filters'>, event: RelayedEvent): boolean {
   return (
-    (endpoint.backfill || !event.backfill) &&
     isListed(filters.status, event.status) &&
     isListed(filters.detailedStatus, event.detailedStatus) &&
     isListed(filters.distributionType, event.distributionType) &&

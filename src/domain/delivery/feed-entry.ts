@@ -1,4 +1,4 @@
-import type { Audience } from '../history/audience.ts'
+import type { Audience, Backfill } from '../history/audience.ts'
 import type { Entry } from '../history/history.ts'
 import type { FeedItem, FeedKind, FeedParcel } from './feed-event.ts'
 
@@ -24,7 +24,8 @@ export interface FeedEntry {
   readonly identifiers: readonly string[]
   readonly entry: Entry
   readonly payload: Payload
-  readonly backfill: boolean
+  /** Null: it reports no backfill. */
+  readonly backfill: Backfill | null
   /** The endpoints to which the entry was sent in an earlier event. They do not get this event. */
   readonly earlierAudience: Audience
 }
@@ -55,7 +56,9 @@ export function erasedEvent(sequence: number, parcelId: number): FeedEvent {
 }
 
 /** A stored reference to what a body is made from: a push as received, or an entry from which the relay composes an event. */
-export type PayloadRef = { readonly kind: 'push'; readonly inboxId: number } | { readonly kind: 'composed'; readonly backfill: boolean }
+export type PayloadRef =
+  | { readonly kind: 'push'; readonly inboxId: number }
+  | { readonly kind: 'composed'; readonly backfill: Backfill | null }
 
 /** The subject of an event at the time of sending. */
 export interface PayloadSubject {

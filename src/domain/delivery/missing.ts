@@ -1,6 +1,6 @@
 import { type Audience, audienceOf, isInAudience } from '../history/audience.ts'
 import type { Entry } from '../history/history.ts'
-import { endpointWants } from './endpoint.ts'
+import { passesFilters } from './endpoint.ts'
 import type { EndpointState } from './endpoint-state.ts'
 import type { FeedEntry } from './feed-entry.ts'
 import { relayedEventOf } from './plan-deliveries.ts'
@@ -119,15 +119,16 @@ export function missingOf(state: EndpointState, event: FeedEntry, selection: Mis
   const { entry, sequence } = event
   const audience = audienceOf(entry.members)
   const recordedAtMs = recordedAsBackfill(entry, audience)
-  if (recordedAtMs === null || audience.kind !== 'backfill' || audience.at !== sequence) return null
+  if (recordedAtMs === null || audience.kind !== 'backfill' || audience.tellings.at(-1)?.at !== sequence) return null
   const { fromSequence, toSequence, fromMs, toMs } = selection
   const isSelected = sequence >= fromSequence && sequence <= toSequence && recordedAtMs >= fromMs && recordedAtMs < toMs
-  if (!isSelected || sequence < state.firstSequence || isInAudience(audience, state.backfilled)) return null
-  return endpointWants({ ...state.endpoint, backfill: true }, relayedEventOf(event)) ? { ...event, recordedAtMs } : null
+  if (!isSelected || sequence < state.firstSequence || isInAudience(audience, state)) return null
+  return passesFilters(state.endpoint, relayedEventOf(event)) ? { ...event, recordedAtMs } : null
 }
 
 /** Returns when the relay recorded the sighting that it reported as backfill, epoch milliseconds; null: not known. */
 function recordedAsBackfill({ members }: Entry, audience: Audience): number | null {
-  const told = members.find((kept) => kept.audience.kind === 'backfill' && audience.kind === 'backfill' && kept.audience.at === audience.at)
+  const lastOf = (of: Audience) => (of.kind === 'backfill' ? of.tellings.at(-1)?.at : undefined)
+  const told = members.find((kept) => lastOf(kept.audience) !== undefined && lastOf(kept.audience) === lastOf(audience))
   return told?.learntAtMs ?? null
 }

@@ -1,4 +1,4 @@
-import { audienceOf, audienceOfEvent, uniteAudiences } from '../history/audience.ts'
+import { audienceOf, audienceOfEvent, type Backfill, uniteAudiences } from '../history/audience.ts'
 import type { Entry, EntryChange } from '../history/history.ts'
 import type { ObservationSource } from '../history/observation.ts'
 import type { ParcelState } from '../history/parcel-state.ts'
@@ -24,6 +24,10 @@ export interface EventPlanContext {
   readonly source: ObservationSource
   readonly findPushes: FindPushes
   readonly nextSequence: () => number
+  /** When the relay learnt of the observation, epoch milliseconds. */
+  readonly learntAtMs: number
+  /** Backfill that is older than this when the relay learns of it goes only to endpoints with `backfill`. */
+  readonly recentMs: number
 }
 
 /**
@@ -61,14 +65,15 @@ function planChange({ parcel, nextSequence }: EventPlanContext, { kind, entry }:
   return { event, entry, payload: null, reported: null }
 }
 
-function planReport({ parcel, source, findPushes, nextSequence }: EventPlanContext, { kind, entry }: EntryChange): FeedAddition {
+function planReport(context: EventPlanContext, { kind, entry }: EntryChange): FeedAddition {
+  const { parcel, source, findPushes, nextSequence } = context
   const isNew = kind === 'entry'
   const { payload, sighting } = isNew
     ? { payload: payloadOfNewEntry(source), sighting: firstOf(entry) }
     : payloadOfKnownEntry({ entry, source, findPushes })
   const sequence = isNew ? entry.sequence : nextSequence()
   const earlierAudience = audienceOf(entry.members)
-  const backfill = payload.kind === 'composed' && isBackfill(entry, parcel)
+  const backfill = payload.kind === 'composed' ? backfillOf(entry, context) : null
   const payloadRef = payload.kind === 'push' ? { kind: payload.kind, inboxId: payload.inboxId } : { kind: payload.kind, backfill }
   return {
     event: { sequence, kind, parcelId: parcel.parcelId, entry: sighting.sequence, payloadRef: { ...payloadRef, earlierAudience } },
@@ -79,13 +84,15 @@ function planReport({ parcel, source, findPushes, nextSequence }: EventPlanConte
 }
 
 /**
- * Whether an entry is backfill (DOMAIN 6.6): only polls have reported it, and it is older than the relay's knowledge of the parcel. The relay
- * has known a parcel since it began to watch it, or since the time of the earliest pushed event, whichever is earlier.
+ * Returns null if an entry is no backfill. It is backfill if only polls have reported it, and it is older than the relay's knowledge of the
+ * parcel. The relay has known a parcel since it began to watch it, or since the time of the earliest pushed event, whichever is earlier (DOMAIN
+ * 6.6). Its time says which endpoints had begun when it happened (DOMAIN 7.1).
  */
-function isBackfill(entry: Entry, parcel: Pick<ParcelState, 'watchedAtMs' | 'firstPushedAtMs'>): boolean {
-  if (entry.members.some((kept) => kept.sighting.source === 'push')) return false
+function backfillOf({ members, atMs }: Entry, { parcel, learntAtMs, recentMs }: EventPlanContext): Backfill | null {
+  if (members.some((kept) => kept.sighting.source === 'push')) return null
   const knownSinceMs = Math.min(parcel.watchedAtMs ?? Number.POSITIVE_INFINITY, parcel.firstPushedAtMs ?? Number.POSITIVE_INFINITY)
-  return entry.atMs < knownSinceMs
+  if (atMs >= knownSinceMs) return null
+  return { beganBy: learntAtMs - atMs > recentMs ? null : Math.min(atMs, learntAtMs) }
 }
 
 function payloadOfNewEntry(source: ObservationSource): Payload {

@@ -1,15 +1,35 @@
+/** How an event reports backfill: an entry that is older than the relay's first knowledge of its parcel (DOMAIN 6.6). */
+export interface Backfill {
+  /** Endpoints that began by this time are sent the event, too, epoch milliseconds. Null: only endpoints with `backfill` are sent it. */
+  readonly beganBy: number | null
+}
+
+/** An event that reported an entry as backfill. `at`: its sequence. */
+export interface Telling extends Backfill {
+  readonly at: number
+}
+
 /**
  * The endpoints that were sent a sighting (DOMAIN 6.6, 7.1). `all`: every endpoint whose filters let it pass. `backfill`: only the endpoints
- * that received backfill at sequence `at` of the feed. `rest`: only the endpoints that did not receive backfill at sequence `at`.
+ * that at least one of the tellings went to. `rest`: only the endpoints that none of the tellings went to.
  */
 export type Audience =
   | { readonly kind: 'nobody' }
   | { readonly kind: 'all' }
-  | { readonly kind: 'backfill'; readonly at: number }
-  | { readonly kind: 'rest'; readonly at: number }
+  | { readonly kind: 'backfill' | 'rest'; readonly tellings: readonly Telling[] }
 
 export const noAudience: Audience = { kind: 'nobody' }
 export const fullAudience: Audience = { kind: 'all' }
+
+/** The part of an endpoint's state that decides which backfill it is sent, and was sent. */
+export interface Receiver {
+  /** The sequence of the feed at which it started. It is not sent earlier events. */
+  readonly firstSequence: number
+  /** When it began, epoch milliseconds. It is sent what has happened since then, if it is recorded from `firstSequence` on (DOMAIN 7.1). */
+  readonly beganAtMs: number
+  /** The sequences of the feed between which its setting `backfill` was on; null: never. */
+  readonly backfilled: BackfillSpan | null
+}
 
 /**
  * The sequences of the feed at which an endpoint received backfill: from `from` (inclusive) to `to` (exclusive). `to` null: it still
@@ -32,23 +52,39 @@ export function audienceOf(members: readonly { readonly audience: Audience }[]):
 export function uniteAudiences(a: Audience, b: Audience): Audience {
   if (a.kind === 'nobody' || b.kind === 'all') return b
   if (b.kind === 'nobody' || a.kind === 'all') return a
-  // An endpoint that received backfill at the lower sequence usually receives it at the higher one. So the higher sequence stands for both.
-  if (a.kind === 'backfill' && b.kind === 'backfill') return { kind: a.kind, at: Math.max(a.at, b.at) }
-  if (a.kind === 'rest' && b.kind === 'rest') return { kind: a.kind, at: Math.min(a.at, b.at) }
+  if (a.kind === 'backfill' && b.kind === 'backfill') return { kind: a.kind, tellings: uniteTellings(a.tellings, b.tellings) }
+  if (a.kind === 'rest' && b.kind === 'rest') {
+    if (areAmong(a.tellings, b.tellings)) return a
+    if (areAmong(b.tellings, a.tellings)) return b
+  }
   return fullAudience
 }
 
-/** Returns the endpoints that an event adds to the audience of its entry. An event can be backfill only if no endpoint was sent the entry yet. */
-export function audienceOfEvent(before: Audience, event: { readonly sequence: number; readonly backfill: boolean }): Audience {
-  if (before.kind === 'nobody') return event.backfill ? { kind: 'backfill', at: event.sequence } : fullAudience
-  if (before.kind === 'all') return noAudience
-  return { kind: before.kind === 'backfill' ? 'rest' : 'backfill', at: before.at }
+function uniteTellings(a: readonly Telling[], b: readonly Telling[]): readonly Telling[] {
+  return areAmong(b, a) ? a : [...a, ...b.filter((one) => !areAmong([one], a))].sort((x, y) => x.at - y.at)
 }
 
-/** `span`: the sequences at which the endpoint received backfill; null: none. */
-export function isInAudience(audience: Audience, span: BackfillSpan | null): boolean {
+function areAmong(some: readonly Telling[], all: readonly Telling[]): boolean {
+  return some.every(({ at }) => all.some((one) => one.at === at))
+}
+
+/** Returns the endpoints that an event adds to the audience of its entry. An event can be backfill only if no endpoint was sent the entry yet. */
+export function audienceOfEvent(before: Audience, event: { readonly sequence: number; readonly backfill: Backfill | null }): Audience {
+  if (before.kind === 'nobody') {
+    return event.backfill === null ? fullAudience : { kind: 'backfill', tellings: [{ at: event.sequence, ...event.backfill }] }
+  }
+  if (before.kind === 'all') return noAudience
+  return { kind: before.kind === 'backfill' ? 'rest' : 'backfill', tellings: before.tellings }
+}
+
+export function isInAudience(audience: Audience, receiver: Receiver): boolean {
   if (audience.kind === 'nobody' || audience.kind === 'all') return audience.kind === 'all'
-  return hadBackfill(span, audience.at) === (audience.kind === 'backfill')
+  return audience.tellings.some((telling) => isTold(receiver, telling)) === (audience.kind === 'backfill')
+}
+
+/** Whether an event that reports backfill is sent to an endpoint, if the endpoint's filters let it pass. */
+export function isTold({ firstSequence, beganAtMs, backfilled }: Receiver, { at, beganBy }: Telling): boolean {
+  return hadBackfill(backfilled, at) || (beganBy !== null && beganAtMs <= beganBy && firstSequence <= at)
 }
 
 function hadBackfill(span: BackfillSpan | null, at: number): boolean {

@@ -20,7 +20,7 @@ import type { ObservationSource, PollObservation } from './observation.ts'
 import { type IdentifierState, latestEntry, type ParcelState } from './parcel-state.ts'
 import { ENTRIES_MAX } from './pull-response.ts'
 import type { RecordRules } from './record-rules.ts'
-import { type KeptSighting, mergeSightings, sightingsOf } from './sightings.ts'
+import { type KeptSighting, type ListedSighting, mergeSightings, sightingsOf } from './sightings.ts'
 import { type KeptBody, secondOf } from './snapshot.ts'
 
 /** The parcel that an observation is about. What the observation changes outside the history is already changed in `draft`. */
@@ -60,8 +60,7 @@ export function mergeObservation(
   // A push changes only its own second of the history, unless it joins parcels.
   const second = observation.kind === 'push' && !isJoined ? secondOf(observation.sighting.instant.atMs) : null
   const before = second === null ? allSightings(batch, draft) : sightingsInSecond(batch, draft, second)
-  // Oldest first, so that older entries get lower sequences and are relayed first.
-  const { kept, changed } = mergeSightings(before, sightingsOf(observation).toReversed(), () => nextSequence(batch), batch.nowMs)
+  const { kept, changed } = mergeSightings(before, oldestFirst(sightingsOf(observation)), () => nextSequence(batch), batch.nowMs)
   const entriesBefore = deriveEntries(before)
   const entries = changed.length === 0 ? entriesBefore : deriveEntries(kept)
   const entryCount = second === null ? entries.length : state.entryCount + entries.length - entriesBefore.length
@@ -76,6 +75,8 @@ export function mergeObservation(
     source,
     findPushes: memoized(() => indexPushes([...bodiesOf(batch, draft), ...(subject.body === null ? [] : [subject.body])])),
     nextSequence: () => nextSequence(batch),
+    learntAtMs: batch.nowMs,
+    recentMs: Math.min(rules.cadence.staleAfterMs, rules.historyRetentionMs),
   })
   const sightings = withReported(changed, events)
   const answered = observation.kind === 'poll' ? keepAnswer(batch, draft, observation) : null
@@ -97,6 +98,11 @@ export function mergeObservation(
     updateSequence,
     scanSamples: scanSamplesOf(state, observation, entries, { nowMs: batch.nowMs, knownTo: batch.nextBefore.sequence - 1 }),
   }
+}
+
+/** Older entries get lower sequences, so they are relayed first. A carrier lists the newest first, but not every answer is in order. */
+function oldestFirst(listed: readonly ListedSighting[]): readonly ListedSighting[] {
+  return listed.toReversed().sort((a, b) => a.sighting.instant.atMs - b.sighting.instant.atMs)
 }
 
 interface Comparison {

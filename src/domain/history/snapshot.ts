@@ -1,18 +1,16 @@
 import type { Endpoint } from '../delivery/endpoint.ts'
 import type { CadenceModel } from '../polling/cadence.ts'
-import type { BackfillSpan } from './audience.ts'
+import type { Receiver } from './audience.ts'
 import type { Tombstones } from './erased.ts'
 import type { KeptAnswer } from './kept-answers.ts'
 import type { IdentifierState, ParcelState } from './parcel-state.ts'
 import type { KeptSighting } from './sightings.ts'
 
 /** An endpoint, with the data that decides whether it is sent an event. */
-export interface Subscriber {
+export interface Subscriber extends Receiver {
   readonly endpoint: Endpoint
   /** While it catches up, the last sequence of the feed that was queued for it; null: it has caught up. */
   readonly queuedTo: number | null
-  /** The stretches of the feed during which its setting `backfill` was on; null: it was never on. */
-  readonly backfilled: BackfillSpan | null
 }
 
 /** A recorded push whose bytes are kept. */

@@ -27,6 +27,8 @@ export interface DeliveryTx {
   nothingSince(sequence: number): void
   /** The first sequence after this transaction. It may be a placeholder, so use it only in an endpoint that the transaction saves. */
   sequenceToCome(): Promise<number>
+  /** When an event of the feed was recorded, or the event next to it whose time is known, epoch milliseconds; null: no time is known. */
+  recordedAt(sequence: number): Promise<number | null>
   /** Reads events of the feed, with the payloads that endpoints get. */
   readFeedEntries(request: { readonly after: number; readonly limit: number }): Promise<FeedEntries>
   /** All endpoints that are not removed. */

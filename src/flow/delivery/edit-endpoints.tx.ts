@@ -42,7 +42,7 @@ export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints 
     addEndpoint: ({ id, settings, key, headers = {}, from, nowMs, ...order }) =>
       edit(async (tx) => {
         if (await isNameTaken(tx, settings.name, id)) return { kind: 'name_taken' }
-        const start = await startPosition(tx, from)
+        const start = await startPosition(tx, from, nowMs)
         if (start.kind !== 'ok') return start
         const firstSequence = await firstUnqueuedSequence(tx, start.queuedTo)
         const enabled: EndpointState = {
@@ -53,6 +53,7 @@ export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints 
           keys: changeHeaders(onlyKey(key, nowMs), headers),
           queuedTo: start.queuedTo,
           firstSequence,
+          beganAtMs: start.beganAtMs,
           backfilled: backfillSpan(null, settings.backfill, firstSequence),
         }
         const by = order.action?.by.name ?? null

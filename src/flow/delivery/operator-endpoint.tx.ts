@@ -35,6 +35,7 @@ export async function saveOperator(tx: Pick<WriteTx, 'listEndpoints' | 'saveEndp
     keys: null,
     queuedTo: null,
     firstSequence: 0,
+    beganAtMs: known?.beganAtMs ?? nowMs,
     backfilled: null,
   }
   await tx.saveEndpoint(state)

@@ -1,25 +1,26 @@
 import type { EndpointEdit } from '../../domain/delivery/endpoint-state.ts'
 import type { WriteTx } from '../write-store.ts'
 
-export type StartTx = Pick<WriteTx, 'feedSpan' | 'nothingSince' | 'sequenceToCome'>
+export type StartTx = Pick<WriteTx, 'feedSpan' | 'nothingSince' | 'recordedAt' | 'sequenceToCome'>
 type NoStart = Extract<EndpointEdit, { kind: 'from_gone' | 'from_ahead' }>
-type Start = { readonly kind: 'ok'; readonly queuedTo: number | null } | NoStart
+type Start = { readonly kind: 'ok'; readonly queuedTo: number | null; readonly beganAtMs: number } | NoStart
 
 /**
  * Finds the start of an endpoint that is to get the feed from sequence `from` on. `queuedTo` is the last sequence that it does not get. If
- * `from` or `queuedTo` is null, the endpoint starts with the events that are recorded from now on.
+ * `from` or `queuedTo` is null, the endpoint starts with the events that are recorded from now on. `beganAtMs`: when its first event was
+ * recorded; for an endpoint that starts now, the present time.
  */
-export async function startPosition(tx: StartTx, from: number | null): Promise<Start> {
+export async function startPosition(tx: StartTx, from: number | null, nowMs: number): Promise<Start> {
   const { last, prunedTo } = await tx.feedSpan()
-  if (from === null) return { kind: 'ok', queuedTo: null }
+  if (from === null) return { kind: 'ok', queuedTo: null, beganAtMs: nowMs }
   if (from === last + 1) {
     tx.nothingSince(last)
-    return { kind: 'ok', queuedTo: null }
+    return { kind: 'ok', queuedTo: null, beganAtMs: nowMs }
   }
   if (from > last) return { kind: 'from_ahead', last }
   // Refuse to start at deleted events, because skipping them would look as if they had never happened.
   if (prunedTo > 0 && from <= prunedTo) return { kind: 'from_gone', oldest: prunedTo + 1 }
-  return { kind: 'ok', queuedTo: Math.max(0, from - 1) }
+  return { kind: 'ok', queuedTo: Math.max(0, from - 1), beganAtMs: Math.min(nowMs, (await tx.recordedAt(from)) ?? nowMs) }
 }
 
 /**

@@ -4,6 +4,7 @@ import { isOfErased } from '../../domain/history/erased.ts'
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import { reactivate } from '../../domain/polling/next-poll.ts'
 import type { WatchResult } from '../../domain/polling/poll.ts'
+import { notAhead } from '../../domain/put-back.ts'
 import { type AuditTx, audit } from '../audit.tx.ts'
 import { findTombstones } from '../tombstones.tx.ts'
 import type { WriteSide } from '../write-side.ts'
@@ -95,7 +96,8 @@ export function createWatchParcels(
           const states = request.afterParcelId === 0 ? await tx.listEndpoints() : []
           for (const state of states) {
             const keys = state.keys === null ? null : shiftKeys(state.keys, request.byMs)
-            await tx.saveEndpoint({ ...state, keys, health: clampHealthToClock(state.health, request.nowMs) })
+            const beganAtMs = notAhead(state.beganAtMs, request.nowMs)
+            await tx.saveEndpoint({ ...state, keys, beganAtMs, health: clampHealthToClock(state.health, request.nowMs) })
           }
           const ended = await tx.listEndedByClock(request)
           const last = await tx.shiftSchedule(request)

@@ -11,7 +11,7 @@ import { survivorOf } from './survivors.ts'
 type Range = { endpointId: number; after: number; upTo: number }
 
 /** Selects events that the feed marks as backfill. It must repeat the condition of the partial index exactly, or the index is not used. */
-const IS_BACKFILL = sql<boolean>`feed.payload_ref = -1`
+const IS_BACKFILL = sql<boolean>`feed.payload_ref < 0`
 
 /** `queued_as`: the endpoint's delivery of the event. Null: it has none. `limit` also counts the events that have a delivery. */
 const all = statement<Range & { limit: number }>()((db, p) =>
@@ -19,7 +19,7 @@ const all = statement<Range & { limit: number }>()((db, p) =>
     .selectFrom((of) =>
       of
         .selectFrom('feed')
-        .select(['sequence', 'entry', 'payload_ref', 'earlier_audience'])
+        .select(['sequence', 'entry', 'payload_ref', 'earlier_audience', 'earlier_tellings'])
         .select((row) => survivorOf(row.ref('feed.parcel_id'), row.ref('feed.sequence')).as('holder'))
         .where(IS_BACKFILL)
         .where('sequence', '>', p.after)
@@ -44,7 +44,7 @@ const all = statement<Range & { limit: number }>()((db, p) =>
 const ofParcel = statement<Range & { parcelId: number }>()((db, p, { integer }) =>
   db
     .selectFrom('feed')
-    .select(['feed.sequence', 'feed.entry', 'feed.payload_ref', 'feed.earlier_audience'])
+    .select(['feed.sequence', 'feed.entry', 'feed.payload_ref', 'feed.earlier_audience', 'feed.earlier_tellings'])
     .select(integer(p.parcelId).as('holder'))
     .select((row) =>
       row
@@ -74,6 +74,7 @@ export interface BackfillRow {
   readonly entry: number
   readonly payload_ref: number | null
   readonly earlier_audience: number
+  readonly earlier_tellings: string | null
   readonly holder: number
 }
 

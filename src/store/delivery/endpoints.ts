@@ -33,6 +33,7 @@ type EndpointColumns = HealthColumns & {
   readonly sealedKeys: string | null
   readonly queuedTo: number | null
   readonly firstSequence: number
+  readonly beganAtMs: number
   readonly backfillFrom: number | null
   readonly backfillTo: number | null
   readonly backfillEarlier: string
@@ -64,6 +65,7 @@ const columnsOf = (p: EndpointColumns) => ({
   sealed_keys: p.sealedKeys,
   queued_to: p.queuedTo,
   first_sequence: p.firstSequence,
+  began_at_ms: p.beganAtMs,
   backfill_from: p.backfillFrom,
   backfill_to: p.backfillTo,
   backfill_earlier: p.backfillEarlier,
@@ -113,7 +115,7 @@ export async function reserveEndpoint(session: Session, nowMs: number): Promise<
 
 /** Encodes an endpoint as columns, to store them or to compare two states of an endpoint. */
 export function encodeEndpoint(state: EndpointState): EndpointColumns {
-  const { endpoint, origin, disabled, disabledSince, health, keys, queuedTo, firstSequence, backfilled } = state
+  const { endpoint, origin, disabled, disabledSince, health, keys, queuedTo, firstSequence, beganAtMs, backfilled } = state
   return {
     name: endpoint.name,
     origin,
@@ -125,6 +127,7 @@ export function encodeEndpoint(state: EndpointState): EndpointColumns {
     sealedKeys: encodeSealedKeys(keys),
     queuedTo,
     firstSequence,
+    beganAtMs,
     backfillFrom: backfilled?.from ?? null,
     backfillTo: backfilled?.to ?? null,
     backfillEarlier: JSON.stringify(backfilled?.earlier ?? []),

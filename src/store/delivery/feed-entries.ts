@@ -6,7 +6,7 @@ import type { Tables } from '../schema.ts'
 
 /** An event of the feed with its parcel. */
 export interface FeedRow {
-  readonly row: Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'payload_ref' | 'earlier_audience'>
+  readonly row: Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'payload_ref' | 'earlier_audience' | 'earlier_tellings'>
   /** The parcel that holds the event's history now. Null: it was erased. */
   readonly parcel: FeedParcel | null
   /** Whether the bytes of the event's push are still kept. */
@@ -25,8 +25,8 @@ export function feedEntriesOf(rows: readonly FeedRow[]): readonly FeedEntry[] {
       identifiers: parcel.identifiers,
       entry,
       payload: payloadOf(ref, { entry, parcel, hasBody }),
-      backfill: ref.kind === 'composed' && ref.backfill,
-      earlierAudience: decodeAudience(row.earlier_audience),
+      backfill: ref.kind === 'composed' ? ref.backfill : null,
+      earlierAudience: decodeAudience(row.earlier_audience, row.earlier_tellings),
     }
   })
 }

@@ -1,9 +1,11 @@
+import { sql } from 'kysely'
 import type { FeedEvent } from '../../domain/delivery/feed-entry.ts'
 import { noAudience } from '../../domain/history/audience.ts'
-import { encodeAudience, encodeFeedKind, encodePayloadRef } from '../codec.ts'
+import { encodeAudience, encodeFeedKind, encodePayloadRef, encodeTellings } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { loadNumber } from '../settings.ts'
 import { statement } from '../statement.ts'
+import { survivorOf } from './survivors.ts'
 
 /** The name of the stored setting that says up to which sequence the feed was pruned. */
 export const PRUNED_TO = 'feed-pruned-to'
@@ -16,6 +18,7 @@ const insertEvent = statement<ReturnType<typeof feedRow>>()((db, p) =>
     entry: p.entry,
     payload_ref: p.payloadRef,
     earlier_audience: p.earlierAudience,
+    earlier_tellings: p.earlierTellings,
   }),
 )
 
@@ -24,14 +27,55 @@ export function appendFeed(session: Session, event: FeedEvent): void {
 }
 
 export function feedRow({ sequence, kind, parcelId, entry, payloadRef }: FeedEvent) {
+  const earlier = payloadRef?.earlierAudience ?? noAudience
   return {
     sequence,
     kind: encodeFeedKind(kind),
     parcelId,
     entry,
     payloadRef: encodePayloadRef(payloadRef),
-    earlierAudience: encodeAudience(payloadRef?.earlierAudience ?? noAudience),
+    earlierAudience: encodeAudience(earlier),
+    earlierTellings: encodeTellings(earlier),
   }
+}
+
+/** How many events next to a sequence are looked at: parcels may have been erased, so the time of an event may be lost. */
+const TIMES_LOOKED_AT = 20
+
+/** Finds the events about new entries next to a sequence. `learnt_at_ms`: when the event was recorded; null: not known, or the parcel was erased. */
+const timesNear = (isBefore: boolean) =>
+  statement<{ sequence: number }>()((db, p) =>
+    db
+      .selectFrom((of) =>
+        of
+          .selectFrom('feed')
+          .select('entry')
+          .select((row) => survivorOf(row.ref('feed.parcel_id'), row.ref('feed.sequence')).as('holder'))
+          .where('kind', '=', sql.lit(encodeFeedKind('entry')))
+          .where('sequence', isBefore ? '<=' : '>', p.sequence)
+          .orderBy('sequence', isBefore ? 'desc' : 'asc')
+          .limit(sql.lit(TIMES_LOOKED_AT))
+          .as('near'),
+      )
+      .select((row) =>
+        row
+          .selectFrom('sighting')
+          .select('learnt_at_ms')
+          .whereRef('sighting.parcel_id', '=', 'near.holder')
+          .whereRef('sighting.sequence', '=', 'near.entry')
+          .as('learnt_at_ms'),
+      ),
+  )
+const timesUpTo = timesNear(true)
+const timesAfter = timesNear(false)
+
+/** See `DeliveryTx.recordedAt`. */
+export async function recordedAt(session: Session, sequence: number): Promise<number | null> {
+  for (const times of [timesUpTo, timesAfter]) {
+    const found = (await session.all(times, { sequence })).find((row) => row.learnt_at_ms !== null)
+    if (found !== undefined) return found.learnt_at_ms
+  }
+  return null
 }
 
 export async function prunedTo(session: Session): Promise<number> {

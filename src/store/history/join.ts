@@ -1,5 +1,5 @@
 import type { JoinedParcel, ParcelJoin, ParcelState } from '../../domain/history/parcel-state.ts'
-import { encodeAudience } from '../codec.ts'
+import { encodeAudience, encodeTellings } from '../codec.ts'
 import { moveDeliveries } from '../delivery/deliveries.ts'
 import { listEndpointIds } from '../delivery/endpoints.ts'
 import type { Session } from '../engine.ts'
@@ -55,16 +55,19 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
   return [...identifiers.values()].flat().map(({ value }) => value)
 }
 
-/** A sighting as the audit trail lists it. */
-type Held = readonly [key: string, askedAtMs: number, sequence: number, audience: number, learntAtMs: number | null]
+/** A sighting as the audit trail lists it. `tellings` is left out if it is null. */
+type Held = readonly [key: string, ...Facts]
+type Facts = readonly [askedAtMs: number, sequence: number, audience: number, learntAtMs: number | null, tellings?: string]
 
 /** Lists a parcel's sightings in the order of their keys, with the columns that may change after the join. */
 async function heldBy(contents: Contents, { sightings }: JoinedParcel): Promise<readonly Held[]> {
-  const held: { readonly key: readonly number[]; readonly facts: readonly [number, number, number, number | null] }[] = []
+  const held: { readonly key: readonly number[]; readonly facts: Facts }[] = []
   for (const { sighting, content, listing, ordinal, askedAtMs, sequence, audience, learntAtMs } of sightings) {
     const { at_ms, time_form } = encodeInstant(sighting.instant)
     const contentId = contents.recall(content) ?? (await contents.idOf(content))
-    held.push({ key: [at_ms, time_form, contentId, listing, ordinal], facts: [askedAtMs, sequence, encodeAudience(audience), learntAtMs] })
+    const tellings = encodeTellings(audience)
+    const facts = [askedAtMs, sequence, encodeAudience(audience), learntAtMs] as const
+    held.push({ key: [at_ms, time_form, contentId, listing, ordinal], facts: tellings === null ? facts : [...facts, tellings] })
   }
   return held.sort((a, b) => compareKeys(a.key, b.key)).map(({ key, facts }): Held => [key.join('/'), ...facts])
 }

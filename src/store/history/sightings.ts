@@ -1,6 +1,6 @@
 import { listedIn } from '../../domain/history/order-answer.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
-import { decodeAudience, decodeExtra, decodeListed, encodeAudience, encodeExtra } from '../codec.ts'
+import { decodeAudience, decodeExtra, decodeListed, encodeAudience, encodeExtra, encodeTellings } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { decodeInstant, encodeInstant } from '../instant-codec.ts'
 import type { Tables } from '../schema.ts'
@@ -27,6 +27,7 @@ const upsert = statement<ReturnType<typeof sightingRow<number>>>()((db, p) =>
       sequence: p.sequence,
       learnt_at_ms: p.learnt_at_ms,
       audience: p.audience,
+      tellings: p.tellings,
       extra: p.extra,
     })
     .onConflict((conflict) =>
@@ -35,6 +36,7 @@ const upsert = statement<ReturnType<typeof sightingRow<number>>>()((db, p) =>
         sequence: p.sequence,
         learnt_at_ms: p.learnt_at_ms,
         audience: p.audience,
+        tellings: p.tellings,
         extra: p.extra,
       }),
     ),
@@ -45,7 +47,7 @@ const ofParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
 )
 
 const KEY = ['at_ms', 'time_form', 'content_id', 'listing', 'ordinal'] as const
-const FACTS = [...KEY, 'asked_at_ms', 'sequence', 'learnt_at_ms', 'audience', 'extra'] as const
+const FACTS = [...KEY, 'asked_at_ms', 'sequence', 'learnt_at_ms', 'audience', 'tellings', 'extra'] as const
 
 /** Copies sightings to another parcel. A sighting that several parcels have is copied from the parcel with the lowest id. */
 const copyInto = statement<{ ids: readonly number[]; into: number }>()((db, p, { oneOf, integer }) =>
@@ -120,7 +122,7 @@ export function decodeSighting(row: Tables['sighting'], { content, json }: Store
     askedAtMs: row.asked_at_ms,
     sequence: row.sequence,
     learntAtMs: row.learnt_at_ms,
-    audience: decodeAudience(row.audience),
+    audience: decodeAudience(row.audience, row.tellings),
   }
 }
 
@@ -140,6 +142,7 @@ export function sightingRow<ContentId extends number | null>(parcelId: number, c
     sequence: kept.sequence,
     learnt_at_ms: kept.learntAtMs,
     audience: encodeAudience(kept.audience),
+    tellings: encodeTellings(kept.audience),
     extra: encodeExtra(kept.sighting.extra),
   }
 }

@@ -96,7 +96,7 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
   sighting: moved(
     'sighting',
     { parcel_id: 'number', at_ms: 'number', time_form: 'number', content_id: 'number', listing: 'number', ordinal: 'number' },
-    { asked_at_ms: 'number', sequence: 'number', learnt_at_ms: 'number', audience: 'number', extra: 'text' },
+    { asked_at_ms: 'number', sequence: 'number', learnt_at_ms: 'number', audience: 'number', tellings: 'text', extra: 'text' },
   ),
   answer: moved(
     'answer',
@@ -145,7 +145,7 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
   feed: moved(
     'feed',
     { sequence: 'number' },
-    { kind: 'number', parcel_id: 'number', entry: 'number', payload_ref: 'number', earlier_audience: 'number' },
+    { kind: 'number', parcel_id: 'number', entry: 'number', payload_ref: 'number', earlier_audience: 'number', earlier_tellings: 'text' },
   ),
   expected_push: moved(
     'expected_push',
@@ -177,6 +177,7 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
       sealed_keys: 'text',
       queued_to: 'number',
       first_sequence: 'number',
+      began_at_ms: 'number',
       backfill_from: 'number',
       backfill_to: 'number',
       backfill_earlier: 'text',

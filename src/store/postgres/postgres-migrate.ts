@@ -7,6 +7,7 @@ import { MADE_UNRELEASED } from '../unreleased.ts'
 import { schema } from './migrations/0001-schema.ts'
 import { erasing } from './migrations/0002-erasing.ts'
 import { lastingOrder } from './migrations/0004-lasting-order.ts'
+import { began } from './migrations/0007-began.ts'
 import { pace } from './migrations/0008-pace.ts'
 import { onceOnlyForms } from './migrations/0009-once-only-forms.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
@@ -28,6 +29,7 @@ export const STEPS: readonly SchemaStep[] = [
   { servesFrom: 1, up: schema.up },
   { servesFrom: 1, up: erasing.up },
   { servesFrom: 1, up: lastingOrder.up },
+  { servesFrom: 1, up: began.up },
   { servesFrom: 1, up: pace.up },
   { servesFrom: 1, up: onceOnlyForms.up },
 ]

@@ -7,6 +7,7 @@ import { MADE_UNRELEASED } from '../unreleased.ts'
 import { schema } from './migrations/0001-schema.ts'
 import { erasing } from './migrations/0002-erasing.ts'
 import { lastingOrder } from './migrations/0004-lasting-order.ts'
+import { began } from './migrations/0007-began.ts'
 import { pace } from './migrations/0008-pace.ts'
 import { onceOnlyForms } from './migrations/0009-once-only-forms.ts'
 
@@ -19,6 +20,7 @@ const MIGRATIONS: Readonly<Record<string, SqliteStep>> = {
   '0001-schema': schema,
   '0002-erasing': erasing,
   '0004-lasting-order': lastingOrder,
+  '0007-began': began,
   '0008-pace': pace,
   '0009-once-only-forms': onceOnlyForms,
 }

@@ -1,17 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type EndpointFilters, endpointWants, noFilters, type RelayedEvent } from '../../../src/domain/delivery/endpoint.ts'
+import { type EndpointFilters, noFilters, passesFilters, type RelayedEvent } from '../../../src/domain/delivery/endpoint.ts'
 
 const event: RelayedEvent = {
   status: 'TerminalArrived',
   detailedStatus: 'ArrivedT2',
   distributionType: 'Mailbox',
   displayToConsumer: true,
-  backfill: false,
 }
 
-function wants(filters: Partial<EndpointFilters>, changed: Partial<RelayedEvent> = {}, backfill = false): boolean {
-  return endpointWants({ filters: { ...noFilters, ...filters }, backfill }, { ...event, ...changed })
+function wants(filters: Partial<EndpointFilters>, changed: Partial<RelayedEvent> = {}): boolean {
+  return passesFilters({ filters: { ...noFilters, ...filters } }, { ...event, ...changed })
 }
 
 describe('the events that an endpoint wants', () => {
@@ -47,12 +46,5 @@ describe('the events that an endpoint wants', () => {
 
   test('an unknown distribution type passes no filter for a distribution type', () => {
     expect(wants({ distributionType: ['Mailbox'] }, { distributionType: '' })).toBe(false)
-  })
-
-  test('only endpoints that asked for backfill get it, and they get all other events too', () => {
-    expect(wants({}, { backfill: true })).toBe(false)
-    expect(wants({}, { backfill: true }, true)).toBe(true)
-    expect(wants({}, { backfill: false }, true)).toBe(true)
-    expect(wants({ status: ['Created'] }, { backfill: true }, true)).toBe(false)
   })
 })

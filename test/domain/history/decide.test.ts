@@ -4,7 +4,7 @@ import type { ChangeSet } from '../../../src/domain/history/change-set.ts'
 import type { Incoming } from '../../../src/domain/history/recording.ts'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
-import { endpointSettings } from '../../support/delivery/stored-endpoint.ts'
+import { endpointState } from '../../support/delivery/endpoint-state.ts'
 import { pushBody } from '../../support/history/builders.ts'
 import { answers, recordAll } from '../../support/history/model.ts'
 import { copiesAroundAnother, everyOrder, observations, rearranged, type Seen } from '../../support/history/observations.ts'
@@ -16,7 +16,7 @@ import { createMemoryRecording, type Loads } from '../../support/store/memory-re
 /** The number of random cases. `npm run faults` runs more. */
 const RUNS = LONG ? 10_000 : casesOf(1000, 120)
 const model = createCarrierModelKeeper({ now: () => NOON }).current()
-const endpoints = [{ endpoint: { ...endpointSettings, id: '1', backfill: true }, queuedTo: null, backfilled: null }]
+const endpoints = [endpointState({ backfill: true }, { backfilled: { from: 0, to: null } })]
 const recording = (loads: Loads) => createMemoryRecording({ rules: recordOptions, model, endpoints, loads })
 
 function incoming({ observation, body }: Seen): Incoming {

@@ -13,6 +13,7 @@ export function endpointState(settings: Partial<Endpoint> = {}, change: Partial<
     keys: null,
     queuedTo: null,
     firstSequence: 0,
+    beganAtMs: 0,
     backfilled: null,
     ...change,
   }

@@ -235,7 +235,7 @@ function answerRow({ language, digest: bytes, askedAtMs, entryCount, flawed, tra
 }
 
 function sightingRow({ sighting, content, listing, ordinal, askedAtMs, sequence, learntAtMs, audience }: KeptSighting): string {
-  const sent = 'at' in audience ? `${audience.kind} ${audience.at}` : audience.kind
+  const sent = 'tellings' in audience ? `${audience.kind} ${JSON.stringify(audience.tellings)}` : audience.kind
   const extra = sighting.extra.length === 0 ? '' : JSON.stringify(sighting.extra)
   return `${sequence} ${sighting.instant.text} ${listing} ${ordinal} ${askedAtMs} ${learntAtMs} ${sent} ${extra} ${content}`
 }

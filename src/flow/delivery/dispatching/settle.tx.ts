@@ -288,7 +288,7 @@ async function saveConfigured(
   const was = known?.disabled === 'unnamed' ? before.get(id) : known?.disabled
   const byOrder = was === 'operator' ? null : (was ?? null)
   const disabled = endpoint.enabled ? byOrder : 'operator'
-  const start = known === undefined ? await startPosition(tx, from) : { kind: 'ok' as const, queuedTo: known.queuedTo }
+  const start = known === undefined ? await startPosition(tx, from, nowMs) : { kind: 'ok' as const, ...known }
   if (start.kind !== 'ok') throw new Error(`endpoints: "${endpoint.name}" cannot start at ${from}: ${explainStart(start)}`)
   const { queuedTo } = start
   const isOther = (before: EndpointState) => {
@@ -301,6 +301,7 @@ async function saveConfigured(
   const stood = {
     disabled: null,
     firstSequence: next,
+    beganAtMs: start.beganAtMs,
     ...known,
     health,
     keys: null,

@@ -15,14 +15,14 @@ import { metAnother } from '../conflicts.ts'
 import { type BatchSource, readWhole } from '../history/load-needs.ts'
 import { rawStatement } from '../raw-statement.ts'
 
-type HeldRow = Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'payload_ref' | 'earlier_audience'> & {
+type HeldRow = Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'payload_ref' | 'earlier_audience' | 'earlier_tellings'> & {
   /** The parcel that has the event's history after all joins; null: the event is not sent to endpoints. */
   readonly holder: number | null
   readonly has_body: boolean
 }
 
 const HELD = sql`
-  sequence, entry, payload_ref, earlier_audience,
+  sequence, entry, payload_ref, earlier_audience, earlier_tellings,
   case when payload_ref is not null then ${survivorOf(sql.ref('feed.parcel_id'), sql.ref('feed.sequence'))} end as holder`
 const eventsBetween = rawStatement<{ after: number; upTo: number; limit: number }>()(
   (p) => sql<HeldRow>`

@@ -17,7 +17,7 @@ import { enqueueComposed, enqueueDeliveries } from '../delivery/queue-deliveries
 import { type Columns, enqueueRows, rawStatement } from '../raw-statement.ts'
 import { digestOf, type TransactionContents } from './postgres-contents.ts'
 import { enqueueIdentifiers, enqueueParcels } from './postgres-parcels.ts'
-import { PROVISIONAL, real, realAudience, realJoin } from './provisional.ts'
+import { PROVISIONAL, real, realAudience, realJoin, realTellings } from './provisional.ts'
 
 export interface ApplySource {
   /** Makes the transaction begin again, with these identifiers locked from its start, unless they are locked already. */
@@ -146,16 +146,18 @@ type StoredSighting = ReturnType<typeof sightingRow<number | null>> & { readonly
 
 const saveSightings = rawStatement<Columns<StoredSighting>>()(
   (p) => sql`
-    insert into sighting (parcel_id, at_ms, time_form, content_id, listing, ordinal, asked_at_ms, sequence, learnt_at_ms, audience, extra)
+    insert into sighting (parcel_id, at_ms, time_form, content_id, listing, ordinal, asked_at_ms, sequence, learnt_at_ms, audience,
+      tellings, extra)
     select u.parcel_id, u.at_ms, u.time_form, coalesce(u.content_id, (select id from content where content.digest = u.digest)), u.listing, u.ordinal,
-      u.asked_at_ms, ${real(sql.ref('u.sequence'))}, u.learnt_at_ms, ${realAudience(sql.ref('u.audience'))}, u.extra
+      u.asked_at_ms, ${real(sql.ref('u.sequence'))}, u.learnt_at_ms, ${realAudience(sql.ref('u.audience'))},
+      ${realTellings(sql.ref('u.tellings'))}, u.extra
     from unnest(${p.parcel_id}::bigint[], ${p.at_ms}::bigint[], ${p.time_form}::integer[], ${p.content_id}::bigint[], ${p.digest}::bytea[],
       ${p.listing}::bigint[], ${p.ordinal}::integer[], ${p.asked_at_ms}::bigint[], ${p.sequence}::bigint[], ${p.learnt_at_ms}::bigint[],
-      ${p.audience}::bigint[], ${p.extra}::text[])
-      as u (parcel_id, at_ms, time_form, content_id, digest, listing, ordinal, asked_at_ms, sequence, learnt_at_ms, audience, extra)
+      ${p.audience}::bigint[], ${p.tellings}::text[], ${p.extra}::text[])
+      as u (parcel_id, at_ms, time_form, content_id, digest, listing, ordinal, asked_at_ms, sequence, learnt_at_ms, audience, tellings, extra)
     on conflict (parcel_id, at_ms, time_form, content_id, listing, ordinal) do update set
       asked_at_ms = excluded.asked_at_ms, sequence = excluded.sequence, learnt_at_ms = excluded.learnt_at_ms, audience = excluded.audience,
-      extra = excluded.extra`,
+      tellings = excluded.tellings, extra = excluded.extra`,
 )
 /** The caller must have locked the counter. */
 export function enqueueFeed(session: Session, feed: readonly FeedEvent[]): void {
@@ -164,10 +166,12 @@ export function enqueueFeed(session: Session, feed: readonly FeedEvent[]): void 
 
 const insertFeed = rawStatement<Columns<ReturnType<typeof feedRow>>>()(
   (p) => sql`
-    insert into feed (sequence, kind, parcel_id, entry, payload_ref, earlier_audience)
-    select ${real(sql.ref('u.sequence'))}, u.kind, u.parcel_id, ${real(sql.ref('u.entry'))}, u.payload_ref, ${realAudience(sql.ref('u.earlier_audience'))}
+    insert into feed (sequence, kind, parcel_id, entry, payload_ref, earlier_audience, earlier_tellings)
+    select ${real(sql.ref('u.sequence'))}, u.kind, u.parcel_id, ${real(sql.ref('u.entry'))}, u.payload_ref, ${realAudience(sql.ref('u.earlier_audience'))},
+      ${realTellings(sql.ref('u.earlier_tellings'))}
     from unnest(${p.sequence}::bigint[], ${p.kind}::smallint[], ${p.parcelId}::bigint[], ${p.entry}::bigint[], ${p.payloadRef}::bigint[],
-      ${p.earlierAudience}::bigint[]) as u (sequence, kind, parcel_id, entry, payload_ref, earlier_audience)`,
+      ${p.earlierAudience}::bigint[], ${p.earlierTellings}::text[])
+      as u (sequence, kind, parcel_id, entry, payload_ref, earlier_audience, earlier_tellings)`,
 )
 const insertExpected = rawStatement<Columns<ReturnType<typeof expectedRow>>>()(
   (p) => sql`

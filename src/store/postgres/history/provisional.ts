@@ -20,12 +20,20 @@ export function realAudience(audience: RawBuilder<unknown>): RawBuilder<number> 
     when ${audience} < ${sql.lit(-PROVISIONAL)} then ${audience} + ${sql.lit(PROVISIONAL)} - ${base} else ${audience} end)`
 }
 
+/** Like `real`, for encoded tellings (`encodeTellings`). Their times are far below all provisional numbers. */
+export function realTellings(tellings: RawBuilder<unknown>): RawBuilder<string | null> {
+  return sql`(case when ${tellings} is not null then (
+    select '[' || string_agg(${real(sql`n.value::bigint`)}::text, ',' order by n.place) || ']'
+    from json_array_elements_text(${tellings}::json) with ordinality as n (value, place)) end)`
+}
+
 const base = sql`(select base from counter where name = 'sequence')`
 
 /** Puts real numbers into a join, because the audit trail stores them in a text, in which the server cannot replace them. */
 export function realJoin(join: ParcelJoin, baseNumber: number): ParcelJoin {
   const number = (sequence: number) => (sequence > PROVISIONAL ? sequence - PROVISIONAL + baseNumber : sequence)
-  const audience = (of: Audience): Audience => ('at' in of ? { ...of, at: number(of.at) } : of)
+  const audience = (of: Audience): Audience =>
+    'tellings' in of ? { ...of, tellings: of.tellings.map((telling) => ({ ...telling, at: number(telling.at) })) } : of
   const sighting = (kept: KeptSighting): KeptSighting => ({ ...kept, sequence: number(kept.sequence), audience: audience(kept.audience) })
   return {
     ...join,

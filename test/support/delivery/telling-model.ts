@@ -1,0 +1,138 @@
+import type { EndpointSettings } from '../../../src/domain/delivery/endpoint.ts'
+
+/** Something that happened to a parcel. */
+export interface Fact {
+  readonly nth: number
+  readonly atMs: number
+  readonly status: string
+}
+
+/**
+ * A message about an entry. `all`: to all endpoints. `backfill`: to those with backfill, and to those that began by `beganBy`. `revealed`: to all
+ * that no earlier message of `of` went to.
+ */
+type Telling = { readonly fact: Fact; readonly recordedAtMs: number } & (
+  | { readonly kind: 'all' }
+  | { readonly kind: 'backfill'; readonly beganBy: number | null }
+  | { readonly kind: 'revealed'; readonly of: readonly number[] }
+)
+
+/** What an endpoint must get: messages from index `from` on. */
+export interface Owed {
+  readonly status: string | null
+  readonly from: number
+  beganAtMs: number
+  /** Each range with backfill: the index of its first message, and the index after its last. */
+  readonly backfill: [from: number, to: number][]
+  readonly taken: number[]
+}
+
+/** What was said of an entry. `places`: the messages that told it as backfill. `isToldToAll`: no further message is needed. */
+interface Told {
+  readonly places: readonly number[]
+  readonly isToldToAll: boolean
+}
+
+/** Decides for two parcels, which may be joined, which messages each endpoint must get, from the text of the rules 6.6 and 7.1 alone. */
+export function createTellingModel(startRecentMs: number) {
+  let recentMs = startRecentMs
+  const tellings: Telling[] = []
+  const knownSinceMs = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
+  const told: [Map<Fact, Told>, Map<Fact, Told>] = [new Map(), new Map()]
+  let isJoined = false
+  /** The index of the first message that is still in the feed. */
+  let kept = 0
+
+  const entriesOf = (parcel: number) => told[isJoined || parcel === 0 ? 0 : 1]
+  function know(parcel: number, sinceMs: number): void {
+    const at = isJoined ? 0 : parcel
+    knownSinceMs[at] = Math.min(knownSinceMs[at] ?? sinceMs, sinceMs)
+  }
+  function join(): void {
+    if (isJoined) return
+    isJoined = true
+    know(0, knownSinceMs[1] ?? 0)
+    for (const [fact, { places, isToldToAll }] of told[1]) {
+      const other = told[0].get(fact)
+      told[0].set(fact, { places: [...(other?.places ?? []), ...places], isToldToAll: isToldToAll || other?.isToldToAll === true })
+    }
+  }
+  function isTold({ backfill, beganAtMs, from }: Owed, place: number): boolean {
+    const telling = tellings[place]
+    if (telling?.kind !== 'backfill') return false
+    if (backfill.some(([first, end]) => place >= first && place < end)) return true
+    return telling.beganBy !== null && place >= from && beganAtMs <= telling.beganBy
+  }
+  /** Returns when a message was recorded, as far as the messages about new entries show it. */
+  function recordedAt(place: number): number | null {
+    const isNew = (one: Telling, at: number) => one.kind !== 'revealed' && at >= kept
+    const at = tellings.findLastIndex((one, nth) => nth <= place && isNew(one, nth))
+    return tellings[at === -1 ? tellings.findIndex((one, nth) => nth > place && isNew(one, nth)) : at]?.recordedAtMs ?? null
+  }
+  return {
+    kept: () => kept,
+    /** Chooses the message of the feed at which an endpoint starts; null: it starts now. */
+    placeFrom: (from: number | null) => (from === null || kept >= tellings.length ? null : kept + (from % (tellings.length - kept))),
+    begin(settings: Partial<EndpointSettings>, from: number | null, nowMs: number): Owed {
+      const place = from ?? tellings.length
+      return {
+        status: settings.filters?.status?.[0] ?? null,
+        from: place,
+        beganAtMs: from === null ? nowMs : (recordedAt(from) ?? nowMs),
+        backfill: settings.backfill === true ? [[place, Number.POSITIVE_INFINITY]] : [],
+        taken: [],
+      }
+    },
+    /** Switches `backfill`, and returns whether it is now on. */
+    turn({ backfill }: Owed): boolean {
+      const stretch = backfill.at(-1)
+      const isOn = stretch?.[1] === Number.POSITIVE_INFINITY
+      if (isOn) stretch[1] = tellings.length
+      else backfill.push([tellings.length, Number.POSITIVE_INFINITY])
+      return !isOn
+    },
+    upgrade(nextRecentMs: number): void {
+      recentMs = nextRecentMs
+    },
+    prune(): void {
+      kept = tellings.length
+    },
+    push({ fact, parcel }: { readonly fact: Fact; readonly parcel: number }, joins: boolean, nowMs: number): void {
+      if (joins) join()
+      know(parcel, Math.min(fact.atMs, nowMs))
+      const entries = entriesOf(parcel)
+      const before = entries.get(fact)
+      if (before?.isToldToAll === true) return
+      const said = { fact, recordedAtMs: nowMs }
+      tellings.push(before === undefined ? { ...said, kind: 'all' } : { ...said, kind: 'revealed', of: before.places })
+      entries.set(fact, { places: before?.places ?? [], isToldToAll: true })
+    },
+    /** The relay numbers the entries of a poll from the oldest to the newest. */
+    poll(
+      { parcel, listed, watch }: { readonly parcel: number; readonly listed: readonly Fact[]; readonly watch: boolean },
+      joins: boolean,
+      nowMs: number,
+    ): void {
+      if (joins) join()
+      if (watch) know(parcel, nowMs)
+      const entries = entriesOf(parcel)
+      const sinceMs = knownSinceMs[isJoined ? 0 : parcel] ?? 0
+      for (const fact of listed.toSorted((a, b) => a.atMs - b.atMs)) {
+        if (entries.has(fact)) continue
+        const said = { fact, recordedAtMs: nowMs }
+        const isBackfill = fact.atMs < sinceMs
+        const beganBy = nowMs - fact.atMs > recentMs ? null : Math.min(fact.atMs, nowMs)
+        entries.set(fact, { places: isBackfill ? [tellings.length] : [], isToldToAll: !isBackfill })
+        tellings.push(isBackfill ? { ...said, kind: 'backfill', beganBy } : { ...said, kind: 'all' })
+      }
+    },
+    owedTo(endpoint: Owed): readonly number[] {
+      const owed = tellings.filter((telling, place) => {
+        if (place < endpoint.from || (endpoint.status !== null && endpoint.status !== telling.fact.status)) return false
+        if (telling.kind === 'backfill') return isTold(endpoint, place)
+        return telling.kind === 'all' || !telling.of.some((earlier) => isTold(endpoint, earlier))
+      })
+      return owed.map(({ fact }) => fact.nth).sort((a, b) => a - b)
+    },
+  }
+}
