@@ -290,26 +290,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/relay/endpoints/{id}/missing": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List the events that an endpoint never received
-         * @description Events that were recorded as backfill while the `backfill` of the endpoint was off, and that pass its filters. The oldest first. `since` and `until` are a time of recording (`since` inclusive, `until` exclusive) or a sequence (both inclusive). A page with a `next` may hold fewer than asked for, even none.
-         */
-        get: operations["getRelayEndpointsIdMissing"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/relay/endpoints/{id}/replay": {
         parameters: {
             query?: never;
@@ -320,8 +300,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send finished deliveries of an endpoint again, or events that it never received
-         * @description Give at least one of `since`, `sequence`, `parcel` and `of`: deliveries that match all of them are sent, by default only dead and cancelled ones. With `missing`, the events are sent that were recorded as backfill while `backfill` of the endpoint was off; `since`, `until`, `sequence` and `parcel` narrow them. More than 10,000 become a job.
+         * Send finished deliveries of an endpoint again
+         * @description Give at least one of `since`, `sequence`, `parcel` and `of`: deliveries that match all of them are sent, by default only dead and cancelled ones. More than 10,000 become a job.
          */
         post: operations["postRelayEndpointsIdReplay"];
         delete?: never;
@@ -1807,7 +1787,13 @@ export interface components {
                 distributionType: string[] | null;
                 displayToConsumer: boolean | null;
             };
+            /** @description Whether it is sent what happened before `beganAt`, too. */
             backfill: boolean;
+            /**
+             * Format: date-time
+             * @description When it began. It is sent everything that happened since then.
+             */
+            beganAt: string;
             /** @description Attempts per second; null: no limit. */
             rate: number | null;
             /** @description Attempts at the same time; null: `delivery.perEndpoint`. */
@@ -1883,7 +1869,13 @@ export interface components {
                 distributionType: string[] | null;
                 displayToConsumer: boolean | null;
             };
+            /** @description Whether it is sent what happened before `beganAt`, too. */
             backfill: boolean;
+            /**
+             * Format: date-time
+             * @description When it began. It is sent everything that happened since then.
+             */
+            beganAt: string;
             /** @description Attempts per second; null: no limit. */
             rate: number | null;
             /** @description Attempts at the same time; null: `delivery.perEndpoint`. */
@@ -1973,7 +1965,13 @@ export interface components {
                 distributionType: string[] | null;
                 displayToConsumer: boolean | null;
             };
+            /** @description Whether it is sent what happened before `beganAt`, too. */
             backfill: boolean;
+            /**
+             * Format: date-time
+             * @description When it began. It is sent everything that happened since then.
+             */
+            beganAt: string;
             /** @description Attempts per second; null: no limit. */
             rate: number | null;
             /** @description Attempts at the same time; null: `delivery.perEndpoint`. */
@@ -2217,24 +2215,6 @@ export interface components {
             /** @description The id of this very answer; the log has it too. */
             instance: string;
         };
-        MissingEvent: {
-            /** @description Its position in the feed. */
-            sequence: number;
-            /** @description The id under which the endpoint will receive it. */
-            webhookId: string;
-            parcel: {
-                identifiers: string[];
-            };
-            status: string;
-            detailedStatus: string;
-            /** @description When it happened, as the carrier wrote it. */
-            eventTimestamp: string;
-            /**
-             * Format: date-time
-             * @description When the relay learnt of it.
-             */
-            recordedAt: string;
-        };
         Job: {
             id: string;
             /** @enum {string} */
@@ -2249,7 +2229,7 @@ export interface components {
             result: {
                 count: number;
             } | null;
-            /** @description Why the job failed; null: it has not failed. */
+            /** @description Why the job failed, or was cancelled by an upgrade; null: neither. */
             failure: string | null;
             /** @constant */
             kind: "replay";
@@ -2259,16 +2239,10 @@ export interface components {
             task: {
                 /** @description The endpoint for which deliveries are queued. */
                 endpoint: string;
-                /**
-                 * @description True: events are queued that the endpoint never received.
-                 * @constant
-                 */
-                missing?: true;
                 /** @description The endpoint whose deliveries are sent again. */
                 of?: string;
                 states?: ("delivered" | "dead" | "cancelled")[];
                 since?: number | string;
-                until?: number | string;
                 sequence?: number;
                 /** @description The relay's own id of the parcel. */
                 parcel?: number;
@@ -2287,7 +2261,7 @@ export interface components {
             result: {
                 count: number;
             } | null;
-            /** @description Why the job failed; null: it has not failed. */
+            /** @description Why the job failed, or was cancelled by an upgrade; null: neither. */
             failure: string | null;
             /** @constant */
             kind: "reprocess";
@@ -2314,7 +2288,7 @@ export interface components {
             result: {
                 count: number;
             } | null;
-            /** @description Why the job failed; null: it has not failed. */
+            /** @description Why the job failed, or was cancelled by an upgrade; null: neither. */
             failure: string | null;
             /** @constant */
             kind: "dismiss";
@@ -2341,7 +2315,7 @@ export interface components {
             result: {
                 count: number;
             } | null;
-            /** @description Why the job failed; null: it has not failed. */
+            /** @description Why the job failed, or was cancelled by an upgrade; null: neither. */
             failure: string | null;
             /** @constant */
             kind: "retention";
@@ -2363,7 +2337,7 @@ export interface components {
             result: {
                 count: number;
             } | null;
-            /** @description Why the job failed; null: it has not failed. */
+            /** @description Why the job failed, or was cancelled by an upgrade; null: neither. */
             failure: string | null;
             /** @constant */
             kind: "rebuild";
@@ -2428,7 +2402,7 @@ export interface components {
             result: {
                 count: number;
             } | null;
-            /** @description Why the job failed; null: it has not failed. */
+            /** @description Why the job failed, or was cancelled by an upgrade; null: neither. */
             failure: string | null;
             /** @constant */
             kind: "move";
@@ -2455,7 +2429,7 @@ export interface components {
             result: {
                 count: number;
             } | null;
-            /** @description Why the job failed; null: it has not failed. */
+            /** @description Why the job failed, or was cancelled by an upgrade; null: neither. */
             failure: string | null;
             /** @constant */
             kind: "backup";
@@ -3283,31 +3257,6 @@ export interface components {
             };
             inbox: {
                 quarantined: number;
-            };
-            /** @description Events that were recorded as backfill in the last day and that endpoints never received, because their `backfill` was off. The counts may be a minute old. */
-            missing: {
-                /** Format: date-time */
-                since: string;
-                endpoints: {
-                    endpoint: {
-                        id: string;
-                        name: string;
-                    };
-                    count: number;
-                }[];
-                /** @description Whether there may be more: the search ends after 1,000 events. */
-                more: boolean;
-                /** @description The replays with `missing` that are under way. */
-                resends: {
-                    endpoint: {
-                        id: string;
-                        name: string;
-                    };
-                    /** @description The job that queues the events; null: there is no job, and somebody waits for the result at this replica. */
-                    job: string | null;
-                    /** @description How many events were queued so far. */
-                    queued: number;
-                }[];
             };
             parcels: {
                 known: number;
@@ -4599,56 +4548,6 @@ export interface operations {
             503: components["responses"]["storage_unavailable"];
         };
     };
-    getRelayEndpointsIdMissing: {
-        parameters: {
-            query?: {
-                /**
-                 * @description The most to show; 100 if it is left out.
-                 * @example 10
-                 */
-                limit?: number;
-                cursor?: number;
-                parcel?: string;
-                since?: string;
-                until?: string;
-                sequence?: number;
-            };
-            header?: never;
-            path: {
-                /**
-                 * @description The id of the endpoint.
-                 * @example 1
-                 */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page of the list */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        events: components["schemas"]["MissingEvent"][];
-                        /** @description The `cursor` of the next page; null on the last. */
-                        next: string | null;
-                    };
-                };
-            };
-            400: components["responses"]["bad_request.bad_tracking_number"];
-            401: components["responses"]["unauthorized"];
-            403: components["responses"]["forbidden"];
-            404: components["responses"]["not_found"];
-            409: components["responses"]["not_replayable"];
-            429: components["responses"]["too_many_requests"];
-            431: components["responses"]["headers_too_large"];
-            500: components["responses"]["internal"];
-            503: components["responses"]["storage_unavailable"];
-        };
-    };
     postRelayEndpointsIdReplay: {
         parameters: {
             query?: never;
@@ -4670,10 +4569,7 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @default false */
-                    missing?: boolean;
                     since?: number | string;
-                    until?: number | string;
                     sequence?: number;
                     parcel?: string;
                     of?: string;
@@ -4685,7 +4581,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description With `dryRun`: how many there are (counted up to 10,001), of how many parcels, and when the oldest was queued or, with `missing`, recorded */
+            /** @description With `dryRun`: how many there are (counted up to 10,001), of how many parcels, and when the oldest was queued */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4697,7 +4593,6 @@ export interface operations {
                         more: boolean;
                         parcels: number;
                         oldestQueuedAt: string | null;
-                        oldestRecordedAt: string | null;
                         /** @description Why nothing was selected, for people; absent: something was selected. */
                         because?: string;
                         /** @constant */
@@ -5065,14 +4960,6 @@ export interface operations {
                         identifier: string;
                         /** @enum {string} */
                         outcome: "recorded" | "unknown";
-                        /** @description The endpoints that never received some events of the parcel, because they were backfill. */
-                        missing: {
-                            endpoint: {
-                                id: string;
-                                name: string;
-                            };
-                            count: number;
-                        }[];
                     };
                 };
             };
@@ -6682,4 +6569,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 e51026793d16673ba676b9fe60769c7fd7b1efa610fde4596416b86b9fa99418
+// Made of docs/openapi.json with the SHA-256 1f9e07bc1c5847502964ac9411ef52b3bd6a311c7a7bc5b27650bc1afc84fdc2

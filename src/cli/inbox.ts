@@ -14,7 +14,6 @@ import {
 } from './asking/ask-relay.ts'
 import { type StepEnd, takeSteps } from './asking/many-steps.ts'
 import { addLimitOption, type LimitOptions, listUpTo, sayWhetherMore } from './asking/paged-list.ts'
-import { noteEarlierEvents } from './endpoints/missing-note.ts'
 import { fail, failUsage } from './exit-codes.ts'
 import { listPushes } from './inbox/named-parcels.ts'
 import { dismissAll, refreshNamed } from './inbox/settle-pushes.ts'
@@ -119,20 +118,19 @@ async function show(ask: AskRelay, id: string, { json }: InboxOptions): Promise<
 
 async function reprocessAll(ask: AskRelay, ids: readonly string[], { state, json }: InboxOptions): Promise<void> {
   if (ids.length === 0 && json !== true) process.stdout.write(`No push is ${state ?? 'named'}: there is nothing to reprocess.\n`)
-  let [recorded, left] = [0, 0]
+  let [_recorded, left] = [0, 0]
   const reprocess = async (id: string, at: number): Promise<StepEnd> => {
     const answer = await ask('POST', `/relay/inbox/${encodeURIComponent(id)}/reprocess`)
     if (answer.status !== 200) return { failure: `${id}: ${describeProblem(answer)}` }
     const [outcome, reason] = [textOf(answer.body, 'outcome') ?? '', textOf(answer.body, 'reason')]
     if (STILL_HELD.includes(outcome)) left += 1
-    if (outcome === 'recorded') recorded += 1
+    if (outcome === 'recorded') _recorded += 1
     const because = reason === null ? '' : ` (${reasonText(reason)})`
     const said = `${outcome}${because}`
     const line = json === true ? JSON.stringify({ id, outcome, reason }) : `${id}: ${said}, ${at + 1} of ${ids.length}`
     return { outcome: said, line }
   }
   await takeSteps(ids, reprocess, { step: 'reprocessing', unit: 'pushes', isForProgram: json === true, isSummed: true })
-  if (recorded > 0 && json !== true) process.stdout.write(await noteEarlierEvents(ask))
   if (left > 0) fail(`${counted(left, 'push is', 'pushes are')} still not recorded.`)
 }
 

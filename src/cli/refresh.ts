@@ -11,14 +11,13 @@ import {
   typedIdentifier,
 } from './asking/ask-relay.ts'
 import { type StepEnd, takeSteps } from './asking/many-steps.ts'
-import { createMissingTotal } from './endpoints/missing-note.ts'
 import { EXIT } from './exit-codes.ts'
 
 /** `refresh`: makes a running relay ask the carrier about parcels now. */
 export function refreshCommand(): Command {
   const command = new Command('refresh')
     .description(
-      'ask the carrier about parcels now, in every language; also learns which parcel a tracking number belongs to. Says what was recorded and not sent, because events from before the relay knew a parcel go only to endpoints with backfill (docs/endpoints.md)',
+      'ask the carrier about parcels now, in every language; also learns which parcel a tracking number belongs to. What it finds is sent to each endpoint that had begun when it happened (docs/endpoints.md)',
     )
     .argument('[identifiers...]')
     .option('--all', 'refresh every watched parcel, most overdue first; each costs calls from the budget')
@@ -30,19 +29,17 @@ export function refreshCommand(): Command {
       }
       const ask = await openRelay(options)
       const named = options.all === true ? await everyParcel(ask) : identifiers
-      const missing = createMissingTotal()
       let unknown = 0
       const refresh = async (identifier: string, at: number): Promise<StepEnd> => {
         const answer = await ask('POST', `/relay/parcels/${typedIdentifier(identifier)}/refresh`)
         if (answer.status !== 200) return { failure: `${identifier}: ${describeProblem(answer)}` }
-        missing.add(answer.body)
         const outcome = textOf(answer.body, 'outcome') ?? ''
         unknown += outcome === 'unknown' ? 1 : 0
         const line = options.json === true ? JSON.stringify(answer.body) : `${identifier}: ${outcome} (${at + 1} of ${named.length})`
         return { outcome, line }
       }
       await takeSteps(named, refresh, { step: 'refreshing', unit: 'parcels', isForProgram: options.json === true })
-      if (options.json !== true) process.stdout.write(`${aboutUnknown(unknown)}${missing.text()}`)
+      if (options.json !== true) process.stdout.write(`${aboutUnknown(unknown)}`)
     })
   return addRelayOptions(command)
 }

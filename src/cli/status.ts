@@ -10,7 +10,6 @@ import {
   relayAddress,
   textOf,
 } from './asking/ask-relay.ts'
-import { missingCommand } from './endpoints/missing-note.ts'
 import { EXIT, fail } from './exit-codes.ts'
 import { age } from './terminal/ages.ts'
 import { paint, plain, type Tone } from './terminal/table.ts'
@@ -70,7 +69,6 @@ function presentFacts(overview: unknown): string {
       `${count('endpoints', 'delivering')} delivering, ${count('endpoints', 'failing')} failing, ${count('endpoints', 'disabled')} disabled`,
     ],
     ['inbox', Number(of('inbox', 'quarantined')) > 0 ? 'quarantine' : 'ok', `${count('inbox', 'quarantined')} in quarantine`],
-    ...missingRows(memberOf(overview, 'missing')),
     ['parcels', 'ok', parcelEvidence(memberOf(overview, 'parcels'))],
     ...(disk === null
       ? []
@@ -132,47 +130,11 @@ const WRONG_PATHS_SHOWN = 3
 /** The width of the longest state and a space, in characters. */
 const STATE_WIDTH = 15
 
-/** Lists the endpoints that never received some recently recorded events. */
-function missingRows(missing: unknown): readonly (readonly [name: string, state: string, evidence: string])[] {
-  const endpoints = listOf(missing, 'endpoints')
-  const atLeast = memberOf(missing, 'more') === true ? 'at least ' : ''
-  const resends = listOf(missing, 'resends')
-  const sent = new Set(resends.map(endpointIn))
-  const unsent = endpoints.filter((one) => !sent.has(endpointIn(one)))
-  const rows = unsent.slice(0, MISSING_SHOWN).map((one) => {
-    const endpoint = memberOf(one, 'endpoint')
-    const events = `${atLeast}${counted(Number(memberOf(one, 'count')), 'event', 'events')} of the last ${age(textOf(missing, 'since'))}`
-    return ['', 'not sent', `${events}, to ${textOf(endpoint, 'name') ?? ''}: ${missingCommand(endpoint)}`] as const
-  })
-  const others = unsent.length - rows.length
-  return [
-    ...resends.map((one) => resendRow(one, missing, atLeast)),
-    ...rows,
-    ...(others === 0 ? [] : [['', 'not sent', `some to ${counted(others, 'other endpoint', 'other endpoints')} too`] as const]),
-  ].map(([, state, evidence], at) => [at === 0 ? 'backfill' : '', state, evidence])
-}
-
-/** Shows a resend that is under way, so that nobody starts a second one. */
-function resendRow(resend: unknown, missing: unknown, atLeast: string) {
-  const left = listOf(missing, 'endpoints').find((one) => endpointIn(one) === endpointIn(resend))
-  const count = Number(left === undefined ? 0 : memberOf(left, 'count'))
-  const job = textOf(resend, 'job')
-  const by = job === null ? '' : ` by job ${job}`
-  const queued = `${counted(Number(memberOf(resend, 'queued')), 'event', 'events')} queued for ${textOf(memberOf(resend, 'endpoint'), 'name') ?? ''}${by} so far`
-  return ['', 'resending', `${queued}; ${atLeast}${countText(count)} of the last ${age(textOf(missing, 'since'))} left`] as const
-}
-
-function endpointIn(one: unknown): string | null {
-  return textOf(memberOf(one, 'endpoint'), 'id')
-}
-
-const MISSING_SHOWN = 3
-
 const BAD = ['silent', 'refused', 'failing', 'full']
 const ODD = ['lossy', 'resumed', 'not understood', 'wrong path', 'troubled', 'quarantine', 'low']
 
 function toneOf(state: string): Tone {
   if (BAD.includes(state)) return 'bad'
   if (ODD.includes(state)) return 'warn'
-  return ['none', 'too early', 'unasked', 'not sent', 'resending'].includes(state) ? 'dim' : 'good'
+  return ['none', 'too early', 'unasked'].includes(state) ? 'dim' : 'good'
 }

@@ -12,7 +12,7 @@ import {
   typedIdentifier,
 } from './asking/ask-relay.ts'
 import { sendList } from './asking/list-file.ts'
-import { noteEarlierEvents } from './endpoints/missing-note.ts'
+import { noteBegan } from './endpoints/began-note.ts'
 import { EXIT, fail } from './exit-codes.ts'
 
 interface WatchOptions extends ClientOptions {
@@ -24,7 +24,7 @@ interface WatchOptions extends ClientOptions {
 export function watchCommand(): Command {
   const command = new Command('watch')
     .description(
-      'poll the parcels named, or those listed in a file, from now on. What happened before now goes only to endpoints with backfill: set it first (docs/endpoints.md). A number that belongs to a parcel the relay knows is joined with it at its first poll, and no event is sent twice.',
+      'poll the parcels named, or those listed in a file, from now on. An endpoint is sent everything that happened since it began, with backfill also what is older (docs/endpoints.md). A number that belongs to a parcel the relay knows is joined with it at its first poll, and no event is sent twice.',
     )
     .argument('[identifiers...]')
     .option('--file <file>', 'NDJSON, or CSV if its name ends in .csv (see docs/api.md); reports bad lines by number')
@@ -36,6 +36,7 @@ export function watchCommand(): Command {
         return
       }
       const ask = await openRelay(options)
+      if (options.json !== true) process.stdout.write(await noteBegan(ask))
       if (options.file === undefined) await watchNamed(ask, identifiers, options)
       else await watchFile(ask, options.file, options)
     })
@@ -43,15 +44,12 @@ export function watchCommand(): Command {
 }
 
 async function watchNamed(ask: AskRelay, identifiers: readonly string[], { json }: WatchOptions): Promise<void> {
-  let isNew = false
   for (const identifier of identifiers) {
     const answer = await ask('PUT', `/relay/parcels/${typedIdentifier(identifier)}/watch`)
     if (answer.status >= 300) fail(`${identifier}: ${describeProblem(answer)}`)
     else if (json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
     else process.stdout.write(`${textOf(answer.body, 'identifier') ?? identifier}: watched${await describeWatched(ask, answer.body)}\n`)
-    isNew ||= memberOf(answer.body, 'created') === true
   }
-  if (isNew && json !== true) process.stdout.write(await noteEarlierEvents(ask))
 }
 
 /** Says whether the relay knew the number. A new number may belong to a parcel that the relay knows, but only its first poll shows that. */
@@ -85,7 +83,7 @@ async function watchFile(ask: AskRelay, file: string, { json, column }: WatchOpt
   if (json === true) process.stdout.write(`${JSON.stringify({ ...total, errors })}\n`)
   else
     process.stdout.write(
-      `${countText(total.watched)} watched (${countText(total.created)} new to the relay), ${countText(total.failed)} bad of ${counted(total.lines, 'line', 'lines')}\n${total.created > 0 ? `${MAY_BE_KNOWN}${await noteEarlierEvents(ask)}` : ''}`,
+      `${countText(total.watched)} watched (${countText(total.created)} new to the relay), ${countText(total.failed)} bad of ${counted(total.lines, 'line', 'lines')}\n${total.created > 0 ? MAY_BE_KNOWN : ''}`,
     )
   if (total.failed > 0) fail(errors.map(({ line, reason }) => `${file}:${line} ${reason}`).join('\n'))
 }

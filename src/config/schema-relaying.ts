@@ -21,9 +21,7 @@ export function endpoint(context: SchemaContext) {
         "carrier: the carrier's own signature header. standard-webhooks: also the headers of that specification; sharedKey must then be Base64, with or without whsec_.",
       ),
     filters: filters(),
-    backfill: flag
-      .default(false)
-      .describe('Also send entries from before the relay knew the parcel, including those that a refresh or a watch order brings.'),
+    backfill: flag.default(false).describe('Also send what happened before the endpoint began, which polls of newly known parcels find.'),
     from: z
       .union([z.literal('now'), whole(0, Number.MAX_SAFE_INTEGER)], { error: 'must be now, or a sequence of the feed such as 0' })
       .default('now')

@@ -17,7 +17,7 @@ import { REPLICAS_ROUTES, type ReplicasRoutePorts } from './admin/replicas.route
 import { RETENTION_ROUTES, type RetentionRoutePorts } from './admin/retention.routes.ts'
 import { SECRETS_ROUTES, type SecretsRoutePorts } from './admin/secrets.routes.ts'
 import { STORE_ROUTES, type StoreRoutePorts } from './admin/store.routes.ts'
-import { DELIVERIES_ROUTES, type DeliveriesRoutePorts } from './delivery/deliveries.routes.ts'
+import { DELIVERIES_ROUTES, type DeliveriesRoutePorts, refuseMissing } from './delivery/deliveries.routes.ts'
 import { ENDPOINTS_ROUTES, type EndpointsRoutePorts } from './delivery/endpoints.routes.ts'
 import { EVENTS_ROUTES, type EventsRoutePorts } from './delivery/events.routes.ts'
 import { OPERATOR_ROUTES, type OperatorRoutePorts } from './delivery/operator.routes.ts'
@@ -100,5 +100,6 @@ export const ROUTES: readonly RouteRow[] = CAPABILITIES.flatMap(({ routes }) => 
 export function createInternalRouter(ports: InternalPorts): Router {
   const router = new Router({ strict: true, sensitive: true })
   for (const { method, path, handle } of INTERNAL_ROUTES) router[method](path, handle(ports))
+  router.get('/relay/endpoints/:id/missing', refuseMissing(ports))
   return router
 }

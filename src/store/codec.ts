@@ -154,7 +154,7 @@ export function decodeAudience(audience: number, tellings: string | null): Audie
 
 function decodeTellings(text: string): readonly Telling[] {
   // Only `encodeTellings` writes this, so its shape is certain.
-  const numbers = JSON.parse(text) as readonly number[]
+  const numbers = (parseStored(text) ?? []) as readonly number[]
   return numbers.flatMap((at, index) => (index % 2 === 1 ? [] : { at, beganBy: numbers[index + 1] || null }))
 }
 
@@ -303,7 +303,7 @@ export function decodeJob(row: Selectable<Tables['job']>): Job {
   return {
     jobId: row.id,
     // The columns hold only what `insertJob`, `saveJob` and `cancelJob` wrote.
-    task: JSON.parse(row.task) as Job['task'],
+    task: decodeTask(row.task),
     ...(cursor !== null && 'rebuiltTo' in cursor ? { rebuilt: cursor.report } : {}),
     state: row.state as Job['state'],
     by: row.started_by,
@@ -313,6 +313,15 @@ export function decodeJob(row: Selectable<Tables['job']>): Job {
     startedAtMs: row.started_at_ms,
     endedAtMs: row.ended_at_ms,
   }
+}
+
+/** Earlier versions had replays that selected no deliveries. Such a job has ended, or ends without replaying anything. */
+function decodeTask(text: string): Job['task'] {
+  const task = JSON.parse(text) as Job['task']
+  if (task.kind !== 'replay' || 'selection' in task) return task
+  const { to }: { readonly to: string } = task
+  const selection = { endpointId: to, states: [], fromSequence: 0, fromMs: 0, deliveryId: null, sequence: null, parcelId: null }
+  return { kind: 'replay', to, selection, untilMs: 0 }
 }
 
 /** Null: it is damaged. */

@@ -8,7 +8,6 @@ import { inspectParcel, listParcels } from './admin/parcel-lists.ts'
 import { createAgedReads } from './admin/retention/aged-rows.ts'
 import { loadRetention } from './admin/retention/retention-state.ts'
 import { listTallies } from './admin/tallies.ts'
-import { readBackfill } from './delivery/backfill-events.ts'
 import { findQueued } from './delivery/delivery-copies.ts'
 import { findDelivery, listDeliveries } from './delivery/delivery-lists.ts'
 import { countReplayable } from './delivery/ended-deliveries.ts'
@@ -95,7 +94,6 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     countHeld: (state) => engine.snapshot((of) => countHeld(of, state)),
     findDelivery: (id) => engine.snapshot((of) => findDelivery(of, id)),
     countReplayable: ({ selection, limit, untilMs }) => engine.snapshot((of) => countReplayable(of, selection, limit, untilMs)),
-    readBackfill: (query) => engine.snapshot((of) => readBackfill(of, engine.contents(of), query)),
     findQueued: (request) => findQueued(session, request),
     listRestores: () => listRestores(session),
     listLeftStores: () => listLeftStores(session),

@@ -109,8 +109,6 @@ type OfEngine =
   | 'readFeedEntries'
   | 'queueComposed'
   | 'queueFeed'
-  | 'readBackfill'
-  | 'queueMissing'
   | 'saveQueuedTo'
 
 export function createWriteVerbs(parts: WriteParts): Omit<WriteTx, OfEngine> {

@@ -27,7 +27,6 @@ import type { Authenticate } from '../flow/admin/tokens/authenticate.ts'
 import type { TokenKeyring } from '../flow/admin/tokens/token-keyring.ts'
 import { createFeedTail, type FeedTail } from '../flow/delivery/feed-tail.ts'
 import { createFollowFeed } from '../flow/delivery/follow-feed.ts'
-import { createMissingSummary } from '../flow/delivery/missing-summary.ts'
 import { commitStatsOf } from '../flow/history/commit-stats.ts'
 import type { PollsUnderWay } from '../flow/polling/polls-under-way.ts'
 import { createUpstream } from '../flow/polling/upstream.ts'
@@ -91,8 +90,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
   const feedSignal = createFeedSignal()
   commitSignal.subscribe({ committed: () => feedSignal.tell(), failed: () => undefined })
   const tail = createFeedTail({ reads, gaps: ports.restores, yieldToOthers: () => nextTurn() })
-  const missing = missingSummaryOf(ports)
-  const overview = overviewOf(config, ports, missing.recent)
+  const overview = overviewOf(config, ports)
   const look = createLiveLook({ overview, tail, reads, clock })
   const addressOf = createAddressOf(config.listen.internal.trustProxy)
   const listener = createInternalListener({
@@ -128,7 +126,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     operations: createOperationQueries({ reads }),
     listReplicas: storage.replicas.list,
     manageErasures: manageErasuresOf(ports, { tail, feedSignal }),
-    manageParcels: manageParcelsOf(ports, missing.ofParcel),
+    manageParcels: manageParcelsOf(ports),
     lookAtParcels: createParcelQueries({ reads, write, clock }),
     upstream: createUpstream({ carrier, write, version: VERSION, refusedSenders: storage.receiver.verbs.refusedSenders }),
     watchList: createImportWatches({ write, clock }),
@@ -162,11 +160,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
   return { listener, feedSignal, forgetFeed: tail.forget }
 }
 
-function overviewOf(
-  { limits, webhook }: Config,
-  { storage, reporting, carrier, backups }: InternalApiPorts,
-  missing: MissingSummaryOf['recent'],
-) {
+function overviewOf({ limits, webhook }: Config, { storage, reporting, carrier, backups }: InternalApiPorts) {
   const { clock, reads, write } = storage
   return createOverview({
     reads,
@@ -181,7 +175,6 @@ function overviewOf(
     backups: backups.state,
     refused: reporting.refused,
     clock,
-    missing,
     webhook: async () => ({ path: webhook.path, misdirected: await storage.receiver.verbs.misdirected() }),
   })
 }
@@ -190,16 +183,10 @@ async function refuseReload(): Promise<never> {
   throw new AppError('not_reloadable', 'This relay was not started from a config file, so there is nothing to reload.')
 }
 
-function manageParcelsOf({ storage, history, underWay }: InternalApiPorts, missingOf: MissingSummaryOf['ofParcel']) {
+function manageParcelsOf({ storage, history, underWay }: InternalApiPorts) {
   const { write, clock } = storage
   const { refresh, serve, spentUntilMs } = history
-  return createParcelCommands({ write, refresh, fetchUnknown: serve.fetchUnknown, spentUntilMs, underWay, missingOf, clock })
-}
-
-type MissingSummaryOf = ReturnType<typeof createMissingSummary>
-
-function missingSummaryOf({ storage: { reads, clock }, delivery: { resends }, portal }: InternalApiPorts) {
-  return createMissingSummary({ reads, resends, retention: () => portal.settings().retention, clock, yieldToIo: () => nextTurn() })
+  return createParcelCommands({ write, refresh, fetchUnknown: serve.fetchUnknown, spentUntilMs, underWay, clock })
 }
 
 function manageRetentionOf({ storage, delivery, portal }: InternalApiPorts) {

@@ -58,7 +58,7 @@ test('parcels are watched, refreshed and shown by commands', async () => {
   expect(JSON.parse(json.out)).toMatchObject({ entries: 1 })
   expect(await run(['refresh', '--all', '--json'])).toMatchObject({
     code: 0,
-    out: '{"identifier":"CLI00001","outcome":"recorded","missing":[]}\n',
+    out: '{"identifier":"CLI00001","outcome":"recorded"}\n',
   })
 })
 

@@ -51,7 +51,7 @@ test.each([
   [
     'an order that does not say what to replay',
     () => parseReplayOrder({}),
-    'The body must say what to replay: "missing", "since", "sequence", "parcel" or "of".',
+    'The body must say what to replay: "since", "sequence", "parcel" or "of".',
   ],
   [
     'a state close to a known one',

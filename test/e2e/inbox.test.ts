@@ -58,9 +58,7 @@ test('5.4: one command records and relays expired pushes when the clock is right
   await receiveAt(world.databasePath, Date.now() - 39 * 86_400_000)
 
   const out = await inboxCommand(world.internalUrl, '--reprocess', '--state', 'expired')
-  expect(out).toMatch(
-    /^\d+: recorded, 1 of 2\n\d+: recorded, 2 of 2\nEarlier events.*not sent to shop\. See them with.*replay --endpoint shop --missing.*\n$/,
-  )
+  expect(out).toMatch(/^\d+: recorded, 1 of 2\n\d+: recorded, 2 of 2\n$/)
   await expect.poll(() => receiver.pushes.map(({ body }) => body.toString()).toSorted()).toEqual(bodies.map(String).toSorted())
   for (const id of ['60000002', '60000003']) expect((await world.all(id)).statuses).toHaveLength(1)
 })

@@ -80,7 +80,7 @@ test('simultaneous refreshes of a parcel by operators at two relays cause one po
   const before = callsAbout(number).length
   const refreshed = await askBoth(1, `/relay/parcels/${number}/refresh`, 'POST')
   expect(refreshed.map(({ status, body }) => [status, JSON.parse(body)])).toEqual(
-    [0, 1].map(() => [200, { identifier: number, outcome: 'recorded', missing: [] }]),
+    [0, 1].map(() => [200, { identifier: number, outcome: 'recorded' }]),
   )
   const calls = callsAbout(number).slice(before)
   expect(calls).toHaveLength(new Set(calls).size)

@@ -11,8 +11,6 @@ const CAPABILITIES = ['ingest', 'history', 'polling', 'delivery', 'admin']
 const CROSSINGS = [
   // A push that is reprocessed from the inbox is recorded like one that has just arrived.
   'admin/inbox/reprocess.tx.ts -> history/record.tx.ts',
-  // A replay job queues events that an endpoint never received.
-  'admin/jobs/jobs.tx.ts -> delivery/queue-missing.tx.ts',
 ]
 
 test('flows of one capability import those of another only if the import is listed', () => {

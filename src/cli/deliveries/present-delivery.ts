@@ -19,20 +19,6 @@ export function presentDeliveries(deliveries: readonly unknown[]): string {
   )
 }
 
-/** Presents events that an endpoint never received, as a table. */
-export function presentMissing(events: readonly unknown[]): string {
-  return table(
-    ['sequence', 'parcel', 'status', 'happened', 'recorded'],
-    events.map((event) => [
-      String(Number(memberOf(event, 'sequence'))),
-      parcelOf(event),
-      textOf(event, 'status') ?? '',
-      textOf(event, 'eventTimestamp') ?? '',
-      `${age(textOf(event, 'recordedAt'))} ago`,
-    ]),
-  )
-}
-
 /** Returns the cells of a table row: what the delivery is about, and its state. */
 function rowOf(delivery: unknown): readonly Cell[] {
   const last = memberOf(delivery, 'lastAttempt')

@@ -2,46 +2,34 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import { counted } from '../../domain/amounts.ts'
 import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
 import { followJob } from '../asking/follow-job.ts'
-import { addLimitOption, type Listed, listUpTo, sayWhetherMore } from '../asking/paged-list.ts'
 import { describeDeliveryProblem, describeParcelProblem } from '../asking/unknown.ts'
 import { findEndpoint } from '../endpoints/find-endpoint.ts'
 import { fail, failUsage } from '../exit-codes.ts'
 import { age, readTimeOption } from '../terminal/ages.ts'
-import { presentMissing } from './present-delivery.ts'
 
 interface ReplayOptions extends ClientOptions {
   readonly endpoint?: string
   readonly to?: string
-  readonly missing?: boolean
   readonly since?: string | number
-  readonly until?: string | number
   readonly sequence?: number
   readonly parcel?: readonly string[]
   readonly of?: string
   readonly state?: string
   readonly dryRun?: boolean
-  readonly limit: number
 }
 
 /** `replay`, and `deliveries replay`. */
 export function replayCommand(): Command {
   const command = new Command('replay')
-    .description(
-      'send deliveries again: the ones you name, or all that failed at an endpoint; or, with --missing, events that an endpoint was never sent',
-    )
+    .description('send deliveries again: the ones you name, or all that failed at an endpoint')
     .argument('[ids...]', 'deliveries')
     .option('--to <endpoint>', 'send the deliveries named to this endpoint instead of their own')
     .option('--endpoint <endpoint>', 'send many to this endpoint, by its name or id')
     .option(
-      '--missing',
-      'with --endpoint: the events that it never received, because they were recorded as backfill while its backfill was off (docs/endpoints.md)',
-    )
-    .option(
       '--since <time>',
-      'with --endpoint: deliveries queued since a time (2026-03-01T10:00:00Z, or 2h for two hours ago), or from a sequence on; with --missing: events recorded since then',
+      'with --endpoint: deliveries queued since a time (2026-03-01T10:00:00Z, or 2h for two hours ago), or from a sequence on',
       readPlace,
     )
-    .option('--until <time>', 'with --missing: only events recorded before a time, or up to a sequence', readPlace)
     .option('--sequence <sequence>', 'with --endpoint: only the event with this sequence', readSequence)
     .option('--parcel <identifier>', 'with --endpoint: only events of this parcel; may be given several times', collect)
     .option('--of <endpoint>', 'with --endpoint: deliveries of another endpoint; name a removed endpoint by its id')
@@ -52,18 +40,18 @@ export function replayCommand(): Command {
         'cancelled',
       ]),
     )
-    .option('--dry-run', 'only say what would be sent; with --missing, list the events')
+    .option('--dry-run', 'only say what would be sent')
     .action(async (ids: readonly string[], options: ReplayOptions) => {
-      const { endpoint, missing, since, sequence, parcel, of } = options
+      const { endpoint, since, sequence, parcel, of } = options
       if ((ids.length === 0) === (endpoint === undefined)) return failUsage('replay: name deliveries by id, or an endpoint with --endpoint')
-      if (endpoint !== undefined && [missing, since, sequence, parcel, of].every((given) => given === undefined))
-        return failUsage('replay: with --endpoint say what to send: --missing, --since, --sequence, --parcel or --of')
+      if (endpoint !== undefined && [since, sequence, parcel, of].every((given) => given === undefined))
+        return failUsage('replay: with --endpoint say what to send: --since, --sequence, --parcel or --of')
       const ask = await openRelay(options)
       if (endpoint === undefined) return await replayEach(ask, ids, options)
       const target = await findEndpoint(ask, endpoint)
       for (const one of parcel ?? [undefined]) await replayMany(ask, target, options, one)
     })
-  return addRelayOptions(addLimitOption(command, 20))
+  return addRelayOptions(command)
 }
 
 function collect(text: string, before: readonly string[] = []): readonly string[] {
@@ -111,59 +99,37 @@ async function replayMany(
   options: ReplayOptions,
   parcel: string | undefined,
 ): Promise<void> {
-  const { missing, since, until, sequence, state, dryRun = false, json } = options
+  const { since, sequence, state, dryRun = false, json } = options
   const of = options.of === undefined ? undefined : await sourceOf(ask, options.of)
-  const text = JSON.stringify({ missing, since, until, sequence, parcel, of, state, dryRun })
+  const text = JSON.stringify({ since, sequence, parcel, of, state, dryRun })
   const answer = await ask('POST', `/relay/endpoints/${id}/replay`, { type: 'application/json', text })
   const jobId = textOf(answer.body, 'id')
   if (answer.status === 404 && parcel !== undefined) return fail(await describeParcelProblem(ask, parcel, answer))
   if (answer.status !== 200 && answer.status !== 202) return fail(describeProblem(answer))
-  const to = { name, ...wordsOf(options, parcel) }
+  const to = { name, about: parcel === undefined ? '' : ` about ${parcel}` }
   if (jobId !== null) return await reportJob(ask, jobId, to, options)
-  const query = { since, until, sequence, parcel }
-  const listed = dryRun && missing === true ? await listMissing(ask, id, options.limit, query) : null
-  if (json === true) return void process.stdout.write(`${JSON.stringify({ ...Object(answer.body), events: listed?.items })}\n`)
+  if (json === true) return void process.stdout.write(`${JSON.stringify(answer.body)}\n`)
   const count = Number(memberOf(answer.body, 'count'))
   const because = textOf(answer.body, 'because')
   const why = because === null ? '' : ` ${because}`
-  if (!dryRun) return void process.stdout.write(`${counted(count, ...to.unit)}${to.about} queued for ${name}${to.again}.${why}\n`)
+  if (!dryRun) return void process.stdout.write(`${counted(count, ...UNIT)}${to.about} queued for ${name} again.${why}\n`)
   process.stdout.write(`${presentCount(answer.body, to)} Nothing was sent.${why}\n`)
-  if (listed === null || listed.items.length === 0) return
-  process.stdout.write(`\n${presentMissing(listed.items)}`)
-  sayWhetherMore(listed)
 }
+
+const UNIT = ['delivery', 'deliveries'] as const
 
 interface Target {
   readonly name: string
-  readonly unit: readonly [one: string, many: string]
   /** ` about ` and the parcels that the user named; empty: none. */
   readonly about: string
-  readonly again: '' | ' again'
 }
 
-function wordsOf({ missing }: ReplayOptions, parcel: string | undefined): Omit<Target, 'name'> {
-  const about = parcel === undefined ? '' : ` about ${parcel}`
-  return missing === true ? { unit: ['event', 'events'], about, again: '' } : { unit: ['delivery', 'deliveries'], about, again: ' again' }
-}
-
-function presentCount(answer: unknown, { name, unit, about, again }: Target): string {
+function presentCount(answer: unknown, { name, about }: Target): string {
   const count = Number(memberOf(answer, 'count'))
-  const recorded = textOf(answer, 'oldestRecordedAt')
-  const oldest =
-    recorded === null ? `the oldest from ${age(textOf(answer, 'oldestQueuedAt'))} ago` : `the first recorded ${age(recorded)} ago`
+  const oldest = `the oldest from ${age(textOf(answer, 'oldestQueuedAt'))} ago`
   const more = memberOf(answer, 'more') === true ? 'More than ' : ''
   const parcels = about === '' ? ` about ${counted(Number(memberOf(answer, 'parcels')), 'parcel', 'parcels')}` : about
-  return `${more}${counted(count, ...unit)}${count === 0 ? about : `${parcels}, ${oldest},`} would be sent to ${name}${again}.`
-}
-
-async function listMissing(
-  ask: AskRelay,
-  id: string,
-  limit: number,
-  query: Readonly<Record<string, string | number | undefined>>,
-): Promise<Listed> {
-  const texts = Object.fromEntries(Object.entries(query).map(([name, value]) => [name, value === undefined ? undefined : String(value)]))
-  return await listUpTo(ask, { path: `/relay/endpoints/${id}/missing`, name: 'events', limit, query: texts })
+  return `${more}${counted(count, ...UNIT)}${count === 0 ? about : `${parcels}, ${oldest},`} would be sent to ${name} again.`
 }
 
 /** Returns the id of the endpoint whose deliveries are sent. A removed endpoint can be named only by its id. */
@@ -171,12 +137,12 @@ async function sourceOf(ask: AskRelay, nameOrId: string): Promise<string> {
   return /^\d{1,15}$/.test(nameOrId) ? nameOrId : (await findEndpoint(ask, nameOrId)).id
 }
 
-async function reportJob(ask: AskRelay, id: string, { name, unit, again }: Target, { json }: ClientOptions): Promise<void> {
-  const job = await followJob(ask, id, { whole: ['queueing', unit[1]] })
+async function reportJob(ask: AskRelay, id: string, { name }: Pick<Target, 'name'>, { json }: ClientOptions): Promise<void> {
+  const job = await followJob(ask, id, { whole: ['queueing', UNIT[1]] })
   const state = textOf(job, 'state')
   if (json === true) process.stdout.write(`${JSON.stringify(job)}\n`)
   if (state === 'cancelled') return fail('cancelled: the deliveries that were queued before are sent')
   if (state !== 'done') return fail(textOf(job, 'failure') ?? `the job ended as ${state}`)
   if (json !== true)
-    process.stdout.write(`${counted(Number(memberOf(memberOf(job, 'progress'), 'done')), ...unit)} queued for ${name}${again}.\n`)
+    process.stdout.write(`${counted(Number(memberOf(memberOf(job, 'progress'), 'done')), ...UNIT)} queued for ${name} again.\n`)
 }

@@ -28,7 +28,7 @@ export function addCommand(): Command {
     .option('--detailed-status <value>', 'only events with this detailed status; may be repeated', each)
     .option('--distribution-type <value>', 'only events of parcels with this distribution type; may be repeated', each)
     .option('--from <sequence>', 'start with this sequence of the feed instead of with what comes from now on', wholeNumber)
-    .option('--backfill', 'also push events from before the relay knew their parcel')
+    .option('--backfill', 'also push what happened before the endpoint began, which polls of newly known parcels find')
     .option('--rate <number>', 'attempts per second at most', positiveNumber)
     .option('--concurrency <count>', 'attempts at the same time at most', wholeNumber)
     .addOption(new Option('--signature <kind>', 'how pushes are signed').choices(['carrier', 'standard-webhooks']))

@@ -30,6 +30,7 @@ export function presentEndpoint(endpoint: unknown): string {
     ['url', text('url')],
     ['defined in', text('origin') === 'config' ? 'the config file' : 'the store'],
     ['state', describeState(endpoint)],
+    ['began', text('beganAt')],
     ['waiting', `${counted(waiting, 'delivery', 'deliveries')}${oldest === '' ? '' : `, the oldest for ${oldest}`}`],
     ['given up', counted(Number(memberOf(endpoint, 'givenUp')), 'delivery', 'deliveries')],
     ['last success', since(text('lastSuccessAt'))],
@@ -64,7 +65,7 @@ function changedSettings(endpoint: unknown): readonly (readonly [name: string, v
   const headers = typeof given === 'object' && given !== null ? Object.keys(given) : []
   const schedule = listOf(endpoint, 'schedule')
   return [
-    ['backfill', memberOf(endpoint, 'backfill') === true ? 'yes: also events from before the relay knew their parcel' : null],
+    ['backfill', memberOf(endpoint, 'backfill') === true ? 'yes: also what happened before it began' : null],
     ['rate', rate === null ? null : `at most ${counted(rate, 'attempt', 'attempts')} per second`],
     ['concurrency', concurrency === null ? null : `at most ${counted(concurrency, 'attempt', 'attempts')} at the same time`],
     ['schedule', schedule.length === 0 ? null : schedule.join(', ')],

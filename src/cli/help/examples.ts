@@ -30,7 +30,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'deliveries skip': ['deliveries skip 4711'],
   'deliveries replay': ['deliveries replay 4711', 'deliveries replay --endpoint shop --since 2h --dry-run'],
   retry: ['retry --endpoint shop'],
-  replay: ['replay --endpoint shop --since 2h --dry-run', 'replay --endpoint shop --missing --dry-run', 'replay 4711 --to warehouse'],
+  replay: ['replay --endpoint shop --since 2h --dry-run', 'replay 4711 --to warehouse'],
   inbox: [
     'inbox --state quarantined',
     'inbox --refresh --state quarantined',

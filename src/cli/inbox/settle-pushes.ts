@@ -2,7 +2,6 @@ import { counted, countText } from '../../domain/amounts.ts'
 import { type AskRelay, describeProblem, memberOf, textOf } from '../asking/ask-relay.ts'
 import { followJob } from '../asking/follow-job.ts'
 import { type StepEnd, takeSteps } from '../asking/many-steps.ts'
-import { createMissingTotal, type MissingTotal } from '../endpoints/missing-note.ts'
 import { fail } from '../exit-codes.ts'
 import { findNamedParcels, type NamedParcel, type NamedParcels, type PushSelection } from './named-parcels.ts'
 
@@ -14,10 +13,9 @@ interface Shown {
 export async function refreshNamed(ask: AskRelay, selection: PushSelection, { json }: Shown): Promise<void> {
   const named = await findNamedParcels(ask, selection)
   const { parcels } = named
-  const missing = createMissingTotal()
   let added = 0
   const refresh = async (parcel: NamedParcel, at: number): Promise<StepEnd> => {
-    const end = await refreshOne(ask, parcel, missing)
+    const end = await refreshOne(ask, parcel)
     if ('failure' in end) return end
     if (end.outcome === 'new') added += 1
     const [identifier = ''] = parcel.identifiers
@@ -28,19 +26,14 @@ export async function refreshNamed(ask: AskRelay, selection: PushSelection, { js
   }
   await takeSteps(parcels, refresh, { step: 'refreshing', unit: 'parcels', isForProgram: json, isSummed: true })
   const said = `${counted(named.pushes, 'push names', 'pushes name')} ${counted(parcels.length, 'parcel', 'parcels')}; ${counted(added, 'was', 'were')} new to the relay.`
-  ;(json ? process.stderr : process.stdout).write(`${said}${unreadableIn(named)}\n${missing.text()}`)
+  ;(json ? process.stderr : process.stdout).write(`${said}${unreadableIn(named)}\n`)
 }
 
 /** Asks the carrier about one parcel. If the carrier knows it, the outcome says whether the relay already knew it: `known` or `new`. */
-async function refreshOne(
-  ask: AskRelay,
-  { identifiers, knownAs }: NamedParcel,
-  missing: MissingTotal,
-): Promise<{ outcome: string } | { failure: string }> {
+async function refreshOne(ask: AskRelay, { identifiers, knownAs }: NamedParcel): Promise<{ outcome: string } | { failure: string }> {
   let isErased = false
   for (const identifier of knownAs === null ? identifiers : [knownAs]) {
     const answer = await ask('POST', `/relay/parcels/${encodeURIComponent(identifier)}/refresh`)
-    missing.add(answer.body)
     if (textOf(answer.body, 'type')?.endsWith(':erased') === true) isErased = true
     else if (answer.status !== 200) return { failure: `${identifier}: ${describeProblem(answer)}` }
     else if (textOf(answer.body, 'outcome') === 'recorded') return { outcome: knownAs === null ? 'new' : 'known' }

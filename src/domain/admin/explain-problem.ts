@@ -27,7 +27,7 @@ const RELOAD = 'then reload: parcel-relay reload.'
 
 const SETTLE_QUARANTINE = [
   'Ask the carrier whether it has changed its format, and whether it meant to.',
-  'If the carrier returns to its old format, first set backfill: true on the endpoints that are to get earlier events. Then fetch the parcels that the pushes name, with parcel-relay inbox --refresh, and dismiss them: parcel-relay inbox --dismiss --state quarantined.',
+  'If the carrier returns to its old format, fetch the parcels that the pushes name, with parcel-relay inbox --refresh, and dismiss them: parcel-relay inbox --dismiss --state quarantined.',
   'If the new format stays, install a version of the relay that reads it, then reprocess: parcel-relay inbox --reprocess --state quarantined.',
 ]
 
@@ -161,7 +161,6 @@ function explainSilence(situation: Situation): Explanation {
       UNHEARD_OF,
     ],
     todo: [
-      'Before pushes come again, set backfill: true on the endpoints that are to get earlier events of parcels that only lost pushes named, and reload.',
       ...(misdirected.some(({ isSigned }) => isSigned)
         ? [
             `Pushes seem to come to another path: have the carrier push to https://YOUR-HOST${webhook.path}, or set webhook.path to the path it uses and restart.`,

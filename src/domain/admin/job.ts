@@ -1,10 +1,10 @@
-import type { ReplayCursor, ReplayTask } from '../delivery/delivery-list.ts'
+import type { EndedReplay, ReplayCursor } from '../delivery/delivery-list.ts'
 import type { HeldSelection } from '../ingest/inbox.ts'
 import type { RebuildProgress, RebuildReport } from './rebuild.ts'
 
 export type JobTask = ReplayJobTask | ReprocessJobTask | DismissJobTask | RebuildJobTask | RetentionJobTask | MoveJobTask | BackupJobTask
 
-export type ReplayJobTask = ReplayTask & { readonly kind: 'replay' }
+export type ReplayJobTask = EndedReplay & { readonly kind: 'replay' }
 
 /** Reprocesses pushes that were not recorded. Pushes that came after the order are not included. */
 export interface ReprocessJobTask {

@@ -1,6 +1,5 @@
 import { isObject, member, readJson } from '../json-body.ts'
 import type { DeadReason } from './delivery.ts'
-import type { MissingSelection } from './missing.ts'
 
 /** Selects the ended deliveries of one endpoint that meet all of these conditions. */
 export interface DeliverySelection {
@@ -24,19 +23,10 @@ export interface EndedReplay {
   readonly untilMs: number
 }
 
-/** A replay that queues events for an endpoint that never received them. */
-export interface MissingReplay {
-  readonly missing: MissingSelection
-  readonly to: string
-}
-
-export type ReplayTask = EndedReplay | MissingReplay
-
-/** The last delivery or event of the batch before. */
+/** The last delivery of the batch before. */
 export interface ReplayCursor {
   /** The sequence, or the time in a replay by time. */
   readonly at: number
-  /** The id of the delivery; 0: it is an event. */
   readonly id: number
 }
 
@@ -47,8 +37,7 @@ export interface ReplayBatch {
   readonly nowMs: number
 }
 
-export type EndedReplayRequest = EndedReplay & ReplayBatch
-export type ReplayRequest = ReplayTask & ReplayBatch
+export type ReplayRequest = EndedReplay & ReplayBatch
 
 export interface ReplayedBatch {
   readonly count: number

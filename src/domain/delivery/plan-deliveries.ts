@@ -45,7 +45,7 @@ export function planDeliveries(subscribers: readonly Subscriber[], event: Delive
 }
 
 /** Returns the fields of an event that the filters of endpoints test. */
-export function relayedEventOf({ entry, payload }: Pick<DeliverableEvent, 'entry' | 'payload'>): RelayedEvent {
+function relayedEventOf({ entry, payload }: Pick<DeliverableEvent, 'entry' | 'payload'>): RelayedEvent {
   const { status, detailedStatus, displayToConsumer } = entry
   return { status, detailedStatus, displayToConsumer, distributionType: payload.distributionType }
 }

@@ -115,15 +115,3 @@ function withSpan(earlier: NonNullable<BackfillSpan['earlier']>, from: number, t
   const [begin, end] = earlier.at(-1) ?? [from, null]
   return end === from ? [...earlier.slice(0, -1), [begin, to]] : [...earlier, [from, to]]
 }
-
-/** Returns the first and last sequence of each part of the feed, from `first` on, in which an endpoint received no backfill. */
-export function withoutBackfill(span: BackfillSpan | null, first: number): readonly (readonly [from: number, to: number])[] {
-  const spans = span === null ? [] : [...(span.earlier ?? []), [span.from, span.to ?? Number.POSITIVE_INFINITY] as const]
-  const stretches: (readonly [number, number])[] = []
-  let from = first
-  for (const [begin, end] of spans) {
-    if (begin > from) stretches.push([from, begin - 1])
-    from = Math.max(from, end)
-  }
-  return Number.isFinite(from) ? [...stretches, [from, Number.MAX_SAFE_INTEGER]] : stretches
-}

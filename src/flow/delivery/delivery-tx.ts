@@ -1,4 +1,4 @@
-import type { EndedReplayRequest, ReplayedBatch } from '../../domain/delivery/delivery-list.ts'
+import type { ReplayedBatch, ReplayRequest } from '../../domain/delivery/delivery-list.ts'
 import type {
   ClaimRef,
   ComposedDelivery,
@@ -13,7 +13,6 @@ import type { EndpointHealth } from '../../domain/delivery/endpoint-health.ts'
 import type { CatchingUp, EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { FailureNote } from '../../domain/delivery/failure-group.ts'
 import type { FeedEntries } from '../../domain/delivery/feed-entry.ts'
-import type { BackfillEvents, BackfillQuery, QueuedMissing } from '../../domain/delivery/missing.ts'
 import type { ConfiguredNames } from '../../domain/delivery/unnamed-endpoint.ts'
 
 /** The store as delivery uses it inside one transaction; see `WriteTx`. */
@@ -50,13 +49,6 @@ export interface DeliveryTx {
    * parcels at that endpoint.
    */
   queueFeed(events: QueuedFeed): Promise<void>
-  /** Reads backfill events of the feed. Locks their parcels until the transaction ends. */
-  readBackfill(query: BackfillQuery): Promise<BackfillEvents>
-  /**
-   * Queues events from `readBackfill` for the endpoint. Each event goes before the later deliveries of its parcel that have not ended.
-   * Returns how many events were queued.
-   */
-  queueMissing(request: QueuedMissing): Promise<number>
   /** Saves how far the feed is queued for an endpoint. Returns true if the endpoint has caught up; false: it has not, or this is not known yet. */
   saveQueuedTo(state: CatchingUp, to: { readonly next: number; readonly ended: boolean }): Promise<boolean>
   /** Returns which of these deliveries no longer exist, because their parcels were erased. */
@@ -88,7 +80,7 @@ export interface DeliveryTx {
   /** Counts the deliveries that wait for an endpoint, and stops at `limit`. */
   countWaiting(endpointId: string, limit: number): Promise<number>
   /** See `DeliveryWrites`. */
-  replayDeliveries(request: EndedReplayRequest): Promise<ReplayedBatch>
+  replayDeliveries(request: ReplayRequest): Promise<ReplayedBatch>
   /** Marks up to `limit` deliveries of removed endpoints as cancelled. `isDone`: none is left. */
   cancelRemoved(limit: number): Promise<{ readonly isDone: boolean }>
   /**

@@ -11,7 +11,7 @@ interface NoneFound {
   readonly ofId: string
   /** The endpoint to send to. */
   readonly state: EndpointState
-  readonly order: Pick<ReplayOrder, 'missing' | 'sequence' | 'states'>
+  readonly order: Pick<ReplayOrder, 'sequence' | 'states'>
   /** The selection that has found nothing. */
   readonly selection: DeliverySelection
   readonly untilMs: number
@@ -23,9 +23,8 @@ const UNSENT: readonly FeedKind[] = ['update', 'join', 'retired', 'erased']
 
 /** Says in a sentence why a replay selects nothing. */
 export async function explainNone(reads: Reads, found: NoneFound): Promise<string> {
-  const { sequence, missing } = found.order
+  const { sequence } = found.order
   if (sequence !== null) return await explainEvent(reads, found, sequence)
-  if (missing) return 'The endpoint has received all backfill that matches, or its filters do not take it.'
   return (await otherState(reads, found)) ?? 'No delivery that matches has ended. What still waits is sent without a replay.'
 }
 
@@ -46,19 +45,16 @@ async function explainEvent(reads: Reads, found: NoneFound, sequence: number): P
 }
 
 async function explainDelivery(reads: Reads, found: NoneFound, sequence: number): Promise<string> {
-  if (found.order.missing) return `The endpoint has a delivery of event ${sequence}, so it did not miss it.`
   const { selection, untilMs } = found
   const { count } = await reads.countReplayable({ selection: { ...selection, fromSequence: 0, fromMs: 0 }, untilMs, limit: 1 })
   if (count > 0) return `The delivery of event ${sequence} is older than the start of the selection (since).`
   return (await otherState(reads, found)) ?? `The delivery of event ${sequence} has not ended: it is sent without a replay.`
 }
 
-function explainUnsent({ ofId, state, order }: NoneFound, sequence: number): string {
+function explainUnsent({ ofId, state }: NoneFound, sequence: number): string {
   if (ofId === state.endpoint.id && sequence < state.firstSequence)
     return `The endpoint was set up later than event ${sequence}: it is sent events from ${state.firstSequence} on.`
-  return order.missing
-    ? `Event ${sequence} is no backfill, or the filters of the endpoint do not take it.`
-    : `The endpoint has no delivery of event ${sequence}: its filters do not take it, or the delivery is no longer kept (retention.deliveries), or it is backfill. A replay of missing events sends backfill.`
+  return `The endpoint has no delivery of event ${sequence}: its filters do not take it, or the delivery is no longer kept (retention.deliveries), or it happened before the endpoint began and backfill was off.`
 }
 
 /** Says in which other state matching deliveries have ended; null: there are none. */

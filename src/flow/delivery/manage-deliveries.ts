@@ -1,6 +1,5 @@
 import type { Job } from '../../domain/admin/job.ts'
 import type { ActionName, ActionTarget, Actor } from '../../domain/admin/operator-action.ts'
-import type { Retention } from '../../domain/admin/retention.ts'
 import type {
   AttemptRecord,
   DeliveryCursor,
@@ -8,14 +7,12 @@ import type {
   EndedReplay,
   FoundDelivery,
   ListedDelivery,
-  MissingReplay,
   ReplayCount,
   SentEvent,
 } from '../../domain/delivery/delivery-list.ts'
 import { eventHeaders } from '../../domain/delivery/delivery-request.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { maskedHeaders } from '../../domain/delivery/fixed-headers.ts'
-import { boundsOf, type MissingEvent, type Place, selectMissing } from '../../domain/delivery/missing.ts'
 import { OPERATOR_NAME } from '../../domain/delivery/operator-event.ts'
 import { parseReplayOrder, parseReplayTarget, type ReplayOrder } from '../../domain/delivery/replay-order.ts'
 import { AppError } from '../../domain/errors.ts'
@@ -26,23 +23,13 @@ import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { OperatorMessageOf } from './dispatching/send-delivery.ts'
 import { explainNone } from './explain-none.ts'
-import { createMissingEvents } from './missing-events.ts'
 import { createReplays } from './replays.ts'
-import type { Resends } from './resends.ts'
 
 export interface ManageDeliveriesPorts {
   readonly write: Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'retryDelivery' | 'skipDelivery'>
   readonly reads: Pick<
     ReadSide,
-    | 'listEndpoints'
-    | 'listDeliveries'
-    | 'findDelivery'
-    | 'countReplayable'
-    | 'findQueued'
-    | 'readBackfill'
-    | 'readFeed'
-    | 'ageMarks'
-    | 'findParcel'
+    'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'countReplayable' | 'findQueued' | 'readFeed' | 'findParcel'
   >
   readonly clock: Clock
   /** Called when deliveries may have become due, or their order may have changed. */
@@ -53,11 +40,8 @@ export interface ManageDeliveriesPorts {
   readonly work: () => void
   /** Runs work that delays pushes. Only one such piece of work runs at a time, with rests in between. */
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
-  readonly retention: () => Pick<Retention, 'deliveriesMs'>
-  readonly yieldToIo: () => Promise<unknown>
   /** Aborted when the relay stops. Running requests then stop early. */
   readonly stopping: AbortSignal
-  readonly resends: Pick<Resends, 'begin'>
   /** Turns operator events into messages for people; absent: they are sent unchanged. */
   readonly operatorMessage?: OperatorMessageOf
 }
@@ -125,37 +109,16 @@ export interface ManageDeliveries {
    */
   skip(id: string, by: Actor): Promise<ShownDelivery>
   /**
-   * Queues deliveries for an endpoint. The order selects its own ended deliveries, the events of another endpoint's deliveries, or (`missing`)
-   * events that it never received. More than 10,000 become a job. `dryRun`: only counts them, up to 10,001. Stops when the asker has `left`.
+   * Queues deliveries for an endpoint. The order selects its own ended deliveries, or the events of another endpoint's deliveries. More than
+   * 10,000 become a job. `dryRun`: only counts them, up to 10,001. Stops when the asker has `left`.
    */
   replayMany(endpointId: string, body: unknown, asker: ReplayAsker): Promise<ReplayAnswer>
-  /**
-   * Lists the events that an endpoint never received, the oldest first. A next page may follow even if a page is not full. Throws
-   * `not_found`, `bad_tracking_number` and `not_replayable`.
-   */
-  listMissing(
-    endpointId: string,
-    query: {
-      /** Raw text: an identifier. Null: any parcel. */
-      readonly parcel: string | null
-      readonly since: Place | null
-      readonly until: Place | null
-      readonly sequence: number | null
-      readonly cursor: number | null
-      readonly limit: number
-    },
-  ): Promise<{ readonly events: readonly ShownMissing[]; readonly next: number | null }>
-}
-
-/** An event that an endpoint never received, with the id under which its receiver will know it. */
-export interface ShownMissing extends MissingEvent {
-  readonly webhookId: string
 }
 
 type ReplayedOrder = Omit<ReplayOrder, 'parcel' | 'dryRun'>
 
-interface Planned<Task> {
-  readonly task: Task
+interface Planned {
+  readonly task: EndedReplay
   readonly counted: ReplayCount & { readonly more: boolean }
 }
 
@@ -176,15 +139,12 @@ interface None {
 
 export type ReplayAnswer =
   /** `more`: counting stopped at the limit, so there may be more. */
-  | ({ readonly kind: 'counted'; readonly more: boolean; readonly isMissing: boolean } & ReplayCount & None)
+  | ({ readonly kind: 'counted'; readonly more: boolean } & ReplayCount & None)
   | ({ readonly kind: 'replayed'; readonly count: number } & None)
   | { readonly kind: 'job'; readonly job: Job }
 
 /** Up to this many deliveries are replayed while the asker waits. More become a job. */
 const AT_ONCE_MAX = 10_000
-/** To count the events that an endpoint never received, or to fill a page of the list, up to this many events are looked at. */
-const COUNTED_LOOKS = 20_000
-const LISTED_LOOKS = 1000
 const ENDED = ['delivered', 'dead', 'cancelled'] as const
 
 const RETRY_REFUSALS = {
@@ -198,7 +158,6 @@ const RETRY_REFUSALS = {
 export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, userAgent }: ManageDeliveriesOptions): ManageDeliveries {
   const { write, reads, clock, operatorMessage } = ports
   const { findTarget, replayAll, settleRemoved } = createReplays(ports)
-  const missing = createMissingEvents(ports)
   const webhookIdOf = ({ sequence }: { readonly sequence: number }) => `${relayId}_${sequence}`
   const show = (delivery: FoundDelivery): ShownDelivery => ({ ...delivery, webhookId: webhookIdOf(delivery) })
 
@@ -261,31 +220,21 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
       const { parcel, dryRun, ...order } = parseReplayOrder(body)
       const state = await targetOf(endpointId)
       const parcelId = parcel === null ? null : await parcelOf(parcel)
-      const { task, counted } = order.missing
-        ? await sought(state, order, parcelId, asker)
-        : await ended(endpointId, order, parcelId, asker)
+      const { task, counted } = await ended(endpointId, order, parcelId, asker)
       const { count, more } = counted
       const none = count > 0 ? {} : { because: await whyNone(state, order, task) }
-      if (dryRun) return { kind: 'counted', ...counted, ...none, isMissing: order.missing }
-      const { fromSequence, fromMs, toSequence, toMs, sequence, states } = order
-      const what = 'missing' in task ? { missing: true, toSequence, toMs } : { states, of: task.selection.endpointId }
-      const detail = { fromSequence, fromMs, sequence, parcel, ...what, count }
+      if (dryRun) return { kind: 'counted', ...counted, ...none }
+      const { fromSequence, fromMs, sequence, states } = order
+      const detail = { fromSequence, fromMs, sequence, parcel, states, of: task.selection.endpointId, count }
       const action = { ...orderOf(asker.by, 'deliveries.replayed', { kind: 'endpoint', id: endpointId }), detail }
       if (!more) {
-        if ('selection' in task && task.selection.endpointId !== endpointId) await settleRemoved(asker.left)
+        if (task.selection.endpointId !== endpointId) await settleRemoved(asker.left)
         return { kind: 'replayed', count: await replayAll(task, asker.left, action), ...none }
       }
       const job = await write.startJob({ task: { kind: 'replay', ...task }, by: asker.by.name, nowMs: clock.now(), action })
       if (job === null) throw new AppError('too_many_jobs', 'A hundred jobs have not ended yet. Cancel one, or ask again later.')
       ports.work()
       return { kind: 'job', job }
-    },
-    async listMissing(endpointId, { parcel, since, until, sequence, cursor, limit }) {
-      const state = await targetOf(endpointId)
-      const parcelId = parcel === null ? null : await parcelOf(parcel)
-      const selection = selectMissing({ ...boundsOf(since, until), sequence }, parcelId)
-      const { events, next } = await missing.list(state, selection, cursor, { found: limit, lookedAt: LISTED_LOOKS })
-      return { events: events.map((event) => ({ ...event, webhookId: webhookIdOf(event) })), next }
     },
   }
 
@@ -295,10 +244,8 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
     return state
   }
 
-  function whyNone(state: EndpointState, order: ReplayedOrder, task: EndedReplay | MissingReplay): Promise<string> {
-    const ofId = 'selection' in task ? (task.selection.endpointId ?? task.to) : task.to
-    const [selection, untilMs] = 'selection' in task ? [task.selection, task.untilMs] : [{ ...anyOf(ofId), ...task.missing }, clock.now()]
-    return explainNone(reads, { ofId, state, order, selection, untilMs })
+  function whyNone(state: EndpointState, order: ReplayedOrder, { selection, untilMs }: EndedReplay): Promise<string> {
+    return explainNone(reads, { ofId: selection.endpointId, state, order, selection, untilMs })
   }
 
   /** Selects the ended deliveries that an order asks for. */
@@ -307,23 +254,11 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
     { of, fromSequence, fromMs, sequence, states }: ReplayedOrder,
     parcelId: number | null,
     { untilMs = Number.MAX_SAFE_INTEGER }: ReplayAsker,
-  ): Promise<Planned<EndedReplay>> {
+  ): Promise<Planned> {
     const selection = { ...anyOf(of ?? to), states, fromSequence, fromMs, sequence, parcelId }
     const task = { selection, to, untilMs: Math.min(untilMs, clock.now()) }
     const counted = await reads.countReplayable({ ...task, limit: AT_ONCE_MAX + 1 })
     return { task, counted: { ...counted, more: counted.count > AT_ONCE_MAX } }
-  }
-
-  /** Selects the missing events that an order asks for. */
-  async function sought(
-    state: EndpointState,
-    order: ReplayedOrder,
-    parcelId: number | null,
-    { untilMs = Number.MAX_SAFE_INTEGER - 1 }: ReplayAsker,
-  ): Promise<Planned<MissingReplay>> {
-    const selection = selectMissing({ ...order, toMs: Math.min(order.toMs, untilMs + 1) }, parcelId)
-    const counted = await missing.count(state, selection, { found: AT_ONCE_MAX, lookedAt: COUNTED_LOOKS })
-    return { task: { missing: selection, to: state.endpoint.id }, counted }
   }
 
   async function parcelOf(text: string): Promise<number> {

@@ -22,7 +22,6 @@ import type {
 import type { EventValue } from '../../domain/delivery/event-values.ts'
 import type { FailureGroup } from '../../domain/delivery/failure-group.ts'
 import type { FeedSlice } from '../../domain/delivery/feed-entry.ts'
-import type { BackfillEvents, BackfillQuery } from '../../domain/delivery/missing.ts'
 import type { PostRequest } from '../../domain/delivery/post-request.ts'
 import type { UnnamedRequest } from '../../domain/delivery/unnamed-endpoint.ts'
 
@@ -119,8 +118,6 @@ export interface DeliveryReads {
   listDeliveries(query: DeliveryQuery): Promise<DeliveryPage>
   /** A delivery by id; null: no delivery has this id. */
   findDelivery(id: number): Promise<InspectedDelivery | null>
-  /** Reads events that the feed calls backfill. */
-  readBackfill(query: BackfillQuery): Promise<BackfillEvents>
   /** Returns the sequences of the given events for which the endpoint has a delivery in any state. */
   findQueued(request: {
     readonly endpointId: string

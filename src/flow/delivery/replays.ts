@@ -1,11 +1,10 @@
 import type { OperatorAction } from '../../domain/admin/operator-action.ts'
-import type { ReplayedBatch, ReplayTask } from '../../domain/delivery/delivery-list.ts'
+import type { EndedReplay, ReplayedBatch } from '../../domain/delivery/delivery-list.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { Resends } from './resends.ts'
 
 /** Small, because a push that arrives during a replay waits for up to one batch. */
 export const REPLAY_BATCH_SIZE = 100
@@ -20,7 +19,6 @@ export interface ReplaysPorts {
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
   /** Aborted when the relay stops. Running requests then stop early. */
   readonly stopping: AbortSignal
-  readonly resends: Pick<Resends, 'begin'>
 }
 
 /** Replays deliveries while somebody waits, a batch at a time. */
@@ -37,22 +35,7 @@ export function createReplays(ports: ReplaysPorts) {
    * Replays all batches of a task, until it is done or the asker has `left`. Returns how many deliveries were queued. The first batch adds
    * `action` to the audit trail.
    */
-  async function replayAll(task: ReplayTask, left: AbortSignal, action: OperatorAction): Promise<number> {
-    if (!('missing' in task)) return await replayBatches(task, left, action, () => undefined)
-    const resend = ports.resends.begin(task.to)
-    try {
-      return await replayBatches(task, left, action, resend.queued)
-    } finally {
-      resend.end()
-    }
-  }
-
-  async function replayBatches(
-    task: ReplayTask,
-    left: AbortSignal,
-    action: OperatorAction,
-    onQueued: (count: number) => void,
-  ): Promise<number> {
+  async function replayAll(task: EndedReplay, left: AbortSignal, action: OperatorAction): Promise<number> {
     let count = 0
     let cursor: ReplayedBatch['next'] = null
     do {
@@ -62,7 +45,6 @@ export function createReplays(ports: ReplaysPorts) {
         ports.write.replayDeliveries({ ...task, ...order, after, limit: REPLAY_BATCH_SIZE, nowMs: ports.clock.now() }),
       )
       count += batch?.count ?? 0
-      onQueued(batch?.count ?? 0)
       cursor = batch?.next ?? null
       ports.review()
       if (cursor !== null && ports.stopping.aborted) throw stopped(count)

@@ -3,7 +3,6 @@ import type { BackupProgress, BackupStep } from '../../domain/admin/backup.ts'
 import type { Job, JobTask, ReplayJobTask } from '../../domain/admin/job.ts'
 import type { RebuildReport } from '../../domain/admin/rebuild.ts'
 import type { MoveProgress, MoveStep } from '../../domain/admin/store-move.ts'
-import type { MissingSelection } from '../../domain/delivery/missing.ts'
 import type { HistoryChangeKind } from '../../domain/history/rebuild/compare-histories.ts'
 import type { ManageBackups } from '../../flow/admin/backups/manage-backups.ts'
 import { HELD_STATES } from '../../flow/admin/inbox/manage-inbox.ts'
@@ -39,17 +38,15 @@ const jobMembers = () => ({
   startedAt: instant().nullable(),
   endedAt: instant().nullable(),
   result: z.strictObject({ count: wholeNumber() }).nullable().describe('Null until the job is done.'),
-  failure: z.string().nullable().describe('Why the job failed; null: it has not failed.'),
+  failure: z.string().nullable().describe('Why the job failed, or was cancelled by an upgrade; null: neither.'),
 })
 
 const replayTask = () =>
   z.strictObject({
     endpoint: numberedId().describe('The endpoint for which deliveries are queued.'),
-    missing: z.literal(true).optional().describe('True: events are queued that the endpoint never received.'),
     of: numberedId().optional().describe('The endpoint whose deliveries are sent again.'),
     states: z.array(oneOfAll({ delivered: true, dead: true, cancelled: true })).optional(),
     since: z.union([z.int().min(1), instant()]).optional(),
-    until: z.union([wholeNumber(), instant()]).optional(),
     sequence: wholeNumber().optional(),
     parcel: wholeNumber().optional().describe("The relay's own id of the parcel."),
   })
@@ -237,7 +234,6 @@ function presentTask(task: JobTask): object {
 
 function presentReplay(task: ReplayJobTask): object {
   const { to } = task
-  if ('missing' in task) return { endpoint: to, missing: true, ...presentMissing(task.missing) }
   const { selection } = task
   const { endpointId, states, fromSequence, fromMs, sequence, parcelId } = selection
   return {
@@ -247,16 +243,6 @@ function presentReplay(task: ReplayJobTask): object {
     ...(fromSequence > 0 ? { since: fromSequence } : {}),
     ...(fromMs > 0 ? { since: presentInstant(fromMs) } : {}),
     ...(sequence === null ? {} : { sequence }),
-    ...(parcelId === null ? {} : { parcel: parcelId }),
-  }
-}
-
-function presentMissing({ fromSequence, toSequence, fromMs, toMs, parcelId }: MissingSelection): object {
-  return {
-    ...(fromSequence > 0 ? { since: fromSequence } : {}),
-    ...(fromMs > 0 ? { since: presentInstant(fromMs) } : {}),
-    ...(toSequence < Number.MAX_SAFE_INTEGER ? { until: toSequence } : {}),
-    ...(toMs < Number.MAX_SAFE_INTEGER ? { until: presentInstant(toMs) } : {}),
     ...(parcelId === null ? {} : { parcel: parcelId }),
   }
 }

@@ -9,15 +9,14 @@ import { type CarrierStanding, carrierStanding } from '../../domain/polling/carr
 import type { PushHealth } from '../../domain/polling/push-health.ts'
 import { type PushStanding, pushEvidence, pushStanding } from '../../domain/polling/push-standing.ts'
 import { plainText } from '../../domain/words.ts'
-import type { Overview, Past } from '../../flow/admin/overview/overview.ts'
+import type { Overview } from '../../flow/admin/overview/overview.ts'
 import type { Clock } from '../../flow/ports.ts'
 import { pushProbation } from '../polling/upstream.routes.ts'
 import { RUNBOOKS } from '../portal/docs/runbooks.ts'
-import { instant, jsonAnswer, named, numberedId, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
+import { instant, jsonAnswer, named, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
-import { missingAtSchema, presentMissingAt } from './parcel-schemas.ts'
 
 export interface OverviewRoutePorts {
   readonly overview: Pick<Overview, 'read'>
@@ -125,26 +124,6 @@ const overviewSchema = named('Overview', () =>
     }),
     endpoints: z.strictObject({ delivering: wholeNumber(), failing: wholeNumber(), disabled: wholeNumber() }),
     inbox: z.strictObject({ quarantined: wholeNumber() }),
-    missing: z
-      .strictObject({
-        since: instant(),
-        endpoints: missingAtSchema(),
-        more: z.boolean().describe('Whether there may be more: the search ends after 1,000 events.'),
-        resends: z
-          .array(
-            z.strictObject({
-              endpoint: z.strictObject({ id: numberedId(), name: z.string() }),
-              job: numberedId()
-                .nullable()
-                .describe('The job that queues the events; null: there is no job, and somebody waits for the result at this replica.'),
-              queued: wholeNumber().describe('How many events were queued so far.'),
-            }),
-          )
-          .describe('The replays with `missing` that are under way.'),
-      })
-      .describe(
-        'Events that were recorded as backfill in the last day and that endpoints never received, because their `backfill` was off. The counts may be a minute old.',
-      ),
     parcels: z.strictObject({
       known: wholeNumber(),
       watched: wholeNumber(),
@@ -180,8 +159,8 @@ export const OVERVIEW_ROUTES = [
   }),
 ]
 
-function presentOverview(situation: Situation & Pick<Past, 'missing'>, nowMs: number): object {
-  const { missing, pushes, refused, carrier, endpoints, counts, disk, replicas, webhook } = situation
+function presentOverview(situation: Situation, nowMs: number): object {
+  const { pushes, refused, carrier, endpoints, counts, disk, replicas, webhook } = situation
   const problems = problemsOf(situation)
   const { verdict, text, caveats } = headlineOf(situation, problems, nowMs)
   const count = (condition: ReturnType<typeof conditionOf>) => endpoints.filter((state) => conditionOf(state) === condition).length
@@ -224,16 +203,6 @@ function presentOverview(situation: Situation & Pick<Past, 'missing'>, nowMs: nu
     },
     endpoints: { delivering: count('delivering'), failing: count('failing'), disabled: count('disabled') },
     inbox: { quarantined: counts.quarantined },
-    missing: {
-      since: presentInstant(missing.sinceMs),
-      endpoints: missing.endpoints.map(presentMissingAt),
-      more: missing.more,
-      resends: missing.resends.map(({ endpointId, name, jobId, queued }) => ({
-        endpoint: { id: endpointId, name },
-        job: jobId === null ? null : String(jobId),
-        queued,
-      })),
-    },
     parcels: { known: counts.parcels, watched: counts.watched, overdue: counts.overdue, unknown: counts.unknown },
     disk:
       disk === null

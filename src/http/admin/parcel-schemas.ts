@@ -1,8 +1,7 @@
 import { z } from 'zod'
-import type { MissingAt } from '../../domain/delivery/missing.ts'
 import type { Source } from '../../domain/history/learning.ts'
 import { STOPPED_REASONS } from '../../flow/admin/parcels/parcel-queries.ts'
-import { identifier, instant, named, numberedId, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
+import { identifier, instant, named, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
 
 /** The members of a parcel, both in a list and when it is shown alone. */
 const parcelMembers = (more: z.core.$ZodLooseShape = {}) => ({
@@ -85,11 +84,3 @@ export const parcelSchema = named('Parcel', () =>
     history: z.array(entrySchema()).describe('Newest first.'),
   }),
 )
-
-/** How many events endpoints never received. */
-export const missingAtSchema = () =>
-  z.array(z.strictObject({ endpoint: z.strictObject({ id: numberedId(), name: z.string() }), count: wholeNumber() }))
-
-export function presentMissingAt({ endpointId, name, count }: MissingAt): object {
-  return { endpoint: { id: endpointId, name }, count }
-}

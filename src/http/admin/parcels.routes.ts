@@ -4,7 +4,6 @@ import { IDENTIFIER, identifier, jsonAnswer, location } from '../server/answer-s
 import { presentCreated, presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
-import { missingAtSchema, presentMissingAt } from './parcel-schemas.ts'
 
 export interface ParcelsRoutePorts {
   readonly manageParcels: ParcelCommands
@@ -69,7 +68,6 @@ export const PARCELS_ROUTES = [
         z.strictObject({
           identifier: identifier(),
           outcome: z.enum(['recorded', 'unknown']),
-          missing: missingAtSchema().describe('The endpoints that never received some events of the parcel, because they were backfill.'),
         }),
       ),
     }),
@@ -77,8 +75,7 @@ export const PARCELS_ROUTES = [
     answer:
       ({ manageParcels }: ParcelsRoutePorts) =>
       async (ctx, { by, param }) => {
-        const { missing, ...refreshed } = await manageParcels.refresh(param('identifier'), by)
-        presentJson(ctx, 200, { ...refreshed, missing: missing.map(presentMissingAt) })
+        presentJson(ctx, 200, await manageParcels.refresh(param('identifier'), by))
       },
   }),
 ]

@@ -1,20 +1,16 @@
+import type { Context } from 'koa'
 import { z } from 'zod'
 import type { AttemptRecord } from '../../domain/delivery/delivery-list.ts'
-import { readPlace, replayOrderSchema, replayTargetSchema } from '../../domain/delivery/replay-order.ts'
-import {
-  DELIVERY_STATES,
-  type ManageDeliveries,
-  readDeliveryCursor,
-  type ShownDelivery,
-  type ShownMissing,
-} from '../../flow/delivery/manage-deliveries.ts'
+import { INSTEAD_OF_MISSING, replayOrderSchema, replayTargetSchema } from '../../domain/delivery/replay-order.ts'
+import { AppError } from '../../domain/errors.ts'
+import { DELIVERY_STATES, type ManageDeliveries, readDeliveryCursor, type ShownDelivery } from '../../flow/delivery/manage-deliveries.ts'
 import { jobSchema, pathOfJob, presentJob } from '../admin/jobs.routes.ts'
 import { idOf, instant as instantOf, jsonAnswer, location, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { leavingOf } from '../server/leaving.ts'
 import { presentAnswerStart, presentInstant, presentJson } from '../server/present.ts'
 import { count, instant, NO_QUERY, oneOf, page, query, read, text } from '../server/query.ts'
-import { apiRoute } from '../server/route.ts'
-import { deliverySchema, inspectedDeliverySchema, missingEventSchema } from './delivery-schemas.ts'
+import { apiRoute, type WithAuthorize } from '../server/route.ts'
+import { deliverySchema, inspectedDeliverySchema } from './delivery-schemas.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
 const id = count.nullable().default(null)
@@ -22,8 +18,6 @@ const id = count.nullable().default(null)
 export interface DeliveriesRoutePorts {
   readonly manageDeliveries: ManageDeliveries
 }
-
-const PLACE = 'must be a sequence or a time such as 2026-03-01T10:00:00Z'
 
 const because = () => z.string().optional().describe('Why nothing was selected, for people; absent: something was selected.')
 
@@ -129,38 +123,11 @@ export const DELIVERIES_ROUTES = [
       },
   }),
   apiRoute({
-    method: 'get',
-    path: '/relay/endpoints/:id/missing',
-    summary: 'List the events that an endpoint never received',
-    description:
-      'Events that were recorded as backfill while the `backfill` of the endpoint was off, and that pass its filters. The oldest first. `since` and `until` are a time of recording (`since` inclusive, `until` exclusive) or a sequence (both inclusive). A page with a `next` may hold fewer than asked for, even none.',
-    scope: 'admin',
-    params: { id: idOf('endpoint') },
-    query: query({
-      ...page,
-      cursor: id,
-      parcel: text,
-      since: read(readPlace, PLACE),
-      until: read(readPlace, PLACE),
-      sequence: id,
-    }),
-    body: null,
-    answers: () => ({ 200: pageAnswer('events', missingEventSchema()) }),
-    problems: ['bad_tracking_number', 'not_found', 'not_replayable'],
-    example: { path: { id: '1' }, query: 'limit=10' },
-    answer:
-      ({ manageDeliveries }: DeliveriesRoutePorts) =>
-      async (ctx, call) => {
-        const { events, next } = await manageDeliveries.listMissing(call.param('id'), call.query)
-        presentJson(ctx, 200, { events: events.map(presentMissing), next: next === null ? null : String(next) })
-      },
-  }),
-  apiRoute({
     method: 'post',
     path: '/relay/endpoints/:id/replay',
-    summary: 'Send finished deliveries of an endpoint again, or events that it never received',
+    summary: 'Send finished deliveries of an endpoint again',
     description:
-      'Give at least one of `since`, `sequence`, `parcel` and `of`: deliveries that match all of them are sent, by default only dead and cancelled ones. With `missing`, the events are sent that were recorded as backfill while `backfill` of the endpoint was off; `since`, `until`, `sequence` and `parcel` narrow them. More than 10,000 become a job.',
+      'Give at least one of `since`, `sequence`, `parcel` and `of`: deliveries that match all of them are sent, by default only dead and cancelled ones. More than 10,000 become a job.',
     scope: 'admin',
     params: { id: idOf('endpoint') },
     query: NO_QUERY,
@@ -170,13 +137,12 @@ export const DELIVERIES_ROUTES = [
     },
     answers: () => ({
       200: jsonAnswer(
-        'With `dryRun`: how many there are (counted up to 10,001), of how many parcels, and when the oldest was queued or, with `missing`, recorded',
+        'With `dryRun`: how many there are (counted up to 10,001), of how many parcels, and when the oldest was queued',
         z.strictObject({
           count: wholeNumber(),
           more: z.boolean().describe('Whether the count has stopped early, so that there may be more.'),
           parcels: wholeNumber(),
           oldestQueuedAt: instantOf().nullable(),
-          oldestRecordedAt: instantOf().nullable(),
           because: because(),
           dryRun: z.literal(true),
         }),
@@ -197,16 +163,20 @@ export const DELIVERIES_ROUTES = [
           ctx.set('Location', pathOfJob(answer.job))
           presentJson(ctx, 202, presentJob(answer.job))
         } else if (answer.kind === 'counted') {
-          const { count, more, parcels, oldestAtMs, isMissing, because } = answer
-          const oldest = {
-            oldestQueuedAt: presentInstant(isMissing ? null : oldestAtMs),
-            oldestRecordedAt: presentInstant(isMissing ? oldestAtMs : null),
-          }
-          presentJson(ctx, 200, { count, more, parcels, ...oldest, because, dryRun: true })
+          const { count, more, parcels, oldestAtMs, because } = answer
+          presentJson(ctx, 200, { count, more, parcels, oldestQueuedAt: presentInstant(oldestAtMs), because, dryRun: true })
         } else presentJson(ctx, 202, { count: answer.count, because: answer.because, dryRun: false })
       },
   }),
 ]
+
+/** Answers the address of a list that earlier versions had. */
+export function refuseMissing({ authorize }: WithAuthorize) {
+  return async (ctx: Context): Promise<void> => {
+    await authorize(ctx, 'admin')
+    throw new AppError('bad_request', INSTEAD_OF_MISSING)
+  }
+}
 
 function presentDelivery(delivery: ShownDelivery): object {
   const { deliveryId, endpointId, endpointName, webhookId, sequence, previousSequence, state, reason, event, lastAttempt } = delivery
@@ -226,18 +196,6 @@ function presentDelivery(delivery: ShownDelivery): object {
     queuedAt: presentInstant(delivery.queuedAtMs),
     nextAttemptAt: presentInstant(delivery.nextAttemptAtMs),
     settledAt: presentInstant(delivery.settledAtMs),
-  }
-}
-
-function presentMissing({ sequence, webhookId, identifiers, entry, recordedAtMs }: ShownMissing): object {
-  return {
-    sequence,
-    webhookId,
-    parcel: { identifiers },
-    status: entry.status,
-    detailedStatus: entry.detailedStatus,
-    eventTimestamp: entry.eventTimestamp,
-    recordedAt: presentInstant(recordedAtMs),
   }
 }
 

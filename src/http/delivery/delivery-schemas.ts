@@ -90,15 +90,3 @@ export const inspectedDeliverySchema = named('InspectedDelivery', () =>
     attempts: z.array(attemptSchema()).describe('The most recent first.'),
   }),
 )
-
-export const missingEventSchema = named('MissingEvent', () =>
-  z.strictObject({
-    sequence: wholeNumber().describe('Its position in the feed.'),
-    webhookId: webhookId().describe('The id under which the endpoint will receive it.'),
-    parcel: z.strictObject({ identifiers: z.array(identifier()) }),
-    status: z.string(),
-    detailedStatus: z.string(),
-    eventTimestamp: z.string().describe('When it happened, as the carrier wrote it.'),
-    recordedAt: instant().describe('When the relay learnt of it.'),
-  }),
-)

@@ -179,9 +179,10 @@ function presentInspected({ failures, fingerprints, keyFrom, ...view }: Inspecte
 }
 
 function presentEndpoint(view: EndpointView): object {
-  const { endpoint, origin, disabled, disabledSince, health, keys, queuedTo, nextProbe, limit, backlog, lastFailure } = view
+  const { endpoint, beganAtMs, origin, disabled, disabledSince, health, keys, queuedTo, nextProbe, limit, backlog, lastFailure } = view
   return {
     ...presentSettings(endpoint),
+    beganAt: presentInstant(beganAtMs),
     origin,
     state: disabled !== null ? 'disabled' : health.probing !== null ? 'failing' : 'active',
     disabledBecause: disabled,

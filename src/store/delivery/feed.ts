@@ -71,11 +71,9 @@ const timesAfter = timesNear(false)
 
 /** See `DeliveryTx.recordedAt`. */
 export async function recordedAt(session: Session, sequence: number): Promise<number | null> {
-  for (const times of [timesUpTo, timesAfter]) {
-    const found = (await session.all(times, { sequence })).find((row) => row.learnt_at_ms !== null)
-    if (found !== undefined) return found.learnt_at_ms
-  }
-  return null
+  const timeIn = async (times: typeof timesUpTo) =>
+    (await session.all(times, { sequence })).find((row) => row.learnt_at_ms !== null)?.learnt_at_ms ?? null
+  return (await timeIn(timesUpTo)) ?? (await timeIn(timesAfter))
 }
 
 export async function prunedTo(session: Session): Promise<number> {

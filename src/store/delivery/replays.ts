@@ -1,11 +1,10 @@
 import { CLOCK_SETTING, decodeClockRecord } from '../../domain/admin/clock-record.ts'
-import type { EndedReplayRequest, ReplayedBatch } from '../../domain/delivery/delivery-list.ts'
-import type { QueuedMissing } from '../../domain/delivery/missing.ts'
+import type { ReplayedBatch, ReplayRequest } from '../../domain/delivery/delivery-list.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { loadSetting } from '../settings.ts'
 import { statement } from '../statement.ts'
-import { enqueueComposed, findFirsts, reorderDeliveries } from './deliveries.ts'
+import { findFirsts, reorderDeliveries } from './deliveries.ts'
 import { findCopies, findSame, insertCopies } from './delivery-copies.ts'
 import { findEnded, isByTime } from './ended-deliveries.ts'
 
@@ -56,7 +55,7 @@ const requeue = statement<{ ids: readonly number[]; queuedAtMs: number; nowMs: n
  */
 export async function replayDeliveries(
   session: Session,
-  request: EndedReplayRequest,
+  request: ReplayRequest,
   lock: ((parcelIds: readonly number[]) => void) | null = null,
 ): Promise<ReplayedBatch> {
   const { selection, after, limit, nowMs, untilMs } = request
@@ -82,22 +81,4 @@ export async function replayDeliveries(
   ])
   await reorderDeliveries(session, { endpointId, parcelIds }, firsts, nowMs)
   return { count: requeued.rows + inserted, next }
-}
-
-/** See `DeliveryTx.queueMissing`; `lock`: see `replayDeliveries`. Leaves out events that another transaction has queued meanwhile. */
-export async function queueMissing(
-  session: Session,
-  { events, nowMs, ...request }: QueuedMissing,
-  lock: ((parcelIds: readonly number[]) => void) | null = null,
-): Promise<number> {
-  if (events.length === 0) return 0
-  const endpointId = Number(request.endpointId)
-  const parcelIds = [...new Set(events.map(({ parcelId }) => parcelId))]
-  if (lock !== null) lock(parcelIds)
-  const firsts = await findFirsts(session, { endpointId, parcelIds })
-  for (const { sequence, body } of events) enqueueComposed(session, sequence, body)
-  const copies = events.map(({ parcelId, sequence }) => ({ parcelId, sequence, inboxId: null }))
-  const inserted = await insertCopies(session, copies, { endpointId, queuedAtMs: nowMs, nowMs })
-  await reorderDeliveries(session, { endpointId, parcelIds }, firsts, nowMs)
-  return inserted
 }

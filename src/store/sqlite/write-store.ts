@@ -6,11 +6,9 @@ import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
 import { eraseParcels, NO_PARCELS } from '../admin/erasure/erase-parcels.ts'
 import { searchMentions } from '../admin/erasure/mentions.ts'
 import { removeParcels } from '../admin/retention/retire-parcels.ts'
-import { readBackfill } from '../delivery/backfill-events.ts'
 import { enqueueComposed, queueDelivery } from '../delivery/deliveries.ts'
 import { listEndpoints, saveEndpoint } from '../delivery/endpoints.ts'
 import { appendFeed } from '../delivery/feed.ts'
-import { queueMissing } from '../delivery/replays.ts'
 import { cancelEach } from '../delivery/settlements.ts'
 import type { WriteEngine } from '../engine.ts'
 import { createContents } from '../history/contents.ts'
@@ -123,8 +121,6 @@ function openParts({ session }: WriteEngine): Parts {
 function queuingVerbs({ session, contents, memory, endpoints }: Parts) {
   return {
     readFeedEntries: (request) => readFeedEntries(session, contents, request),
-    readBackfill: (query) => readBackfill(session, contents, query),
-    queueMissing: (request) => queueMissing(session, request),
     async queueComposed({ body, ...delivery }) {
       const sequence = (memory.sequence ?? 0) + 1
       memory.sequence = sequence

@@ -17,7 +17,6 @@ import { createEnableOperator, type EnableOperator } from '../../flow/delivery/e
 import { createFilterWarnings, describeWarning } from '../../flow/delivery/filter-warnings.ts'
 import { createManageDeliveries, type ManageDeliveries } from '../../flow/delivery/manage-deliveries.ts'
 import { createManageEndpoints, type ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
-import { createResends, type Resends } from '../../flow/delivery/resends.ts'
 import { createTestOperator, type TestOperator } from '../../flow/delivery/test-operator.ts'
 import type { Vault } from '../../flow/delivery/vault.ts'
 import type { Clock, Log, Meter } from '../../flow/ports.ts'
@@ -55,8 +54,6 @@ export interface DeliveryPorts {
     | 'countReplayable'
     | 'findQueued'
     | 'readFeed'
-    | 'readBackfill'
-    | 'ageMarks'
     | 'findParcel'
     | 'listJobs'
     | 'findJob'
@@ -108,7 +105,6 @@ export interface Delivery {
   readonly manageEndpoints: ManageEndpoints
   readonly manageDeliveries: ManageDeliveries
   readonly manageJobs: ManageJobs
-  readonly resends: Resends
   readonly testOperator: TestOperator
   readonly enableOperator: EnableOperator['enable']
   /** `list`: every endpoint and how to reach it. `make`: connects as for a delivery, but sends nothing. */
@@ -139,8 +135,7 @@ const SIGNERS_MAX = 1000
 
 // oxlint-disable-next-line max-lines-per-function -- the order in which the parts are made is clearer in one list
 export async function openDelivery(config: Config, given: DeliveryPorts): Promise<Delivery> {
-  const resends = createResends()
-  const ports = { ...given, resends, makeKey: () => randomBytes(KEY_BYTES).toString('base64'), yieldToIo: () => nextTurn() }
+  const ports = { ...given, makeKey: () => randomBytes(KEY_BYTES).toString('base64'), yieldToIo: () => nextTurn() }
   const { write, replicas } = ports
   const configured = await firstWrite(ports.path, openConfiguredEndpoints(config, ports))
   const { routeOf, operatorMessage } = configured
@@ -159,7 +154,6 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
     { ...deliveryRules(config), relayId, claimsMax: config.limits.batch, perEndpoint: configured.perEndpoint },
   )
   const { wake, reorder, reordered, changed } = dispatching
-  let { retention } = config
   const stopping = new AbortController()
   const { inTurn, janitor } = openJanitor(config, ports, { onQueued: wake, onReordered: reorder, stopping: stopping.signal })
   /** Call it when this replica has changed endpoints. */
@@ -170,7 +164,6 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   const { enable: enableOperator, tryDaily } = createEnableOperator({ ...ports, review })
   return {
     relayId,
-    resends,
     manageDeliveries: createManageDeliveries(
       {
         ...ports,
@@ -179,7 +172,6 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
         reviewed: reordered,
         work: janitor.wake,
         inTurn,
-        retention: () => retention,
         stopping: stopping.signal,
       },
       { relayId, userAgent: USER_AGENT },
@@ -229,7 +221,6 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
     abortPending: () => stopping.abort(),
     async reload(next) {
       await configured.replace(next)
-      retention = next.retention
       await write.adjustDelivery(deliveryRules(next))
       outbound.replace(next)
       review()

@@ -6,7 +6,6 @@ import {
   isInAudience,
   type Telling,
   uniteAudiences,
-  withoutBackfill,
 } from '../../../src/domain/history/audience.ts'
 
 const turned = (...at: readonly number[]): BackfillSpan | null =>
@@ -25,27 +24,6 @@ test('6.6: after backfill is turned off and on, it is still known which backfill
 test('6.6: turning backfill off and on with nothing recorded in between adds no span', () => {
   expect(turned(10, 20, 20, 20, 20, 30, 30)).toEqual({ from: 30, to: null, earlier: [[10, 30]] })
   expect(turned(10, 10, 10)).toEqual({ from: 10, to: null, earlier: [] })
-})
-
-test('6.6: the stretches without backfill contain exactly the sequences outside the spans', () => {
-  const LAST = Number.MAX_SAFE_INTEGER
-  const cases: readonly (readonly [span: BackfillSpan | null, first: number, stretches: readonly (readonly [number, number])[]])[] = [
-    [null, 5, [[5, LAST]]],
-    [{ from: 5, to: null }, 5, []],
-    [{ from: 9, to: null }, 5, [[5, 8]]],
-    [{ from: 5, to: 9 }, 5, [[9, LAST]]],
-    [
-      { from: 20, to: 30, earlier: [[8, 10]] },
-      5,
-      [
-        [5, 7],
-        [10, 19],
-        [30, LAST],
-      ],
-    ],
-    [{ from: 10, to: null, earlier: [[5, 10]] }, 5, []],
-  ]
-  for (const [span, first, stretches] of cases) expect(withoutBackfill(span, first)).toEqual(stretches)
 })
 
 test('7.1: backfill goes to endpoints that began by its time, and the rest is for all others', () => {

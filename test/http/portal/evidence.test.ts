@@ -24,7 +24,6 @@ const silent: Situation & Past = {
     missed: { count: 7, sinceMs: 0, lastFoundAtMs: null },
   },
   happened: [],
-  missing: { sinceMs: 0, endpoints: [], more: false, resends: [] },
   traffic: { hours: NO_TRAFFIC, days: NO_TRAFFIC, calls: {}, disk: [] },
 }
 
@@ -84,14 +83,6 @@ test('if pushes come but are not understood, the overview links to the inbox', (
   expect(page).not.toMatch(/DNS|No push for/)
   expect(page).toMatch(/If nothing more comes.*the pushes have stopped as well.*#pushes_silent/s)
   expect(carrierPage(visitAt(''), situation)).toContain('but the relay understands none of its pushes')
-})
-
-test('a resend that is under way is shown with what is left to send, and not offered again', () => {
-  const endpoints = [{ endpointId: '3', name: 'shop', count: 1204 }]
-  const missing = { sinceMs: 0, endpoints, more: true, resends: [{ endpointId: '3', name: 'shop', jobId: 12, queued: 3200 }] }
-  const page = overviewPage(visitAt(''), { ...silent, missing })
-  expect(page).toMatch(/being sent.*3,200 are queued for shop so far, 1,204 or more of the last day are left\. <a href="\/jobs">/s)
-  expect(page).not.toContain('Send them')
 })
 
 test('for a disk that fills up, the page shows its free space, its use, and when pushes stop', () => {

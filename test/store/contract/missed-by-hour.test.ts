@@ -27,7 +27,6 @@ test.each(engines)('a situation has the missed pushes of each hour of the last d
     refused: async () => [],
     clock: { now },
     webhook: async () => ({ path: '/', misdirected: [] }),
-    missing: async () => ({ sinceMs: 0, endpoints: [], more: false, resends: [] }),
   })
   const { missedByHour } = await read()
   expect(missedByHour).toHaveLength(24)

@@ -5,7 +5,7 @@ import { cadence } from '../../support/history/policy.ts'
 import { HOUR_MS, NOON } from '../../support/runner/constants.ts'
 import { upgradeToBegan } from '../../support/store/earlier-schema.ts'
 import { engines, newPlace } from '../../support/store/engines.ts'
-import { storedNumber } from '../../support/store/stored-rows.ts'
+import { changeStoredRows, storedNumber, storedRows } from '../../support/store/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const timeOf = (atMs: number) => new Date(atMs).toISOString()
@@ -28,7 +28,7 @@ const timesIn = (taken: readonly { readonly body: unknown }[]) =>
   taken.map(({ body }) => Date.parse(/"eventTime":"([^"]+)"/.exec(String(body))?.[1] ?? '') - NOON)
 
 describe.each(engines)('what happened since an endpoint began on $name', (engine) => {
-  test('7.1: an endpoint is sent what happened since it began, though its parcel became known later', async () => {
+  test('7.1: an endpoint is sent what happened since it began, if its parcel became known later', async () => {
     const { writes } = await openStore(NOON, engine)
     const old = await addEndpoint(writes, NOON - HOUR_MS, { name: 'old' })
     const young = await addEndpoint(writes, NOON, { name: 'young' })
@@ -115,5 +115,31 @@ describe.each(engines)('what happened since an endpoint began on $name', (engine
     const begins = await Promise.all(ids.map((id) => storedNumber(place, `select began_at_ms from endpoint where id = ${id}`)))
     expect(begins[0]).toBe(NOON)
     expect(begins[1]).toBeGreaterThanOrEqual(migratedAtMs)
+  })
+
+  test('a replay of missing events that an earlier version began is cancelled with a note', async () => {
+    const place = await newPlace(engine)
+    const { writes } = await openStore(NOON, engine, place)
+    const { id } = await addEndpoint(writes, NOON)
+    const selection = {
+      endpointId: id,
+      states: ['dead'] as const,
+      fromSequence: 0,
+      fromMs: 0,
+      deliveryId: null,
+      sequence: null,
+      parcelId: null,
+    }
+    const job = await writes.startJob({ task: { kind: 'replay', to: id, selection, untilMs: NOON }, by: 'ops', nowMs: NOON })
+    await writes.close()
+    await changeStoredRows(place, 'update job set task = ?', JSON.stringify({ kind: 'replay', to: id, missing: { fromSequence: 0 } }))
+    await upgradeToBegan(place)
+    const jobs = await storedRows<{ state: string; failure: string }>(place, 'select state, failure from job')
+    expect(jobs).toEqual([{ state: 'cancelled', failure: expect.stringContaining('everything that happened since it began') }])
+    const { reads, writes: after } = await openStore(NOON, engine, place)
+    expect((await reads.listJobs({ before: null, limit: 5 })).map(({ jobId, task, state }) => [jobId, task.kind, state])).toEqual([
+      [job?.jobId, 'replay', 'cancelled'],
+    ])
+    expect((await after.workOnJobs({ limit: 5, nowMs: NOON })).hasWorked).toBe(false)
   })
 })

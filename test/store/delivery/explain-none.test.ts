@@ -3,7 +3,6 @@ import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { manageDeliveriesAt } from '../../support/delivery/manage-deliveries-at.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
-import { retention } from '../../support/history/policy.ts'
 import { OPERATOR } from '../../support/relay/operator.ts'
 import { NOON } from '../../support/runner/constants.ts'
 import { engines } from '../../support/store/engines.ts'
@@ -11,7 +10,7 @@ import { openStore } from '../../support/store/write-side.ts'
 
 async function openReplays(engine: Engine) {
   const { writes, reads, push, poll, now } = await openStore(NOON, engine)
-  const manage = manageDeliveriesAt({ write: writes, reads, clock: { now, monotonic: now }, retention: () => retention })
+  const manage = manageDeliveriesAt({ write: writes, reads, clock: { now, monotonic: now } })
   return {
     push,
     poll,
@@ -62,18 +61,11 @@ describe.each(engines)('a replay that selects nothing says why on $name', (engin
     expect(await whyNone(id, { sequence: updated })).toBe(`Event ${updated} is of the kind update, which endpoints are not sent.`)
   })
 
-  test('backfill that an endpoint has received is not missing', async () => {
-    const { push, poll, add, sequences, whyNone } = await openReplays(engine)
-    const { id, take } = await add({ name: 'shop', backfill: true })
-    const late = { status: 'DeliveryStarted', eventTimestamp: '2026-03-01T11:00:00Z' }
-    await push({ trackingIds: ['1001'], status: late.status, eventTime: late.eventTimestamp })
-    const early = { status: 'TerminalArrived', eventTimestamp: '2026-03-01T06:00:00Z' }
-    await poll({ asked: '1001', trackingIds: ['1001'], statuses: [late, early] })
-    await take()
-    const last = Math.max(...(await sequences()))
-    expect(await whyNone(id, { missing: true })).toBe('The endpoint has received all backfill that matches, or its filters do not take it.')
-    expect(await whyNone(id, { missing: true, sequence: last })).toMatch(
-      /^The endpoint has a delivery of event \d+, so it did not miss it\.$/,
+  test('an order for what an endpoint missed is refused, and says what to do instead', async () => {
+    const { add, whyNone } = await openReplays(engine)
+    const { id } = await add({ name: 'shop' })
+    await expect(whyNone(id, { missing: true })).rejects.toThrow(
+      /sent everything that happened since it began.*"from": N and "backfill": true/,
     )
   })
 })

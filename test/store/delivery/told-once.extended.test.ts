@@ -53,7 +53,6 @@ const step = fc.oneof(
   { arbitrary: fc.record({ kind: fc.constant('queue') }), weight: 1 },
   { arbitrary: fc.record({ kind: fc.constant('prune') }), weight: 1 },
 )
-type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 
 /** The steps, each with the time that passes before it. `upgrade`: the number of steps after which the store is upgraded. */
 const worlds = fc.record({

@@ -41,14 +41,6 @@ test('waiting and dead deliveries are counted on indexes alone', async () => {
   ])
 })
 
-test('events sent as backfill are found by their own index', async () => {
-  const planOf = await openPlans()
-  const plan = await planOf(
-    'select sequence from feed where feed.payload_ref = -1 and sequence > +0 and sequence <= +9 order by sequence limit +5',
-  )
-  expect(plan).toEqual([expect.stringMatching(/INDEX feed_backfill \(sequence>\? AND sequence<\?\)/)])
-})
-
 const LARGE = 'parcel|identifier|content|sighting|answer|inbox|feed|composed_event|delivery|attempt|operator_event|operator_action'
 
 test('only a count of all rows reads a whole table, and no statement sorts before its limit', async () => {

@@ -54,7 +54,6 @@ export const nothingServed = {
     retry: notAsked,
     skip: notAsked,
     replayMany: notAsked,
-    listMissing: notAsked,
   },
   testOperator: notAsked,
   enableOperator: notAsked,

@@ -63,8 +63,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     for (const spell of await tx.listRefused()) tx.removeRefused(spell)
     const delivery = { endpointId: '2', parcelId: 7, sequence: 1_000_000, inboxId: null, toldIn: 999_999, nowMs: NOW }
     await tx.queueFeed({ composed: [], deliveries: [delivery] })
-    for (const parcelId of [null, 7]) await tx.readBackfill({ endpointId: '2', parcelId, after: 0, upTo: 1_000_000, limit: 5 })
-    await tx.queueMissing({ endpointId: '2', events: [{ parcelId: 7, sequence: 999_998, body: Buffer.from('{}') }], nowMs: NOW })
+    await tx.recordedAt(999_998)
     const rebuildable = (await tx.listRebuildable({ after: 0, limit: 50 })).map(({ parcelId }) => parcelId)
     await tx.listStoredPushes(rebuildable)
     await tx.pagePushes({ parcelId: rebuildable[0] ?? 0, after: '', limit: 5 })
@@ -129,7 +128,6 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   await reads.countBacklog('2')
   await reads.findQueued({ endpointId: '2', events: [{ parcelId: 7, sequence: 1 }] })
   await reads.hasProbe({ endpointId: '2', exceptParcelIds: [7], beforeRound: 3 })
-  for (const parcelId of [null, 7]) await reads.readBackfill({ endpointId: '2', parcelId, after: 0, upTo: 1_000_000, limit: 500 })
   const page = { before: null, limit: 5 }
   await reads.listActions(page)
   await reads.listRefusals(page)

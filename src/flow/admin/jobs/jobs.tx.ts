@@ -9,10 +9,8 @@ import {
   UNENDED_MAX,
   type UnendedJob,
 } from '../../../domain/admin/job.ts'
-import type { Retention } from '../../../domain/admin/retention.ts'
 import type { ReplayedBatch, ReplayRequest } from '../../../domain/delivery/delivery-list.ts'
 import { type AuditTx, audit } from '../../audit.tx.ts'
-import { type QueueMissingTx, queueMissing } from '../../delivery/queue-missing.tx.ts'
 import type { WriteSide } from '../../write-side.ts'
 import type { Transactions, WriteTx } from '../../write-store.ts'
 import type { ReprocessBatches, ReprocessBatchTx, ReprocessedHeld, ReprocessIn } from '../inbox/reprocess.tx.ts'
@@ -21,7 +19,7 @@ import { isRebuild, type RebuildStretch } from './rebuild.tx.ts'
 
 export type Jobs = Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'workOnJobs' | 'noteProgress' | 'cancelJob'>
 
-type ReplayTx = QueueMissingTx & Pick<WriteTx, 'listEndpoints' | 'replayDeliveries'>
+type ReplayTx = Pick<WriteTx, 'listEndpoints' | 'replayDeliveries'>
 type JobsTx = AuditTx &
   PruneTx &
   ReplayTx &
@@ -44,7 +42,7 @@ export function createJobs(
     replayDeliveries: ({ action, ...request }) =>
       store.transaction(
         async (tx) => {
-          const batch = await replayBatch(tx, request, retention())
+          const batch = await replayBatch(tx, request)
           if (action !== undefined && batch !== null && batch.count > 0) audit(tx, { action })
           return batch
         },
@@ -74,7 +72,7 @@ export function createJobs(
             return { hasWorked: true, isDone: after.endedAtMs !== null && others.length === 0, done, retired }
 
             async function workOnOne(one: JobInBatches): Promise<Worked> {
-              if (isReplay(one)) return { after: await workOn(tx, one, { limit, nowMs, retention: retention() }), done: null, retired: [] }
+              if (isReplay(one)) return { after: await workOn(tx, one, { limit, nowMs }), done: null, retired: [] }
               if (isRetention(one))
                 return await pruneFor(one, nowMs, (ofPassMs) =>
                   pruneIn(tx, { retention: retention(), nowMs, isOrdered: true, clockWatch, ofPassMs }),
@@ -183,10 +181,10 @@ async function dismissFor(tx: Pick<WriteTx, 'dismissHeld'>, job: UnendedOf<Dismi
 async function workOn(
   tx: ReplayTx,
   job: UnendedOf<ReplayJobTask>,
-  { limit, nowMs, retention }: { readonly limit: number; readonly nowMs: number; readonly retention: Retention },
+  { limit, nowMs }: { readonly limit: number; readonly nowMs: number },
 ): Promise<UnendedJob> {
   const after = job.cursor !== null && 'at' in job.cursor ? job.cursor : null
-  const batch = await replayBatch(tx, { ...job.task, after, limit, nowMs }, retention)
+  const batch = await replayBatch(tx, { ...job.task, after, limit, nowMs })
   if (batch === null)
     return {
       ...job,
@@ -199,9 +197,9 @@ async function workOn(
   return { ...job, state: 'running', done, cursor: batch.next }
 }
 
-async function replayBatch(tx: ReplayTx, request: ReplayRequest, retention: Retention): Promise<ReplayedBatch | null> {
+async function replayBatch(tx: ReplayTx, request: ReplayRequest): Promise<ReplayedBatch | null> {
   const to = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === request.to)
   // The endpoint was removed meanwhile, or it is catching up and gets these events from the feed anyway.
   if (to === undefined || to.queuedTo !== null) return null
-  return 'missing' in request ? await queueMissing(tx, to, request, retention) : await tx.replayDeliveries(request)
+  return await tx.replayDeliveries(request)
 }

@@ -6,7 +6,6 @@ import type { Replica } from '../../../domain/admin/replica.ts'
 import { totalOf } from '../../../domain/admin/tally.ts'
 import { type Glance, isInTrouble, pastSilenceOf, type Situation, type WebhookView } from '../../../domain/admin/verdict.ts'
 import type { EndpointBacklog } from '../../../domain/delivery/endpoint-state.ts'
-import type { MissingSummary } from '../../../domain/delivery/missing.ts'
 import type { ToldEvent } from '../../../domain/delivery/operator-event.ts'
 import type { RefusedPushes } from '../../../domain/ingest/refused-pushes.ts'
 import type { Carrier, Clock } from '../../ports.ts'
@@ -32,14 +31,12 @@ export interface OverviewPorts {
   readonly refused: () => Promise<readonly RefusedPushes[]>
   readonly clock: Pick<Clock, 'now'>
   readonly webhook: () => Promise<WebhookView>
-  readonly missing: () => Promise<MissingSummary>
 }
 
-/** Recent operator events, counts of traffic, and recently recorded events that endpoints never received. */
+/** Recent operator events and counts of traffic. */
 export interface Past {
   readonly happened: readonly ToldEvent[]
   readonly traffic: Traffic
-  readonly missing: MissingSummary
 }
 
 /** Collects what operators see of the relay at a glance. */
@@ -99,7 +96,6 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
         webhook: await ports.webhook(),
         traffic,
         missedByHour: traffic.hours.fromMs.map((fromMs, at) => ({ fromMs, count: totalOf(traffic.hours.missed[at] ?? {}) })),
-        missing: await ports.missing(),
         happened: await reads.listOperatorEvents({ event: null, fromMs: null, toMs: null, before: null, limit: SHOWN.events }),
       }
     },

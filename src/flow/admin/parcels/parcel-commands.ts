@@ -1,5 +1,4 @@
 import type { ActionName, Actor, OperatorAction } from '../../../domain/admin/operator-action.ts'
-import type { MissingAt } from '../../../domain/delivery/missing.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { DuePoll } from '../../../domain/polling/poll.ts'
 import type { Clock } from '../../ports.ts'
@@ -19,8 +18,6 @@ export interface ParcelCommandsPorts {
   readonly underWay: { during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value> }
   /** Absent: it is not known whether the day's calls to the carrier are used up. */
   readonly spentUntilMs?: SpentUntil
-  /** Lists the events of a parcel that endpoints never received. */
-  readonly missingOf: (identifier: string) => Promise<readonly MissingAt[]>
   readonly clock: Clock
 }
 
@@ -37,29 +34,14 @@ export interface ParcelCommands {
    * Polls now, in every configured language. An identifier without a parcel is polled in the first language, and gets a parcel if the
    * carrier knows it. Throws `erased` and `upstream_unavailable`.
    */
-  refresh(
-    identifier: string,
-    by: Actor,
-  ): Promise<{
-    readonly identifier: string
-    readonly outcome: 'recorded' | 'unknown'
-    readonly missing: readonly MissingAt[]
-  }>
+  refresh(identifier: string, by: Actor): Promise<{ readonly identifier: string; readonly outcome: 'recorded' | 'unknown' }>
 }
 
 /** A refreshed parcel gets no scheduled poll for this long. It gets none while `underWay` lists it, either. */
 const LEASE_MS = 60_000
 const RETRY_AFTER_MS = 30_000
 
-export function createParcelCommands({
-  write,
-  refresh,
-  fetchUnknown,
-  underWay,
-  missingOf,
-  spentUntilMs,
-  clock,
-}: ParcelCommandsPorts): ParcelCommands {
+export function createParcelCommands({ write, refresh, fetchUnknown, underWay, spentUntilMs, clock }: ParcelCommandsPorts): ParcelCommands {
   const orderOf = (by: Actor, action: ActionName, identifier: string): OperatorAction => ({
     atMs: clock.now(),
     by,
@@ -94,7 +76,7 @@ export function createParcelCommands({
             : `The carrier cannot be asked now.${spentNote(spentUntilMs)}`
         throw new AppError('upstream_unavailable', detail, { retryAfterMs: RETRY_AFTER_MS })
       }
-      return { identifier, outcome, missing: outcome === 'recorded' ? await missingOf(identifier) : [] }
+      return { identifier, outcome }
     },
   }
 }

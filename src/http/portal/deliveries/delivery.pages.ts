@@ -7,7 +7,7 @@ import { readTime, readTimes } from '../time-filter.ts'
 import { namesOfWebhooks } from '../webhooks/webhook-names.ts'
 import { deliveryPage } from './delivery.page.ts'
 import { type DeliveryFilters, type DeliveryListing, deliveryListPage } from './delivery-list.page.ts'
-import { MISSING, type ReplayFields, type ReplaySaid } from './replay-form.ts'
+import type { ReplayFields, ReplaySaid } from './replay-form.ts'
 
 export interface DeliveryPagesOptions {
   readonly manageDeliveries: ManageDeliveries
@@ -49,8 +49,7 @@ export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPag
     const cursor = query('cursor') === '' ? null : readDeliveryCursor(query('cursor'))
     if (cursor === null && query('cursor') !== '') throw new AppError('not_found', 'The list has no such page.')
     const webhooks = await namesOfWebhooks(manageEndpoints)
-    const state = query('replay') === MISSING ? MISSING : ''
-    const replay = { of: filters.endpoint, state, since: '', to: filters.endpoint }
+    const replay = { of: filters.endpoint, state: '', since: '', to: filters.endpoint }
     const page = { filters, webhooks, replay, said: null }
     const found = await orMistake(() => manageDeliveries.list({ ...readFilters(filters), cursor, limit: LIST_MAX }))
     if (typeof found !== 'string') return { page: deliveryListPage(visit, { ...page, ...found, mistake: null }) }
@@ -99,8 +98,7 @@ export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPag
 
   async function answerTo({ form, by, ctx }: Visit, fields: ReplayFields): Promise<NonNullable<ReplaySaid>> {
     const since = fields.since === '' ? EVER : new Date(readTime(fields.since, 'The time')).toISOString()
-    const what = fields.state === MISSING ? { missing: true } : { of: fields.of, ...(fields.state === '' ? {} : { state: fields.state }) }
-    const order = { since, ...what }
+    const order = { since, of: fields.of, ...(fields.state === '' ? {} : { state: fields.state }) }
     const counted = form.get('counted')
     const isReplay = form.get('do') === 'replay' && /^\d{1,15}$/.test(counted)
     const asker = { by, left: leavingOf(ctx.res).signal, ...(isReplay ? { untilMs: Number(counted) } : {}) }

@@ -7,22 +7,17 @@ import { fullTime } from '../times.ts'
 import { options, type WebhookName } from '../webhooks/webhook-names.ts'
 
 export interface ReplayFields {
-  /** The id of the webhook whose deliveries are sent again. Ignored if `state` is `MISSING`. */
+  /** The id of the webhook whose deliveries are sent again. */
   readonly of: string
   readonly state: string
   readonly since: string
   readonly to: string
 }
 
-/** The value of `state` that selects events which the webhook in `to` never received. Other values select deliveries. */
-export const MISSING = 'missing'
-
 /** The answer to the form, for the page to show. Null: nobody has sent the form. */
 export type ReplaySaid =
   | {
       readonly kind: 'counted'
-      /** Whether events were counted that the webhook never received. False: deliveries were counted. */
-      readonly isMissing: boolean
       readonly count: number
       /** Whether the count stopped early, so that there may be more. */
       readonly more: boolean
@@ -50,10 +45,9 @@ export function replayForm(visit: Visit, { fields, said, sources, targets }: Rep
   if (targets.length === 0) return null
   const named = (webhooks: readonly WebhookName[]) => webhooks.map(({ id, name }) => [id, name] as const)
   const main = said?.kind === 'counted' && said.count > 0 ? '' : ' main'
-  const isOpen = said !== null || fields.state === MISSING
-  return html`<details class="plain"${isOpen ? markup(' open') : null}><summary>Replay deliveries</summary>
+  return html`<details class="plain"${said === null ? null : markup(' open')}><summary>Replay deliveries</summary>
 <form id="replay" method="post" action="${visit.to`/deliveries`.path}">
-<p>Sends events again, each under its own id and in its parcel’s order. Receivers that remember ids notice the repeat. “Never received” means earlier events that the webhook under “Send to” did not get, because it took no backfill when they were recorded.</p>
+<p>Sends events again, each under its own id and in its parcel’s order. Receivers that remember ids notice the repeat.</p>
 <div class="filters">
 <div><label for="ro">What was sent to</label><select id="ro" name="of">${options(named(sources), fields.of)}</select></div>
 <div><label for="rs">and is</label><select id="rs" name="state">${options(
@@ -62,11 +56,10 @@ export function replayForm(visit: Visit, { fields, said, sources, targets }: Rep
       ['dead', 'given up'],
       ['cancelled', 'cancelled'],
       ['delivered', 'delivered'],
-      [MISSING, 'never received'],
     ],
     fields.state,
   )}</select></div>
-<div><label for="rf">queued or recorded since (UTC)</label><input id="rf" name="since" type="datetime-local" value="${fields.since}"></div>
+<div><label for="rf">queued since (UTC)</label><input id="rf" name="since" type="datetime-local" value="${fields.since}"></div>
 <div><label for="rt">Send to</label><select id="rt" name="to">${options(named(targets), fields.to)}</select></div>
 </div>
 <p><button class="btn${main}" type="submit" name="do" value="count">Count first</button></p>
@@ -88,24 +81,19 @@ function answerOf(
   if (said.kind === 'job') {
     return html`<div class="note ok" role="status"><strong>There are many, so job ${said.jobId} replays them to ${target}</strong> in the background. ${link(to`/jobs`, 'Jobs')} shows how far it is.</div>`
   }
-  const isMissing = fields.state === MISSING
   if (said.kind === 'replayed') {
-    const [one, many] = isMissing ? (['event is', 'events are'] as const) : (['delivery is', 'deliveries are'] as const)
     return said.count === 0
       ? html`<div class="note" role="status"><strong>Nothing was replayed.</strong> What was counted is queued already.</div>`
-      : html`<div class="note ok" role="status">${icon('ok', 'ok')} <strong>${counted(said.count, one, many)} queued${isMissing ? '' : ' again'}</strong> for ${target}.</div>`
+      : html`<div class="note ok" role="status">${icon('ok', 'ok')} <strong>${counted(said.count, 'delivery is', 'deliveries are')} queued again</strong> for ${target}.</div>`
   }
   if (said.count === 0)
     return html`<div class="note" role="status"><strong>There are none.</strong> ${said.because ?? 'Choose another state or an earlier time.'}</div>`
-  const [one, many] = said.isMissing ? (['event', 'events'] as const) : (['delivery', 'deliveries'] as const)
-  // If `more` is true, a count of deliveries includes one beyond the limit. A count of events stops at the limit.
-  const atLeast = said.isMissing ? said.count : said.count - 1
-  const amount = said.more ? `more than ${countText(atLeast)} ${many}` : counted(said.count, one, many)
+  // If `more` is true, the count includes one beyond the limit.
+  const amount = said.more ? `more than ${countText(said.count - 1)} deliveries` : counted(said.count, 'delivery', 'deliveries')
   const parcels = said.more ? 'many parcels' : counted(said.parcels, 'parcel', 'parcels')
   const { oldestAtMs } = said
-  const oldest =
-    oldestAtMs === null ? null : html`, the ${said.isMissing ? 'first recorded' : 'oldest queued'} ${fullTime(oldestAtMs, nowMs)}`
-  return html`<div class="note" role="status"><p><strong>${amount} of ${parcels}</strong> ${said.isMissing ? `that ${target} never received` : `to ${nameIn(sources, fields.of)}`}${oldest}.</p>
+  const oldest = oldestAtMs === null ? null : html`, the oldest queued ${fullTime(oldestAtMs, nowMs)}`
+  return html`<div class="note" role="status"><p><strong>${amount} of ${parcels}</strong> to ${nameIn(sources, fields.of)}${oldest}.</p>
 <p>They are sent to ${target}, each under its own id, before later events of the same parcels.</p>
-${actionButton(to`/deliveries`, `${said.isMissing ? 'Send' : 'Replay'} ${amount} to ${target}`, 'main', { ...fields, do: 'replay', counted: String(nowMs) })}</div>`
+${actionButton(to`/deliveries`, `Replay ${amount} to ${target}`, 'main', { ...fields, do: 'replay', counted: String(nowMs) })}</div>`
 }

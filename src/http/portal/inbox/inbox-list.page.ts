@@ -54,7 +54,7 @@ export function inboxPage(visit: Visit, listing: InboxListing): string {
   const main = html`${headline({ title: 'Inbox', lead: leadOf(total), actions, asOf: asOfLine(nowMs, here) })}
 ${noteOf(visit, listing)}${
   hasTrouble && isFirst && shown === 'quarantined'
-    ? html`<p>Usually the carrier has changed its format. Read one push of each kind, and ask the carrier whether it meant to change it. If the carrier returns to its old format, first set <code>backfill: true</code> on the endpoints that should get earlier events. Then fetch the parcels that the pushes name, with <code>parcel-relay inbox --refresh</code>, and dismiss the pushes. If the new format stays, install a version of the relay that reads it, then reprocess.</p>
+    ? html`<p>Usually the carrier has changed its format. Read one push of each kind, and ask the carrier whether it meant to change it. If the carrier returns to its old format, fetch the parcels that the pushes name, with <code>parcel-relay inbox --refresh</code>, and dismiss the pushes. If the new format stays, install a version of the relay that reads it, then reprocess.</p>
 ${groupsOf(visit, groups)}`
     : null
 }

@@ -128,8 +128,7 @@ function workOf({ to }: Visit, job: Job, webhooks: readonly WebhookName[]): Part
     const { state, reason } = task.selection
     return `Reprocess what is ${state === 'expired' ? 'expired' : 'in quarantine'}${reason === null ? '' : `: ${reasonText(reason)}`}`
   }
-  const what = 'missing' in task ? 'Send what was never received to' : 'Replay to'
-  return `${what} ${webhooks.find(({ id }) => id === task.to)?.name ?? `webhook ${task.to}`}`
+  return `Replay to ${webhooks.find(({ id }) => id === task.to)?.name ?? `webhook ${task.to}`}`
 }
 
 function stateOf({ state, failure }: Job): Markup {

@@ -3,13 +3,11 @@ import { headlineOf } from '../../../domain/admin/headline.ts'
 import { comebackText, spellText, wholeSpell } from '../../../domain/admin/refused-words.ts'
 import { doPollsReplacePushes, isNew, type Problem, problemsOf, type Situation } from '../../../domain/admin/verdict.ts'
 import { bytesText, counted, countText } from '../../../domain/amounts.ts'
-import type { MissingSummary, Resend } from '../../../domain/delivery/missing.ts'
 import { hasAllComeAgain } from '../../../domain/ingest/refused-pushes.ts'
 import { lastPushWords, pushEvidence } from '../../../domain/polling/push-standing.ts'
 import type { Past } from '../../../flow/admin/overview/overview.ts'
 import { link, withQuery } from '../addresses.ts'
 import { answerMark, leftText, pushMark } from '../carrier/carrier.page.ts'
-import { MISSING } from '../deliveries/replay-form.ts'
 import { eventTable } from '../events.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
@@ -68,8 +66,8 @@ function leadOf(situation: Situation, problems: readonly Problem[], nowMs: numbe
 /** The problems during which the relay may miss pushes about parcels that it does not know. Polls find only entries of known parcels. */
 const LACKS_PUSHES: readonly Problem['kind'][] = ['pushes_silent', 'pushes_lossy', 'silence_over', 'pushes_refused', 'quarantined']
 
-function checks({ to, person, nowMs }: Visit, situation: Situation & Pick<Past, 'missing'>): Markup {
-  const { missing, carrier, pushes, endpoints, counts, disk, replicas } = situation
+function checks({ to, person, nowMs }: Visit, situation: Situation): Markup {
+  const { carrier, pushes, endpoints, counts, disk, replicas } = situation
   const isAdmin = person.scope === 'admin'
   const delivering = endpoints.filter(({ disabled, health }) => disabled === null && health.probing === null).length
   const disabled = endpoints.filter((one) => one.disabled !== null).length
@@ -97,7 +95,6 @@ function checks({ to, person, nowMs }: Visit, situation: Situation & Pick<Past, 
           ? 'No push is in quarantine.'
           : 'These pushes are signed by the carrier, but the relay does not understand them. They are kept.',
       ],
-      ...missingRows({ to, person }, missing),
       [
         'Parcels',
         stateMark(counts.parcels === 0 ? 'none' : 'ok', `${countText(counts.parcels)} known`),
@@ -124,40 +121,4 @@ function comebackRow({ refused }: Situation): readonly (readonly Part[])[] {
   return words === null || !hasAllComeAgain(notStored)
     ? []
     : [['Refused pushes', stateMark('ok', 'came again'), `${spellText(wholeSpell(notStored))} got 503. ${words}`]]
-}
-
-/** Recent events that were never sent to a webhook are no problem: perhaps the webhook does not want earlier events. */
-function missingRows(visit: Pick<Visit, 'to' | 'person'>, missing: MissingSummary): readonly (readonly Part[])[] {
-  const { endpoints, more, resends } = missing
-  const unsent = endpoints.filter(({ endpointId }) => !resends.some((one) => one.endpointId === endpointId))
-  return [...resends.map((resend) => resendRow(visit, resend, missing)), ...unsentRow(visit, { endpoints: unsent, more })]
-}
-
-/** The row of a running resend has no link to the form that resends, so that nobody resends twice. */
-function resendRow({ to, person }: Pick<Visit, 'to' | 'person'>, resend: Resend, { endpoints, more }: MissingSummary): readonly Part[] {
-  const left = endpoints.find(({ endpointId }) => endpointId === resend.endpointId)?.count ?? 0
-  const leftWords = `${countText(left)}${more ? ' or more' : ''} of the last day ${left === 1 && !more ? 'is' : 'are'} left`
-  return [
-    'Earlier events',
-    stateMark('none', 'being sent'),
-    html`${counted(resend.queued, 'is', 'are')} queued for ${resend.name} so far, ${leftWords}.${resend.jobId !== null && person.scope === 'admin' ? html` ${link(to`/jobs`, 'Jobs')}` : null}`,
-  ]
-}
-
-function unsentRow(
-  { to, person }: Pick<Visit, 'to' | 'person'>,
-  { endpoints, more }: Pick<MissingSummary, 'endpoints' | 'more'>,
-): readonly (readonly Part[])[] {
-  const [first, ...others] = endpoints
-  if (first === undefined) return []
-  const { endpointId, name, count } = first
-  const form = withQuery(to`/deliveries`, { endpoint: endpointId, replay: MISSING })
-  const said = html`Events of the last day, from before the relay knew their parcels. They were not sent to ${name}${others.length === 0 ? '' : ` and ${counted(others.length, 'other webhook', 'other webhooks')}`}.`
-  return [
-    [
-      'Earlier events',
-      stateMark('none', `${countText(count)}${more ? ' or more' : ''} not sent`),
-      html`${said}${person.scope === 'admin' ? html` ${link(form, 'Send them')}` : null}`,
-    ],
-  ]
 }

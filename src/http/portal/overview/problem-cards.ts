@@ -174,7 +174,7 @@ function silence(pushes: Situation['pushes'], nowMs: number): Part {
 }
 
 const SETTLE_QUARANTINE = html`<li>Ask the carrier whether it has changed its format, and whether it meant to.</li>
-<li>If the carrier returns to its old format, first set <code>backfill: true</code> on the endpoints that should get earlier events. Then fetch the parcels that the pushes name, with <code>parcel-relay inbox --refresh</code>, and dismiss the pushes.</li>
+<li>If the carrier returns to its old format, fetch the parcels that the pushes name, with <code>parcel-relay inbox --refresh</code>, and dismiss the pushes.</li>
 <li>If the new format stays, install a version of the relay that reads it, then reprocess them.</li>`
 
 /** Makes the card for pushes that come, but are all in quarantine. */

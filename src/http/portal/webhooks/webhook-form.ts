@@ -234,7 +234,7 @@ ${field('distributionType', 'With commas between, such as Mailbox, PickupPoint; 
     ['true', 'only those a consumer may see'],
     ['false', 'only those a consumer may not see'],
   ])}</div>
-<div class="pick"><input type="checkbox" id="backfill" name="backfill" value="true"${fields.backfill ? CHECKED : null}><label for="backfill">Also entries from before the relay knew the parcel</label></div>`
+<div class="pick"><input type="checkbox" id="backfill" name="backfill" value="true"${fields.backfill ? CHECKED : null}><label for="backfill">Also what happened before the webhook began</label></div>`
 }
 
 function sendingFields(fields: WebhookFields, errors: FieldErrors, isNew: boolean): Markup {

@@ -44,7 +44,7 @@ ${attemptStrip(view.attempts)}
 <p>${link(withQuery(to`/deliveries`, { endpoint: id }), 'All deliveries')}</p>
 ${island('failures', failureTable(visit, view.failures))}
 <div class="cols"><section aria-labelledby="set"><h2 id="set">Settings</h2>
-${settingsList([...settingsOf(view), ...(isManaged ? [] : [['Shared key', html`${fingerprintOf(view.fingerprints?.current)} ${originOf(view.keyFrom)}`] as const])])}
+${settingsList([...settingsOf(view, visit.nowMs), ...(isManaged ? [] : [['Shared key', html`${fingerprintOf(view.fingerprints?.current)} ${originOf(view.keyFrom)}`] as const])])}
 ${isManaged ? html`<p>${buttonLink(to`/webhooks/${id}/edit`, 'Edit settings')}</p>` : html`<p class="dim">It is defined in the config file. Change it there, then reload.</p>`}</section>
 ${isManaged ? keySection(visit, view) : null}
 </div>
@@ -149,7 +149,7 @@ ${table({
 })}`
 }
 
-function settingsOf({ endpoint }: EndpointState): readonly (readonly [string, Part])[] {
+function settingsOf({ endpoint, beganAtMs }: EndpointState, nowMs: number): readonly (readonly [string, Part])[] {
   const { filters, ratePerSecond, concurrency, scheduleMs } = endpoint
   const list = (values: readonly string[] | null) => (values === null ? 'all' : values.length === 0 ? 'none' : values.join(', '))
   const byDefault = html` <small>default</small>`
@@ -161,7 +161,7 @@ function settingsOf({ endpoint }: EndpointState): readonly (readonly [string, Pa
       'For consumers',
       filters.displayToConsumer === null ? 'all events' : `only those a consumer may ${filters.displayToConsumer ? '' : 'not '}see`,
     ],
-    ['Entries from before', endpoint.backfill ? 'yes' : 'no'],
+    ['Events since', endpoint.backfill ? 'ever' : fullTime(beganAtMs, nowMs)],
     ['Rate', ratePerSecond === null ? html`no limit${byDefault}` : `${ratePerSecond} a second`],
     ['At the same time', concurrency === null ? html`as delivery.perEndpoint says${byDefault}` : String(concurrency)],
     ['Waits between attempts', scheduleMs === null ? html`as delivery.schedule says${byDefault}` : scheduleMs.map(settingText).join(', ')],

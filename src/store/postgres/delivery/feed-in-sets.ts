@@ -1,10 +1,8 @@
 import { type Selectable, sql } from 'kysely'
 import type { FeedEntries, FeedEntry } from '../../../domain/delivery/feed-entry.ts'
 import type { FeedParcel } from '../../../domain/delivery/feed-event.ts'
-import type { BackfillEvents, BackfillQuery } from '../../../domain/delivery/missing.ts'
 import { deriveEntries, instantsTie, orderHistory } from '../../../domain/history/history.ts'
 import { presentParcel } from '../../../domain/history/kept-answers.ts'
-import { findBackfill } from '../../delivery/backfill-events.ts'
 import { feedEntriesOf } from '../../delivery/feed-entries.ts'
 import { survivorOf } from '../../delivery/survivors.ts'
 import { loadAnswersOf } from '../../history/answers.ts'
@@ -29,9 +27,6 @@ const eventsBetween = rawStatement<{ after: number; upTo: number; limit: number 
     select ${HELD}, exists (select 1 from inbox where inbox.id = feed.payload_ref and inbox.body is not null) as has_body
     from feed where sequence > ${p.after} and sequence <= ${p.upTo} order by sequence limit ${p.limit}`,
 )
-const composedOf = rawStatement<{ sequences: readonly number[] }>()(
-  (p) => sql<HeldRow>`select ${HELD}, false as has_body from feed where sequence = any(${p.sequences}::bigint[]) order by sequence`,
-)
 const lockParcels = rawStatement<{ ids: readonly number[] }>()(
   (p) => sql<{ id: number }>`select id from parcel where id = any(${p.ids}::bigint[]) order by id for no key update`,
 )
@@ -46,14 +41,6 @@ export async function readFeedInSets(
   const next = found.at(-1)?.sequence ?? after
   const entries = await readHeld(source, found, () => session.all(eventsBetween, { after, upTo: next, limit }))
   return { entries, next, ended: found.length < limit }
-}
-
-/** See `DeliveryTx.readBackfill`. */
-export async function readBackfillInSets(source: BatchSource, query: BackfillQuery): Promise<BackfillEvents> {
-  const { session } = source
-  const { rows, next } = await findBackfill(session, query)
-  const sequences = rows.map(({ sequence }) => sequence)
-  return { events: await readHeld(source, rows, () => session.all(composedOf, { sequences })), next }
 }
 
 /**

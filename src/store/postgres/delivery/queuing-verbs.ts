@@ -1,11 +1,10 @@
 import { sql } from 'kysely'
 import type { WriteTx } from '../../../flow/write-store.ts'
-import { queueMissing } from '../../delivery/replays.ts'
 import type { TransactionContents } from '../history/postgres-contents.ts'
 import type { PostgresSession } from '../postgres-session.ts'
 import { rawStatement } from '../raw-statement.ts'
 import type { TransactionEnd } from '../transaction-end.ts'
-import { readBackfillInSets, readFeedInSets } from './feed-in-sets.ts'
+import { readFeedInSets } from './feed-in-sets.ts'
 import { enqueueComposed, enqueueDeliveries, lockQueues } from './queue-deliveries.ts'
 import type { TransactionEndpoints } from './transaction-endpoints.ts'
 
@@ -35,8 +34,6 @@ export interface QueuingParts {
 export function queuingVerbs({ session, contents, endpoints, end }: QueuingParts) {
   return {
     readFeedEntries: (request) => readFeedInSets({ session, contents }, request),
-    readBackfill: (query) => readBackfillInSets({ session, contents }, query),
-    queueMissing: (request) => queueMissing(session, request, (parcelIds) => lockQueues(session, request.endpointId, parcelIds)),
     async queueComposed({ body, ...delivery }) {
       const sequence = end.give()
       lockQueues(session, delivery.endpointId, [delivery.parcelId])

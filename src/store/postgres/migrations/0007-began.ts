@@ -12,7 +12,8 @@ const STATEMENTS = [
       order by feed.sequence limit 1),
     began_at_ms)`,
   'drop index feed_backfill',
-  'create index feed_backfill on feed (sequence) where payload_ref < 0',
+  `update job set state = 'cancelled', failure = 'Events that an endpoint never received are no longer replayed: an endpoint is sent everything that happened since it began.', ended_at_ms = (extract(epoch from clock_timestamp()) * 1000)::bigint
+    where ended_at_ms is null and kind = 'replay' and task like '%"missing":%'`,
 ]
 
 export const began: Migration = {

@@ -16,7 +16,9 @@ const STATEMENTS = [
       order by feed.sequence limit 1),
     cast(unixepoch('now', 'subsec') * 1000 as integer))`,
   'drop index feed_backfill',
-  'create index feed_backfill on feed (sequence) where payload_ref < 0',
+  // Replays of what an endpoint had missed.
+  `update job set state = 'cancelled', failure = 'Events that an endpoint never received are no longer replayed: an endpoint is sent everything that happened since it began.', ended_at_ms = cast(unixepoch('now', 'subsec') * 1000 as integer)
+    where ended_at_ms is null and kind = 'replay' and task like '%"missing":%'`,
 ]
 
 export const began: Migration = {

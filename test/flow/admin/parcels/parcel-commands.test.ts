@@ -18,7 +18,6 @@ function refresh(end: Refreshed, known: boolean) {
     refresh: { refreshNow: async () => end },
     fetchUnknown: async () => end,
     underWay: { during: (_parcelId, work) => work() },
-    missingOf: async () => [],
     clock: { now: () => NOON, monotonic: () => 0 },
   })
   return commands.refresh(NUMBER, { kind: 'app', name: 'ops', address: null })
