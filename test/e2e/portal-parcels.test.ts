@@ -139,7 +139,7 @@ test('the form takes a list of parcels, and names each line that is not an ident
   expect([none.status, none.text.includes('Nothing is watched: the list is empty.')]).toEqual([400, true])
 })
 
-test('numbers are found and watched as people type them, and a pasted list may be as long as a file', async () => {
+test('numbers are found as people type them, and a pasted list may be as long as a file', async () => {
   const pasted = 'PP 100 000 016 se\n'.repeat(40_000)
   const form = new FormData()
   form.append('identifiers', pasted)
