@@ -112,7 +112,7 @@ const OFF_MS = 3_600_000
 
 /** Null: nothing speaks against the clock. A clock that contradicts ours says more than a jump. */
 export function doubtOf(record: Pick<ClockRecord, 'jump'> | null, others: OtherClocks): ClockDoubt | null {
-  return contradictionOf(others) ?? (record?.jump == null ? null : { because: 'jumped', aheadMs: record.jump.byMs })
+  return contradictionOf(others) ?? jumpOf(record)
 }
 
 export function contradictionOf({ carrierAheadMs, machineAheadMs }: OtherClocks): ClockDoubt | null {
@@ -136,4 +136,9 @@ export function decodeClockRecord(stored: Uint8Array | null): ClockRecord | null
   } catch {
     return null
   }
+}
+
+function jumpOf(record: Pick<ClockRecord, 'jump'> | null): ClockDoubt | null {
+  const jump = record?.jump ?? null
+  return jump === null ? null : { because: 'jumped', aheadMs: jump.byMs }
 }

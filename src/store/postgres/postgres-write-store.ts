@@ -316,6 +316,10 @@ const lockPolls = rawStatement()(() => sql`select name from counter where name =
  * takes a lock first, so that no transaction overwrites what another has just changed.
  */
 function exclusiveVerbs({ session, leases }: Parts) {
+  const lockedSettings = () => {
+    session.enqueueWrite(lockSettings, {})
+    return session
+  }
   return {
     async duePolls(request) {
       await session.run(lockPolls, {})
@@ -334,18 +338,9 @@ function exclusiveVerbs({ session, leases }: Parts) {
       session.enqueueWrite(lockJobs, { limit })
       return listUnendedJobs(session, limit)
     },
-    loadRetention() {
-      session.enqueueWrite(lockSettings, {})
-      return loadRetention(session)
-    },
-    loadTombstoneKey() {
-      session.enqueueWrite(lockSettings, {})
-      return loadTombstoneKey(session)
-    },
-    loadSetting(name) {
-      session.enqueueWrite(lockSettings, {})
-      return loadSetting(session, name)
-    },
+    loadRetention: () => loadRetention(lockedSettings()),
+    loadTombstoneKey: () => loadTombstoneKey(lockedSettings()),
+    loadSetting: (name) => loadSetting(lockedSettings(), name),
   } satisfies Partial<WriteTx>
 }
 

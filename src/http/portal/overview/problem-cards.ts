@@ -131,25 +131,15 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
         }`,
         todo: html`<ol><li>Mend the folder of backups, or name another in <code>backup.directory</code>, then reload: <code>parcel-relay reload</code>.</li><li>Then make one.</li></ol>`,
       }
-    case 'clock_doubted': {
-      const { title, evidence, todo } = explainClock(problem.doubt)
-      return {
-        title,
-        what: html`${evidence.map((sentence) => html`<p>${sentence}</p>`)}`,
-        todo: html`<ol>${todo.map((step) => html`<li>${step}</li>`)}</ol>`,
-      }
-    }
+    case 'clock_doubted':
+      return tellPlainly(explainClock(problem.doubt))
     case 'settings_differ':
-      return {
-        title: 'Replicas run with different settings',
-        what: html`<p>They share one store, and act differently on it.</p>`,
-        todo: html`<ol><li>Give all replicas the same config file, then restart the ones that differ.</li></ol>`,
-      }
+      return tellPlainly(explainProblem(problem, situation, nowMs))
   }
 }
 
 /** Makes a card from an explanation in plain text, as `parcel-relay status` prints it. */
-function tellPlainly({ title, evidence, todo }: Explanation): Told {
+function tellPlainly({ title, evidence, todo }: Pick<Explanation, 'title' | 'evidence' | 'todo'>): Told {
   return {
     title,
     what: html`${evidence.map((sentence) => html`<p>${sentence}</p>`)}`,
