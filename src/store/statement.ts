@@ -56,15 +56,28 @@ export class Placeholder {
 
 let statements = 0
 
+type AnyStatement = Statement<never, unknown>
+
+const defined: AnyStatement[] = []
+
+/** Every statement of the modules that are loaded, so that a test can ask for all plans. */
+export function definedStatements(): readonly AnyStatement[] {
+  return defined
+}
+
 /**
  * Defines a query: `statement<{ id: number }>()((db, p) => db.selectFrom('parcel').where('id', '=', p.id)...)`. Building and compiling take
  * longer than running, so an engine does both once, at the first run.
  */
 export function statement<P extends Params = Record<never, never>>() {
-  return <R>(build: (db: Kysely<Tables>, params: P, dialect: Dialect) => Compilable<R>): Statement<P, R> => ({
-    id: statements++,
-    compile: (dialect) => build(dialect.builder, placeholders<P>(), dialect).compile(),
-  })
+  return <R>(build: (db: Kysely<Tables>, params: P, dialect: Dialect) => Compilable<R>): Statement<P, R> => {
+    const one: Statement<P, R> = {
+      id: statements++,
+      compile: (dialect) => build(dialect.builder, placeholders<P>(), dialect).compile(),
+    }
+    defined.push(one)
+    return one
+  }
 }
 
 /** Returns a placeholder for every property. TypeScript takes it for the value itself, and so checks the types of the query. */

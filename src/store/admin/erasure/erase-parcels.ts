@@ -10,14 +10,17 @@ import { statement } from '../../statement.ts'
 
 type OfParcels = { readonly ids: readonly number[] }
 
-/** Joins all endpoints, even removed ones, because the index that finds the deliveries of a parcel begins with the endpoint. */
+/**
+ * Joins all endpoints, even removed ones, because the index that finds the deliveries of a parcel begins with the endpoint. The joins are cross
+ * joins, whose order SQLite keeps. With others it may read all deliveries.
+ */
 const deliveriesOf = statement<OfParcels>()((db, p, { rowsOf }) =>
   db
     .selectFrom('endpoint')
-    .innerJoin(rowsOf(p.ids).as('parcel_of'), (join) => join.onTrue())
-    .innerJoin('delivery', (join) =>
-      join.onRef('delivery.endpoint_id', '=', 'endpoint.id').onRef('delivery.parcel_id', '=', 'parcel_of.value'),
-    )
+    .crossJoin(rowsOf(p.ids).as('parcel_of'))
+    .crossJoin('delivery')
+    .whereRef('delivery.endpoint_id', '=', 'endpoint.id')
+    .whereRef('delivery.parcel_id', '=', 'parcel_of.value')
     .select([
       'delivery.id',
       'delivery.sequence',
