@@ -186,7 +186,6 @@ test('a replay to an endpoint can be counted first, and keeps the order of each 
     more: false,
     parcels: 1,
     oldestQueuedAt: expect.any(String),
-    oldestRecordedAt: null,
     dryRun: true,
   })
   expect(await replay({ since: '2026-01-01T00:00:00Z', state: 'delivered', dryRun: true })).toMatchObject({ count: 4 })

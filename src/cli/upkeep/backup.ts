@@ -1,7 +1,6 @@
 import { Command } from 'commander'
 import { countText } from '../../domain/amounts.ts'
 import { describeFailure } from '../../domain/system-reason.ts'
-import { inspectBackup } from '../../store/sqlite/backups/inspect-stores.ts'
 import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
 import { followJob, type StepNames } from '../asking/follow-job.ts'
 import { fail } from '../exit-codes.ts'
@@ -25,7 +24,8 @@ export function backupCommand(): Command {
 }
 
 /** Runs the checks that a restore makes before it changes anything. */
-function verify(file: string, { json }: ClientOptions): void {
+async function verify(file: string, { json }: ClientOptions): Promise<void> {
+  const { inspectBackup } = await import('../../store/sqlite/backups/inspect-stores.ts')
   try {
     const { manifest } = inspectBackup(file)
     const { name, relayId, madeAtMs, version, sequence, isDigested = false } = manifest

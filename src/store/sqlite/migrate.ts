@@ -16,7 +16,7 @@ export interface SqliteStep extends Migration {
 }
 
 /** Only append to this list: after the first release, a released step never changes (decision 0004). */
-const MIGRATIONS: Readonly<Record<string, SqliteStep>> = {
+export const MIGRATIONS: Readonly<Record<string, SqliteStep>> = {
   '0001-schema': schema,
   '0002-erasing': erasing,
   '0004-lasting-order': lastingOrder,

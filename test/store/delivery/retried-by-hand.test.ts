@@ -15,7 +15,7 @@ describe.each(engines)('a delivery retried by hand on $name', (engine) => {
       if (claimed === undefined) throw new Error('nothing was claimed')
       const { body: _body, previousSequence: _previous, ...delivery } = claimed
       const kept = { durationMs: 1, answerStart: new Uint8Array() }
-      const refused = { kind: 'rejected', status: 503, retryAfterMs, ...kept } as const
+      const refused = { kind: 'rejected', status: 500, retryAfterMs, ...kept } as const
       const result = retryAfterMs === null ? ({ kind: 'accepted', status: 200, ...kept } as const) : refused
       const settled = [{ ...delivery, result, atMs: NOON, random: 0.5 }]
       await writes().dispatchRound({ settled, inFlight: { [id]: [] }, allowance: {}, claimsMax: 0, nowMs: NOON })

@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { compileForSqlite } from '../../../src/store/sqlite/dialect.ts'
@@ -8,7 +9,7 @@ import { NOON } from '../../support/runner/constants.ts'
 import { isWholeCount } from '../../support/store/hot-statements.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
-const STORE = new URL('../../../src/store', import.meta.url).pathname
+const STORE = fileURLToPath(new URL('../../../src/store', import.meta.url))
 /**
  * The tables that grow. A scan of one of them stops all pushes for seconds beside a million rows. The indexes of expired and dismissed pushes have
  * few rows, and are read to count those of a reason.

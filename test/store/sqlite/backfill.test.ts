@@ -3,8 +3,7 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
-import { migrate, type SqliteStep } from '../../../src/store/sqlite/migrate.ts'
-import { schema } from '../../../src/store/sqlite/migrations/0001-schema.ts'
+import { MIGRATIONS, migrate, type SqliteStep } from '../../../src/store/sqlite/migrate.ts'
 import { byForm } from '../../support/runner/long-form.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 
@@ -43,7 +42,7 @@ async function openWithParcels() {
 
 test('S14: an interrupted backfill resumes after its last batch, and later steps wait', async () => {
   const { db, path, single, left } = await openWithParcels()
-  const steps = (step: SqliteStep) => ({ '0001-schema': schema, '0002-filled': step, '0003-later': later })
+  const steps = (step: SqliteStep) => ({ ...MIGRATIONS, '9998-filled': step, '9999-later': later })
   let batches = 0
   const failing = filled(() => {
     if (++batches === 2) throw new Error('killed')
@@ -66,7 +65,7 @@ test('S14: a store with an unfinished backfill is refused by a version without t
   const failing = filled(() => {
     throw new Error('killed')
   })
-  await expect(migrate(db, { '0001-schema': schema, '0002-filled': failing })).rejects.toThrow('killed')
+  await expect(migrate(db, { ...MIGRATIONS, '9998-filled': failing })).rejects.toThrow('killed')
   await expect(migrate(db)).rejects.toThrow(/it was made by a newer one/)
   expect(left()).toBe(PARCELS)
   db.close()

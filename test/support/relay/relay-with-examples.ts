@@ -16,6 +16,7 @@ export const REFUSED: Readonly<Record<string, number>> = {
   'POST /relay/backups': 409,
   'POST /relay/reload': 409,
   'POST /relay/operator/test': 404,
+  'POST /relay/operator/enable': 404,
 }
 
 /** Starts a relay with what the examples in the API document refer to: a parcel, its waiting delivery, and a quarantined push. */
