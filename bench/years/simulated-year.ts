@@ -6,7 +6,6 @@ import type { Retention } from '../../src/domain/admin/retention.ts'
 import type { SettledAttempt } from '../../src/domain/delivery/dispatch-round.ts'
 import { parsePush } from '../../src/domain/ingest/parse-push.ts'
 import type { WriteSide } from '../../src/flow/write-side.ts'
-import { systemClock } from '../../src/runtime/system-clock.ts'
 import { openWriteSide } from '../../src/wiring/write-side.ts'
 import { figure } from '../figures.ts'
 import { EVENTS_PER_PARCEL, eventBody } from '../load/event.ts'
@@ -46,7 +45,7 @@ export async function simulateYear({ settings, folder, say }: Bench): Promise<Su
   let nowMs = STARTS_MS
   const write = await openWriteSide(
     { sqlitePath: path, ...POLICY, record: rulesOf(retention), retention },
-    { ...systemClock, now: () => nowMs },
+    { now: () => nowMs, monotonic: () => nowMs },
     { error: (fields) => console.error(fields) },
   )
   const sizes: number[] = []

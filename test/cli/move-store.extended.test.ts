@@ -97,9 +97,9 @@ test('a move to PostgreSQL takes the address from the environment', async () => 
 
 test('--undo with a wrong config names each problem and its place', async () => {
   const config = join(temporaryFolder(), 'relay.yaml')
-  writeFileSync(config, 'store: sqlite:relay.db\nlisten: { public: { port: no } }\n')
+  writeFileSync(config, 'listen: { public: { port: 8080 } }\nstore: relay.db\n')
   const { code, stderr } = await moveStore(['--undo', '--config', config])
-  expect([code, stderr]).toEqual([1, expect.stringMatching(/relay\.yaml:2:\d+ listen\.public\.port.*the config has/s)])
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/relay\.yaml:2:\d+ store.*the config has/s)])
 })
 
 test('a move is undone even if the new store is gone, and the output says that it is gone', async () => {

@@ -8,6 +8,7 @@ import { pushBody } from '../support/history/builders.ts'
 import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { ADMIN, push, SHARED_KEY, spawnRelay, writeConfig } from '../support/relay/relay.ts'
+import { NO_CARRIER } from '../support/runner/constants.ts'
 import { shipped } from '../support/runner/shipped.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { testWith } from '../support/runner/test-with.ts'
@@ -15,13 +16,14 @@ import { testWith } from '../support/runner/test-with.ts'
 afterAll(closeOpened)
 
 /** Makes a folder like that of an operator, with the config and the data, and puts `parcel-relay` on the path. */
-function setUp(carrierUrl: string) {
+function setUp(carrierUrl: string, operatorUrl: string) {
   const folder = temporaryFolder()
   for (const name of ['bin', 'config', 'data', 'backups']) mkdirSync(join(folder, name))
   const config = writeConfig(join(folder, 'config'), carrierUrl, {
     store: `sqlite:${join(folder, 'data', 'relay.db')}`,
     delivery: { allowNetworks: ['127.0.0.0/8'] },
     backup: { directory: join(folder, 'backups') },
+    operator: { url: operatorUrl, sharedKey: 'the-key-of-the-operators-hook' },
   })
   const { args, env } = shipped()
   const program = ['#!/bin/sh', `exec ${[process.execPath, ...args].map((word) => `'${word}'`).join(' ')} "$@"`, ''].join('\n')
@@ -38,7 +40,8 @@ testWith(
   'openssl',
 )('each command of docs/runbooks.md works with a running relay', async () => {
   const carrier = await openCarrier()
-  const { folder, config, env } = setUp(carrier.url)
+  await using operator = await startWebhookReceiver()
+  const { folder, config, env } = setUp(carrier.url, operator.url)
   const relay = await spawnRelay(config)
   await using shop = await startWebhookReceiver()
   await (await operatorOf(relay))('POST', '/relay/endpoints', { name: 'shop', url: shop.url })
@@ -66,7 +69,7 @@ testWith(
 
 test('the shell lines of docs/operating.md watch the parcels of the list there', async () => {
   const carrier = await openCarrier()
-  const { folder, config, env } = setUp(carrier.url)
+  const { folder, config, env } = setUp(carrier.url, NO_CARRIER)
   const relay = await spawnRelay(config)
   const [, list = ''] = /^```csv\n(.*?)^```$/ms.exec(readFileSync('docs/operating.md', 'utf8')) ?? []
   writeFileSync(join(folder, 'parcels.csv'), list)

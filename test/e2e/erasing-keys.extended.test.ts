@@ -7,7 +7,9 @@ import { loadConfig } from '../../src/config/config.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { ADMIN, push, type Sections, startTestRelay, writeConfig } from '../support/relay/relay.ts'
+import { runRelay } from '../support/relay/relay-process.ts'
 import { DAY_MS, NO_CARRIER } from '../support/runner/constants.ts'
+import { movableClock } from '../support/runner/movable-clock.ts'
 import { shipped } from '../support/runner/shipped.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
@@ -46,14 +48,23 @@ test('an erased identifier is still recognised after the at-rest key is replaced
 })
 
 test('a reload applies a new identifierReuseAfter', async () => {
-  const relay = await start(temporaryFolder(), { identifierReuseAfter: 'never' })
-  await relay.pushOf('GONE0001', Date.now() - DAY_MS)
-  await relay.operate('DELETE', '/relay/parcels/GONE0001')
-  expect(await relay.pushOf('GONE0001', Date.now() + 3 * DAY_MS)).toBe(200)
-  expect((await relay.operate('GET', '/relay/parcels/GONE0001')).status).toBe(404)
-  await relay.reload({ identifierReuseAfter: '1d' })
-  expect(await relay.pushOf('GONE0001', Date.now() + 3 * DAY_MS)).toBe(200)
-  expect((await relay.operate('GET', '/relay/parcels/GONE0001')).status).toBe(200)
+  const folder = temporaryFolder()
+  const clock = movableClock(folder)
+  await using relay = await runRelay(writeConfig(folder, NO_CARRIER, { identifierReuseAfter: 'never' }), clock.env)
+  const pushNow = async () =>
+    (await push(relay.publicUrl, pushBody({ trackingIds: ['GONE0001'], eventTime: new Date(clock.now()).toISOString() }))).status
+  expect(await pushNow()).toBe(200)
+  await (await operatorOf(relay))('DELETE', '/relay/parcels/GONE0001')
+  clock.pass(3 * DAY_MS)
+  /** Pushes, and asks for the parcel with a new login: tokens of three days ago have expired. */
+  const known = async () => {
+    expect(await pushNow()).toBe(200)
+    return (await (await operatorOf(relay))('GET', '/relay/parcels/GONE0001')).status
+  }
+  await expect.poll(known).toBe(404)
+  writeConfig(folder, NO_CARRIER, { identifierReuseAfter: '1d' })
+  expect((await (await operatorOf(relay))('POST', '/relay/reload')).status).toBe(200)
+  await expect.poll(known).toBe(200)
 })
 
 test('forget says what it would erase, erases with --yes, and accepts a list', async () => {

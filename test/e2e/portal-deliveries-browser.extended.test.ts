@@ -88,7 +88,7 @@ describe(`with the script ${javaScriptEnabled ? 'on' : 'off'}`, () => {
     expect(await page.getByRole('status').textContent()).toContain('2 deliveries are queued again')
     await expect.poll(() => receiver.pushes.length).toBe(4)
     await page.reload()
-    expect(await page.getByRole('status').textContent()).toContain('Nothing was replayed.')
+    expect(await page.getByRole('status').textContent()).toContain('nothing was done twice')
     expect(receiver.pushes).toHaveLength(4)
   })
 

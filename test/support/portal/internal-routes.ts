@@ -7,6 +7,7 @@ const READS_ONLY = ['POST /auth/token', 'POST /relay/reload', 'POST /relay/endpo
   'POST /relay/parcels/forget',
   'POST /relay/inbox/dismiss',
   'POST /relay/operator/test',
+  'POST /relay/operator/enable',
 )
 /** These ask the carrier about parcels that the relay does not know, and record its answer. */
 const WRITES_TOO = ['GET /v1/status/:identifier/latest', 'GET /v1/status/:identifier/all']

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 /** A clock for relay processes that a test can move ahead. */
 export interface MovableClock {
-  /** The environment of a process with this clock. Its monotonic clock is the real one. Timers of a minute last 200 ms. */
+  /** The environment of a process with this clock. Its monotonic clock goes with it, as when time passes. Timers of a minute last 200 ms. */
   readonly env: NodeJS.ProcessEnv
   /** The time that the process sees, epoch milliseconds. */
   now(): number
@@ -23,16 +23,18 @@ export function movableClock(folder: string): MovableClock {
   // Each thread of a relay process runs this program when it starts.
   const program = `
     import { readFileSync } from 'node:fs'
-    const [TrueDate, timeout] = [Date, setTimeout]
+    const [TrueDate, timeout, monotonic] = [Date, setTimeout, performance.now.bind(performance)]
     let [ahead, readAt] = [0, -1]
-    const now = () => {
-      const at = performance.now()
+    const passed = () => {
+      const at = monotonic()
       if (readAt < 0 || at - readAt > 20) {
         readAt = at
         ahead = Number(readFileSync(${JSON.stringify(file)}, 'utf8')) || ahead
       }
-      return TrueDate.now() + ahead
+      return ahead
     }
+    const now = () => TrueDate.now() + passed()
+    performance.now = () => monotonic() + passed()
     globalThis.Date = class extends TrueDate {
       constructor(...given) { given.length === 0 ? super(now()) : super(...given) }
       static now() { return now() }

@@ -102,8 +102,24 @@ const newestParcel = statement()((db) =>
 const newestDelivery = statement()((db) =>
   db.selectFrom('delivery').select('id').where('id', '>', sql.lit(0)).orderBy('id', 'desc').limit(sql.lit(1)),
 )
+/** A look-up for each push: as a join, the planner might read the whole index of deliveries that may be sent again. */
 const replayable = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
-  db.selectFrom('delivery').select('inbox_id').where('inbox_id', 'in', oneOf(p.ids)).where('state', '>=', DELIVERY_STATE.dead),
+  db
+    .selectFrom('inbox')
+    .select('inbox.id as inbox_id')
+    .where('inbox.id', 'in', oneOf(p.ids))
+    .where(
+      (of) =>
+        of
+          .selectFrom('delivery')
+          .select('delivery.id')
+          .whereRef('delivery.inbox_id', '=', 'inbox.id')
+          .where('delivery.inbox_id', 'is not', null)
+          .where('delivery.state', '>=', sql.lit(DELIVERY_STATE.dead))
+          .limit(sql.lit(1)),
+      'is not',
+      null,
+    ),
 )
 
 /** Finds endpoints with waiting deliveries, including removed endpoints. Each endpoint takes one look-up in an index. */

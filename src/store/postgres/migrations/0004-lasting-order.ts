@@ -5,7 +5,7 @@ import type { Migration } from 'kysely/migration'
 const CHANGES = [
   'alter table answer add column listed bytea',
   'alter table delivery add column queued_lived_ms bigint',
-  'create index delivery_replayable on delivery (inbox_id) where state >= 3',
+  'create index delivery_replayable on delivery (inbox_id) where state >= 3 and inbox_id is not null',
 ]
 
 export const lastingOrder: Migration = {
