@@ -2,6 +2,7 @@ import { connect } from 'node:net'
 import { onTestFinished } from 'vitest'
 import type { RecordOutcome } from '../../src/domain/history/recording.ts'
 import type { IncomingPush } from '../../src/domain/ingest/inbox.ts'
+import { parseWebhookEvent } from '../../src/domain/ingest/parse-push.ts'
 import { createVerifier, signBody } from '../../src/domain/ingest/signature.ts'
 import type { RefusalSamples } from '../../src/flow/ingest/explain-refusals.ts'
 import { createReceive } from '../../src/flow/ingest/receive.ts'
@@ -60,6 +61,7 @@ export async function startPublic(world: PublicWorld = {}) {
     meter,
     receive: createReceive({
       verifier: createVerifier(world.keys ?? [KEY]),
+      parseEvent: parseWebhookEvent,
       recorder: { submit },
       admit: () => undefined,
       meter,

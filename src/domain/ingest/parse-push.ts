@@ -103,16 +103,18 @@ function readTexts(list: unknown): ReadTexts {
   return { byLanguage, dropped }
 }
 
+export type ParseEvent = typeof parseWebhookEvent
+
 /** Parses a received push. This runs on the thread that received the push, so that the thread that records has less to do. */
-export function parsePush(received: ReceivedPush): IncomingPush {
+export function parsePush(received: ReceivedPush, parseEvent: ParseEvent = parseWebhookEvent): IncomingPush {
   const { body, contentEncoding, receivedAtMs, keyIndex } = received
-  return { kind: 'push', body, contentEncoding, receivedAtMs, keyIndex, reading: read(received) }
+  return { kind: 'push', body, contentEncoding, receivedAtMs, keyIndex, reading: read(received, parseEvent) }
 }
 
 /** Parses a body. If our own code throws, the push goes into quarantine, because it would fail again if the carrier sent it again. */
-function read({ body, contentEncoding }: ReceivedPush): ParsedEvent {
+function read({ body, contentEncoding }: ReceivedPush, parseEvent: ParseEvent): ParsedEvent {
   try {
-    return parseWebhookEvent(body, contentEncoding)
+    return parseEvent(body, contentEncoding)
   } catch {
     return { ok: false, reason: 'failed' }
   }

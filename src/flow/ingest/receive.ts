@@ -2,7 +2,7 @@ import { AppError } from '../../domain/errors.ts'
 import type { RecordOutcome } from '../../domain/history/recording.ts'
 import { isCheckPush } from '../../domain/ingest/check-push.ts'
 import type { IncomingPush } from '../../domain/ingest/inbox.ts'
-import { parsePush } from '../../domain/ingest/parse-push.ts'
+import { type ParseEvent, parsePush } from '../../domain/ingest/parse-push.ts'
 import type { RefusedPush } from '../../domain/ingest/refusal.ts'
 import { isSignature, type Verifier } from '../../domain/ingest/signature.ts'
 import type { Clock, Meter } from '../ports.ts'
@@ -21,6 +21,7 @@ interface PushRequest {
 
 export interface ReceivePorts {
   readonly verifier: Verifier
+  readonly parseEvent: ParseEvent
   /** Resolves only when the push is durable (DOMAIN 5.2). While there is trouble with the disk, it refuses pushes. */
   readonly recorder: { submit(incoming: IncomingPush): Promise<RecordOutcome> }
   /** Throws `storage_unavailable` while the recorder refuses every push. For test pushes of the relay itself, which are not recorded. */
@@ -41,7 +42,7 @@ const RETRY_AFTER_MS = 5000
  * Creates the function that verifies and records pushes. If it throws `signature_invalid`, nothing is stored. If it throws
  * `storage_unavailable`, the push may not be durable, so the sender must push again; a duplicate does no harm.
  */
-export function createReceive({ verifier, recorder, admit, meter, clock, refusals, comebacks }: ReceivePorts): Receive {
+export function createReceive({ verifier, parseEvent, recorder, admit, meter, clock, refusals, comebacks }: ReceivePorts): Receive {
   const verified = ({ body, signatures, origin }: PushRequest): number => {
     const signature = onlyOne(signatures)
     const keyIndex = signature === null ? null : verifier.verify(body, signature)
@@ -72,7 +73,7 @@ export function createReceive({ verifier, recorder, admit, meter, clock, refusal
         return { kind: 'check' }
       }
       const { body, contentEncoding } = request
-      const outcome = await record(parsePush({ body, contentEncoding, receivedAtMs, keyIndex }), request.signatures)
+      const outcome = await record(parsePush({ body, contentEncoding, receivedAtMs, keyIndex }, parseEvent), request.signatures)
       meter.pushReceived(outcome.kind, keyIndex)
       return outcome
     } catch (cause) {

@@ -6,6 +6,7 @@ import type { Refusal } from '../../domain/ingest/refusal.ts'
 import { createVerifier, type Verifier } from '../../domain/ingest/signature.ts'
 import { type CommitStats, commitStatsOf } from '../../flow/history/commit-stats.ts'
 import { createComebacks } from '../../flow/ingest/comebacks.ts'
+import { type CachedTemplate, createEventTemplateCache } from '../../flow/ingest/event-template-cache.ts'
 import { createRefusalSamples } from '../../flow/ingest/explain-refusals.ts'
 import { createReceive } from '../../flow/ingest/receive.ts'
 import { createRefusedSenders, type RefusedSender } from '../../flow/ingest/refused-senders.ts'
@@ -18,6 +19,7 @@ import { createRawBodies } from '../../http/server/raw-body.ts'
 import type { CommitQueue } from '../../runtime/commit-queue.ts'
 import { admitOutsideTrouble, type DiskSign, type DiskWatch, refuseInTrouble } from '../../runtime/disk-watch.ts'
 import { boundsOf, createGroupCommit } from '../../runtime/group-commit.ts'
+import { createMemory } from '../../runtime/memory.ts'
 import { createTurnReport } from '../../runtime/threads/turn-report.ts'
 import type { RenewTls } from '../certificates.ts'
 import { type Listening, listen } from '../listen.ts'
@@ -157,6 +159,8 @@ function collectNews(clock: Pick<Clock, 'monotonic'>) {
   return { report, meter, addCommit, addRefusal, addSender, addReason, comebacks }
 }
 
+const TEMPLATES_MAX = 4096
+
 export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock, log }: ReceiveSidePorts): ReceiveSide {
   const { limits, webhook } = settings
   const { report, meter, addCommit, addRefusal, addSender, addReason, comebacks } = collectNews(clock)
@@ -180,6 +184,7 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
   let current = verifierOf(settings.keys)
   // Look the verifier up at every push, because a reload replaces it.
   const verifier: Verifier = { verify: (body, signature) => current.verify(body, signature) }
+  const parseEvent = createEventTemplateCache(createMemory<CachedTemplate>({ entriesMax: TEMPLATES_MAX }))
   const addressOf = createAddressOf(settings.listen.trustProxy)
   const countFailure = createCountFailure(createPerMinute(limits.failuresPerMinute), addressOf)
   const senders = createRefusedSenders(clock)
@@ -188,7 +193,16 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
   const listener = createPublicListener({
     log,
     meter,
-    receive: createReceive({ verifier, recorder: observed, admit: admitOutsideTrouble(disk), meter, clock, refusals, comebacks }),
+    receive: createReceive({
+      verifier,
+      parseEvent,
+      recorder: observed,
+      admit: admitOutsideTrouble(disk),
+      meter,
+      clock,
+      refusals,
+      comebacks,
+    }),
     refusals,
     addressOf,
     path: webhook.path,

@@ -3,7 +3,7 @@ import { AppError } from '../../../src/domain/errors.ts'
 import type { RecordOutcome } from '../../../src/domain/history/recording.ts'
 import { checkPushBody } from '../../../src/domain/ingest/check-push.ts'
 import type { IncomingPush } from '../../../src/domain/ingest/inbox.ts'
-import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
+import { parsePush, parseWebhookEvent } from '../../../src/domain/ingest/parse-push.ts'
 import type { RefusedPush } from '../../../src/domain/ingest/refusal.ts'
 import { createVerifier, signBody } from '../../../src/domain/ingest/signature.ts'
 import { createComebacks } from '../../../src/flow/ingest/comebacks.ts'
@@ -20,6 +20,7 @@ function createWorld(submit: (push: IncomingPush) => Promise<RecordOutcome>, adm
   const comebacks: string[] = []
   const receive = createReceive({
     verifier: createVerifier(['an-older-key-of-some-length', KEY]),
+    parseEvent: parseWebhookEvent,
     recorder: { submit },
     admit,
     meter: { pushReceived: (outcome, keyIndex) => void counted.push([outcome, keyIndex]) },
