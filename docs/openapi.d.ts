@@ -2576,7 +2576,7 @@ export interface components {
                 attempts: number;
                 /** @description Texts that no other parcel has. */
                 texts: number;
-                /** @description Records of orders, events and jobs that named erased parcels. */
+                /** @description Records of orders, events, jobs and refused pushes that named erased parcels. */
                 mentions: number;
             };
             /** @description Stored records that stay as they are although they may name an erased parcel: they cannot be read, or name it within a longer word. */
@@ -2615,7 +2615,7 @@ export interface components {
                 attempts: number;
                 /** @description Texts that no other parcel has. */
                 texts: number;
-                /** @description Records of orders, events and jobs that named erased parcels. */
+                /** @description Records of orders, events, jobs and refused pushes that named erased parcels. */
                 mentions: number;
             };
             /** @description Stored records that stay as they are although they may name an erased parcel: they cannot be read, or name it within a longer word. */
@@ -6569,4 +6569,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 1f9e07bc1c5847502964ac9411ef52b3bd6a311c7a7bc5b27650bc1afc84fdc2
+// Made of docs/openapi.json with the SHA-256 535bb43c8d97ddaa1d5d9b5d4e6117e4bdb54c06dac02f5e9714650fcb6e1729

@@ -82,18 +82,23 @@ function isEnd(word: string, at: number): boolean {
   return before === undefined || after === undefined || /\d/.test(before) !== /\d/.test(after)
 }
 
-/** Replaces the clear names in a text. Null: there are none. */
-export function replaceNames(
-  text: string,
-  search: NameSearch,
-  by: string,
-): { readonly text: string; readonly names: readonly string[] } | null {
-  const found = [...namesIn(text, search)].filter(({ isClear }) => isClear).sort((a, b) => a.from - b.from || b.to - a.to)
+/** `names`: the clear names, which were replaced. `isUnclear`: other names may stay in the text. */
+export interface ReplacedNames {
+  readonly text: string
+  readonly names: readonly string[]
+  readonly isUnclear: boolean
+}
+
+/** Replaces the clear names in a text. Null: there are no names. */
+export function replaceNames(text: string, search: NameSearch, by: string): ReplacedNames | null {
+  const found = [...namesIn(text, search)].sort((a, b) => a.from - b.from || b.to - a.to)
   if (found.length === 0) return null
+  const clear = found.filter(({ isClear }) => isClear)
+  const isUnclear = found.some(({ from, to }) => !clear.some((one) => one.from <= from && to <= one.to))
   let [replaced, end] = ['', 0]
-  for (const { from, to } of found) {
+  for (const { from, to } of clear) {
     if (from >= end) replaced += text.slice(end, from) + by
     end = Math.max(end, to)
   }
-  return { text: replaced + text.slice(end), names: found.map(({ value }) => value) }
+  return { text: replaced + text.slice(end), names: clear.map(({ value }) => value), isUnclear }
 }

@@ -1,5 +1,5 @@
 import { isObject, isRawNumber, parseKeepingNumbers } from '../json-body.ts'
-import { type NameSearch, replaceNames } from '../names-in-text.ts'
+import { type NameSearch, type ReplacedNames, replaceNames } from '../names-in-text.ts'
 
 /** How many rows of each kind an erasure has removed. `mentions`: records that stay, but no longer name the parcel. */
 export interface ErasedCounts {
@@ -62,7 +62,7 @@ export interface ErasedIdentifier {
 export type StorageState = { readonly state: 'clean' } | { readonly state: 'pending'; readonly because: string }
 
 /** The kinds of records that are not stored with a parcel but may name it, in the order in which they are searched. */
-export const MENTION_SOURCES = ['quarantined', 'expired', 'dismissed', 'actions', 'events', 'jobs'] as const
+export const MENTION_SOURCES = ['quarantined', 'expired', 'dismissed', 'actions', 'events', 'jobs', 'refusals'] as const
 
 export type MentionSource = (typeof MENTION_SOURCES)[number]
 export type PushSource = 'quarantined' | 'expired' | 'dismissed'
@@ -90,6 +90,9 @@ export function placeAfter({ source }: MentionPlace, last: number | null): Menti
 
 export const ERASED_WORD = '(erased)'
 
+/** The name of a record with the headers of a refused push. */
+export const REFUSED_HEADERS = 'refused_headers'
+
 /**
  * The members of stored records that hold identifiers or free text, by the name of the record: an order of operators or an event. All other
  * members hold numbers, instants, enumerations, or the names of people, endpoints, settings and backups, which an erasure never changes.
@@ -102,16 +105,11 @@ const FREE_MEMBERS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   reload_failed: [['problems']],
   backup_failed: [['reason']],
   job_ended: [['failure']],
-}
-
-export interface ErasedText {
-  readonly text: string
-  /** The identifiers that the text named. */
-  readonly names: readonly string[]
+  [REFUSED_HEADERS]: [['content-type'], ['user-agent'], ['via'], ['x-forwarded-for'], ['x-request-id'], ['traceparent']],
 }
 
 /** Replaces identifiers in a text with `ERASED_WORD`. Null: the text contains none of them. */
-export function eraseInText(text: string, search: NameSearch): ErasedText | null {
+export function eraseInText(text: string, search: NameSearch): ReplacedNames | null {
   return replaceNames(text, search, ERASED_WORD)
 }
 
@@ -119,18 +117,19 @@ export function eraseInText(text: string, search: NameSearch): ErasedText | null
  * Replaces identifiers in the free members of a record, which is stored as JSON. Numbers stay as they were written. Null: there are none.
  * `unreadable`: the text is not a JSON object.
  */
-export function eraseInRecord(record: string, json: string, search: NameSearch): ErasedText | 'unreadable' | null {
+export function eraseInRecord(record: string, json: string, search: NameSearch): ReplacedNames | 'unreadable' | null {
   const value = parseRecord(json)
   if (value === null) return 'unreadable'
-  const names: string[] = []
+  const found: ReplacedNames[] = []
   const erase = (text: string) => {
     const erased = eraseInText(text, search)
-    names.push(...(erased?.names ?? []))
+    if (erased !== null) found.push(erased)
     return erased?.text ?? text
   }
   const members = Object.hasOwn(FREE_MEMBERS, record) ? (FREE_MEMBERS[record] ?? []) : []
   const after = members.reduce<unknown>((known, path) => changeAt(known, path, erase), value)
-  return names.length === 0 ? null : { text: JSON.stringify(after), names }
+  const isUnclear = found.some((erased) => erased.isUnclear)
+  return found.length === 0 ? null : { text: JSON.stringify(after), names: found.flatMap(({ names }) => names), isUnclear }
 }
 
 function parseRecord(json: string): object | null {

@@ -22,7 +22,7 @@ const members = () => ({
       deliveries: wholeNumber(),
       attempts: wholeNumber(),
       texts: wholeNumber().describe('Texts that no other parcel has.'),
-      mentions: wholeNumber().describe('Records of orders, events and jobs that named erased parcels.'),
+      mentions: wholeNumber().describe('Records of orders, events, jobs and refused pushes that named erased parcels.'),
     })
     .describe('How many rows of each kind.'),
   unreadable: wholeNumber().describe(

@@ -9,6 +9,13 @@ test('identifiers are taken out of a text as whole words or in groups, and longe
   expect(eraseInText('nothing', search)).toBeNull()
 })
 
+test('a longer word that may name an identifier stays and is told', () => {
+  expect(eraseInText('what is XGONE0001?', search)).toEqual({ text: 'what is XGONE0001?', names: [], isUnclear: true })
+  expect(eraseInText('GONE0001 or XGONE00017', search)).toMatchObject({ names: ['GONE0001'], isUnclear: true })
+  expect(eraseInText('id84GONE0001', search)).toMatchObject({ names: ['GONE0001'], isUnclear: false })
+  expect(eraseInRecord('reload_failed', '{"problems":["XGONE0001"]}', search)).toMatchObject({ names: [], isUnclear: true })
+})
+
 describe('text inside stored JSON', () => {
   test('only members that hold identifiers or free text are changed', () => {
     const replayed = '{"fromSequence":2026,"fromMs":null,"parcel":"2026","missing":true,"states":["admin"],"of":"true","count":2026}'

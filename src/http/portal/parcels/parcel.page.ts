@@ -126,7 +126,7 @@ function eraseSection({ to }: Visit, name: string): Markup {
 }
 
 /** Makes the page that reports an erasure. It does not name the parcel, because nothing about the parcel may remain. */
-export function erasedPage(visit: Visit, { removed, unreadable, endpoints, backups, stores, storage }: ErasureReport): string {
+export function erasedPage(visit: Visit, { removed, unreadable, endpoints, stores, storage, ...report }: ErasureReport): string {
   const names = (list: readonly string[]) => (list.length === 0 ? 'none' : list.join(', '))
   const rows: readonly (readonly [string, Part])[] = [
     ['Pushes', countText(removed.pushes)],
@@ -134,9 +134,10 @@ export function erasedPage(visit: Visit, { removed, unreadable, endpoints, backu
     ['Deliveries', countText(removed.deliveries)],
     ['Other records that named it', countText(removed.mentions)],
     ['Webhooks that were sent something of it', names(endpoints.map(({ name }) => name))],
-    ['Backups that may hold it', names(backups)],
-    ...(stores.length === 0 ? [] : [['Replaced stores that may hold it', names(stores)] as const]),
-    ['Quarantined pushes that cannot be read', countText(unreadable)],
+    ['Backups that may hold it', names(report.backups)],
+    ...(report.backupsUnreadable === null ? [] : [['The folder of backups cannot be read', report.backupsUnreadable] as const]),
+    ...(stores.length === 0 ? [] : [['Left stores and copies that may hold it: delete them', names(stores)] as const]),
+    ['Records that may name it and stay', countText(unreadable)],
     ['Files of the store', storage.state === 'clean' ? 'hold nothing of it any more' : storage.because],
   ]
   const main = html`${crumbs([visit.to`/parcels`, 'Parcels'])}

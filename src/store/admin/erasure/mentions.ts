@@ -1,4 +1,12 @@
-import { eraseInRecord, eraseInText, isOfPushes, type MentionSource, type PushSource, placeAfter } from '../../../domain/admin/erasure.ts'
+import {
+  eraseInRecord,
+  eraseInText,
+  isOfPushes,
+  type MentionSource,
+  type PushSource,
+  placeAfter,
+  REFUSED_HEADERS,
+} from '../../../domain/admin/erasure.ts'
 import { namesInBody, wordsInBody } from '../../../domain/ingest/search-body.ts'
 import type { NameSearch } from '../../../domain/names-in-text.ts'
 import type { SearchedMentions, SearchedPage } from '../../../flow/admin/erasure/erasure-ports.ts'
@@ -46,6 +54,12 @@ const jobs = statement<Page>()((db, p) =>
 const saveFailure = statement<{ id: number; target: string }>()((db, p) =>
   db.updateTable('job').set({ failure: p.target }).where('id', '=', p.id),
 )
+const refusals = statement<Page>()((db, p) =>
+  db.selectFrom('refusal').select(['id', 'headers as text']).where('id', '>', p.after).orderBy('id').limit(p.limit),
+)
+const saveHeaders = statement<{ id: number; text: string }>()((db, p) =>
+  db.updateTable('refusal').set({ headers: p.text }).where('id', '=', p.id),
+)
 const removePushes = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) => db.deleteFrom('inbox').where('id', 'in', oneOf(p.ids)))
 
 interface TextRow {
@@ -64,6 +78,7 @@ const PAGES: Readonly<Record<TextSource, (session: Session, page: Page) => Promi
     (await session.all(actions, page)).map((row) => ({ ...row, target: row.target_kind === 'parcel' ? row.target : null })),
   events: async (session, page) => (await session.all(events, page)).map((row) => ({ ...row, target: null })),
   jobs: (session, page) => session.all(jobs, page),
+  refusals: async (session, page) => (await session.all(refusals, page)).map((row) => ({ ...row, target: null, record: REFUSED_HEADERS })),
 }
 
 type Search = SearchedPage & { readonly search: NameSearch }
@@ -105,11 +120,12 @@ async function searchTexts(session: Session, { search, place, limit }: Search, s
   for (const row of rows) {
     const text = eraseInRecord(row.record, row.text, search)
     const target = row.target === null ? null : eraseInText(row.target, search)
-    if (text === 'unreadable') unreadable += 1
     const changed = text === 'unreadable' ? null : text
-    if (changed === null && target === null) continue
+    if (text === 'unreadable' || changed?.isUnclear === true || target?.isUnclear === true) unreadable += 1
+    const names = [...(changed?.names ?? []), ...(target?.names ?? [])]
+    if (names.length === 0) continue
     mentions += 1
-    for (const value of [...(changed?.names ?? []), ...(target?.names ?? [])]) found.add(value)
+    for (const value of names) found.add(value)
     save(session, source, { ...row, text: changed?.text ?? row.text }, target?.text ?? null)
   }
   const last = rows.length < limit ? null : (rows.at(-1)?.id ?? null)
@@ -120,5 +136,8 @@ async function searchTexts(session: Session, { search, place, limit }: Search, s
 function save(session: Session, source: TextSource, { id, text }: TextRow, target: string | null): void {
   if (source === 'events') session.enqueueWrite(saveEvent, { id, text })
   if (source === 'actions') session.enqueueWrite(saveAction, { id, text })
-  if (target !== null && source !== 'events') session.enqueueWrite(source === 'actions' ? saveTarget : saveFailure, { id, target })
+  if (source === 'refusals') session.enqueueWrite(saveHeaders, { id, text })
+  if (target === null) return
+  if (source === 'actions') session.enqueueWrite(saveTarget, { id, target })
+  if (source === 'jobs') session.enqueueWrite(saveFailure, { id, target })
 }

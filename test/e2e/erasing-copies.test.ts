@@ -1,0 +1,47 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { pushBody } from '../support/history/builders.ts'
+import { loggedInAt } from '../support/portal/portal-visitor.ts'
+import { operatorOf } from '../support/relay/manage.ts'
+import { push } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
+
+async function start() {
+  const directory = join(temporaryFolder(), 'backups')
+  const relay = await relayOfTest({ backup: { directory } })
+  const operate = await operatorOf(relay)
+  const pushOf = (id: string) => push(relay.publicUrl, pushBody({ trackingIds: [id] }))
+  for (const id of ['GONE0001', 'GONE0002']) await pushOf(id)
+  return { ...relay, operate, directory, pushOf }
+}
+
+test('an erasure names a backup that is being made, and then the backup', async () => {
+  const { operate, pushOf } = await start()
+  expect((await operate('POST', '/relay/backups', { name: 'under-way' })).status).toBe(202)
+  expect((await operate('DELETE', '/relay/parcels/GONE0001')).body).toMatchObject({ backups: ['under-way'], backupsUnreadable: null })
+  await expect.poll(async () => (await operate('GET', '/relay/jobs')).body).toMatchObject({ jobs: [{ state: 'done' }] })
+  await pushOf('LAST0001')
+  expect((await operate('DELETE', '/relay/parcels/LAST0001')).body).toMatchObject({ backups: ['under-way'], backupsUnreadable: null })
+})
+
+test('an erasure names copies that a kill has left, and a folder of backups that cannot be read', async () => {
+  const { operate, directory, databasePath, internalUrl } = await start()
+  const copies = ['.compact', '.restored'].map((ending) => `${databasePath}${ending}`)
+  for (const copy of copies) writeFileSync(copy, 'GONE0001')
+  writeFileSync(directory, 'no folder')
+  expect((await operate('DELETE', '/relay/parcels/GONE0001')).body).toMatchObject({
+    backups: [],
+    backupsUnreadable: expect.stringContaining('is not a folder'),
+    stores: copies,
+  })
+  const visitor = await loggedInAt(internalUrl)
+  const erased = await visitor.post('/parcels/GONE0002/erase', { confirm: 'GONE0002' })
+  for (const text of ['The folder of backups cannot be read', 'is not a folder', 'Records that may name it and stay', ...copies])
+    expect(erased.text).toContain(text)
+  rmSync(directory)
+  mkdirSync(directory)
+  for (const copy of copies) rmSync(copy)
+  expect((await operate('DELETE', '/relay/parcels/GONE0001')).body).toMatchObject({ backups: [], backupsUnreadable: null, stores: [] })
+})
