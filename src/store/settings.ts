@@ -5,6 +5,9 @@ export const SEQUENCE = 'sequence'
 
 export const TOMBSTONE_KEY = 'tombstone-key'
 
+/** The setting that holds the tombstones with which a database was marked as restored. (SQLite has them in a file beside the database.) */
+export const RESTORED_TOMBSTONES = 'restored-tombstones'
+
 const find = statement<{ name: string }>()((db, p) => db.selectFrom('setting').select('value').where('name', '=', p.name))
 const upsert = statement<{ name: string; value: Uint8Array }>()((db, p) =>
   db
@@ -38,6 +41,12 @@ export async function makeSetting(session: Session, name: string, value: Uint8Ar
 
 export async function saveSetting(session: Session, name: string, value: Uint8Array): Promise<void> {
   await session.run(upsert, { name, value })
+}
+
+const remove = statement<{ name: string }>()((db, p) => db.deleteFrom('setting').where('name', '=', p.name))
+
+export function removeSetting(session: Session, name: string): void {
+  session.enqueueWrite(remove, { name })
 }
 
 const languageAsked = statement<{ parcelId: number; language: string; sequence: number }>()((db, p, { greatest }) =>

@@ -34,7 +34,7 @@ import type { Contents } from './history/contents.ts'
 import { findIdentifiers, markRefused, pollableFrom, pollableIdentifiers } from './history/parcels.ts'
 import { rebuildVerbs } from './history/rebuilding.ts'
 import { loadSightingsOf } from './history/sightings.ts'
-import { findTombstones, hasTombstones, listIdentifiers, loadTombstoneKey, saveTombstone } from './history/tombstones.ts'
+import { dropTombstones, findTombstones, hasTombstones, listIdentifiers, loadTombstoneKey, saveTombstone } from './history/tombstones.ts'
 import { dismissHeld, dismissPush, listHeld } from './ingest/held-pushes.ts'
 import { findPush, listNewestPushes } from './ingest/inbox-lists.ts'
 import { addRefusal } from './ingest/refusals.ts'
@@ -157,6 +157,7 @@ function historyVerbs(parts: WriteParts) {
     removeUnfinished: (identifiers) => removeUnfinished(session, identifiers),
     loadTombstoneKey: () => loadTombstoneKey(session),
     hasTombstones: () => hasTombstones(session),
+    dropTombstones: () => dropTombstones(session),
     listIdentifiers: (page) => listIdentifiers(session, page),
     saveTombstoneKey: (sealed) => saveSetting(session, TOMBSTONE_KEY, Buffer.from(sealed)),
   } satisfies Partial<WriteTx>

@@ -1,4 +1,4 @@
-import type { Config } from '../config/config.ts'
+import type { Config, StoreSettings } from '../config/config.ts'
 import { describeFailure } from '../domain/system-reason.ts'
 import type { AtRestKeys } from '../ops/vault.ts'
 import { keyFileBeside, readKeyIfPossible } from '../store/sqlite/key-file.ts'
@@ -22,12 +22,12 @@ export interface AtRest {
  * Takes the keys from the config or, if it names none, from a key file beside the store, which the relay makes. If a config begins to name
  * keys, the key file beside a SQLite store still decrypts what was encrypted earlier.
  */
-export function openAtRestKeys(config: Config, storePath: string): AtRest {
+export function openAtRestKeys(config: StoreSettings, storePath: string): AtRest {
   const isFile = config.store.engine === 'sqlite'
   const file = keyFileBeside(storePath)
-  let current = config
+  let current: StoreSettings = config
 
-  function keysOf({ secrets }: Config): AtRestKeys {
+  function keysOf({ secrets }: StoreSettings): AtRestKeys {
     const named = secrets.atRestKeys.map((key) => Buffer.from(key.reveal(), 'base64'))
     const [first] = named
     if (first === undefined) return { list: () => listed(file.read()), first: () => file.readOrMake() }

@@ -102,7 +102,13 @@ export const ROOMS: readonly Room[] = [
       'sandbox/',
       'store/',
     ]
-      .concat('wiring/running-relay.ts', 'wiring/hosting/threads.ts', 'wiring/moving/undo-move.ts', 'wiring/backups/restore.ts')
+      .concat(
+        'wiring/running-relay.ts',
+        'wiring/hosting/threads.ts',
+        'wiring/moving/undo-move.ts',
+        'wiring/backups/restore.ts',
+        'wiring/lost-tombstones.ts',
+      )
       .concat('wiring/checking/standalone-check.ts'),
     libraries: ['@node-rs/argon2', 'commander', 'yaml'],
     // The arguments of a command may name files to read or write.

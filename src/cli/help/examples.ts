@@ -57,6 +57,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   secrets: ['secrets reseal'],
   'secrets reseal': ['secrets reseal'],
   'secrets rotate-tokens': ['secrets rotate-tokens'],
+  'secrets give-up-tombstones': ['secrets give-up-tombstones', 'secrets give-up-tombstones --yes'],
   'generate-key': ['generate-key'],
   completion: ['completion bash > /etc/bash_completion.d/parcel-relay'],
 }

@@ -52,6 +52,7 @@ export type ActionName =
   | 'store.rebuild_started'
   | 'secrets.resealed'
   | 'secrets.token_key_replaced'
+  | 'secrets.tombstones_given_up'
   | 'store.backup_started'
   | 'store.restored'
   | 'config.reloaded'

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { KeptTombstones, MarkedTombstone } from '../../domain/history/erased.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
-import { loadSetting, TOMBSTONE_KEY } from '../settings.ts'
+import { loadSetting, RESTORED_TOMBSTONES, removeSetting, TOMBSTONE_KEY } from '../settings.ts'
 import { statement } from '../statement.ts'
 
 const find = statement<{ marks: readonly string[] }>()((db, p, { oneOfTexts }) =>
@@ -41,6 +41,15 @@ export async function storedTombstones(session: Session): Promise<KeptTombstones
   const sealedKey = await loadTombstoneKey(session)
   const tombstones = (await session.all(all, {})).map(decodeTombstone)
   return { sealedKey, tombstones }
+}
+
+const removeAll = statement()((db) => db.deleteFrom('tombstone'))
+
+/** Removes all tombstones with their key. Returns how many the store had. */
+export async function dropTombstones(session: Session): Promise<number> {
+  removeSetting(session, TOMBSTONE_KEY)
+  removeSetting(session, RESTORED_TOMBSTONES)
+  return (await session.run(removeAll, {})).rows
 }
 
 function decodeTombstone({ mark, parcel_id: parcelId, erased_at_ms: erasedAtMs }: Tables['tombstone']): MarkedTombstone {

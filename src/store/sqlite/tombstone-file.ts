@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync, readSync, statSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync, readSync, renameSync, statSync } from 'node:fs'
 import { type KeptTombstones, missedTombstones, unitedTombstones } from '../../domain/history/erased.ts'
 import type { TombstoneKeeping } from '../engine.ts'
 import { type DecodedTombstones, decodeTombstones, encodeTombstoneLines, encodeTombstones } from '../tombstone-lines.ts'
@@ -87,6 +87,15 @@ function endsWithin(path: string, bytes: number): boolean {
 
 export function writeTombstoneFile(path: string, kept: KeptTombstones): void {
   writeWhole(path, encodeTombstones(kept))
+}
+
+/** Gives the file another name, because its key is lost. A start would take the tombstones from it. Returns the name; null: there is no file. */
+export function setTombstonesAside(storePath: string, nowMs: number): string | null {
+  const path = tombstoneFileOf(storePath)
+  if (!existsSync(path)) return null
+  const aside = `${path}.given-up-${new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')}`
+  renameSync(path, aside)
+  return aside
 }
 
 /** Null: the file does not exist. Throws if a line cannot be read, other than a last line that a crash has cut off. */

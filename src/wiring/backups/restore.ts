@@ -57,7 +57,8 @@ export async function markStore(
   return await markRestored({ address: store.url.reveal(), last, tombstones: given, nowMs: systemClock.now(), by: whoRuns() })
 }
 
-function whoRuns(): OperatorAction['by'] {
+/** The user who runs this command. */
+export function whoRuns(): OperatorAction['by'] {
   return { kind: 'command', name: nameOfUser(), address: null }
 }
 

@@ -87,6 +87,8 @@ export interface ErasureTx {
   loadTombstoneKey(): Promise<string | null>
   saveTombstoneKey(sealed: string): Promise<void>
   hasTombstones(): Promise<boolean>
+  /** Removes all tombstones with their key, because the key is lost. Returns how many there were. */
+  dropTombstones(): Promise<number>
   /** Lists identifiers above `after`, in bytewise order. */
   listIdentifiers(page: {
     readonly after: string

@@ -141,7 +141,7 @@ function lost(where: string): Error {
 
 /** Says why a relay does not start if no at-rest key opens the key of its tombstones. `where`: the file or setting with the at-rest key. */
 export function explainLostTombstones(where: string): string {
-  return `store: no at-rest key decrypts the key of tombstones, so erased parcels could come back. Restore ${where} as it was.`
+  return `store: no at-rest key decrypts the key of tombstones, so erased parcels could come back. Restore ${where} as it was. If it is lost for good, "parcel-relay secrets give-up-tombstones" says what follows from that.`
 }
 
 /**

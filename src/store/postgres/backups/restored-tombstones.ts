@@ -1,12 +1,9 @@
 import { type KeptTombstones, missedTombstones } from '../../../domain/history/erased.ts'
 import type { Session } from '../../engine.ts'
 import { storedTombstones } from '../../history/tombstones.ts'
-import { loadSetting } from '../../settings.ts'
+import { loadSetting, RESTORED_TOMBSTONES } from '../../settings.ts'
 import { decodeTombstones, encodeTombstones } from '../../tombstone-lines.ts'
 import type { MoveClient } from '../moving/postgres-move-client.ts'
-
-/** The setting that holds the tombstones with which a database was marked as restored. (SQLite has them in a file beside the database.) */
-const RESTORED_TOMBSTONES = 'restored-tombstones'
 
 /** Gives a restored database the tombstones of what was erased after its backup. Each replica repeats these erasures before it serves. */
 export async function keepRestored({ query }: Pick<MoveClient, 'query'>, tombstones: KeptTombstones): Promise<void> {
