@@ -3176,7 +3176,7 @@ export interface components {
             /** @description The worst first. Empty: everything works. */
             problems: {
                 /** @enum {string} */
-                kind: "not_ready" | "credentials_refused" | "carrier_failing" | "pushes_silent" | "pushes_lossy" | "silence_over" | "pushes_refused" | "endpoint_failing" | "endpoint_disabled" | "operator_unheard" | "quarantined" | "disk_full" | "disk_low" | "clock_doubted" | "backup_failing" | "settings_differ";
+                kind: "not_ready" | "credentials_refused" | "carrier_failing" | "pushes_silent" | "pushes_lossy" | "silence_over" | "pushes_refused" | "endpoint_failing" | "endpoint_disabled" | "operator_unheard" | "quarantined" | "disk_full" | "disk_low" | "clock_doubted" | "backup_failing" | "settings_differ" | "certificate_expired" | "keys_lost" | "pushes_unaccepted" | "role_missing" | "clock_off" | "open_files" | "certificate_expiring" | "reload_failed" | "polls_behind" | "endpoint_behind" | "wal_grows" | "backup_old" | "retention_stopped" | "retention_held" | "erasure_pending";
                 /**
                  * @description A `warning` can wait until the morning.
                  * @enum {string}
@@ -6569,4 +6569,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 535bb43c8d97ddaa1d5d9b5d4e6117e4bdb54c06dac02f5e9714650fcb6e1729
+// Made of docs/openapi.json with the SHA-256 42bf537b187cb311427a6c37a1e02f50a4dc4f95d92ac1c951080d286ffbb2ca

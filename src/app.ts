@@ -1,4 +1,5 @@
 import type { Config } from './config/config.ts'
+import type { ConcernFacts } from './domain/admin/concern.ts'
 import { createEndpointKeys } from './flow/delivery/endpoint-keys.ts'
 import { createLogDigest } from './flow/log-digest.ts'
 import { openPushHealthMonitor } from './flow/polling/push-health-monitor.ts'
@@ -11,6 +12,7 @@ import { openCarrier } from './wiring/carrier.ts'
 import { createCertificates } from './wiring/certificates.ts'
 import { openRunningCheck } from './wiring/checking/running-check.ts'
 import { type Closing, createClosing } from './wiring/closing.ts'
+import { openConcerns } from './wiring/concerns.ts'
 import { openDelivery } from './wiring/delivery/delivery.ts'
 import { createDispatchSignal } from './wiring/delivery/dispatch-signal.ts'
 import { beginDuties } from './wiring/duties.ts'
@@ -125,8 +127,20 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const checking = { storage, carrier, delivery, endpointKeys, settings: () => settings, publicUrl: () => publicUrl }
   const check = openRunningCheck({ ...checking, keyFault: atRest.fault, readiness: reporting.readiness.read, backups: backups.manage })
   const parts = { carrier, check, manageSecrets, history, authenticate, underWay, delivery, reporting, portal, log }
+  let failedReload: ConcernFacts['failedReload'] = null
+  const concerns = openConcerns({
+    storage,
+    carrier,
+    certificates,
+    atRest,
+    endpointKeys,
+    backups: backups.manage,
+    settings: () => settings,
+    failedReload: () => failedReload,
+  })
   const api = openInternalApi(config, {
     ...parts,
+    concerns,
     storage,
     commitSignal,
     moves: moves.manage,
@@ -178,6 +192,9 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     backups,
     log,
     applied,
+    ended: (problems: readonly string[]) => {
+      failedReload = problems.length === 0 ? null : { atMs: storage.clock.now(), problems }
+    },
   }
   const reloads = createReload(config, { ...seenByReload, receiver: receiver.verbs, wakeDispatcher: dispatch.wake })
   delivery.start()

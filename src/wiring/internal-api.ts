@@ -44,6 +44,7 @@ import { createFeedSignal } from '../runtime/feed-signal.ts'
 import { startRepeating } from '../runtime/repeating.ts'
 import { createTickLimit } from '../runtime/tick-limit.ts'
 import { mayHoldData, storesLeftBeside } from '../store/sqlite/left-stores.ts'
+import type { openConcerns } from './concerns.ts'
 import type { Delivery } from './delivery/delivery.ts'
 import type { History } from './history.ts'
 import { otherClocksOf } from './other-clocks.ts'
@@ -70,6 +71,7 @@ export interface InternalApiPorts {
   readonly restores: readonly RestoreRecord[]
   readonly check: Check
   readonly tombstoneKey: TombstoneKeyKeeper
+  readonly concerns: ReturnType<typeof openConcerns>
   /** Reloads the config; null: the config does not come from a file. */
   readonly reloadConfig: ReloadConfig | null
   readonly portal: {
@@ -160,10 +162,11 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
   return { listener, feedSignal, forgetFeed: tail.forget }
 }
 
-function overviewOf({ limits, webhook }: Config, { storage, reporting, carrier, backups }: InternalApiPorts) {
+function overviewOf({ limits, webhook }: Config, { storage, reporting, carrier, backups, concerns }: InternalApiPorts) {
   const { clock, reads, write } = storage
   return createOverview({
     reads,
+    concerns,
     counts: reporting.counts,
     write,
     carrier,

@@ -42,6 +42,8 @@ export interface ReloadPorts {
   readonly log: Log
   /** Called with the new config when it is in effect. */
   readonly applied: (config: Config) => void
+  /** Called when a reload has ended. `problems`: why it failed, or what of it could not be used; empty: nothing. */
+  readonly ended: (problems: readonly string[]) => void
 }
 
 /** The most problems of a config file that the operator event lists. */
@@ -86,11 +88,13 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
         ...renewAuthority(next, ports),
         ...(await certificates.renew(next, { public: receiver.renewTls, internal: internalServer.renewTls })),
       ]
+      ports.ended(problems)
       const reloaded = { changed, needsRestart: needsRestart(config, next), problems }
       await tellReloaded(ports, reloaded, by)
       return reloaded
     },
     async reloadFailed(problems) {
+      ports.ended(problems.slice(0, PROBLEMS_TOLD))
       await ports.write.recordOperatorEvent(
         { event: 'reload_failed', replica: REPLICA.name, problems: problems.slice(0, PROBLEMS_TOLD) },
         ports.clock.now(),

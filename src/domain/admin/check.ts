@@ -1,4 +1,5 @@
 import { counted } from '../amounts.ts'
+import { daysLeft, EXPIRING_MS } from './certificate.ts'
 import { isDiskFull, isDiskLow } from './disk-room.ts'
 import type { StorageState } from './erasure.ts'
 import { isHeldLong, type RetentionReport } from './retention.ts'
@@ -79,13 +80,11 @@ export function judgeDisk(freeBytes: number, freeBytesMin: number): Verdict {
   return ok(`${free} is free.`)
 }
 
-const CERTIFICATE_WARNING_DAYS = 14
-
 export function judgeCertificate(untilMs: number, nowMs: number): Verdict {
-  const days = Math.floor((untilMs - nowMs) / DAY_MS)
+  const days = daysLeft(untilMs, nowMs)
   if (untilMs <= nowMs) return failed('It has expired. Replace its files, then reload: parcel-relay reload.')
   const message = `It is valid for ${days} more ${days === 1 ? 'day' : 'days'}.`
-  return days < CERTIFICATE_WARNING_DAYS ? warning(`${message} Replace its files, then reload: parcel-relay reload.`) : ok(message)
+  return untilMs - nowMs < EXPIRING_MS ? warning(`${message} Replace its files, then reload: parcel-relay reload.`) : ok(message)
 }
 
 /** How many files a relay may open in addition to its connections. */
@@ -101,7 +100,7 @@ export function judgeOpenFiles(limit: number | null, connectionsMax: number): Ve
 }
 
 /** A retention pass begins each hour, so one should end within this time. */
-const PASS_LATE_MS = 6 * HOUR_MS
+export const PASS_LATE_MS = 6 * HOUR_MS
 
 /** @param last the last retention pass; null: none has ended yet @param kept how long data is kept, as text */
 export function judgeRetention(last: RetentionReport | null, kept: string, nowMs: number): Verdict {

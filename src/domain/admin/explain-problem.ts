@@ -40,6 +40,7 @@ export function readableReason(reason: string): string {
 
 /** Explains a problem in plain text, for a terminal or a message. The portal says the same with links and buttons. */
 export function explainProblem(problem: Problem, situation: Situation, nowMs: number): Explanation {
+  if ('concern' in problem) return problem.concern
   switch (problem.kind) {
     case 'not_ready':
       return {

@@ -10,6 +10,7 @@ import type { PastSilence } from '../polling/push-health.ts'
 import { pushStanding } from '../polling/push-standing.ts'
 import type { BackupState } from './backup.ts'
 import type { ClockDoubt } from './clock-record.ts'
+import { type Concern, type ConcernKind, canConcernWait } from './concern.ts'
 import { DISK_FULL, type DiskRoom, isDiskFull, isDiskLow } from './disk-room.ts'
 import type { MissedInHour } from './own-refusals.ts'
 import type { StoreCounts } from './parcel-list.ts'
@@ -36,6 +37,8 @@ export interface Glance {
   readonly clockDoubt: ClockDoubt | null
   /** If the last backup failed: why, and since when every backup has failed. Null: it did not fail. */
   readonly backupFailing: BackupState['failing']
+  /** What else is wrong, the gravest first. */
+  readonly concerns: readonly Concern[]
 }
 
 export interface Situation extends Glance {
@@ -76,6 +79,7 @@ export type Problem =
   | { readonly kind: 'backup_failing'; readonly sinceMs: number; readonly reason: string }
   | { readonly kind: 'clock_doubted'; readonly doubt: ClockDoubt }
   | { readonly kind: 'settings_differ' }
+  | { readonly kind: ConcernKind; readonly concern: Concern }
 
 /** Whether an endpoint is in trouble: it fails, or it was disabled and no operator has decided what to do with it. */
 export function isInTrouble({ disabled, health }: EndpointState): boolean {
@@ -92,7 +96,7 @@ export const MANY_QUARANTINED = 10
 export function isWarning(problem: Problem): boolean {
   if (problem.kind === 'quarantined') return problem.count < MANY_QUARANTINED
   if (problem.kind === 'clock_doubted') return problem.doubt.because === 'jumped'
-  return CAN_WAIT.includes(problem.kind)
+  return 'concern' in problem ? canConcernWait(problem.kind) : CAN_WAIT.includes(problem.kind)
 }
 
 const CAN_WAIT: readonly Problem['kind'][] = [
@@ -114,6 +118,7 @@ export function pastSilenceOf({ lastSilence }: PushChannelView, nowMs: number): 
 /** Finds the problems, the worst first; empty: everything works. */
 export function problemsOf(glance: Glance): readonly Problem[] {
   const { notReady, counts, disk, carrier, pushes, endpoints, operator, replicas, backupFailing } = glance
+  const concerns = glance.concerns.map((concern): Problem => ({ kind: concern.kind, concern }))
   const troubled = endpoints.filter(isInTrouble).map((state): Problem => {
     return { kind: state.disabled === null ? 'endpoint_failing' : 'endpoint_disabled', state }
   })
@@ -125,6 +130,7 @@ export function problemsOf(glance: Glance): readonly Problem[] {
       .map((reason): Problem => ({ kind: 'not_ready', reason })),
     ...ofCarrier(carrierStanding(carrier)),
     ...ofClock(glance).filter((problem) => !isWarning(problem)),
+    ...concerns.filter((problem) => !isWarning(problem)),
     ...(pushes.health === 'silent' ? [{ kind: 'pushes_silent' } as const] : []),
     ...quarantined.filter((problem) => !isWarning(problem)),
     ...troubled,
@@ -135,6 +141,7 @@ export function problemsOf(glance: Glance): readonly Problem[] {
     ...quarantined.filter(isWarning),
     ...ofClock(glance).filter(isWarning),
     ...(backupFailing === null ? [] : [{ kind: 'backup_failing', ...backupFailing } as const]),
+    ...concerns.filter(isWarning),
     ...(new Set(replicas.map(({ configFingerprint }) => configFingerprint)).size > 1 ? [{ kind: 'settings_differ' } as const] : []),
   ]
 }

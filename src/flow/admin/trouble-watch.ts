@@ -1,3 +1,4 @@
+import { EXPIRING_MS } from '../../domain/admin/certificate.ts'
 import type { ClockDoubt, OtherClocks } from '../../domain/admin/clock-record.ts'
 import { isDiskFull, isDiskLow } from '../../domain/admin/disk-room.ts'
 import { CERTIFICATE_SUBJECTS, type TroubleBegun, type TroubleEnded } from '../../domain/admin/trouble.ts'
@@ -39,8 +40,6 @@ const ROOM_AT = 2.5
 const USABLE_AT = 1.1
 /** The carrier has recovered if it has answered, and has not failed for this long. */
 const RECOVERED_AFTER_MS = 10_000
-/** Operators are notified this long before a listener's certificate expires. */
-const EXPIRING_MS = 14 * 24 * 3_600_000
 
 type Standing = 'trouble' | 'well' | 'unknown'
 

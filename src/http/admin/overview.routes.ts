@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { CONCERN_KINDS, type ConcernKind } from '../../domain/admin/concern.ts'
 import { isDiskFull, isDiskLow } from '../../domain/admin/disk-room.ts'
 import { explainProblem } from '../../domain/admin/explain-problem.ts'
 import { type Headline, headlineOf } from '../../domain/admin/headline.ts'
@@ -25,24 +26,27 @@ export interface OverviewRoutePorts {
 
 const problemSchema = () =>
   z.strictObject({
-    kind: oneOfAll<Problem['kind']>({
-      not_ready: true,
-      credentials_refused: true,
-      carrier_failing: true,
-      pushes_silent: true,
-      pushes_lossy: true,
-      silence_over: true,
-      pushes_refused: true,
-      endpoint_failing: true,
-      endpoint_disabled: true,
-      operator_unheard: true,
-      quarantined: true,
-      disk_full: true,
-      disk_low: true,
-      clock_doubted: true,
-      backup_failing: true,
-      settings_differ: true,
-    }),
+    kind: oneOfAll<Exclude<Problem['kind'], ConcernKind>>(
+      {
+        not_ready: true,
+        credentials_refused: true,
+        carrier_failing: true,
+        pushes_silent: true,
+        pushes_lossy: true,
+        silence_over: true,
+        pushes_refused: true,
+        endpoint_failing: true,
+        endpoint_disabled: true,
+        operator_unheard: true,
+        quarantined: true,
+        disk_full: true,
+        disk_low: true,
+        clock_doubted: true,
+        backup_failing: true,
+        settings_differ: true,
+      },
+      CONCERN_KINDS,
+    ),
     severity: z.enum(['problem', 'warning']).describe('A `warning` can wait until the morning.'),
     endpoint: z.string().nullable().describe('The name of the endpoint that the problem is about; null: it is about no endpoint.'),
     title: z.string(),
@@ -222,7 +226,7 @@ function presentProblem(problem: Problem, situation: Situation, nowMs: number): 
   return {
     kind: problem.kind,
     severity: isWarning(problem) ? 'warning' : 'problem',
-    endpoint: 'state' in problem ? problem.state.endpoint.name : null,
+    endpoint: 'state' in problem ? problem.state.endpoint.name : 'concern' in problem ? problem.concern.endpoint : null,
     title,
     since: presentInstant(sinceMs),
     evidence,

@@ -10,8 +10,8 @@ export function named<Schema extends z.ZodType>(id: string, make: () => Schema):
 }
 
 /** Makes a schema for the values of a type. If `values` lacks a value of the type, or has another value, the code does not compile. */
-export function oneOfAll<Value extends string>(values: Readonly<Record<Value, true>>) {
-  return z.enum(Object.keys(values))
+export function oneOfAll<Value extends string>(values: Readonly<Record<Value, true>>, more: readonly string[] = []) {
+  return z.enum([...Object.keys(values), ...more])
 }
 
 export const instant = () => z.iso.datetime()

@@ -1,6 +1,6 @@
 import type { Config } from '../../config/config.ts'
 import { namedAhead } from '../../domain/admin/backup.ts'
-import { judgeBackups, skipped } from '../../domain/admin/check.ts'
+import { judgeBackups, skipped, type Verdict } from '../../domain/admin/check.ts'
 import type { ManageBackups } from '../../flow/admin/backups/manage-backups.ts'
 import type { Probe } from '../../flow/admin/check.ts'
 import type { Clock } from '../../flow/ports.ts'
@@ -13,21 +13,18 @@ interface BackupLists {
 }
 
 /** Makes the probe that checks how old the newest backup is. */
-export function backupProbe({ backup, store }: Config, backups: BackupLists, clock: Pick<Clock, 'now'>): Probe {
-  return {
-    name: 'backup',
-    subject: null,
-    async look() {
-      if (store.engine === 'postgres') return skipped('The store is on a server, which is backed up with its own tools.')
-      const { directory, cron } = backup
-      if (directory === null)
-        return judgeBackups({ directory, cron, madeAtMs: [], ahead: [], failing: null, unreadable: null }, clock.now())
-      const { backups: found, unreadable, failing = null } = await backups.list()
-      const ahead = namedAhead(
-        found.map(({ name }) => name),
-        clock.now(),
-      )
-      return judgeBackups({ directory, cron, madeAtMs: found.map(({ madeAtMs }) => madeAtMs), ahead, failing, unreadable }, clock.now())
-    },
-  }
+export function backupProbe(config: Config, backups: BackupLists, clock: Pick<Clock, 'now'>): Probe {
+  return { name: 'backup', subject: null, look: () => judgeBackupsOf(config, backups, clock) }
+}
+
+export async function judgeBackupsOf({ backup, store }: Config, backups: BackupLists, clock: Pick<Clock, 'now'>): Promise<Verdict> {
+  if (store.engine === 'postgres') return skipped('The store is on a server, which is backed up with its own tools.')
+  const { directory, cron } = backup
+  if (directory === null) return judgeBackups({ directory, cron, madeAtMs: [], ahead: [], failing: null, unreadable: null }, clock.now())
+  const { backups: found, unreadable, failing = null } = await backups.list()
+  const ahead = namedAhead(
+    found.map(({ name }) => name),
+    clock.now(),
+  )
+  return judgeBackups({ directory, cron, madeAtMs: found.map(({ madeAtMs }) => madeAtMs), ahead, failing, unreadable }, clock.now())
 }

@@ -73,7 +73,7 @@ function clientCertificatesOf({ endpoints }: Config, clock: Pick<Clock, 'now'>):
 }
 
 /** Reads how many files this process may open; null: the system is not Linux, and does not tell. */
-function openFilesLimit(): number | null {
+export function openFilesLimit(): number | null {
   try {
     const [, limit] = /^Max open files\s+(\d+)/m.exec(readNamedFile('limits', '/proc/self/limits').toString()) ?? []
     return limit === undefined ? null : Number(limit)

@@ -25,6 +25,7 @@ test.each(engines)('a situation has the missed pushes of each hour of the last d
     listReplicas: async () => [],
     backups: () => ({ failing: null, last: null }),
     refused: async () => [],
+    concerns: async () => [],
     clock: { now },
     webhook: async () => ({ path: '/', misdirected: [] }),
   })

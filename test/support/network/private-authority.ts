@@ -6,8 +6,8 @@ export interface PrivateAuthority {
   /** The certificate of the authority, in PEM. */
   readonly ca: string
   readonly caFile: string
-  /** Issues a server certificate for a name. */
-  sign(name: string): { readonly cert: string; readonly key: string }
+  /** Issues a server certificate for a name. `days`: how long it is valid; negative: it has expired. */
+  sign(name: string, days?: number): { readonly cert: string; readonly key: string }
 }
 
 /** Returns a private certificate authority, which openssl creates in a folder on first use. No system trusts it. */
@@ -28,13 +28,13 @@ export function createAuthority(folder: string): PrivateAuthority {
       return readFileSync(file('ca.pem'), 'utf8')
     },
     caFile: file('ca.pem'),
-    sign(name) {
+    sign(name, days = 2) {
       ensureMade()
       const [key, asked, cert, names] = ['key', 'csr', 'pem', 'ext'].map((ending) => file(`${name}.${ending}`))
       writeFileSync(String(names), `subjectAltName=DNS:${name}\n`)
       openssl('req', ...newKey, '-keyout', String(key), '-out', String(asked), '-subj', `/CN=${name}`)
       const by = ['-CA', file('ca.pem'), '-CAkey', file('ca.key'), '-CAcreateserial']
-      openssl('x509', '-req', '-in', String(asked), ...by, '-out', String(cert), '-days', '2', '-extfile', String(names))
+      openssl('x509', '-req', '-in', String(asked), ...by, '-out', String(cert), '-days', String(days), '-extfile', String(names))
       return { cert: readFileSync(String(cert), 'utf8'), key: readFileSync(String(key), 'utf8') }
     },
   }

@@ -31,5 +31,6 @@ export const WELL: Situation = {
   replicas: [],
   clockDoubt: null,
   backupFailing: null,
+  concerns: [],
   webhook: { path: '/webhooks/status', misdirected: [] },
 }

@@ -1,5 +1,6 @@
 import type { BackupState } from '../../../domain/admin/backup.ts'
 import type { OtherClocks } from '../../../domain/admin/clock-record.ts'
+import type { Concern } from '../../../domain/admin/concern.ts'
 import { type DiskRoom, isDiskFull, isDiskLow } from '../../../domain/admin/disk-room.ts'
 import type { StoreCounts } from '../../../domain/admin/parcel-list.ts'
 import type { Replica } from '../../../domain/admin/replica.ts'
@@ -11,6 +12,7 @@ import type { RefusedPushes } from '../../../domain/ingest/refused-pushes.ts'
 import type { Carrier, Clock } from '../../ports.ts'
 import type { ReadSide } from '../../read-side.ts'
 import type { WriteSide } from '../../write-side.ts'
+import type { Seen } from './concerns.ts'
 import type { Readiness } from './readiness.ts'
 import type { Traffic } from './traffic.ts'
 
@@ -29,6 +31,8 @@ export interface OverviewPorts {
   readonly listReplicas: () => Promise<readonly Replica[]>
   readonly backups: () => BackupState
   readonly refused: () => Promise<readonly RefusedPushes[]>
+  /** Finds what else is wrong, given what was seen. */
+  readonly concerns: (seen: Seen) => Promise<readonly Concern[]>
   readonly clock: Pick<Clock, 'now'>
   readonly webhook: () => Promise<WebhookView>
 }
@@ -54,7 +58,7 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
   const look = async (): Promise<Omit<Glance, 'counts'>> => {
     const pushes = await write.pushChannel()
     const states = await reads.listEndpoints()
-    return {
+    const seen = {
       endpoints: states.filter(({ origin }) => origin !== 'operator'),
       operator: states.find(({ origin }) => origin === 'operator') ?? null,
       // This also waits until this process knows the outcomes of all pushes so far.
@@ -68,6 +72,7 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
       clockDoubt: await write.lookAtClock(ports.otherClocks()),
       backupFailing: ports.backups().failing,
     }
+    return { ...seen, concerns: await ports.concerns(seen) }
   }
 
   const diskSince = async (room: DiskRoom | null): Promise<number | null> => {

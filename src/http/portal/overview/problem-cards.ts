@@ -63,6 +63,7 @@ function problemSection(visit: Visit, situation: Situation & Past, problem: Prob
 function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told {
   const { nowMs, to, person } = visit
   const { pushes, carrier, webhook } = situation
+  if ('concern' in problem) return tellPlainly(problem.concern)
   switch (problem.kind) {
     case 'not_ready':
       return {

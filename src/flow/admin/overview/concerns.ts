@@ -1,0 +1,66 @@
+import { type Concern, type ConcernFacts, concernsOf, type WorkingBacklog } from '../../../domain/admin/concern.ts'
+import type { Glance } from '../../../domain/admin/verdict.ts'
+import { conditionOf } from '../../../domain/delivery/endpoint-state.ts'
+import { carrierStanding } from '../../../domain/polling/carrier-standing.ts'
+import type { Clock } from '../../ports.ts'
+import type { ReadSide } from '../../read-side.ts'
+
+export type Seen = Omit<Glance, 'counts' | 'concerns'>
+
+/** What is costly to look at: it reads files or many rows. */
+type Costly = Pick<ConcernFacts, 'keys' | 'openFiles' | 'backups' | 'storage'>
+
+export interface ConcernsPorts extends Pick<Quick, 'certificates' | 'failedReload' | 'wal' | 'carrierAheadMs'> {
+  readonly reads: Pick<ReadSide, 'listParcels' | 'countBacklog' | 'retentionState'>
+  readonly look: () => Promise<Costly>
+  readonly clock: Clock
+}
+
+type Quick = { readonly [Name in keyof ConcernFacts]: () => ConcernFacts[Name] }
+
+/** Files and long tables are looked at again after this long, however many pages are open. */
+const KEPT_MS = 10_000
+
+/** Creates the function that finds what else is wrong, given what was seen already. */
+export function createConcerns({ reads, look, clock, ...ports }: ConcernsPorts): (seen: Seen) => Promise<readonly Concern[]> {
+  const startedAtMs = clock.now()
+  let known: { readonly facts: ReturnType<typeof lookAt>; readonly atMs: number } | null = null
+
+  async function lookAt(seen: Seen) {
+    const backlogs: WorkingBacklog[] = []
+    for (const state of seen.endpoints) {
+      if (conditionOf(state) === 'failing' || state.disabled !== null) continue
+      backlogs.push({ endpoint: state.endpoint.name, oldestAtMs: (await reads.countBacklog(state.endpoint.id)).oldestAtMs })
+    }
+    return { ...(await look()), backlogs, pollDueAtMs: await mostOverdue() }
+  }
+
+  async function mostOverdue(): Promise<number | null> {
+    const { parcels } = await reads.listParcels({ prefix: null, status: null, stopped: null, after: null, limit: 1 })
+    return parcels[0]?.state.nextPollAtMs ?? null
+  }
+
+  return async (seen) => {
+    if (known === null || clock.monotonic() - known.atMs >= KEPT_MS) known = { facts: lookAt(seen), atMs: clock.monotonic() }
+    const { refused, pushes, replicas, clockDoubt } = seen
+    const arePollsMade = seen.notReady.length === 0 && !['refused', 'failing'].includes(carrierStanding(seen.carrier).kind)
+    const facts = await known.facts
+    return concernsOf(
+      {
+        ...facts,
+        startedAtMs,
+        refused,
+        lastPushAtMs: pushes.lastPushAtMs,
+        replicas,
+        certificates: ports.certificates(),
+        failedReload: ports.failedReload(),
+        wal: ports.wal(),
+        carrierAheadMs: clockDoubt === null ? ports.carrierAheadMs() : null,
+        pollDueAtMs: arePollsMade ? facts.pollDueAtMs : null,
+        backups: seen.backupFailing === null ? facts.backups : null,
+        retention: clockDoubt === null ? (await reads.retentionState()).last : null,
+      },
+      clock.now(),
+    )
+  }
+}

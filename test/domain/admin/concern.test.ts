@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest'
+import { failed, ok, warning } from '../../../src/domain/admin/check.ts'
+import { CONCERN_KINDS, type ConcernFacts, type ConcernKind, canConcernWait, concernsOf } from '../../../src/domain/admin/concern.ts'
+import { explainProblem } from '../../../src/domain/admin/explain-problem.ts'
+import { isWarning, type Problem, problemsOf } from '../../../src/domain/admin/verdict.ts'
+import { WELL } from '../../support/portal/situation.ts'
+import { DAY_MS } from '../../support/runner/constants.ts'
+
+const NOW = 1_000 * DAY_MS
+const HOUR_MS = 3_600_000
+const report = {
+  startedAtMs: NOW - HOUR_MS,
+  endedAtMs: NOW - HOUR_MS,
+  removed: {},
+  held: {},
+  givenUp: {},
+  heldSinceMs: null,
+  endpoints: [],
+  isClockDoubted: false,
+}
+const FINE: ConcernFacts = {
+  startedAtMs: NOW - 100 * DAY_MS,
+  certificates: [{ shownBy: 'public listener', endpoint: null, untilMs: NOW + 14 * DAY_MS }],
+  keys: ok(''),
+  failedReload: null,
+  refused: [{ cause: 'signature', count: 20, fromMs: NOW - 1000, untilMs: NOW }],
+  lastPushAtMs: NOW - HOUR_MS,
+  replicas: [
+    { roles: ['poller'], startedAtMs: 1 },
+    { roles: ['janitor'], startedAtMs: 2 },
+  ],
+  carrierAheadMs: 59_000,
+  openFiles: warning(''),
+  pollDueAtMs: NOW - HOUR_MS + 1,
+  backlogs: [{ endpoint: 'shop', oldestAtMs: NOW - 899_999 }],
+  wal: { bytes: 9, bytesWarn: 9 },
+  backups: warning(''),
+  retention: report,
+  storage: { state: 'clean' },
+}
+
+/** For each kind, the least change that makes it so. */
+const TROUBLES: Readonly<Record<ConcernKind, Partial<ConcernFacts>>> = {
+  certificate_expired: { certificates: [{ shownBy: 'public listener', endpoint: null, untilMs: NOW }] },
+  keys_lost: { keys: failed('The key file is empty') },
+  pushes_unaccepted: { refused: [{ cause: 'signature', count: 21, fromMs: NOW - 1000, untilMs: NOW }] },
+  role_missing: { replicas: [{ roles: ['janitor'], startedAtMs: 1 }] },
+  clock_off: { carrierAheadMs: -60_000 },
+  open_files: { openFiles: failed('The process may open 64 files') },
+  certificate_expiring: { certificates: [{ shownBy: 'relay at shop', endpoint: 'shop', untilMs: NOW + 14 * DAY_MS - 1 }] },
+  reload_failed: { failedReload: { atMs: NOW, problems: ['listen.public.tls: the key does not fit'] } },
+  polls_behind: { pollDueAtMs: NOW - HOUR_MS },
+  endpoint_behind: { backlogs: [{ endpoint: 'shop', oldestAtMs: NOW - 900_000 }] },
+  wal_grows: { wal: { bytes: 10, bytesWarn: 9 } },
+  backup_old: { backups: failed('The newest backup is 9 days old') },
+  retention_stopped: { retention: { ...report, endedAtMs: NOW - 6 * HOUR_MS - 1 } },
+  retention_held: { retention: { ...report, held: { deliveries: 3 }, heldSinceMs: NOW - 31 * DAY_MS } },
+  erasure_pending: { storage: { state: 'pending', because: 'A search has not ended.' } },
+}
+
+test('a relay at the edge of each trouble has none', () => {
+  expect(concernsOf(FINE, NOW)).toEqual([])
+})
+
+test.each(CONCERN_KINDS)('%s is the only concern, says what to do, and is a problem of the verdict', (kind) => {
+  const concerns = concernsOf({ ...FINE, ...TROUBLES[kind] }, NOW)
+  expect(concerns.map((concern) => concern.kind)).toEqual([kind])
+  const [problem] = problemsOf({ ...WELL, concerns })
+  if (problem === undefined) throw new Error('there is none')
+  expect(isWarning(problem)).toBe(canConcernWait(kind))
+  const { title, evidence, todo } = explainProblem(problem, { ...WELL, concerns }, NOW)
+  expect([title.endsWith('.'), evidence.length > 0, todo.length > 0]).toEqual([false, true, true])
+})
+
+test('what is urgent comes before failing endpoints, and what can wait after them', () => {
+  const concerns = concernsOf({ ...FINE, ...TROUBLES.certificate_expired, ...TROUBLES.wal_grows }, NOW)
+  const kinds = problemsOf({ ...WELL, concerns, pushes: { ...WELL.pushes, health: 'silent' } }).map(({ kind }: Problem) => kind)
+  expect(kinds).toEqual(['certificate_expired', 'pushes_silent', 'wal_grows'])
+})
+
+test('a relay that starts has time to take its roles, to make a pass and to be pushed to', () => {
+  const starting = { ...FINE, startedAtMs: NOW - 9999, retention: null, replicas: [{ roles: [], startedAtMs: NOW - 9999 }] }
+  expect(concernsOf(starting, NOW)).toEqual([])
+  expect(concernsOf({ ...FINE, ...TROUBLES.pushes_unaccepted, lastPushAtMs: NOW }, NOW)).toEqual([])
+})
