@@ -7,6 +7,13 @@ export type Payload =
   | { readonly kind: 'push'; readonly inboxId: number; readonly distributionType: string }
   | { readonly kind: 'composed'; readonly trackingIds: readonly string[]; readonly distributionType: string }
 
+export interface FeedEntriesRequest {
+  /** The endpoint that catches up. */
+  readonly endpointId: string
+  readonly after: number
+  readonly limit: number
+}
+
 /** Consecutive events of the feed, as they are sent to endpoints. */
 export interface FeedEntries {
   readonly entries: readonly FeedEntry[]

@@ -36,7 +36,7 @@ export function joinDrafts(
   for (const draft of drafts) answersOf(batch, draft)
   const states = drafts.map(({ state }) => state)
   const held = drafts.map((draft) => ({ state: draft.state, sightings: allSightings(batch, draft) }))
-  const { kept, shared } = uniteSightings(held.map(({ sightings }) => sightings))
+  const { kept, shared, renumbered } = uniteSightings(held.map(({ sightings }) => sightings))
   const entries = deriveEntries(mergeSightings(kept, sightingsOf(observation), () => 0, nowMs).kept).length
   // A parcel that was stored before there was a limit may exceed it. So the joined parcel may have as many entries as the largest of these parcels.
   const entriesMax = states.reduce((most, { entryCount }) => Math.max(most, entryCount), ENTRIES_MAX)
@@ -48,7 +48,7 @@ export function joinDrafts(
   const joins = others.map((other) => ({ ...other, sequence: nextSequence(batch) }))
   const seconds = Map.groupBy(kept, ({ sighting }) => secondOf(sighting.instant.atMs))
   return {
-    join: { survivor, others: joins, parcel, shared, nowMs },
+    join: { survivor, others: joins, parcel, shared, renumbered, nowMs },
     draft: { ...uniteDrafts(drafts), state: parcel, origins, seconds },
     feed: joins.map(({ sequence, state }) => ({
       sequence,

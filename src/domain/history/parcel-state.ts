@@ -1,6 +1,6 @@
 import { notAhead } from '../put-back.ts'
 import type { AnswerSource } from './pull-response.ts'
-import type { KeptSighting } from './sightings.ts'
+import type { KeptSighting, Renumbered } from './sightings.ts'
 
 /** The newest entry of a parcel. Times are epoch milliseconds. */
 export interface LatestEntry {
@@ -92,6 +92,8 @@ export interface ParcelJoin {
   readonly parcel: ParcelState
   /** The sightings that more than one of the parcels had, as they are after the join. */
   readonly shared: readonly KeptSighting[]
+  /** The sequences that these sightings no longer have. Events of the feed that name them are about the sighting that stays. */
+  readonly renumbered: readonly Renumbered[]
   readonly nowMs: number
 }
 

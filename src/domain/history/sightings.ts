@@ -175,6 +175,13 @@ export interface United {
   readonly kept: readonly KeptSighting[]
   /** The sightings that more than one of the parcels has. */
   readonly shared: readonly KeptSighting[]
+  /** The sequences that shared sightings had and no longer have, each with the sequence that stays. */
+  readonly renumbered: readonly Renumbered[]
+}
+
+export interface Renumbered {
+  readonly from: number
+  readonly to: number
 }
 
 /**
@@ -184,6 +191,7 @@ export interface United {
 export function uniteSightings(parts: readonly (readonly KeptSighting[])[]): United {
   const byId = new Map<string, KeptSighting>()
   const shared = new Set<string>()
+  const given = new Map<number, string>()
   for (const part of parts) {
     const outranks = rankListings(byId, part)
     for (const kept of part) {
@@ -194,9 +202,11 @@ export function uniteSightings(parts: readonly (readonly KeptSighting[])[]): Uni
         shared.add(id)
         const { sequence, learntAtMs } = kept.sequence < known.sequence ? kept : known
         const audience = uniteAudiences(known.audience, kept.audience)
+        given.set(Math.max(kept.sequence, known.sequence), id)
         byId.set(id, { ...(outranks(kept, known) ? kept : known), sequence, learntAtMs, audience })
       }
     }
   }
-  return { kept: [...byId.values()], shared: [...shared].flatMap((id) => byId.get(id) ?? []) }
+  const renumbered = [...given].map(([from, id]) => ({ from, to: byId.get(id)?.sequence ?? from }))
+  return { kept: [...byId.values()], shared: [...shared].flatMap((id) => byId.get(id) ?? []), renumbered }
 }

@@ -12,7 +12,7 @@ import type {
 import type { EndpointHealth } from '../../domain/delivery/endpoint-health.ts'
 import type { CatchingUp, EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { FailureNote } from '../../domain/delivery/failure-group.ts'
-import type { FeedEntries } from '../../domain/delivery/feed-entry.ts'
+import type { FeedEntries, FeedEntriesRequest } from '../../domain/delivery/feed-entry.ts'
 import type { ConfiguredNames } from '../../domain/delivery/unnamed-endpoint.ts'
 
 /** The store as delivery uses it inside one transaction; see `WriteTx`. */
@@ -29,7 +29,7 @@ export interface DeliveryTx {
   /** When an event of the feed was recorded, or the event next to it whose time is known, epoch milliseconds; null: no time is known. */
   recordedAt(sequence: number): Promise<number | null>
   /** Reads events of the feed, with the payloads that endpoints get. */
-  readFeedEntries(request: { readonly after: number; readonly limit: number }): Promise<FeedEntries>
+  readFeedEntries(request: FeedEntriesRequest): Promise<FeedEntries>
   /** All endpoints that are not removed. */
   listEndpoints(): Promise<readonly EndpointState[]>
   /** Reserves an id for a new endpoint. */

@@ -17,8 +17,15 @@ export function createReplayFeed(store: Transactions<ReplayTx>): Pick<WriteSide,
           // Take the endpoint that is furthest behind, so that no endpoint has to wait until another one has caught up.
           const [behind, ...others] = (await tx.listEndpoints()).filter(isBehind).sort((a, b) => a.queuedTo - b.queuedTo)
           if (behind === undefined) return { hasAdvanced: false, queued: 0, isDone: true }
-          const { entries, next, ended } = await tx.readFeedEntries({ after: behind.queuedTo, limit })
-          const planned = entries.map((entry) => ({ entry, ...planDeliveries([behind], { ...entry, nowMs }) }))
+          const { entries, next, ended } = await tx.readFeedEntries({ endpointId: behind.endpoint.id, after: behind.queuedTo, limit })
+          // Parcels that were joined may both have reported an entry. Only the first event is sent.
+          const told = new Set<number>()
+          const planned = entries.map((feedEntry) => {
+            const isTold = told.has(feedEntry.entry.sequence)
+            const plan = planDeliveries(isTold ? [] : [behind], { ...feedEntry, nowMs })
+            if (plan.deliveries.length > 0) told.add(feedEntry.entry.sequence)
+            return { entry: feedEntry, ...plan }
+          })
           const composed = planned.flatMap(({ entry, composed: body }) => (body === null ? [] : { sequence: entry.sequence, body }))
           const deliveries = planned.flatMap((one) => one.deliveries)
           await tx.queueFeed({ composed, deliveries })

@@ -2,7 +2,9 @@ import type { Selectable } from 'kysely'
 import { type FeedEntry, payloadOf } from '../../domain/delivery/feed-entry.ts'
 import type { FeedParcel } from '../../domain/delivery/feed-event.ts'
 import { decodeAudience, decodePayloadRef } from '../codec.ts'
+import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
+import { statement } from '../statement.ts'
 
 /** An event of the feed with its parcel. */
 export interface FeedRow {
@@ -29,4 +31,31 @@ export function feedEntriesOf(rows: readonly FeedRow[]): readonly FeedEntry[] {
       earlierAudience: decodeAudience(row.earlier_audience, row.earlier_tellings),
     }
   })
+}
+
+/** Finds a delivery of an entry to an endpoint. An event that is no longer in the feed is known by the number of its sighting. */
+const sentTo = statement<{ endpointId: number; parcelId: number; sequences: readonly number[] }>()((db, p, { oneOf }) =>
+  db
+    .selectFrom('delivery')
+    .leftJoin('feed', 'feed.sequence', 'delivery.sequence')
+    .select('delivery.sequence')
+    .where('delivery.endpoint_id', '=', p.endpointId)
+    .where('delivery.parcel_id', '=', p.parcelId)
+    .where((row) => row.or([row('feed.entry', 'in', oneOf(p.sequences)), row('delivery.sequence', 'in', oneOf(p.sequences))]))
+    .limit(1),
+)
+
+/**
+ * Leaves out the events whose entry the endpoint was sent already. Several events may be about one entry if parcels were joined, because then
+ * each of the parcels may have reported it.
+ */
+export async function leaveOutSent(session: Session, endpointId: string, entries: readonly FeedEntry[]): Promise<readonly FeedEntry[]> {
+  const sent = await Promise.all(
+    entries.map(async ({ entry: { members }, parcelId }) => {
+      if (members.length === 1) return false
+      const sequences = members.map(({ sequence }) => sequence)
+      return (await session.all(sentTo, { endpointId: Number(endpointId), parcelId, sequences })).length > 0
+    }),
+  )
+  return entries.filter((_, nth) => sent[nth] === false)
 }

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { FeedEvent } from '../../domain/delivery/feed-entry.ts'
 import { noAudience } from '../../domain/history/audience.ts'
+import type { Renumbered } from '../../domain/history/sightings.ts'
 import { encodeAudience, encodeFeedKind, encodePayloadRef, encodeTellings } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { loadNumber } from '../settings.ts'
@@ -37,6 +38,24 @@ export function feedRow({ sequence, kind, parcelId, entry, payloadRef }: FeedEve
     earlierAudience: encodeAudience(earlier),
     earlierTellings: encodeTellings(earlier),
   }
+}
+
+/** The events of an observation have the next numbers after its sightings. A push has one sighting, so its event is close. */
+const NEXT_TO_SIGHTING = 3
+
+const renumber = statement<{ from: number; upTo: number; to: number }>()((db, p) =>
+  db
+    .updateTable('feed')
+    .set({ entry: p.to })
+    .where('sequence', '>=', p.from)
+    .where('sequence', '<=', p.upTo)
+    .where((row) => row(row.ref('entry'), '=', p.from))
+    .where('payload_ref', 'is not', null),
+)
+
+/** Lets the events of a sighting that a join has united with an equal one name the sighting that stays, so that readers still find its entry. */
+export async function renumberEvents(session: Session, { from, to }: Renumbered): Promise<void> {
+  await session.run(renumber, { from, upTo: from + NEXT_TO_SIGHTING, to })
 }
 
 /** How many events next to a sequence are looked at: parcels may have been erased, so the time of an event may be lost. */

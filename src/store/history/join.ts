@@ -2,6 +2,7 @@ import type { JoinedParcel, ParcelJoin, ParcelState } from '../../domain/history
 import { encodeAudience, encodeTellings } from '../codec.ts'
 import { moveDeliveries } from '../delivery/deliveries.ts'
 import { listEndpointIds } from '../delivery/endpoints.ts'
+import { renumberEvents } from '../delivery/feed.ts'
 import type { Session } from '../engine.ts'
 import { moveInbox } from '../ingest/inbox.ts'
 import { encodeInstant } from '../instant-codec.ts'
@@ -17,7 +18,7 @@ import { moveSightings, saveSighting } from './sightings.ts'
  * audit trail records what came from which parcel. Returns the identifiers of the deleted parcels.
  */
 export async function joinParcels(session: Session, contents: Contents, join: ParcelJoin): Promise<readonly string[]> {
-  const { shared, nowMs } = join
+  const { shared, renumbered, nowMs } = join
   const into = join.survivor.state.parcelId
   const from = join.others.map(({ state }) => state.parcelId)
   const identifiers = Map.groupBy(await loadIdentifiersOf(session, from), (row) => row.parcel_id)
@@ -44,6 +45,7 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
     const contentId = contents.recall(kept.content) ?? (await contents.idOf(kept.content))
     saveSighting(session, into, contentId, kept)
   }
+  await Promise.all(renumbered.map((one) => renumberEvents(session, one)))
   await moveAnswers(session, answers, into)
   await moveIdentifiers(session, from, into)
   await moveInbox(session, from, into)

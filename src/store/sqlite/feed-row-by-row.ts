@@ -1,7 +1,7 @@
-import type { FeedEntries } from '../../domain/delivery/feed-entry.ts'
+import type { FeedEntries, FeedEntriesRequest } from '../../domain/delivery/feed-entry.ts'
 import type { FeedParcel } from '../../domain/delivery/feed-event.ts'
 import { decodePayloadRef } from '../codec.ts'
-import { type FeedRow, feedEntriesOf } from '../delivery/feed-entries.ts'
+import { type FeedRow, feedEntriesOf, leaveOutSent } from '../delivery/feed-entries.ts'
 import { eventsAfter, feedParcel } from '../delivery/read-feed.ts'
 import type { Session } from '../engine.ts'
 import type { Contents } from '../history/contents.ts'
@@ -17,11 +17,7 @@ const keptBody = statement<{ id: number }>()((db, p) =>
  * It reads row by row, which is safe only because nobody else commits between two reads. Otherwise a parcel that is joined to another between
  * two reads would look erased.
  */
-export async function readFeedEntries(
-  session: Session,
-  contents: Contents,
-  request: { readonly after: number; readonly limit: number },
-): Promise<FeedEntries> {
+export async function readFeedEntries(session: Session, contents: Contents, request: FeedEntriesRequest): Promise<FeedEntries> {
   const rows = await session.all(eventsAfter, request)
   const parcels = new Map<number, FeedParcel | null>()
   const read: FeedRow[] = []
@@ -33,7 +29,8 @@ export async function readFeedEntries(
     const hasBody = inboxId !== null && (await session.all(keptBody, { id: inboxId })).length > 0
     read.push({ row, parcel, hasBody })
   }
-  return { entries: feedEntriesOf(read), next: rows.at(-1)?.sequence ?? request.after, ended: rows.length < request.limit }
+  const entries = await leaveOutSent(session, request.endpointId, feedEntriesOf(read))
+  return { entries, next: rows.at(-1)?.sequence ?? request.after, ended: rows.length < request.limit }
 }
 
 /** Returns the inbox id of the push whose bytes are sent; null: a composed event is sent. */

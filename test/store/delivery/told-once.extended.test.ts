@@ -63,6 +63,10 @@ type World = typeof worlds extends fc.Arbitrary<infer T> ? T : never
 
 interface Added extends Owed {
   readonly id: string
+  /** Whether it reads older events of the feed. */
+  readonly reads: boolean
+  /** Whether the parcels were joined before it was added. */
+  readonly isLate: boolean
 }
 
 async function run(engine: Engine, path: string, { steps, upgrade }: World): Promise<void> {
@@ -78,7 +82,7 @@ async function run(engine: Engine, path: string, { steps, upgrade }: World): Pro
     const name = `endpoint ${endpoints.length}`
     const from = fromPlace === null ? null : await sequenceOf(path, fromPlace - model.kept())
     const { id } = await addEndpoint(writes, nowMs, { name, ...settings, ...(from === null ? {} : { from }) })
-    endpoints.push({ id, ...model.begin(settings, fromPlace, nowMs) })
+    endpoints.push({ id, reads: from !== null, isLate: model.isJoined(), ...model.begin(settings, fromPlace, nowMs) })
   }
   await add({}, null)
   await add({ backfill: true }, null)
@@ -86,8 +90,6 @@ async function run(engine: Engine, path: string, { steps, upgrade }: World): Pro
 
   for (const [nth, [one, minutes]] of steps.entries()) {
     nowMs += minutes * 60_000
-    // After a join the feed may no longer have the second event of two entries that proved to be one, so the model lets nobody read it then.
-    if ('joins' in one && one.joins === 0) await replayFeed(writes, nowMs)
     if (nth === upgrade) {
       for (const endpoint of endpoints) endpoint.taken.push(...(await taken(writes, endpoint, nowMs)))
       await writes.close()
@@ -128,7 +130,13 @@ async function run(engine: Engine, path: string, { steps, upgrade }: World): Pro
   await replayFeed(writes, nowMs)
   for (const endpoint of endpoints) {
     const all = [...endpoint.taken, ...(await taken(writes, endpoint, nowMs))].sort((a, b) => a - b)
-    expect(all).toEqual(model.owedTo(endpoint))
+    const owed = model.owedTo(endpoint)
+    if (!endpoint.reads) expect(all).toEqual(owed)
+    else {
+      // Two events about one entry are sent once if they are read after the join.
+      expect([...new Set(all)]).toEqual([...new Set(owed)])
+      expect(all.length).toBeLessThanOrEqual(endpoint.isLate ? new Set(owed).size : owed.length)
+    }
   }
   await writes.close()
 }

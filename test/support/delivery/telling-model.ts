@@ -71,9 +71,9 @@ export function createTellingModel(startRecentMs: number) {
   }
   return {
     kept: () => kept,
-    /** Chooses the message of the feed at which an endpoint starts, before the parcels are joined; null: it starts now. */
-    placeFrom: (from: number | null) =>
-      from === null || isJoined || kept >= tellings.length ? null : kept + (from % (tellings.length - kept)),
+    isJoined: () => isJoined,
+    /** Chooses the message of the feed at which an endpoint starts; null: it starts now. */
+    placeFrom: (from: number | null) => (from === null || kept >= tellings.length ? null : kept + (from % (tellings.length - kept))),
     begin(settings: Partial<EndpointSettings>, from: number | null, nowMs: number): Owed {
       const place = from ?? tellings.length
       return {

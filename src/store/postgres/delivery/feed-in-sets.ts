@@ -1,9 +1,9 @@
 import { type Selectable, sql } from 'kysely'
-import type { FeedEntries, FeedEntry } from '../../../domain/delivery/feed-entry.ts'
+import type { FeedEntries, FeedEntriesRequest, FeedEntry } from '../../../domain/delivery/feed-entry.ts'
 import type { FeedParcel } from '../../../domain/delivery/feed-event.ts'
 import { deriveEntries, instantsTie, orderHistory } from '../../../domain/history/history.ts'
 import { presentParcel } from '../../../domain/history/kept-answers.ts'
-import { feedEntriesOf } from '../../delivery/feed-entries.ts'
+import { feedEntriesOf, leaveOutSent } from '../../delivery/feed-entries.ts'
 import { survivorOf } from '../../delivery/survivors.ts'
 import { loadAnswersOf } from '../../history/answers.ts'
 import { loadIdentifiersOf } from '../../history/parcels.ts'
@@ -32,15 +32,12 @@ const lockParcels = rawStatement<{ ids: readonly number[] }>()(
 )
 
 /** See `DeliveryTx.readFeedEntries`. */
-export async function readFeedInSets(
-  source: BatchSource,
-  { after, limit }: { readonly after: number; readonly limit: number },
-): Promise<FeedEntries> {
+export async function readFeedInSets(source: BatchSource, { endpointId, after, limit }: FeedEntriesRequest): Promise<FeedEntries> {
   const { session } = source
   const found = await session.all(eventsBetween, { after, upTo: Number.MAX_SAFE_INTEGER, limit })
   const next = found.at(-1)?.sequence ?? after
   const entries = await readHeld(source, found, () => session.all(eventsBetween, { after, upTo: next, limit }))
-  return { entries, next, ended: found.length < limit }
+  return { entries: await leaveOutSent(session, endpointId, entries), next, ended: found.length < limit }
 }
 
 /**

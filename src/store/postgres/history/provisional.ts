@@ -40,5 +40,6 @@ export function realJoin(join: ParcelJoin, baseNumber: number): ParcelJoin {
     survivor: { ...join.survivor, sightings: join.survivor.sightings.map(sighting) },
     others: join.others.map((other) => ({ ...other, sequence: number(other.sequence), sightings: other.sightings.map(sighting) })),
     shared: join.shared.map(sighting),
+    renumbered: join.renumbered.map(({ from, to }) => ({ from: number(from), to: number(to) })),
   }
 }
