@@ -1855,7 +1855,7 @@ export interface components {
             queuedTo: number | null;
         };
         /** @enum {string} */
-        FailureReason: "timeout" | "dns" | "connection_refused" | "reset" | "tls" | "proxy" | "bad_response" | "forbidden" | "interrupted" | "withdrawn" | "network" | "body_gone";
+        FailureReason: "timeout" | "dns" | "connection_refused" | "reset" | "certificate_expired" | "certificate_not_yet_valid" | "certificate_wrong_name" | "certificate_self_signed" | "certificate_untrusted" | "tls_protocol" | "tls" | "proxy" | "bad_response" | "forbidden" | "interrupted" | "withdrawn" | "network" | "body_gone";
         KeyedEndpoint: {
             id: string;
             name: string;
@@ -6569,4 +6569,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 42bf537b187cb311427a6c37a1e02f50a4dc4f95d92ac1c951080d286ffbb2ca
+// Made of docs/openapi.json with the SHA-256 a00277998f60e0e9234928565f6bccb42cd949fa3fe92fdc80e152bc723f4d57

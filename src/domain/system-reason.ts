@@ -1,4 +1,5 @@
 import { StorageFailure, systemCode } from './errors.ts'
+import { tlsFaultOf, tlsMeaning } from './tls-fault.ts'
 
 /** What error codes mean. Each text is a clause without a full stop. */
 const REASONS: ReadonlyMap<string, string> = new Map([
@@ -25,7 +26,6 @@ const REASONS: ReadonlyMap<string, string> = new Map([
   ['ENETUNREACH', 'there is no route to it'],
   ['ENOTFOUND', 'the name is not found'],
   ['EAI_AGAIN', 'the name cannot be looked up now'],
-  ['EPROTO', 'the other side does not speak TLS'],
   // The HTTP client
   ['UND_ERR_SOCKET', 'the connection was ended from the other side'],
   ['UND_ERR_CONNECT_TIMEOUT', 'there was no answer in time'],
@@ -33,9 +33,6 @@ const REASONS: ReadonlyMap<string, string> = new Map([
   ['UND_ERR_ABORTED', 'the proxy opened no tunnel'],
   ['UND_ERR_PRX_CONN', 'the proxy cannot be reached'],
   ['UND_ERR_PRX_TLS', 'the proxy does not speak TLS'],
-  ['CERT_HAS_EXPIRED', 'the certificate has expired'],
-  ['CERT_NOT_YET_VALID', 'the certificate is not valid yet'],
-  ['ERR_TLS_CERT_ALTNAME_INVALID', 'the certificate is for another name'],
   ['UNKNOWN', 'for an unknown reason'],
   // Codes of the relay itself
   ['NO_HTTP', 'the answer is not HTTP'],
@@ -74,8 +71,6 @@ const FAMILIES: readonly (readonly [begin: RegExp, reason: string])[] = [
   [/^SQLITE_READONLY/, 'the store is read-only'],
   [/^SQLITE_CANTOPEN/, 'the file of the store cannot be opened'],
   [/^SQLITE_NOMEM/, 'the memory is used up'],
-  [/^(?:DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/, 'the certificate is not trusted'],
-  [/^(?:CERT_|CRL_|ERR_TLS_|ERR_SSL_)/, 'the certificate is not accepted'],
   [/^HPE_/, 'the answer is not HTTP'],
   [/^08...$/, 'the connection to the database was lost'],
 ]
@@ -92,6 +87,8 @@ export function reasonOfCode(code: string): string {
 
 /** Describes an error code. Null: the code is rare, or the text is not a code. */
 export function knownReason(code: string): string | null {
+  const fault = tlsFaultOf(code)
+  if (fault !== null) return tlsMeaning(fault, 'the other side')
   return REASONS.get(code) ?? FAMILIES.find(([begin]) => begin.test(code))?.[1] ?? null
 }
 

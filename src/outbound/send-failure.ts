@@ -1,6 +1,7 @@
 import { errors } from 'undici'
 import type { FailureReason } from '../domain/delivery/delivery.ts'
 import { systemCode } from '../domain/errors.ts'
+import { tlsFaultOf } from '../domain/tls-fault.ts'
 import { EgressRefused } from './guarded-connector.ts'
 
 /** Why an attempt got no answer. */
@@ -20,14 +21,12 @@ const BY_CODE: ReadonlyMap<string, FailureReason> = new Map([
   ['ECONNRESET', 'reset'],
   ['EPIPE', 'reset'],
   ['UND_ERR_SOCKET', 'reset'],
-  ['EPROTO', 'tls'],
   ['UND_ERR_HEADERS_OVERFLOW', 'bad_response'],
   // The answer names its length twice, or beside `Transfer-Encoding`, so its end is not certain (RFC 9112, 6.3).
   [LENGTH_UNCLEAR, 'bad_response'],
   ['ETIMEDOUT', 'timeout'],
   ['UND_ERR_CONNECT_TIMEOUT', 'timeout'],
 ])
-const TLS_CODE = /^(?:ERR_TLS_|ERR_SSL_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/
 
 /** Undici's error codes for a proxy that opened no tunnel, refused our credentials, or could not be reached. */
 const BY_PROXY: ReadonlySet<string> = new Set(['UND_ERR_ABORTED', 'UND_ERR_PRX_TLS', 'UND_ERR_PRX_CONN', 'UND_ERR_INVALID_ARG'])
@@ -57,6 +56,5 @@ export function isConnectionLost(error: unknown): boolean {
 
 function reasonOf(code: string): FailureReason {
   if (code.startsWith('EAI_')) return 'dns'
-  if (TLS_CODE.test(code)) return 'tls'
-  return BY_CODE.get(code) ?? 'network'
+  return tlsFaultOf(code) ?? BY_CODE.get(code) ?? 'network'
 }

@@ -1,5 +1,6 @@
 import type { FailureReason } from '../domain/delivery/delivery.ts'
 import type { Route } from '../domain/delivery/post-request.ts'
+import { isTlsFault } from '../domain/tls-fault.ts'
 import { ANY_HOST, type EgressGuard } from './egress-guard.ts'
 import { createGuardedConnector } from './guarded-connector.ts'
 import { failureOf } from './send-failure.ts'
@@ -39,7 +40,7 @@ export async function tryConnection({ url, route }: Destination, { guard, timeou
       socket?.destroy()
       if (error === null) return resolve(null)
       const failure = failureOf(error)
-      resolve(proxy === undefined || failure.reason === 'tls' ? failure : { ...failure, reason: 'proxy' })
+      resolve(proxy === undefined || isTlsFault(failure.reason) ? failure : { ...failure, reason: 'proxy' })
     })
   })
 }

@@ -53,15 +53,15 @@ test('an endpoint behind a proxy gets its events, and only the proxy looks up it
 test('through a proxy, a certificate of an unknown authority or for another name is refused', async () => {
   const proxy = await startForwardProxy()
   const [known, other] = [await startEndpoint(hidden()), await startEndpoint(authority.sign('other.internal'))]
-  expect(await post(known.url, { proxy: proxy.url })).toMatchObject({ kind: 'failed', reason: 'tls' })
-  expect(await post(other.url, { proxy: proxy.url, ca: authority.ca })).toMatchObject({ kind: 'failed', reason: 'tls' })
+  expect(await post(known.url, { proxy: proxy.url })).toMatchObject({ kind: 'failed', reason: 'certificate_untrusted' })
+  expect(await post(other.url, { proxy: proxy.url, ca: authority.ca })).toMatchObject({ kind: 'failed', reason: 'certificate_wrong_name' })
   expect([known.seen, other.seen]).toEqual([[], []])
 })
 
 test('a configured private certificate authority is trusted, also without a proxy', async () => {
   const endpoint = await startEndpoint(authority.sign('localhost'))
   const url = endpoint.url.replace(HIDDEN, 'localhost')
-  expect(await post(url, {})).toMatchObject({ kind: 'failed', reason: 'tls' })
+  expect(await post(url, {})).toMatchObject({ kind: 'failed', reason: 'certificate_untrusted' })
   expect(await post(url, { ca: authority.ca })).toMatchObject({ kind: 'accepted' })
 })
 

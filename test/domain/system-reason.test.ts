@@ -46,7 +46,7 @@ test.each([
 
 test.each([
   ['SQLITE_BUSY_SNAPSHOT', 'another program has locked the store'],
-  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'the certificate is not trusted'],
-  ['ERR_TLS_CERT_ALTNAME_INVALID', 'the certificate is for another name'],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'the certificate of the other side is signed by itself, so nobody vouches for it'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'the certificate of the other side is for another name'],
   ['status 503', null],
 ])('the code %s is described as %s', (code, words) => expect(knownReason(code)).toBe(words))

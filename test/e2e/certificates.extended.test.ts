@@ -105,7 +105,7 @@ test('a reload uses the renewed certificate authorities of the carrier and of en
   const tried = async () => (await operate('POST', '/relay/endpoints/1/test')).body
   const asked = async (identifier: string) => (await ask(relay.internalUrl, token, `/v1/status/${identifier}/all`)).status
   expect(await asked('AB000000001SE')).toBe(503)
-  expect(await tried()).toMatchObject({ reason: 'tls' })
+  expect(await tried()).toMatchObject({ reason: 'certificate_untrusted' })
 
   writeFileSync(caFile, renewed.ca)
   await relay.reloadWith()

@@ -241,7 +241,7 @@ describe('O11: names whose addresses change', () => {
     const elsewhere = url.replace('localhost', 'shop.internal')
     expect(await world.post(elsewhere, certificate)).toMatchObject({
       kind: 'failed',
-      reason: 'tls',
+      reason: 'certificate_wrong_name',
       detail: 'ERR_TLS_CERT_ALTNAME_INVALID',
     })
   })

@@ -341,7 +341,7 @@ describe('O12: an invalid certificate', () => {
     const deliver = async (times: number): Promise<void> => {
       for (let nth = 0; nth < times; nth++) {
         const result = await world.post(url)
-        if (result.kind !== 'failed' || result.reason !== 'tls') throw new Error(JSON.stringify(result))
+        if (result.kind !== 'failed' || result.reason !== 'certificate_self_signed') throw new Error(JSON.stringify(result))
       }
     }
     // The first posts also compile code, which takes memory once.
@@ -353,7 +353,7 @@ describe('O12: an invalid certificate', () => {
     if (!SHORT) expect(after.reachable - before.reachable).toBeLessThan(600_000)
     expect(after.sockets - before.sockets).toBeLessThan(10)
     expect(after.rss - before.rss).toBeLessThan(100_000_000)
-    expect(await world.post(url)).toMatchObject({ reason: 'tls', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
+    expect(await world.post(url)).toMatchObject({ reason: 'certificate_self_signed', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
     expect(await world.post(url, certificate)).toMatchObject({ kind: 'accepted' })
   })
 })

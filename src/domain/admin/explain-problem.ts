@@ -4,7 +4,7 @@ import type { EndpointState } from '../delivery/endpoint-state.ts'
 import { failureSentence, isLikelyKey, refusesAll, wordFailure } from '../delivery/failure-words.ts'
 import type { MisdirectedPath } from '../ingest/misdirected.ts'
 import { hasAllComeAgain, type RefusedPushes } from '../ingest/refused-pushes.ts'
-import { carrierRemedy, failureText } from '../polling/carrier-failure-words.ts'
+import { carrierRemedy, lastFailureText } from '../polling/carrier-failure-words.ts'
 import type { PastSilence } from '../polling/push-health.ts'
 import { noPushSinceMs, pushEvidence } from '../polling/push-standing.ts'
 import { plainText } from '../words.ts'
@@ -126,12 +126,12 @@ export function explainClock({ because, aheadMs }: ClockDoubt): Pick<Explanation
 
 function explainCarrier({ carrier }: Situation): Explanation {
   const { lastFailure, breaker } = carrier
-  const reason = lastFailure === null ? 'unknown' : failureText(lastFailure.reason)
+  const reason = lastFailure === null ? 'unknown' : lastFailureText(lastFailure)
   return {
     title: 'The carrier fails to answer',
     sinceMs: breaker.sinceMs ?? null,
     evidence: [`The last failure: ${reason}. The relay asks again in ${spanText(breaker.restMs)}.`],
-    todo: [carrierRemedy(lastFailure?.reason ?? null)],
+    todo: [carrierRemedy(lastFailure)],
   }
 }
 

@@ -2,7 +2,7 @@ import { counted, spanText } from '../amounts.ts'
 import type { RefusedCause } from '../ingest/refused-pushes.ts'
 import { FAILURES_TO_OPEN } from '../polling/breaker.ts'
 import { isOfAll, lacksAnswer, type UnavailableReason } from '../polling/carrier-answer.ts'
-import { failureText } from '../polling/carrier-failure-words.ts'
+import { lastFailureText } from '../polling/carrier-failure-words.ts'
 import { carrierStanding } from '../polling/carrier-standing.ts'
 import { pushEvidence, pushStanding } from '../polling/push-standing.ts'
 import { plainText } from '../words.ts'
@@ -64,7 +64,7 @@ function ofCarrier({ carrier }: Situation, nowMs: number): readonly Caveat[] {
   const { lastFailure } = carrier
   if (standing.kind !== 'troubled' || lastFailure === null) return []
   const ago = `${spanText(Math.max(0, nowMs - lastFailure.atMs))} ago`
-  const sentence = `The last call to the carrier failed ${ago}: ${failureText(standing.reason)}.${outlook(standing.reason, carrier.breaker.failures)}`
+  const sentence = `The last call to the carrier failed ${ago}: ${lastFailureText(lastFailure)}.${outlook(standing.reason, carrier.breaker.failures)}`
   const clause = standing.reason === 'rate_limited' ? 'the carrier asks for fewer calls' : 'the last call to the carrier failed'
   return [{ clause, sentence }]
 }

@@ -1,3 +1,4 @@
+import type { TlsFault } from '../tls-fault.ts'
 import { type BackoffPolicy, lastDelayMs, nextDelayMs, obeyRetryAfterMs } from './backoff.ts'
 
 /** The outcome of an attempt. An answer counts when its headers are complete. Its body does not matter. */
@@ -21,7 +22,7 @@ export type FailureReason =
   | 'dns'
   | 'connection_refused'
   | 'reset'
-  | 'tls'
+  | TlsFault
   | 'proxy'
   | 'bad_response'
   | 'forbidden'

@@ -1,4 +1,5 @@
 import { firstLine } from '../received-text.ts'
+import { isTlsFault, tlsMeaning, tlsRemedy } from '../tls-fault.ts'
 import type { FailureReason } from './delivery.ts'
 import type { EndpointState } from './endpoint-state.ts'
 import type { FailureGroup } from './failure-group.ts'
@@ -18,7 +19,6 @@ const REASONS: ReadonlyMap<string, (host: string) => string> = new Map<FailureRe
   ['dns', (host) => `the name ${host} is not found`],
   ['connection_refused', (host) => `nothing listens at ${host}, or there is no route to it`],
   ['reset', (host) => `${host} ends the connection before it answers`],
-  ['tls', (host) => `the certificate of ${host} is not accepted`],
   ['proxy', () => 'the proxy cannot be reached, or refuses the connection'],
   [
     'bad_response',
@@ -45,6 +45,8 @@ export function isLikelyKey(status: number | null): boolean {
 /** `isAll`: the endpoint has accepted nothing since the failures began. */
 export function wordFailure(failure: Pick<FailureGroup, 'status' | 'reason' | 'answerStart'>, url: string, isAll: boolean): FailureWords {
   const { status, reason, answerStart } = failure
+  if (status === null && reason !== null && isTlsFault(reason))
+    return { what: 'No answer', said: '', meaning: `${tlsMeaning(reason, hostOf(url))}. ${tlsRemedy(reason, 'caFile')}` }
   if (status === null)
     return { what: 'No answer', said: '', meaning: `${REASONS.get(reason ?? '')?.(hostOf(url)) ?? answerWord(failure)}.` }
   return { what: `It answers ${status}`, said: firstLine(answerStart), meaning: meaningOf(status, isAll) }

@@ -1,4 +1,5 @@
 import type { PollObservation } from '../history/observation.ts'
+import type { TlsFault } from '../tls-fault.ts'
 import type { RefusedBy } from './carrier-memory.ts'
 
 /** `app`: an app waits for the answer. `schedule`: nobody waits. If there are too few calls, apps go first (DOMAIN 6.4). */
@@ -80,6 +81,13 @@ export interface RefusalState {
   readonly retryMs: number
 }
 
+/** `tls`: why TLS failed; absent: it did not. */
+export interface LastFailure {
+  readonly reason: UnavailableReason
+  readonly tls?: TlsFault
+  readonly atMs: number
+}
+
 /** For `/readyz`, metrics and operators. Times are epoch milliseconds. */
 export interface CarrierState {
   /**
@@ -91,7 +99,7 @@ export interface CarrierState {
   /** Null: the credentials are not refused. */
   readonly refusal: RefusalState | null
   readonly lastAnswerAtMs: number | null
-  readonly lastFailure: { readonly reason: UnavailableReason; readonly atMs: number } | null
+  readonly lastFailure: LastFailure | null
   readonly budget: { readonly waiting: number; readonly inFlight: number; readonly callsToday: number; readonly callsPerDay: number }
   /**
    * See `domain/polling/breaker`. `failures`: while calls pause, all calls in a row without an answer. `restMs`: how long until the schedule may make

@@ -1,4 +1,5 @@
-import { lacksAnswer, type UnavailableReason } from './carrier-answer.ts'
+import { tlsMeaning, tlsRemedy } from '../tls-fault.ts'
+import { type LastFailure, lacksAnswer, type UnavailableReason } from './carrier-answer.ts'
 
 const FAILURES: Readonly<Record<UnavailableReason, string>> = {
   budget: 'our own limits allowed no call',
@@ -14,9 +15,10 @@ const FAILURES: Readonly<Record<UnavailableReason, string>> = {
   rejected: 'it rejected the question',
 }
 
-/** Says in a sentence what an operator can do about a carrier that answers no question. `reason`: why the last call failed. */
-export function carrierRemedy(reason: UnavailableReason | null): string {
-  return reason === null || lacksAnswer(reason) !== 'refusal'
+/** Says in a sentence what an operator can do about a carrier that answers no question. `failure`: the last failed call. */
+export function carrierRemedy(failure: LastFailure | null): string {
+  if (failure?.tls !== undefined) return tlsRemedy(failure.tls, 'upstream.caFile')
+  return failure === null || lacksAnswer(failure.reason) !== 'refusal'
     ? 'Check whether the carrier reports an outage, and whether DNS, the firewall and the proxy let the relay reach it.'
     : 'The carrier can be reached, but it takes no question: ask it whether our account and our address may still ask, and compare upstream.baseUrl with its documents.'
 }
@@ -26,4 +28,9 @@ const TEXTS: ReadonlyMap<string, string> = new Map(Object.entries(FAILURES))
 /** Describes why a call failed, as a part of a sentence. If only another version of the relay knows the reason, returns its code. */
 export function failureText(reason: string): string {
   return TEXTS.get(reason) ?? reason.replaceAll('_', ' ')
+}
+
+/** Describes why the last call failed, as a part of a sentence. */
+export function lastFailureText({ reason, tls }: LastFailure): string {
+  return tls === undefined ? failureText(reason) : tlsMeaning(tls, 'the carrier')
 }

@@ -2,6 +2,7 @@ import type { LoginFailure, RemoteCarrier } from '../../carrier/call/carrier-cli
 import { failed, judgeClock, ok, skipped, type Verdict } from '../../domain/admin/check.ts'
 import type { UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import { reasonOfCode } from '../../domain/system-reason.ts'
+import { tlsFaultOf, tlsMeaning, tlsRemedy } from '../../domain/tls-fault.ts'
 import type { Probe } from '../../flow/admin/check.ts'
 
 /** Makes the probe that logs in at the carrier (one call of the budget) and compares the clocks. `note`: a text to add to its line. */
@@ -34,12 +35,11 @@ const REASONS: Readonly<Record<UnavailableReason, string>> = {
   token_bad_response: 'The answer contains no token. Check upstream.authUrl (upstream.baseUrl if it is not set)',
   rejected: 'The carrier refuses the request',
 }
-/** Codes for a certificate that no authority has signed. */
-const UNTRUSTED = /^(?:UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/
 
 function describe({ reason, detail }: LoginFailure): Verdict {
   // This is no fault of the deployment: other calls have used up the budget, or fill the queue.
   if (reason === 'budget') return skipped(`${REASONS[reason]} (${detail}).`)
-  if (UNTRUSTED.test(detail)) return failed(`The carrier's certificate is not trusted: name its authority in upstream.caFile.`)
+  const fault = tlsFaultOf(detail)
+  if (fault !== null) return failed(`No token was asked for: ${tlsMeaning(fault, 'the carrier')}. ${tlsRemedy(fault, 'upstream.caFile')}`)
   return failed(`${REASONS[reason]} (${reasonOfCode(detail)}).`)
 }

@@ -2,6 +2,7 @@ import { type CheckLine, failed, ok, skipped, type Verdict, warning } from '../.
 import type { FailureReason } from '../../domain/delivery/delivery.ts'
 import type { Route } from '../../domain/delivery/post-request.ts'
 import { reasonOfCode } from '../../domain/system-reason.ts'
+import { isTlsFault, tlsMeaning, tlsRemedy } from '../../domain/tls-fault.ts'
 import type { Probe } from '../../flow/admin/check.ts'
 import type { Destination, NoConnection } from '../../outbound/try-connection.ts'
 
@@ -54,7 +55,6 @@ const REASONS: Partial<Record<FailureReason, string>> = {
   dns: 'Its host has no address',
   connection_refused: 'Nobody listens there',
   reset: 'It closes the connection',
-  tls: 'Its certificate is not trusted or does not fit: name a private authority in caFile',
   timeout: 'It does not answer',
   proxy: 'Its proxy cannot be reached',
 }
@@ -62,5 +62,6 @@ const REASONS: Partial<Record<FailureReason, string>> = {
 function describe({ url, route }: Destination, failure: NoConnection | null): Verdict {
   const { host } = new URL(url)
   if (failure === null) return ok(route.proxy === undefined ? `${host} takes connections.` : `The proxy to ${host} takes connections.`)
+  if (isTlsFault(failure.reason)) return failed(`${host}: ${tlsMeaning(failure.reason, host)}. ${tlsRemedy(failure.reason, 'caFile')}`)
   return failed(`${host}: ${REASONS[failure.reason] ?? `It cannot be reached: ${reasonOfCode(failure.detail)}`}.`)
 }

@@ -110,7 +110,7 @@ test.each([
   ['event', OPERATOR_EVENTS, EVENTS],
   ['alert', alerts(), ALERTS],
   ['line of the check', CHECK_NAMES, CHECKS],
-] as const)('each kind of %s is told by status and overview, or a reason says why not', (_what, kinds, table) => {
+] as const)('S22: each kind of %s is told by status and overview, or a reason says why not', (_what, kinds, table) => {
   expect(kinds.length).toBeGreaterThan(10)
   expect(Object.keys(table).toSorted()).toEqual([...kinds].toSorted())
   expect(unknownKinds(table)).toEqual([])

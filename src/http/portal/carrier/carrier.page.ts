@@ -4,7 +4,7 @@ import { areOnlyMisunderstood, misdirectedSincePush, type Situation } from '../.
 import { counted, countText, spanText } from '../../../domain/amounts.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { CarrierState } from '../../../domain/polling/carrier-answer.ts'
-import { failureText } from '../../../domain/polling/carrier-failure-words.ts'
+import { lastFailureText } from '../../../domain/polling/carrier-failure-words.ts'
 import { type CarrierStanding, carrierStanding } from '../../../domain/polling/carrier-standing.ts'
 import type { PushChannelView } from '../../../domain/polling/poll.ts'
 import type { SilenceEvidence } from '../../../domain/polling/push-health.ts'
@@ -148,7 +148,8 @@ function leadOf(situation: Situation, nowMs: number): Part {
   if (areOnlyMisunderstood(situation))
     return html`It answers our calls, <span class="bad-text">but the relay understands none of its pushes${since}</span>.`
   if (pushes.health === 'silent') return html`It answers our calls, <span class="bad-text">but pushes nothing${since}</span>.`
-  if (standing.kind === 'troubled') return html`The last call failed: ${failureText(standing.reason)}.`
+  if (standing.kind === 'troubled')
+    return html`The last call failed: ${carrier.lastFailure === null ? standing.reason : lastFailureText(carrier.lastFailure)}.`
   const ofPushes = pushStanding(pushes)
   if (ofPushes === 'resumed' && pushes.probation !== null)
     return html`It answers our calls, and <span class="warn-text">its pushes arrive again since ${timeInSentence(pushes.probation.sinceMs, nowMs)}</span>.`
@@ -164,7 +165,7 @@ function answerEvidence({ credentials, lastAnswerAtMs, lastFailure }: CarrierSta
   const last = lastAnswerAtMs === null ? 'None since the relay started.' : html`The last one came ${relativeTime(lastAnswerAtMs, nowMs)}.`
   return lastFailure === null
     ? last
-    : html`${last} The last failure: ${failureText(lastFailure.reason)}, ${relativeTime(lastFailure.atMs, nowMs)}.`
+    : html`${last} The last failure: ${lastFailureText(lastFailure)}, ${relativeTime(lastFailure.atMs, nowMs)}.`
 }
 
 function tokenMark({ credentials }: CarrierState): Markup {

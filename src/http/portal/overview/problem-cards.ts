@@ -13,7 +13,7 @@ import { bytesText, counted, countText, spanText } from '../../../domain/amounts
 import { FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
 import { isLikelyKey, refusesAll } from '../../../domain/delivery/failure-words.ts'
 import { reasonText } from '../../../domain/ingest/quarantine-words.ts'
-import { carrierRemedy, failureText } from '../../../domain/polling/carrier-failure-words.ts'
+import { carrierRemedy, lastFailureText } from '../../../domain/polling/carrier-failure-words.ts'
 import { noPushSinceMs } from '../../../domain/polling/push-standing.ts'
 import { type Past, SHOWN } from '../../../flow/admin/overview/overview.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
@@ -80,8 +80,8 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
     case 'carrier_failing':
       return {
         title: html`The carrier fails to answer${carrier.breaker.sinceMs === undefined ? null : html` <small>since ${timeInSentence(carrier.breaker.sinceMs, nowMs)}</small>`}`,
-        what: html`<p>The last failure: ${carrier.lastFailure === null ? 'unknown' : failureText(carrier.lastFailure.reason)}. The relay asks again in ${spanText(carrier.breaker.restMs)}.</p>`,
-        todo: html`<ol><li>${carrierRemedy(carrier.lastFailure?.reason ?? null)}</li></ol>`,
+        what: html`<p>The last failure: ${carrier.lastFailure === null ? 'unknown' : lastFailureText(carrier.lastFailure)}. The relay asks again in ${spanText(carrier.breaker.restMs)}.</p>`,
+        todo: html`<ol><li>${carrierRemedy(carrier.lastFailure)}</li></ol>`,
       }
     case 'pushes_silent':
       if (areOnlyMisunderstood(situation)) return tellMisunderstood(visit, situation)

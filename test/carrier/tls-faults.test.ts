@@ -1,0 +1,86 @@
+import { createServer as createPlainServer } from 'node:http'
+import { createServer } from 'node:https'
+import { afterEach, expect, test as plainTest } from 'vitest'
+import { wordFailure } from '../../src/domain/delivery/failure-words.ts'
+import { carrierRemedy, lastFailureText } from '../../src/domain/polling/carrier-failure-words.ts'
+import { type TlsFault, tlsFaultOf, tlsMeaning, tlsRemedy } from '../../src/domain/tls-fault.ts'
+import { createEgressGuard } from '../../src/outbound/egress-guard.ts'
+import { tryConnection } from '../../src/outbound/try-connection.ts'
+import { carrierProbe } from '../../src/wiring/checking/carrier-probe.ts'
+import { endpointProbes } from '../../src/wiring/checking/endpoint-probes.ts'
+import { certificate, certificateKey } from '../outbound/self-signed.ts'
+import { LOOPBACK, openSender } from '../outbound/sender-world.ts'
+import { listenInTest } from '../support/network/listen.ts'
+import { createAuthority } from '../support/network/private-authority.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
+import { testWith } from '../support/runner/test-with.ts'
+import { closeOpened, connect } from './carrier-double.ts'
+
+afterEach(closeOpened)
+
+/** Opens a server with the fault. `ca`: the authority that those who ask it trust. */
+async function openFaulty(fault: TlsFault): Promise<{ readonly url: string; readonly ca: string | undefined }> {
+  const authority = createAuthority(temporaryFolder())
+  const url = async (server: Parameters<typeof listenInTest>[0]) => `https://localhost:${await listenInTest(server)}`
+  const answer = () => undefined
+  if (fault === 'tls_protocol') return { url: await url(createPlainServer(answer)), ca: undefined }
+  if (fault === 'certificate_self_signed')
+    return { url: await url(createServer({ cert: certificate, key: certificateKey }, answer)), ca: undefined }
+  const pair = authority.sign(fault === 'certificate_wrong_name' ? 'shop.internal' : 'localhost', fault === 'certificate_expired' ? -1 : 2)
+  return { url: await url(createServer(pair, answer)), ca: fault === 'certificate_untrusted' ? undefined : authority.ca }
+}
+
+testWith('openssl').for([
+  'certificate_expired',
+  'certificate_wrong_name',
+  'certificate_self_signed',
+  'certificate_untrusted',
+  'tls_protocol',
+] as const)('%s: deliveries, checks and the carrier name it in the same words, with its remedy', async (fault) => {
+  const { url, ca } = await openFaulty(fault)
+  const { host } = new URL(url)
+  await using world = openSender({ lookup: async () => ['127.0.0.1'] })
+  const sent = await world.post(url, ca)
+  expect(sent).toMatchObject({ kind: 'failed', reason: fault })
+  const words = wordFailure({ status: null, reason: fault, answerStart: new Uint8Array() }, url, true)
+  expect(words.meaning).toBe(`${tlsMeaning(fault, host)}. ${tlsRemedy(fault, 'caFile')}`)
+
+  const guard = createEgressGuard({ allowNetworks: LOOPBACK, ownPorts: () => [], lookup: async () => ['127.0.0.1'] })
+  const endpoint = { name: 'shop', url, enabled: true, trouble: null, route: () => (ca === undefined ? {} : { ca }) }
+  const [probe] = endpointProbes([endpoint], (to) => tryConnection(to, { guard, timeoutMs: 5000 }))
+  expect(await probe?.look()).toEqual({ state: 'failed', message: `${host}: ${words.meaning}` })
+
+  const { carrier, fetchAll } = connect(url, ca === undefined ? {} : { ca })
+  expect((await fetchAll()).kind).toBe('unavailable')
+  const { lastFailure } = carrier.state()
+  if (lastFailure === null) throw new Error('it failed')
+  expect([lastFailureText(lastFailure), carrierRemedy(lastFailure)]).toEqual([
+    tlsMeaning(fault, 'the carrier'),
+    tlsRemedy(fault, 'upstream.caFile'),
+  ])
+  const [login] = [await carrierProbe(carrier).look()].flat()
+  expect(login?.message).toContain(tlsMeaning(fault, 'the carrier'))
+})
+
+plainTest('each code of TLS has a fault, each fault words and a remedy of its own, and other codes have none', () => {
+  const faults = {
+    CERT_HAS_EXPIRED: 'certificate_expired',
+    CERT_NOT_YET_VALID: 'certificate_not_yet_valid',
+    ERR_TLS_CERT_ALTNAME_INVALID: 'certificate_wrong_name',
+    DEPTH_ZERO_SELF_SIGNED_CERT: 'certificate_self_signed',
+    SELF_SIGNED_CERT_IN_CHAIN: 'certificate_untrusted',
+    UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'certificate_untrusted',
+    UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'certificate_untrusted',
+    EPROTO: 'tls_protocol',
+    ERR_SSL_WRONG_VERSION_NUMBER: 'tls_protocol',
+    ERR_SSL_UNSUPPORTED_PROTOCOL: 'tls_protocol',
+    ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: 'tls_protocol',
+    CERT_REVOKED: 'tls',
+    ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE: 'tls',
+    ECONNREFUSED: null,
+  } as const
+  for (const [code, fault] of Object.entries(faults)) expect([code, tlsFaultOf(code)]).toEqual([code, fault])
+  const kinds = [...new Set(Object.values(faults))].filter((fault) => fault !== null)
+  expect(kinds).toHaveLength(7)
+  for (const words of [tlsMeaning, tlsRemedy]) expect(new Set(kinds.map((kind) => words(kind, 'x'))).size).toBe(7)
+})
