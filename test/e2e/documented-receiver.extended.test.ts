@@ -27,11 +27,23 @@ interface Documented {
   readonly tools: readonly Tool[]
   /** Reads the bodies that the receiver stored, in the order of their sequences. */
   readonly stored: (folder: string) => Promise<readonly string[]>
+  /** Reads the time of the event that decided the current status of the parcel. */
+  readonly current: (folder: string) => Promise<string>
 }
 
 async function inDatabase(folder: string): Promise<readonly string[]> {
   const rows = await storedRows<{ readonly body: string }>(join(folder, 'events.db'), 'select body from event order by sequence')
   return rows.map(({ body }) => body)
+}
+
+async function timeInDatabase(folder: string): Promise<string> {
+  const [row] = await storedRows<{ readonly time: string }>(join(folder, 'events.db'), 'select time from parcel')
+  return `${row?.time ?? ''}Z`
+}
+
+async function timeInFiles(folder: string): Promise<string> {
+  const [name = ''] = readdirSync(join(folder, 'parcels'))
+  return `${readFileSync(join(folder, 'parcels', name), 'utf8').split(' ')[0] ?? ''}Z`
 }
 
 async function inFiles(folder: string): Promise<readonly string[]> {
@@ -42,9 +54,9 @@ async function inFiles(folder: string): Promise<readonly string[]> {
 }
 
 const RECEIVERS: readonly Documented[] = [
-  { heading: 'Node', language: 'js', file: 'receiver.mjs', tools: [], stored: inDatabase },
-  { heading: 'Python', language: 'python', file: 'receiver.py', tools: ['python3'], stored: inDatabase },
-  { heading: 'Bash', language: 'bash', file: 'receiver.sh', tools: ['openssl', 'socat'], stored: inFiles },
+  { heading: 'Node', language: 'js', file: 'receiver.mjs', tools: [], stored: inDatabase, current: timeInDatabase },
+  { heading: 'Python', language: 'python', file: 'receiver.py', tools: ['python3'], stored: inDatabase, current: timeInDatabase },
+  { heading: 'Bash', language: 'bash', file: 'receiver.sh', tools: ['openssl', 'socat'], stored: inFiles, current: timeInFiles },
 ]
 
 /** Makes a folder that has only the receiver's file. `startWith` starts the receiver there, with the command of the page. */
@@ -155,6 +167,14 @@ describe.each(RECEIVERS)('the receiver for $heading in docs/integrating.md', (re
     await untilListed('delivered', 5)
     expect((await order('GET', '')).body).toMatchObject({ nextKeyFrom: expect.any(String) })
     expect(await stored()).toEqual([first, second, third, fourth, fifth])
+
+    // A scan that the carrier reports late does not overwrite a newer status.
+    expect(await receiver.current(folder)).toBe(minute(4))
+    const late = pushBody({ eventTime: '2026-02-28T23:00:00Z', location: 'Åre late' }).toString()
+    await send(late)
+    await untilListed('delivered', 6)
+    expect(await stored()).toEqual([first, second, third, fourth, fifth, late])
+    expect(await receiver.current(folder)).toBe(minute(4))
   })
 
   testWith('bash', ...receiver.tools)('refuses and does not store a push with no signature, a wrong one, or too many bytes', async () => {
