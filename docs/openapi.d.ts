@@ -3252,6 +3252,8 @@ export interface components {
             };
             endpoints: {
                 delivering: number;
+                /** @description They have accepted nothing yet. */
+                untried: number;
                 failing: number;
                 disabled: number;
             };
@@ -6569,4 +6571,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 a00277998f60e0e9234928565f6bccb42cd949fa3fe92fdc80e152bc723f4d57
+// Made of docs/openapi.json with the SHA-256 5e8689b68c52970e433a64838061795ae971ac425deb11fe2a786e98c9134410

@@ -66,7 +66,7 @@ function presentFacts(overview: unknown): string {
     [
       'endpoints',
       Number(of('endpoints', 'failing')) > 0 ? 'failing' : 'ok',
-      `${count('endpoints', 'delivering')} delivering, ${count('endpoints', 'failing')} failing, ${count('endpoints', 'disabled')} disabled`,
+      `${count('endpoints', 'delivering')} delivering, ${count('endpoints', 'untried')} untried, ${count('endpoints', 'failing')} failing, ${count('endpoints', 'disabled')} disabled`,
     ],
     ['inbox', Number(of('inbox', 'quarantined')) > 0 ? 'quarantine' : 'ok', `${count('inbox', 'quarantined')} in quarantine`],
     ['parcels', 'ok', parcelEvidence(memberOf(overview, 'parcels'))],

@@ -41,7 +41,7 @@ test('status shows the verdict first, then each problem with what to do, and exi
   expect(stdout).toContain(`  Runbook: ${relay.internalUrl}/docs/runbooks#endpoint_failing\n`)
   expect(stdout).toContain('1 push is in quarantine')
   expect(stdout).toMatch(/^carrier +\w+ +has not answered since the relay started; \d+ of today's/m)
-  expect(stdout).toMatch(/^endpoints +failing +0 delivering, 1 failing, 0 disabled$/m)
+  expect(stdout).toMatch(/^endpoints +failing +0 delivering, 0 untried, 1 failing, 0 disabled$/m)
   expect(stdout).not.toContain('\u001b[')
   expect(JSON.parse((await run('status', '--json')).stdout)).toMatchObject({
     verdict: 'problems',

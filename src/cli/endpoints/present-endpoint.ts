@@ -87,9 +87,18 @@ function presentFailures(failures: readonly unknown[]): string {
   )
 }
 
+/** That it is active is no evidence that it works. */
+const UNTRIED = 'untried'
+
+function isUntried(endpoint: unknown): boolean {
+  const failingSince = textOf(endpoint, 'failingSince')
+  return textOf(endpoint, 'state') === 'active' && textOf(endpoint, 'lastSuccessAt') === null && failingSince === null
+}
+
 function stateCell(endpoint: unknown): Cell {
   const state = textOf(endpoint, 'state') ?? ''
   const because = textOf(endpoint, 'disabledBecause')
+  if (isUntried(endpoint)) return { text: UNTRIED, tone: 'dim' }
   if (state !== 'disabled') return { text: state, tone: state === 'active' ? 'good' : 'bad' }
   return { text: because === null ? state : `disabled (${because})`, tone: because === 'operator' ? 'dim' : 'bad' }
 }
@@ -104,6 +113,7 @@ function describeState(endpoint: unknown): string {
   const wait = textOf(endpoint, 'waitsUntil')
   if (state === 'active' && typeof limit === 'number')
     return `${state}; it ${describeLimit(limit)}${wait === null ? '' : `, and asked to wait until ${wait}`}`
+  if (isUntried(endpoint)) return `${state}; it has accepted nothing yet`
   return failingSince === null ? state : `${state}; it has accepted nothing for ${age(failingSince)}, since ${failingSince}`
 }
 

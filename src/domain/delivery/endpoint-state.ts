@@ -38,11 +38,16 @@ export interface EndpointState extends Receiver {
   readonly queuedTo: number | null
 }
 
-export type EndpointCondition = 'delivering' | 'failing' | 'disabled'
+/** `untried`: it is enabled and does not fail, but it has not accepted anything yet, so nobody knows whether it works. */
+export type EndpointCondition = 'delivering' | 'untried' | 'failing' | 'disabled'
+
+/** The conditions, the ones that need somebody first. */
+export const CONDITIONS = ['failing', 'disabled', 'untried', 'delivering'] as const satisfies readonly EndpointCondition[]
 
 export function conditionOf({ disabled, health }: EndpointState): EndpointCondition {
   if (disabled !== null) return 'disabled'
-  return health.probing === null ? 'delivering' : 'failing'
+  if (health.probing !== null) return 'failing'
+  return health.lastSuccessAtMs === null ? 'untried' : 'delivering'
 }
 
 /** `condition` null: any. */
@@ -52,9 +57,7 @@ export interface EndpointSearch {
   readonly condition: EndpointCondition | null
 }
 
-const TROUBLE_FIRST: readonly EndpointCondition[] = ['failing', 'disabled', 'delivering']
-
-/** Returns the selected endpoints: the failing ones first, then the disabled ones, then the others, each group ordered by name. */
+/** Returns the selected endpoints in the order of `CONDITIONS`, each group ordered by name. */
 export function searchEndpoints(states: readonly EndpointState[], { text, condition }: EndpointSearch): readonly EndpointState[] {
   const sought = text.toLowerCase()
   const hasIt = ({ endpoint: { name, url } }: EndpointState) => [name, url].some((one) => one.toLowerCase().includes(sought))
@@ -62,7 +65,7 @@ export function searchEndpoints(states: readonly EndpointState[], { text, condit
     .filter((state) => (condition === null || conditionOf(state) === condition) && hasIt(state))
     .toSorted(
       (a, b) =>
-        TROUBLE_FIRST.indexOf(conditionOf(a)) - TROUBLE_FIRST.indexOf(conditionOf(b)) ||
+        CONDITIONS.indexOf(conditionOf(a)) - CONDITIONS.indexOf(conditionOf(b)) ||
         a.endpoint.name.localeCompare(b.endpoint.name, 'en') ||
         Number(a.endpoint.id) - Number(b.endpoint.id),
     )

@@ -126,7 +126,12 @@ const overviewSchema = named('Overview', () =>
       callsToday: wholeNumber(),
       callsPerDay: wholeNumber(),
     }),
-    endpoints: z.strictObject({ delivering: wholeNumber(), failing: wholeNumber(), disabled: wholeNumber() }),
+    endpoints: z.strictObject({
+      delivering: wholeNumber(),
+      untried: wholeNumber().describe('They have accepted nothing yet.'),
+      failing: wholeNumber(),
+      disabled: wholeNumber(),
+    }),
     inbox: z.strictObject({ quarantined: wholeNumber() }),
     parcels: z.strictObject({
       known: wholeNumber(),
@@ -205,7 +210,7 @@ function presentOverview(situation: Situation, nowMs: number): object {
       callsToday: carrier.budget.callsToday,
       callsPerDay: carrier.budget.callsPerDay,
     },
-    endpoints: { delivering: count('delivering'), failing: count('failing'), disabled: count('disabled') },
+    endpoints: { delivering: count('delivering'), untried: count('untried'), failing: count('failing'), disabled: count('disabled') },
     inbox: { quarantined: counts.quarantined },
     parcels: { known: counts.parcels, watched: counts.watched, overdue: counts.overdue, unknown: counts.unknown },
     disk:

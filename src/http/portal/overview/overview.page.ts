@@ -3,6 +3,7 @@ import { headlineOf } from '../../../domain/admin/headline.ts'
 import { comebackText, spellText, wholeSpell } from '../../../domain/admin/refused-words.ts'
 import { doPollsReplacePushes, isNew, type Problem, problemsOf, type Situation } from '../../../domain/admin/verdict.ts'
 import { bytesText, counted, countText } from '../../../domain/amounts.ts'
+import { conditionOf, type EndpointCondition } from '../../../domain/delivery/endpoint-state.ts'
 import { hasAllComeAgain } from '../../../domain/ingest/refused-pushes.ts'
 import { lastPushWords, pushEvidence } from '../../../domain/polling/push-standing.ts'
 import type { Past } from '../../../flow/admin/overview/overview.ts'
@@ -69,9 +70,8 @@ const LACKS_PUSHES: readonly Problem['kind'][] = ['pushes_silent', 'pushes_lossy
 function checks({ to, person, nowMs }: Visit, situation: Situation): Markup {
   const { carrier, pushes, endpoints, counts, disk, replicas } = situation
   const isAdmin = person.scope === 'admin'
-  const delivering = endpoints.filter(({ disabled, health }) => disabled === null && health.probing === null).length
-  const disabled = endpoints.filter((one) => one.disabled !== null).length
-  const failing = endpoints.length - delivering - disabled
+  const count = (condition: EndpointCondition) => endpoints.filter((one) => conditionOf(one) === condition).length
+  const [delivering, untried, disabled, failing] = [count('delivering'), count('untried'), count('disabled'), count('failing')]
   return table({
     label: 'Checks',
     columns: [{ title: 'Check' }, { title: 'State' }, { title: 'Evidence' }],
@@ -85,8 +85,10 @@ function checks({ to, person, nowMs }: Visit, situation: Situation): Markup {
           ? stateMark('bad', `${failing} failing`)
           : endpoints.length === 0
             ? stateMark('none', 'none yet')
-            : stateMark('ok', `${delivering} deliver`),
-        html`${disabled === 0 ? 'None is disabled.' : `${countText(disabled)} disabled.`}${isAdmin ? html` ${link(to`/webhooks`, 'Webhooks')}` : null}`,
+            : delivering === 0 && untried > 0
+              ? stateMark('none', `${untried} untried`)
+              : stateMark('ok', `${delivering} deliver`),
+        html`${untried === 0 ? null : `${counted(untried, 'has', 'have')} accepted nothing yet. `}${disabled === 0 ? 'None is disabled.' : `${countText(disabled)} disabled.`}${isAdmin ? html` ${link(to`/webhooks`, 'Webhooks')}` : null}`,
       ],
       [
         'Inbox',

@@ -1,5 +1,11 @@
 import { counted, countText, spanText } from '../../../domain/amounts.ts'
-import { conditionOf, type EndpointCondition, type EndpointSearch, type EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import {
+  CONDITIONS,
+  conditionOf,
+  type EndpointCondition,
+  type EndpointSearch,
+  type EndpointState,
+} from '../../../domain/delivery/endpoint-state.ts'
 import { answerWord } from '../../../domain/delivery/failure-words.ts'
 import { describeLimit, type ShownLimit } from '../../../domain/delivery/pace.ts'
 import { firstLine } from '../../../domain/received-text.ts'
@@ -13,7 +19,7 @@ import { asOfLine, breakable, headline, type StateKind, stateMark, table } from 
 import { relativeTime, timeInSentence } from '../times.ts'
 import { options } from './webhook-names.ts'
 
-const KINDS: Readonly<Record<EndpointCondition, StateKind>> = { delivering: 'ok', failing: 'bad', disabled: 'off' }
+const KINDS: Readonly<Record<EndpointCondition, StateKind>> = { delivering: 'ok', untried: 'none', failing: 'bad', disabled: 'off' }
 
 /** Shows the state of a webhook, with `extra` in small type after it. */
 export function webhookMark(state: EndpointState, extra: Part = null): Markup {
@@ -79,11 +85,11 @@ function isFiltered({ text, condition }: EndpointSearch): boolean {
 
 function leadOf({ all, endpoints, found }: WebhookListing): Markup {
   const count = (condition: EndpointCondition) => all.filter((one) => conditionOf(one) === condition).length
-  const [failing, disabled] = [count('failing'), count('disabled')]
+  const [failing, disabled, untried] = [count('failing'), count('disabled'), count('untried')]
   const fail = failing === 0 ? 'none is failing' : html`<span class="bad-text">${counted(failing, 'is', 'are')} failing</span>`
   const waiting = endpoints.reduce((sum, { backlog }) => sum + backlog.waiting, 0)
   const isWhole = found === all.length && endpoints.length === all.length
-  return html`${counted(count('delivering'), 'delivers', 'deliver')}, ${fail}, ${disabled === 0 ? 'none is' : counted(disabled, 'is', 'are')} disabled.${
+  return html`${counted(count('delivering'), 'delivers', 'deliver')}, ${untried === 0 ? null : `${counted(untried, 'has', 'have')} accepted nothing yet, `}${fail}, ${disabled === 0 ? 'none is' : counted(disabled, 'is', 'are')} disabled.${
     isWhole && waiting > 0 ? ` ${counted(waiting, 'event waits', 'events wait')}; none is lost.` : null
   }`
 }
@@ -92,12 +98,7 @@ function searchForm({ to }: Visit, { text, condition }: EndpointSearch): Markup 
   return html`<form class="filters" role="search" action="${to`/webhooks`.path}" aria-label="Webhooks">
 <div><label for="q">Name or URL has</label><input id="q" name="query" type="search" value="${text}" autocomplete="off" spellcheck="false"></div>
 <div><label for="s">State</label><select id="s" name="state">${options(
-    [
-      ['', 'any, trouble first'],
-      ['failing', 'failing'],
-      ['disabled', 'disabled'],
-      ['delivering', 'delivering'],
-    ],
+    [['', 'any, trouble first'], ...CONDITIONS.map((one) => [one, one] as const)],
     condition ?? '',
   )}</select></div>
 <div><button class="btn" type="submit">Show</button></div>

@@ -68,7 +68,8 @@ ${axis([...[0, 8, 16].map((at) => hourText(attempts[at]?.fromMs ?? 0)), 'now'])}
 function markExtra({ limit, ...state }: EndpointView, nowMs: number): Part {
   const { failingSinceMs } = state.health
   if (state.disabled !== null) return disabledBecause(state, nowMs)
-  if (state.health.probing === null || failingSinceMs === null) return limit === null ? null : limitText(limit, nowMs)
+  if (state.health.probing === null || failingSinceMs === null)
+    return limit === null ? (conditionOf(state) === 'untried' ? 'it has accepted nothing yet' : null) : limitText(limit, nowMs)
   return html`since ${timeInSentence(failingSinceMs, nowMs)}, ${spanText(nowMs - failingSinceMs)}`
 }
 

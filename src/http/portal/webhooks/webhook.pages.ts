@@ -1,5 +1,5 @@
 import { seriesOf, spanStart } from '../../../domain/admin/tally.ts'
-import type { EndpointCondition } from '../../../domain/delivery/endpoint-state.ts'
+import { CONDITIONS } from '../../../domain/delivery/endpoint-state.ts'
 import { readShownTest } from '../../../domain/delivery/shown-again.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { OperationQueries } from '../../../flow/admin/overview/operation-queries.ts'
@@ -16,7 +16,6 @@ export interface WebhookPagesOptions {
 
 const LIST_MAX = 100
 const HOUR_MS = 3_600_000
-const CONDITIONS = ['delivering', 'failing', 'disabled'] as const satisfies readonly EndpointCondition[]
 
 /** Makes the pages about webhooks: the list, and pages to look at, add, change, test, disable and remove a webhook. */
 export function webhookPages({ manageEndpoints, operations }: WebhookPagesOptions): readonly PageRoute[] {
