@@ -109,8 +109,12 @@ export function describeFailure(error: unknown): string {
   return path === null ? reason : `${path}: ${reason}`
 }
 
-/** Returns the path that a system call was about. An error from another thread has it only in its message. */
+/** Codes about a disk that was written to. */
+const OF_WRITTEN = new Set(['ENOSPC', 'EDQUOT', 'EROFS'])
+
+/** Returns the path that a system call was about: of a copy, the one that failed. An error from another thread has it only in its message. */
 function pathOf(error: Error): string | null {
+  if (OF_WRITTEN.has(systemCode(error) ?? '') && 'dest' in error && typeof error.dest === 'string') return error.dest
   if ('path' in error && typeof error.path === 'string') return error.path
   return /^[A-Z]+: .*, [a-z]+ '([^']+)'/.exec(error.message)?.[1] ?? null
 }

@@ -61,6 +61,26 @@ export interface MadeBackup {
   readonly name: string
   readonly atMs: number
   readonly bytes: number
+  /** Where it was made; absent: an earlier version made it. */
+  readonly place?: BackupPlace | undefined
+}
+
+/** A folder of backups. `mountedAt`: the folder at which its disk was mounted: the folder itself, or one that contains it. */
+export interface BackupPlace {
+  readonly directory: string
+  readonly mountedAt: string
+}
+
+/**
+ * Throws if a folder lies on the disk around the one on which the last backup was made in it. Then that disk is not mounted, and its empty mount
+ * point would fill another disk. `last` null: no backup is known.
+ */
+export function refuseUnmounted(last: BackupPlace | null, { directory, mountedAt }: BackupPlace): void {
+  if (last === null || last.directory !== directory || last.mountedAt.length <= mountedAt.length) return
+  throw new Error(
+    `the last backup in ${directory} was made on a disk that was mounted at ${last.mountedAt}, and that disk is not mounted now. ` +
+      'Mount it. If backups are to be made without it, name another folder in backup.directory',
+  )
 }
 
 export const NO_BACKUPS: BackupState = { last: null, failing: null }
@@ -110,7 +130,14 @@ export function outlived(names: readonly string[], keep: number, nowMs: number):
 }
 
 const stateSchema = z.object({
-  last: z.object({ name: z.string(), atMs: z.number(), bytes: z.number() }).nullable(),
+  last: z
+    .object({
+      name: z.string(),
+      atMs: z.number(),
+      bytes: z.number(),
+      place: z.object({ directory: z.string(), mountedAt: z.string() }).optional(),
+    })
+    .nullable(),
   failing: z.object({ sinceMs: z.number(), reason: z.string() }).nullable(),
 })
 

@@ -140,7 +140,7 @@ function tombstoneKeyOf(path: string): string | null {
 async function listBackups({ backup: { directory } }: Config) {
   if (directory === null) return { backups: [], unreadable: null }
   try {
-    return { backups: await backupFolder.list(resolve(directory)), unreadable: null }
+    return { backups: await backupFolder.list(resolve(directory), null), unreadable: null }
   } catch (error) {
     // The folder does not exist before the first backup.
     if (systemCode(error) === 'ENOENT') return { backups: [], unreadable: null }

@@ -6,6 +6,7 @@ import {
   outlived,
   parseBackupState,
   parseManifest,
+  refuseUnmounted,
   scheduledName,
 } from '../../../src/domain/admin/backup.ts'
 
@@ -26,6 +27,15 @@ test.each([
   ['first.key', 'must not end in .db'],
 ])('"%s" is not a name for a backup: it %s', (name, problem) => {
   expect(nameProblem(name)).toContain(problem)
+})
+
+test('a folder that lies on an outer disk than at its last backup is refused', () => {
+  const last = { directory: '/mnt/disk/relay', mountedAt: '/mnt/disk' }
+  expect(() => refuseUnmounted(last, { directory: '/mnt/disk/relay', mountedAt: '/' })).toThrow('is not mounted now')
+  expect(() => refuseUnmounted(last, last)).not.toThrow()
+  expect(() => refuseUnmounted(last, { directory: '/mnt/disk/relay', mountedAt: '/mnt/disk/relay' })).not.toThrow()
+  expect(() => refuseUnmounted(last, { directory: '/mnt/disk/here', mountedAt: '/' })).not.toThrow()
+  expect(() => refuseUnmounted(null, { directory: '/mnt/disk/relay', mountedAt: '/' })).not.toThrow()
 })
 
 test('the name of a scheduled backup is its time in UTC, to the second, and its relay', () => {

@@ -1,10 +1,12 @@
-import { existsSync, readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, rmSync, statfsSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { pushBody } from '../../support/history/builders.ts'
 import { operatorOf } from '../../support/relay/manage.ts'
 import { endedJob } from '../../support/relay/moves-of-relay.ts'
 import { ADMIN, logIn, push, startTestRelay } from '../../support/relay/relay.ts'
+import { runCommand } from '../../support/relay/run-command.ts'
 import { NO_CARRIER } from '../../support/runner/constants.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { testWith } from '../../support/runner/test-with.ts'
@@ -23,7 +25,7 @@ async function start(folder: string, sections: Record<string, unknown>) {
     return await endedJob(asker, `/relay/jobs/${String(body.id)}`)
   }
   const takesPushes = async (location: string) => (await push(relay.publicUrl, pushBody({ location }))).status
-  return { makeBackup, takesPushes }
+  return { makeBackup, takesPushes, operator, stop: relay.stop, databasePath: relay.databasePath }
 }
 
 testWith('a small file system')('a full backup folder gets no partial backup, and gets a complete one when it has room', async () => {
@@ -55,4 +57,48 @@ testWith('a small file system')('a store whose disk has no room for its copy is 
   expect([readdirSync(directory), existsSync(join(disk, 'relay.db.backup'))]).toEqual([[], false])
   // An attempt that began to copy may have filled the disk for a moment. Pushes are accepted after the next look at the disk.
   await expect.poll(() => takesPushes('afterwards')).toBe(200)
+})
+
+testWith('a small file system')('backups whose disk is not mounted fail, are told, and go to no other disk', async () => {
+  const folder = temporaryFolder()
+  const disk = smallDisk(8)
+  const directory = join(disk, 'relay')
+  const cron = '* * * * * *'
+  const { operator, takesPushes } = await start(folder, { backup: { directory, cron } })
+  expect(await takesPushes('Lund')).toBe(200)
+  const state = async () => (await operator('GET', '/relay/backups')).body
+  await expect.poll(state).toMatchObject({ last: { name: expect.any(String) }, failing: null })
+  execFileSync('umount', ['--lazy', disk])
+  for (const left of ['empty', 'with a folder'] as const) {
+    if (left === 'with a folder') mkdirSync(directory)
+    const because = expect.stringContaining(`mounted at ${disk}, and that disk is not mounted now`)
+    await expect.poll(state).toMatchObject({ failing: { reason: because }, unreadable: because, backups: [] })
+    const refused = await operator('POST', '/relay/backups', { name: 'by-hand' })
+    expect(refused).toMatchObject({ status: 409, body: { detail: because } })
+    // What was erased is still in the backups on that disk.
+    expect((await operator('DELETE', '/relay/parcels/1001?dryRun=true')).body).toMatchObject({ backups: [], backupsUnreadable: because })
+  }
+  expect(readdirSync(directory)).toEqual([])
+  expect((await operator('GET', '/relay/operator-events?event=backup_failed')).body).toMatchObject({ events: [{ event: 'backup_failed' }] })
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'parcel-relay-test', disk])
+  await expect.poll(state).toMatchObject({ failing: null })
+})
+
+testWith('a small file system')('a restore that has no room names the disk of the store, not that of the backup', async () => {
+  const [disk, directory] = [smallDisk(24), temporaryFolder()]
+  const folder = join(disk, 'store')
+  mkdirSync(folder)
+  const relay = await start(folder, { limits: { freeSpaceMin: '4MB' }, backup: { directory } })
+  expect(await relay.takesPushes('Lund')).toBe(200)
+  expect(await relay.makeBackup('first')).toMatchObject({ state: 'done' })
+  await relay.stop()
+  const ballast = fillUp(disk)
+  // SQLite needs some room to read the store that is to be replaced.
+  truncateSync(ballast, statSync(ballast).size - 200_000)
+  const restore = () => runCommand(['restore', '--config', join(folder, 'relay.yaml'), join(directory, 'first.db'), '--yes'])
+  const full = await restore()
+  expect([full.code, full.stderr]).toEqual([1, expect.stringContaining(`${relay.databasePath}.restored: the disk is full`)])
+  expect(existsSync(`${relay.databasePath}.restored`)).toBe(false)
+  rmSync(ballast)
+  expect(await restore()).toMatchObject({ code: 0 })
 })

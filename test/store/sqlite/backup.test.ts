@@ -102,7 +102,16 @@ test('a copy that is stopped, or whose store is closed, fails and leaves nothing
 })
 
 const orderOf = (copy: string, directory: string): BackupOrder => {
-  const given = { name: 'first', madeAtMs: 1000, version: '1', keys: [], keyFile: '/nowhere/relay.db.key', sequence: 0, keep: 2 }
+  const given = {
+    name: 'first',
+    madeAtMs: 1000,
+    version: '1',
+    keys: [],
+    keyFile: '/nowhere/relay.db.key',
+    sequence: 0,
+    keep: 2,
+    lastPlace: null,
+  }
   return { ...given, copy, directory }
 }
 
@@ -118,7 +127,8 @@ test('a backup of a store with rows in every table contains all of them', async 
   for (; turn.done !== true; turn = work.next()) steps.add(turn.value.step)
   expect([...steps]).toEqual(['verifying', 'placing'])
   const file = join(directory, 'first.db')
-  expect(turn.value).toEqual({ made: { name: 'first', atMs: 1000, bytes: statSync(file).size }, unremoved: null })
+  const made = { name: 'first', atMs: 1000, bytes: statSync(file).size, place: { directory, mountedAt: expect.any(String) } }
+  expect(turn.value).toEqual({ made, unremoved: null })
   expect([existsSync(copy), existsSync(`${file}-wal`)]).toEqual([false, false])
   const after = await contentsOf({ engine: sqlite, place: file })
   expect(after).toEqual(before)

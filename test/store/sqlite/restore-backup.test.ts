@@ -28,7 +28,17 @@ async function backedUp() {
   rmSync(`${place}${FILE}`, { force: true })
   await (await sqlite.openWriteStore(place)).close()
   copyFileSync(place, `${place}.backup`)
-  const order = { name: 'first', directory, copy: `${place}.backup`, madeAtMs: 1000, version: '1', keys: [], sequence: 0, keep: 2 }
+  const order = {
+    name: 'first',
+    directory,
+    copy: `${place}.backup`,
+    madeAtMs: 1000,
+    version: '1',
+    keys: [],
+    sequence: 0,
+    keep: 2,
+    lastPlace: null,
+  }
   for (const work = makeBackup({ ...order, keyFile: `${place}.key` }); work.next().done !== true; );
   await changeStoredRows(place, erased('since'))
   await (await sqlite.openWriteStore(place)).close()

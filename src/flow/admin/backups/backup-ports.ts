@@ -1,4 +1,4 @@
-import type { BackupFile, BackupProgress, MadeBackup } from '../../../domain/admin/backup.ts'
+import type { BackupFile, BackupPlace, BackupProgress, MadeBackup } from '../../../domain/admin/backup.ts'
 
 /** Copies an open store while the relay continues to write to it. */
 export interface StoreCopier {
@@ -16,6 +16,8 @@ export interface StoreCopier {
 export interface BackupOrder {
   readonly name: string
   readonly directory: string
+  /** Where the last backup was made; null: not known. */
+  readonly lastPlace: BackupPlace | null
   /** The file with the copy of the store. It is removed after the backup, even if the backup fails. */
   readonly copy: string
   readonly madeAtMs: number
@@ -48,8 +50,8 @@ export interface BackupMaker {
 /** The folder of backups, on a disk or a network. It may be slow, full or missing, and may not answer at all. */
 export interface BackupFolder {
   openMaker(order: BackupOrder): Promise<BackupMaker>
-  /** Lists the backups in the folder, the newest first. */
-  list(directory: string): Promise<readonly BackupFile[]>
+  /** Lists the backups in the folder, the newest first. `lastPlace`: see `refuseUnmounted`. */
+  list(directory: string, lastPlace: BackupPlace | null): Promise<readonly BackupFile[]>
   /** Removes a copy of the store that did not become a backup. Does nothing if the copy does not exist. */
   discard(copy: string): Promise<void>
 }

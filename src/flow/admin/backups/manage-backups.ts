@@ -104,7 +104,7 @@ const SCHEDULE = 'schedule'
 export async function openManageBackups(ports: ManageBackupsPorts): Promise<ManageBackups> {
   const { write, folder, settings, clock } = ports
   const record = await openRecord(ports)
-  const list = createListing(ports)
+  const list = createListing(ports, () => record.state())
   let running: Running | null = null
   const relayId = folder === null ? '' : await write.relayId()
   if (folder !== null) await write.endLeftBackups(clock.now())
@@ -119,7 +119,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
     try {
       await refuseMoving(ports)
       const job = await queueJob(ports, backup, order)
-      backup.ended = run(ports, record, backup, place).finally(free)
+      backup.ended = run(ports, record, backup, { ...place, lastPlace: record.state().last?.place ?? null }).finally(free)
       return { job, ended: backup.ended }
     } catch (error) {
       free()
@@ -197,10 +197,10 @@ async function queueJob({ write, clock }: ManageBackupsPorts, backup: Running, o
 }
 
 /** Creates the function that reads the folder. It never reads twice at the same time, because a read that never ends blocks a thread. */
-function createListing({ pause }: ManageBackupsPorts): (place: Place) => Promise<readonly BackupFile[]> {
+function createListing({ pause }: ManageBackupsPorts, state: () => BackupState): (place: Place) => Promise<readonly BackupFile[]> {
   let listing: Promise<readonly BackupFile[]> | null = null
   return async ({ folder, directory }) => {
-    listing ??= folder.list(directory).finally(() => {
+    listing ??= folder.list(directory, state().last?.place ?? null).finally(() => {
       listing = null
     })
     const late = pause(LIST_MS_MAX).then(() => Promise.reject(new Error('the folder does not answer')))
@@ -238,12 +238,13 @@ async function openRecord({ write, folder, clock, wake, log }: ManageBackupsPort
 }
 
 /** Makes a backup and saves its result. Never rejects. */
-async function run(ports: ManageBackupsPorts, record: BackupRecord, backup: Running, place: Place): Promise<void> {
+async function run(ports: ManageBackupsPorts, record: BackupRecord, backup: Running, place: PlaceAfter): Promise<void> {
   const { log } = ports
   try {
     const { made, unremoved } = await make(ports, backup, place)
     await record.end(backup, made, null)
-    log.info({ ...made, directory: place.directory }, 'a backup was made')
+    const { name, atMs, bytes } = made
+    log.info({ name, atMs, bytes, directory: place.directory }, 'a backup was made')
     await warnOfNamesAhead(ports, place)
     if (unremoved !== null) log.warn({ reason: unremoved, directory: place.directory }, 'old backups could not be removed')
   } catch (error) {
@@ -253,7 +254,7 @@ async function run(ports: ManageBackupsPorts, record: BackupRecord, backup: Runn
 
 /** Such backups are neither counted nor removed until their time comes, so an operator must look at them. */
 async function warnOfNamesAhead({ clock, log }: ManageBackupsPorts, { folder, directory }: Place): Promise<void> {
-  const names = (await folder.list(directory).catch(() => [])).map(({ name }) => name)
+  const names = (await folder.list(directory, null).catch(() => [])).map(({ name }) => name)
   const ahead = namedAhead(names, clock.now())
   if (ahead.length > 0)
     log.warn(
@@ -276,6 +277,8 @@ interface Place {
   readonly directory: string
 }
 
+type PlaceAfter = Place & Pick<BackupOrder, 'lastPlace'>
+
 const NEVER_BEGUN = {
   jobId: null,
   pages: 0,
@@ -294,7 +297,7 @@ function nameIn(body: unknown): string {
 }
 
 /** Copies the store, checks the copy, and moves it into the folder of backups. */
-async function make(ports: ManageBackupsPorts, backup: Running, place: Place): Promise<PlacedBackup> {
+async function make(ports: ManageBackupsPorts, backup: Running, place: PlaceAfter): Promise<PlacedBackup> {
   refuseLittleRoom(ports.room())
   try {
     return await makeOfCopy(ports, backup, place)
@@ -304,10 +307,10 @@ async function make(ports: ManageBackupsPorts, backup: Running, place: Place): P
   }
 }
 
-async function makeOfCopy(ports: ManageBackupsPorts, backup: Running, { folder, directory }: Place): Promise<PlacedBackup> {
+async function makeOfCopy(ports: ManageBackupsPorts, backup: Running, { folder, directory, lastPlace }: PlaceAfter): Promise<PlacedBackup> {
   const { copy, version, keyFile, keys } = ports.order
   const { sequence } = await copyStore(ports, backup)
-  const given = { name: backup.name, directory, keep: ports.settings().keep, madeAtMs: ports.clock.now(), sequence }
+  const given = { name: backup.name, directory, lastPlace, keep: ports.settings().keep, madeAtMs: ports.clock.now(), sequence }
   const maker = await folder.openMaker({ ...given, copy, version, keyFile, keys: keys() })
   try {
     for (let turn = 0; ; turn++) {

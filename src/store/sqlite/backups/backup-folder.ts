@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
-import { type BackupFile, isScheduled, outlived } from '../../../domain/admin/backup.ts'
+import { type BackupFile, type BackupPlace, isScheduled, outlived, refuseUnmounted } from '../../../domain/admin/backup.ts'
 import { systemCode } from '../../../domain/errors.ts'
 import { closeFolder, FOLDER_MODE } from '../permissions.ts'
 import { syncFolder } from '../whole-file.ts'
@@ -21,8 +21,40 @@ export const keyFileOf = (directory: string, name: string) => join(directory, `$
  */
 export const partOf = (file: string, relayId: string) => `${file}.${relayId.slice(0, 8)}.part`
 
-/** Lists the backups in a folder; none if the folder is missing. A disk that does not answer blocks only this call. */
-export async function listBackups(directory: string): Promise<readonly BackupFile[]> {
+/** Returns a folder and those that contain it, the innermost first. */
+function aroundOf(directory: string): readonly string[] {
+  const outer = dirname(directory)
+  return outer === directory ? [directory] : [directory, ...aroundOf(outer)]
+}
+
+/** Finds where the disk of a folder is mounted. `devices`: the device of each folder around it, the innermost first; null: there is none. */
+function mountIn(directory: string, devices: readonly (number | null)[]): BackupPlace {
+  const around = aroundOf(directory)
+  const first = devices.findIndex((device) => device !== null)
+  const outside = devices.findIndex((device, at) => at > first && device !== devices[first])
+  return { directory, mountedAt: (outside === -1 ? around.at(-1) : around[outside - 1]) ?? directory }
+}
+
+/** Finds where the disk of a folder of backups is mounted. If the folder is missing, it is looked for where it would be made. */
+export function placeOf(directory: string): BackupPlace {
+  return mountIn(
+    directory,
+    aroundOf(directory).map((path) => statSync(path, { throwIfNoEntry: false })?.dev ?? null),
+  )
+}
+
+/**
+ * Lists the backups in a folder; none if the folder is missing. A disk that does not answer blocks only this call. Throws if the disk is not
+ * mounted on which the last backup was made.
+ */
+export async function listBackups(directory: string, lastPlace: BackupPlace | null): Promise<readonly BackupFile[]> {
+  const devices = aroundOf(directory).map((path) =>
+    stat(path).then(
+      ({ dev }) => dev,
+      () => null,
+    ),
+  )
+  refuseUnmounted(lastPlace, mountIn(directory, await Promise.all(devices)))
   const names = await readdir(directory).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT') return []
     throw error

@@ -14,14 +14,14 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
-import type { BackupProgress } from '../../../domain/admin/backup.ts'
+import { type BackupProgress, refuseUnmounted } from '../../../domain/admin/backup.ts'
 import { systemCode } from '../../../domain/errors.ts'
 import { describeFailure } from '../../../domain/system-reason.ts'
 import type { BackupOrder, PlacedBackup } from '../../../flow/admin/backups/backup-ports.ts'
 import { readKeyFile, writeKeyFile } from '../key-file.ts'
 import { FILE_MODE } from '../permissions.ts'
 import { syncFolder } from '../whole-file.ts'
-import { fileOf, keyFileOf, openFolder, partOf, removeOutlived, removeParts } from './backup-folder.ts'
+import { fileOf, keyFileOf, openFolder, partOf, placeOf, removeOutlived, removeParts } from './backup-folder.ts'
 import { removeCopy } from './copy-store.ts'
 import { digestFile } from './file-digest.ts'
 import { lastSequenceIn, proveTable, relayIdIn, storedTables, writeManifest } from './manifest.ts'
@@ -34,9 +34,11 @@ const CHUNK_BYTES = 4 * 1024 * 1024
  */
 export function* makeBackup(order: BackupOrder): Generator<BackupProgress, PlacedBackup> {
   try {
+    const here = placeOf(order.directory)
+    refuseUnmounted(order.lastPlace, here)
     const relayId = yield* proveCopy(order)
     const bytes = yield* place(order, relayId)
-    const made = { name: order.name, atMs: order.madeAtMs, bytes }
+    const made = { name: order.name, atMs: order.madeAtMs, bytes, place: here }
     return { made, unremoved: failureOf(() => removeOutlived(order.directory, { ...order, relayId })) }
   } finally {
     removeCopy(order.copy)
