@@ -140,6 +140,7 @@ describe(`with the script ${javaScriptEnabled ? 'on' : 'off'}`, () => {
     receiver.answer(() => ({ status: 503, body: '<b>closed</b>' }))
     const page = await logIn({ javaScriptEnabled })
     await addWebhook(page, own('shop'), receiver.url)
+    await page.getByRole('link', { name: 'I have kept the key' }).click()
     await page.getByRole('button', { name: 'Send test' }).click()
     expect(await page.getByRole('alert').textContent()).toMatch(/^ The test was refused: 503 after \d+ ms, <b>closed<\/b>\.$/)
   })

@@ -106,14 +106,14 @@ test.each(['itself', 'another webhook'])('a replay to %s that is submitted twice
   await expect.poll(async () => rowsOf((await visitor.get(`/deliveries?endpoint=${of}&state=delivered`)).text)).toHaveLength(2)
   const isOther = target !== 'itself'
   const to = isOther ? await addWebhook(own('target'), elsewhere.url) : of
-  const counted = await visitor.post('/deliveries', { of, to, state: 'delivered', since: '', do: 'count' })
+  const counted = await visitor.post('/deliveries/replay', { of, to, state: 'delivered', since: '', do: 'count' })
   expect(counted.text).toContain('2 deliveries of 2 parcels')
   const button = `Replay 2 deliveries to ${own(isOther ? 'target' : 'source')}`
   const fields = hiddenFields(counted.text, button)
-  expect((await visitor.post('/deliveries', fields)).text).toContain('2 deliveries are queued again')
+  expect((await visitor.post('/deliveries/replay', fields)).text).toContain('2 deliveries are queued again')
   await expect.poll(async () => rowsOf((await visitor.get(`/deliveries?endpoint=${to}&state=delivered`)).text)).toHaveLength(2)
-  expect((await visitor.post('/deliveries', fields)).text).toContain('nothing was done twice')
-  expect((await visitor.post('/deliveries', { ...fields, form: '' })).text).toContain('Nothing was replayed.')
+  expect((await visitor.post('/deliveries/replay', fields)).text).toContain('nothing was done twice')
+  expect((await visitor.post('/deliveries/replay', { ...fields, form: '' })).text).toContain('Nothing was replayed.')
   expect(isOther ? [receiver.pushes.length, elsewhere.pushes.length] : [receiver.pushes.length, 0]).toEqual(isOther ? [2, 2] : [4, 0])
 })
 
@@ -122,7 +122,7 @@ test('a replay without a webhook or with a wrong time is refused next to its for
   const of = await addWebhook(own('hook'), receiver.url)
   const visitor = await loggedIn()
   for (const wrong of [{ since: 'soon' }, { to: '999999' }, { to: '' }, { of: '<b>' }, { state: 'lost' }]) {
-    const answer = await visitor.post('/deliveries', { of, to: of, state: '', since: '', do: 'count', ...wrong })
+    const answer = await visitor.post('/deliveries/replay', { of, to: of, state: '', since: '', do: 'count', ...wrong })
     expect([answer.status, answer.text.includes('Nothing was replayed.')]).toEqual([400, true])
   }
 })
@@ -181,7 +181,7 @@ test('an app with only the scope status neither sees nor changes deliveries or t
   const visitor = await loggedInAt(ofFile().internalUrl, SHOP)
   for (const path of ['/deliveries', '/deliveries/1', '/inbox', '/inbox/1', '/inbox/1/body'])
     expect((await visitor.get(path)).status).toBe(403)
-  for (const path of ['/deliveries', '/deliveries/1/replay', '/deliveries/1/retry', '/deliveries/1/skip', '/inbox/1/reprocess'])
+  for (const path of ['/deliveries/replay', '/deliveries/1/replay', '/deliveries/1/retry', '/deliveries/1/skip', '/inbox/1/reprocess'])
     expect((await visitor.post(path)).status).toBe(403)
   expect((await visitor.get('/parcels')).text).not.toContain('href="/inbox"')
 })

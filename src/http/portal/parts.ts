@@ -108,8 +108,8 @@ export interface Table {
   readonly columns: readonly Column[]
   /** Each row has as many parts as there are columns. The first one names the row. */
   readonly rows: readonly (readonly Part[])[]
-  /** `cards`: on narrow screens each row becomes a card. `slim`: on wide screens numbers stay near their names. */
-  readonly kind?: 'cards' | 'cards tight' | 'cards tight slim' | 'cards tl' | 'traffic cards'
+  /** `cards`: on narrow screens each row becomes a card. `slim`: on wide screens numbers stay near their names. `lines`: there, a row is one line. */
+  readonly kind?: 'cards' | 'cards tight lines' | 'cards tight' | 'cards tight slim' | 'cards tl' | 'traffic cards'
 }
 
 /** The ARIA roles keep it a table for screen readers even where its rows become cards. */

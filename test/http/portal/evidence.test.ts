@@ -1,15 +1,10 @@
-import { IncomingMessage, ServerResponse } from 'node:http'
-import { Socket } from 'node:net'
-import Koa from 'koa'
 import { expect, test } from 'vitest'
 import type { Situation } from '../../../src/domain/admin/verdict.ts'
 import type { Past } from '../../../src/flow/admin/overview/overview.ts'
-import { createAddresses } from '../../../src/http/portal/addresses.ts'
 import { carrierPage } from '../../../src/http/portal/carrier/carrier.page.ts'
-import { NO_FORM } from '../../../src/http/portal/form.ts'
 import { overviewPage } from '../../../src/http/portal/overview/overview.page.ts'
-import type { Visit } from '../../../src/http/portal/page-route.ts'
 import { WELL } from '../../support/portal/situation.ts'
+import { visitAt } from '../../support/portal/visit.ts'
 import { NOON } from '../../support/runner/constants.ts'
 
 const MB = 1024 ** 2
@@ -25,25 +20,6 @@ const silent: Situation & Past = {
   },
   happened: [],
   traffic: { hours: NO_TRAFFIC, days: NO_TRAFFIC, calls: {}, disk: [] },
-}
-
-function visitAt(prefix: string): Visit {
-  const req = new IncomingMessage(new Socket())
-  return {
-    ctx: new Koa().createContext(req, new ServerResponse(req)),
-    to: createAddresses(prefix),
-    nowMs: NOON,
-    host: 'relay',
-    version: '1',
-    publicOrigin: null,
-    marks: {},
-    isLive: true,
-    person: { name: 'admin', scope: 'admin', isFromProxy: false },
-    by: { kind: 'app', name: 'admin', address: null },
-    param: () => '',
-    query: () => '',
-    form: NO_FORM,
-  }
 }
 
 test.each(['', '/relay'])('if no pushes arrive, the overview links to the evidence, prefix %o', (prefix) => {

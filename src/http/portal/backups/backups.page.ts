@@ -6,7 +6,7 @@ import { html, type Markup, type Part } from '../html.ts'
 import { goToJobs } from '../jobs/jobs.page.ts'
 import { renderPage } from '../layout.ts'
 import type { PageRoute, Visit } from '../page-route.ts'
-import { asOfLine, headline, settingsList, table } from '../parts.ts'
+import { asOfLine, crumbs, headline, settingsList, table } from '../parts.ts'
 import { timeInSentence, timeInTable } from '../times.ts'
 
 export interface BackupPagesOptions {
@@ -55,7 +55,8 @@ async function answerPage(visit: Visit, manageBackups: Pick<ManageBackups, 'list
 
 function page(visit: Visit, lead: Part, rest: Part): string {
   const { to, nowMs, person } = visit
-  const main = html`${headline({ title: 'Backups', lead, asOf: asOfLine(nowMs, to`/backups`) })}
+  const main = html`${crumbs([to`/settings`, 'Settings'])}
+${headline({ title: 'Backups', lead, asOf: asOfLine(nowMs, to`/backups`) })}
 ${rest}`
   return renderPage(visit, { title: 'Backups', section: 'settings', person, main })
 }

@@ -2,7 +2,7 @@ import { counted, countText } from '../../../domain/amounts.ts'
 import { OPERATOR_NAME } from '../../../domain/delivery/operator-event.ts'
 import { DELIVERY_STATES, type ShownDelivery } from '../../../flow/delivery/manage-deliveries.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
-import { html, type Markup, type Part } from '../html.ts'
+import { html, type Markup, markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { asOfLine, headline, table } from '../parts.ts'
@@ -10,7 +10,6 @@ import { timeFields } from '../time-filter.ts'
 import { timeInTable } from '../times.ts'
 import { options, type WebhookName } from '../webhooks/webhook-names.ts'
 import { deliveryMark, eventName, isOperatorEvent, lastAnswer, STATE_NAMES } from './delivery-words.ts'
-import { type ReplayFields, type ReplaySaid, replayForm } from './replay-form.ts'
 
 /** The chosen filters, as text. */
 export interface DeliveryFilters {
@@ -28,26 +27,21 @@ export interface DeliveryListing {
   readonly deliveries: readonly ShownDelivery[]
   readonly next: string | null
   readonly webhooks: readonly WebhookName[]
-  readonly replay: ReplayFields
-  readonly said: ReplaySaid
 }
 
 export function deliveryListPage(visit: Visit, listing: DeliveryListing): string {
   const { to, nowMs, person } = visit
-  const { filters, mistake, deliveries, next, said } = listing
-  const known = withRemoved(listing)
+  const { filters, mistake, deliveries, next } = listing
   const main = html`${headline({
     title: 'Deliveries',
     lead: leadOf(listing),
-    actions: html`<a class="btn" href="#replay">Replay deliveries</a>${buttonLink(to`/jobs`, 'Jobs')}`,
+    actions: html`${buttonLink(withQuery(to`/deliveries/replay`, { endpoint: filters.endpoint }), 'Replay deliveries')}${buttonLink(to`/jobs`, 'Jobs')}`,
     asOf: asOfLine(nowMs, withQuery(to`/deliveries`, { ...filters })),
   })}
-${said === null ? null : replayForm(visit, { fields: listing.replay, said, sources: known, targets: listing.webhooks })}
-${filterForm(visit, filters, known)}
+${filterForm(visit, filters, withRemoved(listing.webhooks, deliveries, filters.endpoint))}
 ${mistake === null ? null : html`<div class="note bad" role="alert">${mistake} ${link(to`/deliveries`, 'Show all deliveries')}</div>`}
 ${deliveries.length > 0 ? rowsOf(visit, listing) : mistake === null && next === null ? nothing(visit, listing) : null}
-${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/deliveries`, { ...filters, cursor: next }), 'Older')}</p>`}
-${said === null ? replayForm(visit, { fields: listing.replay, said, sources: known, targets: listing.webhooks }) : null}`
+${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/deliveries`, { ...filters, cursor: next }), 'Older')}</p>`}`
   return renderPage(visit, { title: 'Deliveries', section: 'deliveries', person, main })
 }
 
@@ -71,10 +65,14 @@ function nothing({ to }: Visit, { filters, webhooks }: DeliveryListing): Markup 
   return html`<div class="empty"><h2>There is nobody to deliver to</h2><p>Each event becomes one delivery for each webhook that wants it.</p><p>${buttonLink(to`/webhooks/new`, 'Add webhook', 'main')}</p></div>`
 }
 
-/** Returns the names of all webhooks, and of the removed webhooks to which a delivery on this page or a filter refers. */
-function withRemoved({ webhooks, deliveries, filters, replay }: DeliveryListing): readonly WebhookName[] {
+/** Returns the names of all webhooks, and of the removed webhooks to which one of these deliveries or a form refers. */
+export function withRemoved(
+  webhooks: readonly WebhookName[],
+  deliveries: readonly ShownDelivery[],
+  chosen: string,
+): readonly WebhookName[] {
   const names = new Map<string, string>()
-  for (const id of [filters.endpoint, replay.of]) if (/^\d{1,15}$/.test(id)) names.set(id, `webhook ${id}`)
+  if (/^\d{1,15}$/.test(chosen)) names.set(chosen, `webhook ${chosen}`)
   for (const { endpointId, endpointName } of deliveries) names.set(endpointId, endpointName)
   for (const { id } of webhooks) names.delete(id)
   return [...webhooks, ...[...names].map(([id, name]) => ({ id, name: name === OPERATOR_NAME ? name : `${name} (removed)` }))]
@@ -97,12 +95,15 @@ function rowsOf({ to, nowMs }: Visit, { deliveries, webhooks }: DeliveryListing)
   const webhookOf = (delivery: ShownDelivery): Part =>
     present.has(delivery.endpointId)
       ? link(to`/webhooks/${delivery.endpointId}`, delivery.endpointName)
-      : html`${delivery.endpointName}${isOperatorEvent(delivery) ? null : html`<small class="keep">removed</small>`}`
+      : html`${delivery.endpointName}${isOperatorEvent(delivery) ? null : html` <small class="keep">removed</small>`}`
+  const parcelOf = ({ identifiers: [first] }: ShownDelivery): Part =>
+    first === undefined ? null : link(to`/parcels/${first}`, first, markup(' class="id"'))
   return table({
     label: 'Deliveries, newest first',
-    kind: 'cards tight',
+    kind: 'cards tight lines',
     columns: [
       { title: 'Event' },
+      { title: 'Parcel' },
       { title: 'Webhook' },
       { title: 'State' },
       { title: 'Queued', isTime: true },
@@ -110,7 +111,8 @@ function rowsOf({ to, nowMs }: Visit, { deliveries, webhooks }: DeliveryListing)
       { title: 'Last answer' },
     ],
     rows: deliveries.map((delivery) => [
-      html`${link(to`/deliveries/${delivery.deliveryId}`, eventName(delivery))}<small class="id">${delivery.identifiers[0]}</small>`,
+      link(to`/deliveries/${delivery.deliveryId}`, eventName(delivery)),
+      parcelOf(delivery),
       webhookOf(delivery),
       deliveryMark(delivery),
       timeInTable(delivery.queuedAtMs, nowMs),

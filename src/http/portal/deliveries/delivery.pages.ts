@@ -6,8 +6,8 @@ import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
 import { readTime, readTimes } from '../time-filter.ts'
 import { namesOfWebhooks } from '../webhooks/webhook-names.ts'
 import { deliveryPage } from './delivery.page.ts'
-import { type DeliveryFilters, type DeliveryListing, deliveryListPage } from './delivery-list.page.ts'
-import type { ReplayFields, ReplaySaid } from './replay-form.ts'
+import { type DeliveryFilters, deliveryListPage, withRemoved } from './delivery-list.page.ts'
+import { type ReplayFields, type ReplaySaid, replayPage } from './replay.page.ts'
 
 export interface DeliveryPagesOptions {
   readonly manageDeliveries: ManageDeliveries
@@ -25,8 +25,14 @@ export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPag
   return [
     { method: 'get', path: '/deliveries', scope: 'admin', answer: list },
     {
+      method: 'get',
+      path: '/deliveries/replay',
+      scope: 'admin',
+      answer: (visit) => showReplay(visit, null, { of: visit.query('endpoint'), state: '', since: '', to: visit.query('endpoint') }),
+    },
+    {
       method: 'post',
-      path: '/deliveries',
+      path: '/deliveries/replay',
       scope: 'admin',
       answer: replayMany,
       again: (visit, { action }) => showReplay(visit, { kind: 'again', atMs: action.atMs }),
@@ -49,11 +55,9 @@ export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPag
     const cursor = query('cursor') === '' ? null : readDeliveryCursor(query('cursor'))
     if (cursor === null && query('cursor') !== '') throw new AppError('not_found', 'The list has no such page.')
     const webhooks = await namesOfWebhooks(manageEndpoints)
-    const replay = { of: filters.endpoint, state: '', since: '', to: filters.endpoint }
-    const page = { filters, webhooks, replay, said: null }
     const found = await orMistake(() => manageDeliveries.list({ ...readFilters(filters), cursor, limit: LIST_MAX }))
-    if (typeof found !== 'string') return { page: deliveryListPage(visit, { ...page, ...found, mistake: null }) }
-    return { page: deliveryListPage(visit, { ...page, deliveries: [], next: null, mistake: found }), status: 400 }
+    if (typeof found !== 'string') return { page: deliveryListPage(visit, { filters, webhooks, ...found, mistake: null }) }
+    return { page: deliveryListPage(visit, { filters, webhooks, deliveries: [], next: null, mistake: found }), status: 400 }
   }
 
   async function show(visit: Visit): Promise<PageAnswer> {
@@ -87,13 +91,13 @@ export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPag
     return await showReplay(visit, typeof answer === 'string' ? { kind: 'refused', because: answer } : answer)
   }
 
-  async function showReplay(visit: Visit, said: NonNullable<ReplaySaid>): Promise<PageAnswer> {
-    const [webhooks, { deliveries, next }] = await Promise.all([
+  async function showReplay(visit: Visit, said: ReplaySaid, fields = fieldsIn(visit)): Promise<PageAnswer> {
+    const [targets, { deliveries }] = await Promise.all([
       namesOfWebhooks(manageEndpoints),
       manageDeliveries.list({ ...readFilters(NO_FILTERS), cursor: null, limit: LIST_MAX }),
     ])
-    const listing: DeliveryListing = { filters: NO_FILTERS, mistake: null, deliveries, next, webhooks, replay: fieldsIn(visit), said }
-    return { page: deliveryListPage(visit, listing), status: said.kind === 'refused' ? 400 : 200 }
+    const sources = withRemoved(targets, deliveries, fields.of)
+    return { page: replayPage(visit, { fields, said, sources, targets }), status: said?.kind === 'refused' ? 400 : 200 }
   }
 
   async function answerTo({ form, by, ctx }: Visit, fields: ReplayFields): Promise<NonNullable<ReplaySaid>> {

@@ -8,7 +8,7 @@ import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
-import { actionButton, asOfLine, headline, island, type StateKind, stateMark, table } from '../parts.ts'
+import { actionButton, asOfLine, crumbs, headline, island, type StateKind, stateMark, table } from '../parts.ts'
 import { timeInTable } from '../times.ts'
 import { namesOfWebhooks, type WebhookName } from '../webhooks/webhook-names.ts'
 import { parcelsIn, type RebuildSaid, rebuildForm, rebuildOf } from './rebuild-form.ts'
@@ -76,10 +76,11 @@ export async function goToJobs({ to }: Visit): Promise<PageAnswer> {
 function jobsPage(visit: Visit, jobs: readonly Job[], webhooks: readonly WebhookName[], said: RebuildSaid): string {
   const { to, nowMs, person } = visit
   const lead = `Replays, reprocessing, dismissing, backups, retention passes, rebuilds and moves of the store. The newest ${SHOWN_MAX} are shown.`
-  const main = html`${headline({ title: 'Jobs', lead, asOf: asOfLine(nowMs, to`/jobs`, true) })}
+  const main = html`${crumbs([to`/deliveries`, 'Deliveries'])}
+${headline({ title: 'Jobs', lead, asOf: asOfLine(nowMs, to`/jobs`, true) })}
 ${island('jobs', jobs.length === 0 ? html`<div class="empty"><h2>There was no job yet</h2></div>` : jobTable(visit, jobs, webhooks))}
 ${rebuildForm(visit, said)}`
-  return renderPage(visit, { title: 'Jobs', section: null, person, main })
+  return renderPage(visit, { title: 'Jobs', section: 'deliveries', person, main })
 }
 
 function jobTable(visit: Visit, jobs: readonly Job[], webhooks: readonly WebhookName[]): Markup {

@@ -1,34 +1,41 @@
+import type { ClockDoubt } from '../../../domain/admin/clock-record.ts'
+import { explainClock } from '../../../domain/admin/explain-problem.ts'
 import { RETENTION_STAGES, type RetentionCounts, type RetentionStage } from '../../../domain/admin/retention.ts'
 import { RETENTION_TITLES } from '../../../domain/admin/retention-titles.ts'
 import { countText } from '../../../domain/amounts.ts'
 import { formatDuration } from '../../../domain/duration.ts'
+import type { Overview } from '../../../flow/admin/overview/overview.ts'
 import type { ManageRetention, RetentionView, WouldGoByStage } from '../../../flow/admin/retention/manage-retention.ts'
+import { link } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { goToJobs } from '../jobs/jobs.page.ts'
 import { renderPage } from '../layout.ts'
-import type { PageRoute, Visit } from '../page-route.ts'
-import { actionButton, asOfLine, headline, settingsList, table } from '../parts.ts'
+import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
+import { actionButton, asOfLine, crumbs, headline, settingsList, table } from '../parts.ts'
 import { timeInSentence } from '../times.ts'
 
 export interface RetentionPagesOptions {
   readonly manageRetention: ManageRetention
+  readonly overview: Pick<Overview, 'glance'>
 }
 
 /** Makes the page about retention: how long data is kept, what the last pass has removed, and a button that starts a pass. */
-export function retentionPages({ manageRetention }: RetentionPagesOptions): readonly PageRoute[] {
+export function retentionPages({ manageRetention, overview }: RetentionPagesOptions): readonly PageRoute[] {
+  async function show(visit: Visit, isUnconfirmed = false): Promise<PageAnswer> {
+    const [{ clockDoubt }, view, wouldGo] = await Promise.all([overview.glance(), manageRetention.view(), manageRetention.wouldGo()])
+    return { page: retentionPage(visit, view, wouldGo, { doubt: clockDoubt, isUnconfirmed }), status: isUnconfirmed ? 409 : 200 }
+  }
+
   return [
-    {
-      method: 'get',
-      path: '/retention',
-      scope: 'admin',
-      answer: async (visit) => ({ page: retentionPage(visit, await manageRetention.view(), await manageRetention.wouldGo()) }),
-    },
+    { method: 'get', path: '/retention', scope: 'admin', answer: (visit) => show(visit) },
     {
       method: 'post',
       path: '/retention',
       scope: 'admin',
       again: goToJobs,
       answer: async (visit) => {
+        const { clockDoubt } = await overview.glance()
+        if (clockDoubt !== null && visit.form.get('clock') !== 'right') return await show(visit, true)
         await manageRetention.start(visit.by)
         return { goTo: visit.to`/jobs` }
       },
@@ -36,10 +43,17 @@ export function retentionPages({ manageRetention }: RetentionPagesOptions): read
   ]
 }
 
-function retentionPage(visit: Visit, view: RetentionView, wouldGo: WouldGoByStage): string {
+interface ClockDoubted {
+  readonly doubt: ClockDoubt | null
+  /** Whether somebody has just tried to start a pass without saying that the clock is right. */
+  readonly isUnconfirmed: boolean
+}
+
+function retentionPage(visit: Visit, view: RetentionView, wouldGo: WouldGoByStage, { doubt, isUnconfirmed }: ClockDoubted): string {
   const { to, nowMs, person } = visit
   const { rawMs, historyMs, deliveriesMs, feedMs, auditMs, heldMs } = view.retention
-  const main = html`${headline({ title: 'Retention', lead: leadOf(view, nowMs), asOf: asOfLine(nowMs, to`/retention`) })}
+  const main = html`${crumbs([to`/settings`, 'Settings'])}
+${headline({ title: 'Retention', lead: leadOf(view, nowMs), asOf: asOfLine(nowMs, to`/retention`) })}
 ${settingsList([
   ['Bytes of pushes and answers', formatDuration(rawMs)],
   ['Parcels, after their last entry, watch order and question of an app', formatDuration(historyMs)],
@@ -49,8 +63,20 @@ ${settingsList([
   ['What is undelivered, in quarantine or still needed', formatDuration(heldMs)],
 ])}
 ${countTable(view, wouldGo)}
-<p>${actionButton(to`/retention`, 'Start a pass now')}</p>`
+${doubt === null ? html`<p>${actionButton(to`/retention`, 'Start a pass now')}</p>` : doubtedStart(visit, doubt, isUnconfirmed)}`
   return renderPage(visit, { title: 'Retention', section: 'settings', person, main })
+}
+
+/** Says why the clock is doubted. Only if it jumped can a person know that it is right; while clocks contradict each other, no pass removes anything. */
+function doubtedStart({ to }: Visit, doubt: ClockDoubt, isUnconfirmed: boolean): Markup {
+  const { title, evidence } = explainClock(doubt)
+  const why = html`<p><strong>${isUnconfirmed ? 'Nothing was started. ' : null}${title}.</strong> ${evidence[0]}</p>`
+  if (doubt.because !== 'jumped')
+    return html`<div class="note warn" role="alert">${why}<p>A pass would remove nothing until the clocks agree. ${link(to`/`, 'The overview says what to do')}.</p></div>`
+  return html`<form class="note warn" method="post" action="${to`/retention`.path}">${why}
+<p>A pass removes for good what is too old by this clock. If the clock is ahead, that is data which you still need.</p>
+<div class="pick"><input type="checkbox" id="clock" name="clock" value="right" required><label for="clock">The clock is right</label></div>
+<p><button class="btn danger" type="submit">Start a pass now</button></p></form>`
 }
 
 function leadOf({ pass, last }: RetentionView, nowMs: number): Part {

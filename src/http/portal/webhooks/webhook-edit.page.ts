@@ -5,7 +5,7 @@ import { buttonLink, link } from '../addresses.ts'
 import { html, type Markup } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
-import { actionButton, copyable, crumbs, headline, icon } from '../parts.ts'
+import { copyable, crumbs, headline, icon } from '../parts.ts'
 import { fullTime } from '../times.ts'
 import type { Conflict } from './webhook-changes.ts'
 import { type FieldErrors, LABELS, mistakes, type WebhookFields, webhookForm } from './webhook-form.ts'
@@ -71,7 +71,7 @@ ${keyOnce(sharedKey)}
 ${filterNote(html`Its filters may be mistyped. Keep the key, then ${link(to`/webhooks/${endpoint.id}/edit`, 'edit them')}:`, warnings)}
 <h2>Next</h2>
 <ol><li>Put the key into the receiver at <code>${endpoint.url}</code>.</li>
-<li>Send it a test: a signed push marked <code>relay-test: true</code>, which it should answer with 2xx. ${actionButton(to`/webhooks/${endpoint.id}/test`, 'Send test')}</li></ol>
+<li>Send it a test: a signed push marked <code>relay-test: true</code>, which it should answer with 2xx. ${testBeside(visit, endpoint.id)}</li></ol>
 ${howToCheck}
 <p>${buttonLink(to`/webhooks/${endpoint.id}`, `I have kept the key; show ${endpoint.name}`)}</p>`
   return renderPage(visit, { title: `${endpoint.name} added · Webhooks`, section: 'webhooks', person, main })
@@ -89,6 +89,7 @@ export function keyPage(visit: Visit, { state: { endpoint, keys }, sharedKey }: 
 ${headline({ title: html`${icon('ok', 'ok')}${endpoint.name} has a new key`, lead: 'Copy it now. This page is the only place that shows it.' })}
 ${keyOnce(sharedKey)}
 <p>${when}</p>
+${testBeside(visit, endpoint.id)}
 <p>${buttonLink(to`/webhooks/${endpoint.id}`, `I have kept the key; show ${endpoint.name}`)}</p>`
   return renderPage(visit, { title: `New key of ${endpoint.name} · Webhooks`, section: 'webhooks', person, main })
 }
@@ -98,6 +99,11 @@ function filterNote(head: Markup, warnings: readonly FilterWarning[]): Markup | 
   if (warnings.length === 0) return null
   const items = warnings.map(({ message }) => html`<li>${message.charAt(0).toUpperCase()}${message.slice(1)}</li>`)
   return html`<div class="note warn" role="status">${icon('warn', 'warn')} ${head}<ul>${items}</ul></div>`
+}
+
+/** Makes a button that shows the result of a test in a new tab, because this page is the only one that shows the key. */
+function testBeside({ to }: Visit, id: string): Markup {
+  return html`<form method="post" action="${to`/webhooks/${id}/test`.path}" target="_blank"><button class="btn" type="submit">Send test</button> <small>The result opens in a new tab. This page keeps the key.</small></form>`
 }
 
 function keyOnce(sharedKey: string | null): Markup {

@@ -1,8 +1,9 @@
 import { counted, countText } from '../../../domain/amounts.ts'
-import { link } from '../addresses.ts'
-import { html, type Markup, markup } from '../html.ts'
+import { buttonLink, link } from '../addresses.ts'
+import { html, type Markup } from '../html.ts'
+import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
-import { actionButton, icon, type SentAgain, sentAgainNote } from '../parts.ts'
+import { actionButton, crumbs, headline, icon, type SentAgain, sentAgainNote } from '../parts.ts'
 import { fullTime } from '../times.ts'
 import { options, type WebhookName } from '../webhooks/webhook-names.ts'
 
@@ -32,7 +33,7 @@ export type ReplaySaid =
   | { readonly kind: 'refused'; readonly because: string }
   | null
 
-interface ReplayForm {
+export interface Replay {
   readonly fields: ReplayFields
   readonly said: ReplaySaid
   /** Includes removed webhooks. */
@@ -40,14 +41,24 @@ interface ReplayForm {
   readonly targets: readonly WebhookName[]
 }
 
-/** Makes the form that sends deliveries again. Its first button counts them, then a second one replays them. Null: there are no webhooks. */
-export function replayForm(visit: Visit, { fields, said, sources, targets }: ReplayForm): Markup | null {
-  if (targets.length === 0) return null
+/** Makes the page that sends deliveries again. Its first button counts them, then a second one replays them. */
+export function replayPage(visit: Visit, replay: Replay): string {
+  const { to, person } = visit
+  const main = html`${crumbs([to`/deliveries`, 'Deliveries'])}
+${headline({ title: 'Replay deliveries', lead: 'Sends events again, each under its own id and in its parcel’s order. Receivers that remember ids notice the repeat.' })}
+${replay.said === null ? null : answerOf(visit, replay.said, replay)}
+${replay.targets.length === 0 ? nobody(visit) : replayForm(visit, replay)}`
+  return renderPage(visit, { title: 'Replay · Deliveries', section: 'deliveries', person, main })
+}
+
+function nobody({ to }: Visit): Markup {
+  return html`<div class="empty"><h2>There is no webhook to send to</h2><p>${buttonLink(to`/webhooks/new`, 'Add webhook', 'main')}</p></div>`
+}
+
+function replayForm({ to }: Visit, { fields, said, sources, targets }: Replay): Markup {
   const named = (webhooks: readonly WebhookName[]) => webhooks.map(({ id, name }) => [id, name] as const)
   const main = said?.kind === 'counted' && said.count > 0 ? '' : ' main'
-  return html`<details class="plain"${said === null ? null : markup(' open')}><summary>Replay deliveries</summary>
-<form id="replay" method="post" action="${visit.to`/deliveries`.path}">
-<p>Sends events again, each under its own id and in its parcel’s order. Receivers that remember ids notice the repeat.</p>
+  return html`<form method="post" action="${to`/deliveries/replay`.path}">
 <div class="filters">
 <div><label for="ro">What was sent to</label><select id="ro" name="of">${options(named(sources), fields.of)}</select></div>
 <div><label for="rs">and is</label><select id="rs" name="state">${options(
@@ -63,17 +74,10 @@ export function replayForm(visit: Visit, { fields, said, sources, targets }: Rep
 <div><label for="rt">Send to</label><select id="rt" name="to">${options(named(targets), fields.to)}</select></div>
 </div>
 <p><button class="btn${main}" type="submit" name="do" value="count">Count first</button></p>
-</form>
-${said === null ? null : answerOf(visit, said, fields, { sources, targets })}</details>`
+</form>`
 }
 
-function answerOf(
-  visit: Visit,
-  said: NonNullable<ReplaySaid>,
-  fields: ReplayFields,
-  { sources, targets }: Pick<ReplayForm, 'sources' | 'targets'>,
-): Markup {
-  const { to, nowMs } = visit
+function answerOf({ to, nowMs }: Visit, said: NonNullable<ReplaySaid>, { fields, sources, targets }: Replay): Markup {
   const nameIn = (webhooks: readonly WebhookName[], id: string) => webhooks.find((one) => one.id === id)?.name ?? `webhook ${id}`
   const target = nameIn(targets, fields.to)
   if (said.kind === 'refused') return html`<div class="note bad" role="alert"><strong>Nothing was replayed.</strong> ${said.because}</div>`
@@ -95,5 +99,5 @@ function answerOf(
   const oldest = oldestAtMs === null ? null : html`, the oldest queued ${fullTime(oldestAtMs, nowMs)}`
   return html`<div class="note" role="status"><p><strong>${amount} of ${parcels}</strong> to ${nameIn(sources, fields.of)}${oldest}.</p>
 <p>They are sent to ${target}, each under its own id, before later events of the same parcels.</p>
-${actionButton(to`/deliveries`, `Replay ${amount} to ${target}`, 'main', { ...fields, do: 'replay', counted: String(nowMs) })}</div>`
+${actionButton(to`/deliveries/replay`, `Replay ${amount} to ${target}`, 'main', { ...fields, do: 'replay', counted: String(nowMs) })}</div>`
 }

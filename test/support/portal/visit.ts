@@ -1,0 +1,27 @@
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import Koa from 'koa'
+import { createAddresses } from '../../../src/http/portal/addresses.ts'
+import { NO_FORM } from '../../../src/http/portal/form.ts'
+import type { Visit } from '../../../src/http/portal/page-route.ts'
+import { NOON } from '../runner/constants.ts'
+
+/** A visit of the operator to a page below a prefix. */
+export function visitAt(prefix: string): Visit {
+  const req = new IncomingMessage(new Socket())
+  return {
+    ctx: new Koa().createContext(req, new ServerResponse(req)),
+    to: createAddresses(prefix),
+    nowMs: NOON,
+    host: 'relay',
+    version: '1',
+    publicOrigin: null,
+    marks: {},
+    isLive: true,
+    person: { name: 'admin', scope: 'admin', isFromProxy: false },
+    by: { kind: 'app', name: 'admin', address: null },
+    param: () => '',
+    query: () => '',
+    form: NO_FORM,
+  }
+}
