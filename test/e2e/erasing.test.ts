@@ -104,7 +104,7 @@ test('the portal erases a parcel only if its identifier is also typed in', async
   expect((await visitor.get('/parcels/84000008')).text).toContain('Erase 84000008 for good')
   const unsure = await visitor.post('/parcels/84000008/erase', { confirm: '84' })
   expect(unsure.status).toBe(400)
-  expect(unsure.text).toContain('Nothing was erased.')
+  expect(unsure.text).toContain('to confirm.</span>')
   const erased = await visitor.post('/parcels/84000008/erase', { confirm: '84000008' })
   expect(erased.text).toContain('The parcel is erased')
   expect(erased.text).not.toContain('84000008')

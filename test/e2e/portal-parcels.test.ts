@@ -115,10 +115,10 @@ test('the page explains a mistake in a file of parcels, with the number of its l
   const both = await watchFile('82000014', 'orders.csv', { identifiers: '82000014' })
   expect([both.status, both.text]).toEqual([400, expect.stringContaining('Give a list or a file, not both.')])
   const empty = await watchFile('\n \n', 'orders.csv')
-  expect([empty.status, empty.text]).toEqual([400, expect.stringContaining('the list is empty')])
+  expect([empty.status, empty.text]).toEqual([400, expect.stringContaining('The list is empty')])
   expect((await watchFile('82000014\n'.repeat(500_000), 'orders.csv')).status).toBe(413)
   const long = await watchFile('82000014\n'.repeat(100_001), 'orders.csv')
-  expect([long.status, long.text]).toEqual([400, expect.stringContaining('at most 100000 lines')])
+  expect([long.status, long.text]).toEqual([413, expect.stringContaining('at most 100000 lines')])
   expect((await visitor.get('/parcels/82000014')).status).toBe(404)
 })
 
@@ -136,7 +136,7 @@ test('the form takes a list of parcels, and names each line that is not an ident
   expect(answer.text).toMatch(/Line 4: .*no &lt;b&gt;number/)
   expect((await visitor.get('/parcels/PP100000007SE')).text).toContain('Stop watching')
   const none = await visitor.post('/parcels', { identifiers: ' ' })
-  expect([none.status, none.text.includes('Nothing is watched: the list is empty.')]).toEqual([400, true])
+  expect([none.status, none.text.includes('The list is empty.')]).toEqual([400, true])
 })
 
 test('numbers are found as people type them, and a pasted list may be as long as a file', async () => {

@@ -3,12 +3,14 @@ import type { Context } from 'koa'
 import { koaBody } from 'koa-body'
 import { AppError } from '../../domain/errors.ts'
 
+export type FormField = readonly [name: string, values: readonly string[]]
+
 export interface Form {
   /** Returns the first value of a field; empty if the field is missing. */
   get(name: string): string
   all(name: string): readonly string[]
   /** All fields with their values, sorted by name. */
-  entries(): readonly (readonly [name: string, values: readonly string[]])[]
+  entries(): readonly FormField[]
   /** Null: no file was chosen. */
   readonly file: FormFile | null
 }
@@ -16,6 +18,11 @@ export interface Form {
 export interface FormFile {
   readonly name: string
   readonly bytes: Uint8Array
+}
+
+/** Makes the error for one wrong field of a form, which the page shows beside the field. */
+export function mistakeIn(field: string, sentence: string): AppError {
+  return new AppError('bad_request', sentence, { facts: { errors: [{ pointer: `#/${field}`, detail: sentence }] } })
 }
 
 export const NO_FORM: Form = { get: () => '', all: () => [], entries: () => [], file: null }

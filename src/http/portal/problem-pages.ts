@@ -7,7 +7,7 @@ import { traceOf } from '../server/trace-id.ts'
 import { buttonLink } from './addresses.ts'
 import { html, type Markup } from './html.ts'
 import { renderBare, renderPage, type View } from './layout.ts'
-import { headline } from './parts.ts'
+import { crumbs, headline } from './parts.ts'
 import type { Person } from './session.ts'
 
 interface Problem {
@@ -33,7 +33,8 @@ export function problemPage(
   if (status === 500) log.error({ err: error, ...request }, 'a page failed unexpectedly')
   else if (isStore) log.warn({ err: error, ...request }, 'a page could not be shown')
   const problem = describe(status, error, { view, ctx, instance })
-  const main = html`${headline({ title: problem.title, lead: problem.lead })}
+  const main = html`${person === null ? null : crumbs([view.to`/`, 'Overview'])}
+${headline({ title: problem.title, lead: problem.lead })}
 ${problem.help}`
   const page = { title: problem.title, main }
   return { status, page: person === null ? renderBare(view, page) : renderPage(view, { ...page, section: null, person }) }

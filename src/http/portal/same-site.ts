@@ -14,7 +14,7 @@ export function refuseOtherSites(ctx: Context, publicOrigin: string | null): voi
     throw refused()
   }
   const origin = onlyValue(ctx, 'origin')
-  if (origin === null || !isOurs(origin, publicOrigin, ctx.get('Host'))) throw refused()
+  if (origin === null || !isOurs(origin, publicOrigin, ctx.get('Host'))) throw refused(elsewhere(origin, publicOrigin))
 }
 
 function isOurs(origin: string, publicOrigin: string | null, host: string): boolean {
@@ -29,9 +29,13 @@ function onlyValue(ctx: Context, name: string): string | null {
   return value ?? null
 }
 
-function refused(): AppError {
-  return new AppError(
-    'forbidden',
-    'This form was not sent from the portal: the Origin header names another page, or none. Open the page in the portal, and try again.',
-  )
+function refused(why = 'the Origin header names another page, or none. Open the page in the portal, and try again.'): AppError {
+  return new AppError('forbidden', `This form was not sent from the portal: ${why}`)
+}
+
+/** Says so if the portal was opened at an address other than `portal.publicUrl`, where no session can be kept. */
+function elsewhere(origin: string | null, publicOrigin: string | null): string | undefined {
+  if (publicOrigin === null || origin === null || !/^https?:\/\//.test(origin)) return undefined
+  const over = origin.startsWith('http:') && publicOrigin.startsWith('https:') ? ', over plain http' : ''
+  return `it was opened at ${origin}${over}, but portal.publicUrl is ${publicOrigin}. Open the portal there, or correct that setting.`
 }

@@ -42,13 +42,15 @@ export interface Sessions {
   personOf(ctx: Context, isUse: boolean): Promise<Person | null>
   /** Watches whether the person of a long request, such as a stream, keeps access while it runs. */
   hold(ctx: Context, person: Person): Promise<Held>
-  /** Begins a session: sets its cookie. Throws the same errors as `Authenticate.issueToken`. */
-  logIn(ctx: Context, credentials: Credentials, visitor: Visitor): Promise<void>
+  /** Begins a session: sets its cookie. Returns the person. Throws the same errors as `Authenticate.issueToken`. */
+  logIn(ctx: Context, credentials: Credentials, visitor: Visitor): Promise<Person>
   /** Ends the session: none of its tokens is valid any more, at any replica. */
   logOut(ctx: Context): Promise<void>
 }
 
 export interface Held {
+  /** The token of the session, or the name of a person whom the proxy logs in. */
+  readonly session: string
   readonly isAllowed: () => boolean
   readonly release: () => void
 }
@@ -71,20 +73,23 @@ export function createSessions({ authenticate, relayId, settings, isFromProxy }:
       const { session } = await validIn(ctx.req)
       if (session === null) return null
       if (isUse && session.renewed !== null) setCookie(ctx, session.renewed, '')
-      const { username, scopes } = session.app
-      return { name: username, scope: scopes.includes('admin') ? 'admin' : 'status', isFromProxy: false }
+      return personIn(session)
     },
     async hold({ req }, person) {
-      if (person.isFromProxy) return { isAllowed: () => isSame(namedByProxy(req), person), release: () => undefined }
+      if (person.isFromProxy) return { session: person.name, isAllowed: () => isSame(namedByProxy(req), person), release: () => undefined }
       let isAllowed = true
       const { token } = await validIn(req)
       const release = await authenticate.hold(token, person.scope, () => {
         isAllowed = false
       })
-      return { isAllowed: () => isAllowed, release }
+      return { session: token, isAllowed: () => isAllowed, release }
     },
     async logIn(ctx, credentials, visitor) {
-      setCookie(ctx, await authenticate.issueToken(credentials, visitor), '')
+      const token = await authenticate.issueToken(credentials, visitor)
+      const session = await authenticate.continueSession(token)
+      if (session === null) throw new AppError('unauthorized', 'The app was removed.')
+      setCookie(ctx, token, '')
+      return personIn(session)
     },
     async logOut(ctx) {
       setCookie(ctx, '', '; Max-Age=0')
@@ -115,6 +120,10 @@ export function createSessions({ authenticate, relayId, settings, isFromProxy }:
     const person = decoded(value).trim()
     return { name: person, scope: admins.includes(person) ? 'admin' : 'status', isFromProxy: true }
   }
+}
+
+function personIn({ app: { username, scopes } }: Session): Person {
+  return { name: username, scope: scopes.includes('admin') ? 'admin' : 'status', isFromProxy: false }
 }
 
 function isSame(now: Person | null, before: Person): boolean {

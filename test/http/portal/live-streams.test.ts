@@ -38,7 +38,7 @@ test('a reader who leaves before the stream begins does not count as a stream', 
   const { streams, askAndLeave } = await start()
   for (let nth = 0; nth < READERS; nth++) {
     const answer = await askAndLeave()
-    void streams.stream(answer, { shown: { kind: 'other' }, isAllowed: () => true })
+    void streams.stream(answer, { reader: [`app ${nth}`, `session ${nth}`], shown: { kind: 'other' }, isAllowed: () => true })
   }
-  await expect.poll(() => streams.hasRoom(), { timeout: 1000 }).toBe(true)
+  await expect.poll(() => streams.hasRoom(['app', 'session']), { timeout: 1000 }).toBe(true)
 })

@@ -8,7 +8,7 @@ const portal: InternalOptions['portal'] = {
   overview: { glance: notAsked, read: notAsked },
   live: { hasRoom: () => false, stream: notAsked },
   settings: () => ({ enabled: false, publicOrigin: null, prefix: '', isSecure: false, trustedHeader: null, admins: [] }),
-  sessions: { personOf: async () => null, hold: notAsked, logIn: async () => {}, logOut: async () => {} },
+  sessions: { personOf: async () => null, hold: notAsked, logIn: notAsked, logOut: async () => {} },
   formIds: { addTo: (page) => page, read: async () => null },
   giveOnce: notAsked,
   readAsset: () => null,

@@ -21,10 +21,15 @@ export interface InboxFilters extends TimeFilter {
   readonly reason: string
 }
 
-/** What the page says about an order to reprocess several pushes. Null: there was no order. */
-export type ReprocessSaid =
+/** Several pushes in quarantine to dismiss: those with a reason, or those that a page has listed. */
+export type DismissChoice = { readonly reason: string } | { readonly ids: readonly string[] }
+
+/** What the page says about an order to reprocess or dismiss several pushes. Null: there was no order. */
+export type InboxSaid =
+  | { readonly kind: 'counted'; readonly count: number; readonly choice: DismissChoice }
+  | { readonly kind: 'dismissed'; readonly count: number }
   | { readonly kind: 'reprocessed'; readonly count: number; readonly outcomes: Readonly<Record<string, number>> }
-  | { readonly kind: 'job'; readonly jobId: number }
+  | { readonly kind: 'job'; readonly jobId: number; readonly does: 'reprocesses' | 'dismisses' }
   | SentAgain
   | { readonly kind: 'refused'; readonly because: string }
   | null
@@ -39,7 +44,7 @@ export interface InboxListing {
   readonly next: string | null
   /** All pushes in quarantine by reason, whatever the filters are. */
   readonly groups: readonly HeldGroup[]
-  readonly said: ReprocessSaid
+  readonly said: InboxSaid
   /** The senders of pushes with a wrong signature, the latest first. */
   readonly refused: Awaited<ReturnType<ManageInbox['refusedSenders']>>
 }
@@ -67,6 +72,7 @@ ${timeFields(filters)}
 <div><button class="btn" type="submit">Show</button></div>
 </form>
 ${mistake !== null ? html`<p class="error" role="alert">${mistake}</p>` : pushes.length > 0 ? rowsOf(visit, listing) : next === null ? nothing(visit, listing) : html`<p>None on this page; there may be older ones.</p>`}
+${shown === 'quarantined' && pushes.length > 0 && Object.values(filters).some((filter) => filter !== '') ? actionButton(to`/inbox`, `Dismiss the ${counted(pushes.length, 'push', 'pushes')} listed here`, '', { ...dismissFields({ ids: pushes.map(({ inboxId }) => String(inboxId)) }), do: 'count' }) : null}
 ${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/inbox`, { state: shown, ...filters, cursor: next }), 'Older')}</p>`}
 ${refusedSection(visit, listing)}`
   const title = hasTrouble ? `${countText(total)} in quarantine · Inbox` : 'Inbox'
@@ -86,7 +92,10 @@ function noteOf({ to, nowMs }: Visit, { said }: InboxListing): Markup | null {
   if (said.kind === 'again') return sentAgainNote(said, nowMs)
   if (said.kind === 'refused') return html`<div class="note bad" role="alert"><strong>Nothing was done.</strong> ${said.because}</div>`
   if (said.kind === 'job')
-    return html`<div class="note ok" role="status"><strong>There are many, so job ${said.jobId} reprocesses them</strong> in the background. ${link(to`/jobs`, 'Jobs')} shows how far it is.</div>`
+    return html`<div class="note ok" role="status"><strong>There are many, so job ${said.jobId} ${said.does} them</strong> in the background. ${link(to`/jobs`, 'Jobs')} shows how far it is.</div>`
+  if (said.kind === 'counted') return confirmation(to, said)
+  if (said.kind === 'dismissed')
+    return html`<div class="note ok" role="status"><strong>${counted(said.count, 'push is', 'pushes are')} dismissed.</strong> ${link(withQuery(to`/inbox`, { state: 'dismissed' }), 'Show what is dismissed')}</div>`
   const { recorded = 0, duplicate = 0, expired = 0 } = said.outcomes
   const understood = recorded + duplicate
   const left = said.count - understood - expired
@@ -96,6 +105,20 @@ function noteOf({ to, nowMs }: Visit, { said }: InboxListing): Markup | null {
   return html`<div class="note ${understood > 0 ? 'ok' : 'warn'}" role="status"><strong>${counted(understood, 'push is', 'pushes are')} recorded</strong>${
     left > 0 ? html`, ${counted(left, 'is', 'are')} still not understood` : null
   }${expired > 0 ? html`, ${counted(expired, 'is', 'are')} too old to record` : null}.</div>`
+}
+
+/** Asks before several pushes are given up. */
+function confirmation(to: Visit['to'], { count, choice }: NonNullable<InboxSaid> & { readonly kind: 'counted' }): Markup {
+  if (count === 0) return html`<div class="note" role="status"><strong>No push is left to dismiss.</strong></div>`
+  const amount = counted(count, 'push', 'pushes')
+  const which = 'reason' in choice ? `: ${reasonText(choice.reason)}` : ' of the list'
+  const fields = { ...dismissFields(choice), do: 'dismiss', counted: String(count) }
+  return html`<div class="note warn" role="alert"><p><strong>Dismiss ${amount}${which}?</strong> They are given up: no history changes, and no webhook gets them. They stay listed as long as their bytes are kept.</p>
+${actionButton(to`/inbox`, `Dismiss ${amount}`, 'danger', fields)} ${link(to`/inbox`, 'Keep them')}</div>`
+}
+
+function dismissFields(choice: DismissChoice): Readonly<Record<string, string>> {
+  return 'reason' in choice ? { reason: choice.reason } : { ids: choice.ids.join(' ') }
 }
 
 function groupsOf({ to, nowMs }: Visit, groups: readonly HeldGroup[]): Markup {
@@ -115,7 +138,7 @@ function groupsOf({ to, nowMs }: Visit, groups: readonly HeldGroup[]): Markup {
       timeInTable(first.receivedAtMs, nowMs),
       timeInTable(last.receivedAtMs, nowMs),
       link(to`/inbox/${last.inboxId}`, `Push ${last.inboxId}`),
-      html`<form method="post" action="${to`/inbox`.path}"><input type="hidden" name="reason" value="${reason ?? ''}"><button class="btn small" type="submit" aria-label="Reprocess: ${reasonText(reason ?? '')}">Reprocess</button></form>`,
+      html`<form method="post" action="${to`/inbox`.path}"><input type="hidden" name="reason" value="${reason ?? ''}"><button class="btn small" type="submit" aria-label="Reprocess: ${reasonText(reason ?? '')}">Reprocess</button> <button class="btn small" type="submit" name="do" value="count" aria-label="Dismiss: ${reasonText(reason ?? '')}">Dismiss</button></form>`,
     ]),
   })
 }

@@ -3,7 +3,7 @@ import { REASON_CHOICES } from '../../../domain/ingest/quarantine-words.ts'
 import { INBOX_STATES, type ManageInbox } from '../../../flow/admin/inbox/manage-inbox.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
 import { readTimes } from '../time-filter.ts'
-import { type InboxFilters, inboxPage, type ReprocessSaid } from './inbox-list.page.ts'
+import { type DismissChoice, type InboxFilters, type InboxSaid, inboxPage } from './inbox-list.page.ts'
 import { type PushSaid, pushPage } from './push.page.ts'
 import { refusalsPage } from './refusals.page.ts'
 
@@ -18,6 +18,7 @@ const MISTAKES: readonly ErrorCode[] = ['bad_request', 'bad_tracking_number']
 const REFUSALS: readonly ErrorCode[] = ['not_reprocessable', 'not_dismissable', 'too_many_jobs']
 
 /** Makes the pages about received pushes: the list, a page for each push, and the list of refused signatures. */
+// oxlint-disable-next-line max-lines-per-function -- a list of routes, and the answers to them
 export function inboxPages({ manageInbox }: InboxPagesOptions): readonly PageRoute[] {
   return [
     { method: 'get', path: '/inbox', scope: 'admin', answer: (visit) => list(visit, null) },
@@ -25,7 +26,7 @@ export function inboxPages({ manageInbox }: InboxPagesOptions): readonly PageRou
       method: 'post',
       path: '/inbox',
       scope: 'admin',
-      answer: reprocessAll,
+      answer: (visit) => (visit.form.get('do') === '' ? reprocessAll(visit) : dismissMany(visit)),
       again: (visit, { action }) => list(visit, { kind: 'again', atMs: action.atMs }),
     },
     // Keep this route before `/inbox/:id`: the first match answers.
@@ -36,7 +37,7 @@ export function inboxPages({ manageInbox }: InboxPagesOptions): readonly PageRou
     { method: 'post', path: '/inbox/:id/dismiss', scope: 'admin', answer: dismiss },
   ]
 
-  async function list(visit: Visit, said: ReprocessSaid): Promise<PageAnswer> {
+  async function list(visit: Visit, said: InboxSaid): Promise<PageAnswer> {
     const [asked, cursor] = [visit.query('state'), visit.query('cursor')]
     if (!/^\d{0,15}$/.test(cursor)) throw new AppError('not_found', 'The list has no such page.')
     const filters: InboxFilters = {
@@ -73,12 +74,50 @@ export function inboxPages({ manageInbox }: InboxPagesOptions): readonly PageRou
 
   async function reprocessAll(visit: Visit): Promise<PageAnswer> {
     const reason = readReason(visit.form.get('reason'))
-    const said = await orRefused(async (): Promise<ReprocessSaid> => {
+    const said = await orRefused(async (): Promise<InboxSaid> => {
       const answer = await manageInbox.reprocessAll({ state: 'quarantined', reason, dryRun: false }, visit.by)
-      if (answer.kind === 'job') return { kind: 'job', jobId: answer.job.jobId }
+      if (answer.kind === 'job') return { kind: 'job', jobId: answer.job.jobId, does: 'reprocesses' }
       return answer.kind === 'counted' ? null : answer
     })
     return await list(visit, said)
+  }
+
+  /** Counts the chosen pushes, and dismisses them once that count was confirmed. */
+  async function dismissMany(visit: Visit): Promise<PageAnswer> {
+    const choice = readChoice(visit)
+    return await list(
+      visit,
+      await orRefused(async (): Promise<InboxSaid> => {
+        const count = await countOf(visit, choice)
+        if (count === 0 || visit.form.get('do') !== 'dismiss' || visit.form.get('counted') !== String(count))
+          return { kind: 'counted', count, choice }
+        if ('ids' in choice) {
+          return { kind: 'dismissed', count: await dismissListed(visit, choice.ids) }
+        }
+        const answer = await manageInbox.dismissAll({ reason: choice.reason, dryRun: false }, visit.by)
+        return answer.kind === 'job'
+          ? { kind: 'job', jobId: answer.job.jobId, does: 'dismisses' }
+          : { kind: 'dismissed', count: answer.count }
+      }),
+    )
+  }
+
+  /** Returns how many were still in quarantine. */
+  async function dismissListed({ by }: Visit, ids: readonly string[]): Promise<number> {
+    let count = 0
+    for (const id of ids) {
+      // The first one stores the form, whose id can be stored only once.
+      const { form, ...others } = by
+      const dismissed = await orRefused(() => manageInbox.dismiss(id, count === 0 && form !== undefined ? { ...others, form } : others))
+      if (!('because' in dismissed)) count += 1
+    }
+    return count
+  }
+
+  async function countOf({ by }: Visit, choice: DismissChoice): Promise<number> {
+    if ('ids' in choice) return choice.ids.length
+    const answer = await manageInbox.dismissAll({ reason: choice.reason, dryRun: true }, by)
+    return answer.kind === 'job' ? 0 : answer.count
   }
 
   async function show(visit: Visit, said: PushSaid): Promise<PageAnswer> {
@@ -104,6 +143,18 @@ export function inboxPages({ manageInbox }: InboxPagesOptions): readonly PageRou
     })
     return refused === null ? { goTo: visit.to`/inbox/${visit.param('id')}` } : await show(visit, refused)
   }
+}
+
+function readChoice({ form }: Visit): DismissChoice {
+  const ids = form
+    .get('ids')
+    .split(' ')
+    .filter((id) => /^\d{1,15}$/.test(id))
+    .slice(0, LIST_MAX)
+  if (ids.length > 0) return { ids }
+  const reason = readReason(form.get('reason'))
+  if (reason === null) throw new AppError('bad_request', 'Choose which pushes to dismiss.')
+  return { reason }
 }
 
 function readReason(text: string): string | null {

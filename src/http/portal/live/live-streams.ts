@@ -13,13 +13,16 @@ export interface LiveStreamsPorts {
 
 export interface LivePage {
   readonly shown: Shown
+  /** Whoever opened it, as the name of the app or person, and their session. Each of the two has a limit. */
+  readonly reader: readonly [name: string, session: string]
   /** Whether the person at the browser may still see the page. Called several times a second. */
   readonly isAllowed: () => boolean
 }
 
 /** Tells open pages, over server-sent events, that their data has changed. */
 export interface LiveStreams {
-  hasRoom(): boolean
+  /** Whether one more stream may be opened by this reader. */
+  hasRoom(reader: LivePage['reader']): boolean
   /** Writes to `res` until the person leaves the page or may no longer see it, or the relay stops. */
   stream(res: ServerResponse, page: LivePage): Promise<void>
 }
@@ -34,6 +37,8 @@ interface Stream extends LivePage {
 
 /** The most streams at the same time. Streams of the feed, which apps read, have another limit. */
 const STREAMS_MAX = 100
+/** The most streams of one name, so that no app takes all places, and of one session: some browsers have many tabs open. */
+const READER_MAX = [50, 20] as const
 /** How often the relay checks each stream, so that the stream ends soon after the person has lost access or the relay stops. */
 const BEAT_MS = 250
 /** The streams look at the data every two seconds, so a page in the browser reloads its data at most that often. */
@@ -97,7 +102,9 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
   }
 
   return {
-    hasRoom: () => streams.size < STREAMS_MAX,
+    hasRoom: (reader) =>
+      streams.size < STREAMS_MAX &&
+      READER_MAX.every((most, at) => [...streams].filter((stream) => stream.reader[at] === reader[at]).length < most),
     async stream(res, page) {
       // If the browser left while the session was looked up, no close event follows, so the stream would never be deleted.
       if (res.closed) return

@@ -17,15 +17,21 @@ export function addLive(router: Router, { live, sessions, settings }: LiveOption
     const person = await sessions.personOf(ctx, false)
     const held = person === null ? null : await sessions.hold(ctx, person)
     ctx.set('Cache-Control', 'no-store')
-    if (person === null || held === null || !live.hasRoom()) {
+    const reader = [person?.name ?? '', held?.session ?? ''] as const
+    if (person === null || held === null || !live.hasRoom(reader)) {
       // After an error status the browser does not reconnect.
       ctx.status = person === null ? 401 : 503
       held?.release()
       return
     }
     proveConnection(ctx.req)
+    if (ctx.method === 'HEAD') {
+      held.release()
+      ctx.status = 200
+      return
+    }
     const page = new URLSearchParams(ctx.querystring).get('page') ?? ''
-    await live.stream(ctx.res, { shown: shownOn(page, person), isAllowed: () => settings().enabled && held.isAllowed() })
+    await live.stream(ctx.res, { reader, shown: shownOn(page, person), isAllowed: () => settings().enabled && held.isAllowed() })
     held.release()
     // The stream has written the answer itself.
     ctx.respond = false

@@ -4,18 +4,25 @@ import { AppError } from '../../../domain/errors.ts'
 import type { Log } from '../../../flow/ports.ts'
 import { proveConnection } from '../../server/connection-slots.ts'
 import type { CountFailure, VisitorOf } from '../../server/failures.ts'
+import { withQuery } from '../addresses.ts'
 import { readForm } from '../form.ts'
+import { html } from '../html.ts'
 import type { View } from '../layout.ts'
 import type { PageAnswer } from '../page-route.ts'
+import type { PageTable } from '../page-table.ts'
 import { present } from '../present-page.ts'
 import { problemPage } from '../problem-pages.ts'
 import { refuseOtherSites } from '../same-site.ts'
-import type { Sessions } from '../session.ts'
+import type { ServePage } from '../serve-page.ts'
+import type { Person, Sessions } from '../session.ts'
+import { type KeptRequest, readKept } from './kept-request.ts'
 import { loginPage } from './login.page.ts'
 
 export interface LoginOptions {
-  readonly settings: () => { readonly publicOrigin: string | null }
+  readonly settings: () => { readonly publicOrigin: string | null; readonly prefix: string }
   readonly sessions: Pick<Sessions, 'logIn' | 'logOut'>
+  readonly servePage: Pick<ServePage, 'showFilled'>
+  readonly pages: PageTable
   readonly visitorOf: VisitorOf
   readonly countFailure: CountFailure
   readonly log: Log
@@ -24,7 +31,7 @@ export interface LoginOptions {
 const PASSWORD_LENGTH_MAX = 1024
 
 export function addLogin(router: Router, options: LoginOptions, viewOf: (ctx: Context) => View): void {
-  const { settings, sessions, log } = options
+  const { settings, sessions, servePage, pages, log } = options
   router.get('/login', (ctx) => present(ctx, { page: loginPage(viewOf(ctx)) }))
   router.post('/login', async (ctx) => {
     const view = viewOf(ctx)
@@ -35,6 +42,7 @@ export function addLogin(router: Router, options: LoginOptions, viewOf: (ctx: Co
       present(ctx, problemPage(error, { view, person: null, ctx, log }))
     }
   })
+  router.get('/logout', (ctx) => present(ctx, { goTo: viewOf(ctx).to`/` }))
   router.post('/logout', async (ctx) => {
     const view = viewOf(ctx)
     try {
@@ -49,11 +57,12 @@ export function addLogin(router: Router, options: LoginOptions, viewOf: (ctx: Co
   async function logIn(ctx: Context, view: View): Promise<PageAnswer> {
     const form = await readForm(ctx)
     const [username, password] = [form.get('username'), form.get('password')]
+    const asked = readKept(form.get('asked'), form.get('kept'))
+    let person: Person
     try {
       if (password.length > PASSWORD_LENGTH_MAX) throw new AppError('unauthorized', 'The username or the password is wrong.')
-      await sessions.logIn(ctx, { username, password }, options.visitorOf(ctx.req, username))
+      person = await sessions.logIn(ctx, { username, password }, options.visitorOf(ctx.req, username))
       proveConnection(ctx.req)
-      return { goTo: view.to`/` }
     } catch (error) {
       if (!(error instanceof AppError) || (error.code !== 'unauthorized' && error.code !== 'too_many_requests')) throw error
       const failure = error.code === 'unauthorized' ? await options.countFailure(ctx.req, error) : error
@@ -61,7 +70,20 @@ export function addLogin(router: Router, options: LoginOptions, viewOf: (ctx: Co
       const refusal = isWrong
         ? 'The user name or the password is wrong.'
         : 'Too many wrong passwords from this address. Wait a minute, then try again.'
-      return { page: loginPage(view, { username, refusal }), status: isWrong ? 401 : 429 }
+      return { page: loginPage(view, { username, refusal, asked }), status: isWrong ? 401 : 429 }
     }
+    return await answerTo(ctx, view, person, asked)
+  }
+
+  /** Answers what was asked for before the login. A form is shown filled, and is not carried out. */
+  async function answerTo(ctx: Context, view: View, person: Person, asked: KeptRequest | null): Promise<PageAnswer> {
+    const { pathname: path, searchParams } = new URL(asked?.address ?? '/', 'http://relay')
+    if (asked?.fields !== null && asked?.fields !== undefined && pages.find('post', path) !== null)
+      return await servePage.showFilled(ctx, person, { path, fields: asked.fields, note: LOGGED_IN_AGAIN, errors: {} })
+    const page = pages.find('get', path) ?? pages.pageOfForm(path)
+    if (page === null) return { goTo: view.to`/` }
+    return { goTo: withQuery({ path: settings().prefix + page.path }, Object.fromEntries(searchParams)) }
   }
 }
+
+const LOGGED_IN_AGAIN = html`<div class="note warn" role="alert"><strong>You are logged in again. Nothing was done yet.</strong> Your session had ended before this form was sent. Check it, enter keys and choose files again, then send it.</div>`

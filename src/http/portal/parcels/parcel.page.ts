@@ -13,13 +13,12 @@ import { consumerTable, consumerViews, languageName } from './consumer-view.ts'
 import { dueText, mainIdentifier, STOPPED_BECAUSE } from './parcel-list.page.ts'
 import { timeline } from './timeline.ts'
 
-/** The message on the page: why asking the carrier brought no news, or that nothing was erased. Null: no message. */
-export type ParcelSaid = 'unknown' | 'unavailable' | 'unconfirmed' | null
+/** The message on the page: why asking the carrier brought no news. Null: no message. */
+export type ParcelSaid = 'unknown' | 'unavailable' | null
 
 const SAID: Readonly<Record<NonNullable<ParcelSaid>, readonly [what: string, then: string]>> = {
   unknown: ['The carrier does not know it', ', or its answer could not be used. It is asked again at the next check.'],
   unavailable: ['The carrier cannot be asked now.', ' The next check asks it again.'],
-  unconfirmed: ['Nothing was erased.', ' Type the identifier of the parcel to confirm.'],
 }
 
 /** Makes the page of one parcel. It shows the history, the newest entry first, or what a consumer sees in `language`. */

@@ -7,7 +7,7 @@ import type { WatchListReport, WatchListRequest } from '../../../flow/admin/parc
 import type { ParcelCommands } from '../../../flow/admin/parcels/parcel-commands.ts'
 import { type ParcelQueries, readCursor, readPrefix, STOPPED_REASONS } from '../../../flow/admin/parcels/parcel-queries.ts'
 import { readLines } from '../../server/read-lines.ts'
-import type { Form, FormFile } from '../form.ts'
+import { type Form, type FormFile, mistakeIn } from '../form.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
 import { erasedPage, type ParcelSaid, parcelPage } from './parcel.page.ts'
 import { parcelListPage } from './parcel-list.page.ts'
@@ -50,10 +50,10 @@ async function listInFile({ name, bytes }: FormFile, column: string): Promise<Gi
   return { format, column: column === '' ? null : column, lines, read: lines }
 }
 
-/** Null: the list is empty. */
-async function givenList({ file, get }: Form): Promise<GivenList | (WatchSaid & { readonly kind: 'refused' }) | null> {
+/** Null: the list is empty. Throws `bad_request`. */
+async function givenList({ file, get }: Form): Promise<GivenList | null> {
   const typed = get('identifiers')
-  if (file !== null && typed.trim() !== '') return { kind: 'refused', reason: 'Give a list or a file, not both.' }
+  if (file !== null && typed.trim() !== '') throw mistakeIn('file', 'Give a list or a file, not both.')
   const list = file === null ? typedList(typed) : await listInFile(file, get('column').trim().slice(0, COLUMN_LENGTH_MAX))
   return list.lines.every((line) => line.trim() === '') ? null : list
 }
@@ -105,7 +105,7 @@ export function parcelPages({ lookAtParcels, manageParcels, manageErasures, watc
   async function erase(visit: Visit): Promise<PageAnswer> {
     const { identifiers } = await lookAtParcels.inspect(visit.param('identifier'))
     const typed = parseTypedIdentifier(visit.form.get('confirm'))
-    if (!identifiers.some(({ value }) => value === typed)) return { ...(await show(visit, 'unconfirmed')), status: 400 }
+    if (!identifiers.some(({ value }) => value === typed)) throw mistakeIn('confirm', 'Type the identifier of the parcel to confirm.')
     return { page: erasedPage(visit, await manageErasures.forget(visit.param('identifier'), { dryRun: false }, visit.by)) }
   }
 
@@ -125,17 +125,11 @@ export function parcelPages({ lookAtParcels, manageParcels, manageErasures, watc
 
   async function watchMany(visit: Visit): Promise<PageAnswer> {
     const given = await givenList(visit.form)
-    if (given === null) return await list(visit, { kind: 'empty' })
-    if ('reason' in given) return await list(visit, given)
+    if (given === null) throw mistakeIn('identifiers', 'The list is empty. Write one identifier a line, or choose a file.')
     const { read, lines, format, column } = given
-    try {
-      // Not atomic: the good lines are watched even if other lines are bad.
-      const report = await watchList({ format, column, atomic: false, lines: Readable.from(read), by: visit.by })
-      return await list(visit, { kind: 'watched', lines, report })
-    } catch (error) {
-      if (!(error instanceof AppError) || (error.code !== 'bad_request' && error.code !== 'body_too_large')) throw error
-      return await list(visit, { kind: 'refused', reason: error.message })
-    }
+    // Not atomic: the good lines are watched even if other lines are bad.
+    const report = await watchList({ format, column, atomic: false, lines: Readable.from(read), by: visit.by })
+    return await list(visit, { kind: 'watched', lines, report, isTyped: visit.form.file === null })
   }
 
   async function list(visit: Visit, said: WatchSaid = null): Promise<PageAnswer> {
@@ -150,9 +144,7 @@ export function parcelPages({ lookAtParcels, manageParcels, manageErasures, watc
     const found = await lookAtParcels.list({ query: prefix, status, stopped, cursor, limit: LIST_MAX })
     const [only, ...more] = found.parcels
     const isTheOne = prefix !== null && more.length === 0 && only?.identifiers.some(({ value }) => value === prefix) === true
-    return isTheOne
-      ? { goTo: visit.to`/parcels/${prefix}` }
-      : { page: parcelListPage(visit, { filters, found, said }), status: said?.kind === 'empty' || said?.kind === 'refused' ? 400 : 200 }
+    return isTheOne ? { goTo: visit.to`/parcels/${prefix}` } : { page: parcelListPage(visit, { filters, found, said }) }
   }
 }
 

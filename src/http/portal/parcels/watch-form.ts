@@ -8,9 +8,13 @@ import { icon, type SentAgain, sentAgainNote } from '../parts.ts'
 
 /** The result of watching a list, for the page to show. Null: nobody sent a list. */
 export type WatchSaid =
-  | { readonly kind: 'empty' }
-  | { readonly kind: 'refused'; readonly reason: string }
-  | { readonly kind: 'watched'; readonly lines: readonly string[]; readonly report: WatchListReport }
+  | {
+      readonly kind: 'watched'
+      readonly lines: readonly string[]
+      readonly report: WatchListReport
+      /** Whether the lines were typed. The form then holds those that were wrong, to be corrected. */
+      readonly isTyped: boolean
+    }
   | SentAgain
   | null
 
@@ -25,18 +29,21 @@ export function watchForm({ to, nowMs }: Visit, said: WatchSaid, isFirst: boolea
   return html`<details class="plain"${open}><summary>Watch parcels</summary>
 ${said === null ? null : saidOf(said, nowMs)}
 <form class="form" method="post" action="${to`/parcels`.path}" enctype="multipart/form-data">
-<div class="field"><label for="ids">Tracking numbers or ids, one a line</label><textarea class="code" id="ids" name="identifiers" rows="4" spellcheck="false" aria-describedby="ids-hint"></textarea><small id="ids-hint">The relay asks the carrier about each within a minute, and tells webhooks what is new from then on. The API takes larger files: <code>POST /relay/parcels/watch</code>.</small></div>
+<div class="field"><label for="ids">Tracking numbers or ids, one a line</label><textarea class="code" id="ids" name="identifiers" rows="4" spellcheck="false" aria-describedby="ids-hint">${wrongLines(said)}</textarea><small id="ids-hint">The relay asks the carrier about each within a minute, and tells webhooks what is new from then on. The API takes larger files: <code>POST /relay/parcels/watch</code>.</small></div>
 <div class="field"><label for="file">Or a file</label><input id="file" name="file" type="file" accept=".csv,.ndjson,.txt" aria-describedby="file-hint"><small id="file-hint">CSV with a column <code>trackingNumber</code>, one identifier a line, or <code>.ndjson</code> with one JSON value a line; at most ${countText(WATCH_LINES_MAX)} lines and ${FILE_BYTES_MAX / (1024 * 1024)} MiB.</small></div>
 <div class="field"><label for="column">Column of the file</label><input id="column" name="column" autocomplete="off" spellcheck="false" maxlength="${COLUMN_LENGTH_MAX}" aria-describedby="column-hint"><small id="column-hint">Its name or number. Needed only if no column is named <code>identifier</code>, <code>trackingNumber</code> or <code>trackingId</code>.</small></div>
 <p><button class="btn" type="submit">Watch these parcels</button></p>
 </form></details>`
 }
 
+/** Returns the typed lines that were wrong. The first line break in a text area is not shown. */
+function wrongLines(said: WatchSaid): string {
+  if (said?.kind !== 'watched' || !said.isTyped) return ''
+  return ['', ...said.report.errors.map(({ line }) => said.lines[line - 1] ?? '')].join('\n')
+}
+
 function saidOf(said: NonNullable<WatchSaid>, nowMs: number): Markup {
   if (said.kind === 'again') return sentAgainNote(said, nowMs)
-  if (said.kind === 'empty')
-    return html`<div class="note bad" role="alert"><strong>Nothing is watched: the list is empty.</strong> <a href="#ids">Write one identifier a line</a>, or choose a file.</div>`
-  if (said.kind === 'refused') return html`<div class="note bad" role="alert"><strong>Nothing is watched.</strong> ${said.reason}</div>`
   const { watched, created, failed, errors } = said.report
   const { lines } = said
   const wrong = errors.slice(0, WRONG_SHOWN_MAX)

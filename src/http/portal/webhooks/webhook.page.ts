@@ -21,7 +21,7 @@ import { testNote } from './test-note.ts'
 import { disabledBecause, limitText, webhookMark } from './webhook-list.page.ts'
 
 /** The result of the button that somebody pressed on this page. Null: the page was only loaded. */
-export type WebhookSaid = { readonly kind: 'tested'; readonly result: AttemptResult } | { readonly kind: 'unconfirmed' } | null
+export type WebhookSaid = { readonly kind: 'tested'; readonly result: AttemptResult } | null
 
 export function webhookPage(visit: Visit, view: InspectedEndpoint & { readonly attempts: readonly Tally[] }, said: WebhookSaid): string {
   const { to, nowMs, person } = visit
@@ -37,7 +37,7 @@ ${headline({
   asOf: asOfLine(nowMs, to`/webhooks/${id}`, true),
   isLive: true,
 })}
-${noteOf(said, name)}
+${said === null ? null : testNote(said.result)}
 ${island('trouble', explanation(view))}
 ${island('facts', facts(factsOf(view, nowMs)))}
 ${attemptStrip(view.attempts)}
@@ -218,11 +218,4 @@ function stopSection({ to }: Visit, state: EndpointView): Markup {
 ${state.disabled === null || isInTrouble(state) ? html`<details><summary>Disable</summary><p>${state.disabled === null ? 'Nothing more is sent.' : 'It stays disabled, and is no problem any more.'} Its events wait, and are sent when you enable it again.</p>${actionButton(to`/webhooks/${id}/disable`, `Disable ${name}`, 'danger')}</details>` : null}
 <details><summary>Remove</summary><form class="form" method="post" action="${to`/webhooks/${id}/remove`.path}"><p>${waiting === 0 ? 'Nothing waits for it.' : html`The ${events} that ${waiting === 1 ? 'waits is' : 'wait are'} cancelled. They stay listed, and can be replayed to another webhook.`} Its key is destroyed.</p>
 <div class="field"><label for="sure">Type ${name} to confirm</label><input id="sure" name="confirm" autocomplete="off" spellcheck="false"></div><p><button class="btn danger sure" type="submit">Remove ${name}${waiting === 0 ? null : ` and cancel ${events}`}</button></p></form></details></section>`
-}
-
-function noteOf(said: WebhookSaid, name: string): Markup | null {
-  if (said === null) return null
-  if (said.kind === 'unconfirmed')
-    return html`<div class="note bad" role="alert"><strong>Nothing was removed.</strong> Type the name ${name} to confirm.</div>`
-  return testNote(said.result)
 }

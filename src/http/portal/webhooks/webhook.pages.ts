@@ -4,6 +4,7 @@ import { readShownTest } from '../../../domain/delivery/shown-again.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { OperationQueries } from '../../../flow/admin/overview/operation-queries.ts'
 import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
+import { mistakeIn } from '../form.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
 import { type WebhookSaid, webhookPage } from './webhook.page.ts'
 import { webhookEditPages } from './webhook-edit.pages.ts'
@@ -75,7 +76,8 @@ export function webhookPages({ manageEndpoints, operations }: WebhookPagesOption
   async function remove(visit: Visit): Promise<PageAnswer> {
     const id = visit.param('id')
     const { name } = (await manageEndpoints.find(id)).endpoint
-    if (withSingleSpaces(visit.form.get('confirm')) !== withSingleSpaces(name)) return await show(visit, { kind: 'unconfirmed' })
+    if (withSingleSpaces(visit.form.get('confirm')) !== withSingleSpaces(name))
+      throw mistakeIn('confirm', `Type the name ${name} to confirm.`)
     await manageEndpoints.remove(id, visit.by)
     return { goTo: visit.to`/webhooks` }
   }

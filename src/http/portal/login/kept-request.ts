@@ -1,0 +1,64 @@
+import type { Context } from 'koa'
+import { fieldsToKeep } from '../fill-form.ts'
+import { type FormField, readForm } from '../form.ts'
+import type { PageRoute } from '../page-route.ts'
+
+/** What somebody without a session has asked for. The login page carries it, so that the login leads there. */
+export interface KeptRequest {
+  /** The path and the query, below the prefix of the portal. */
+  readonly address: string
+  /** The fields of the form that was sent, without secrets. Null: no form was sent, or it was too long to keep. */
+  readonly fields: readonly FormField[] | null
+  readonly isForm: boolean
+}
+
+/** The most bytes of a form that the login page carries. Anybody can send these. */
+const KEPT_BYTES_MAX = 64 * 1024
+const ADDRESS_LENGTH_MAX = 4096
+
+export async function keptOf(ctx: Context, route: PageRoute): Promise<KeptRequest> {
+  const query = ctx.querystring === '' ? '' : `?${ctx.querystring}`
+  const address = `${ctx.path}${query}`
+  const isForm = route.method === 'post'
+  if (address.length > ADDRESS_LENGTH_MAX) return { address: '/', fields: null, isForm: false }
+  return { address, fields: isForm ? await fieldsOf(ctx, route) : null, isForm }
+}
+
+async function fieldsOf(ctx: Context, route: PageRoute): Promise<readonly FormField[] | null> {
+  const length = ctx.get('Content-Length')
+  if (!/^\d{1,5}$/.test(length) || Number(length) > KEPT_BYTES_MAX) {
+    ctx.set('Connection', 'close')
+    return null
+  }
+  try {
+    return fieldsToKeep((await readForm(ctx, route)).entries())
+  } catch {
+    // The login page says that the form could not be kept.
+    return null
+  }
+}
+
+/** Reads what the login page carried. The text was received, so it may be anything. */
+export function readKept(address: string, fields: string): KeptRequest | null {
+  if (address === '') return null
+  const read = fields === '' ? null : readFields(fields)
+  return { address, fields: read, isForm: read !== null }
+}
+
+function readFields(text: string): readonly FormField[] | null {
+  try {
+    const read: unknown = JSON.parse(text)
+    if (!Array.isArray(read)) return null
+    const pairs: readonly unknown[] = read
+    return fieldsToKeep(
+      pairs.flatMap((pair) => {
+        const parts: readonly unknown[] = Array.isArray(pair) ? pair : []
+        const [name, values] = parts
+        if (typeof name !== 'string' || !Array.isArray(values)) return []
+        return [[name, values.filter((value) => typeof value === 'string')] as const]
+      }),
+    )
+  } catch {
+    return null
+  }
+}

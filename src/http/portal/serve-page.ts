@@ -1,0 +1,147 @@
+import type { Context } from 'koa'
+import type { Actor } from '../../domain/admin/operator-action.ts'
+import { AppError } from '../../domain/errors.ts'
+import type { GiveOnce } from '../../flow/admin/give-once.ts'
+import type { Overview } from '../../flow/admin/overview/overview.ts'
+import type { Log } from '../../flow/ports.ts'
+import type { AddressOf } from '../server/client-address.ts'
+import { proveConnection } from '../server/connection-slots.ts'
+import { EdgeError, noSuchAddress, statusOf } from '../server/errors.ts'
+import { answerOnce } from './answer-once.ts'
+import { fillForm } from './fill-form.ts'
+import { type Form, type FormField, NO_FORM, readForm } from './form.ts'
+import type { FormIds } from './form-ids.ts'
+import { html, type Markup } from './html.ts'
+import type { View } from './layout.ts'
+import { keptOf } from './login/kept-request.ts'
+import { loginPage } from './login/login.page.ts'
+import { marksOf } from './marks.ts'
+import type { PageAnswer, PageRoute, Visit } from './page-route.ts'
+import type { FoundPage, PageTable } from './page-table.ts'
+import { present } from './present-page.ts'
+import { problemPage } from './problem-pages.ts'
+import { refuseOtherSites } from './same-site.ts'
+import type { Person, SessionSettings, Sessions } from './session.ts'
+import { type FieldErrors, fieldErrors } from './webhooks/webhook-form.ts'
+
+export interface ServePageOptions {
+  readonly settings: () => SessionSettings & { readonly publicOrigin: string | null }
+  readonly sessions: Pick<Sessions, 'personOf'>
+  readonly formIds: FormIds
+  readonly giveOnce: GiveOnce<PageAnswer>
+  readonly overview: Pick<Overview, 'glance'>
+  readonly addressOf: AddressOf
+  readonly log: Log
+}
+
+export interface ServePage {
+  /** Answers a request for a page, or a form. */
+  serve(ctx: Context, route: PageRoute, param: (name: string) => string): Promise<void>
+  /** Shows the page of a form with the fields that were sent to `path`. The form is not carried out. */
+  showFilled(ctx: Context, person: Person, filled: Filled): Promise<PageAnswer>
+}
+
+export interface Filled {
+  /** The path of the form, below the prefix. */
+  readonly path: string
+  readonly fields: readonly FormField[]
+  readonly note: Markup
+  readonly errors: FieldErrors
+}
+
+/** The header of requests by which an open page updates itself. They do not renew the session, or an open page would keep a person logged in. */
+const LIVE_HEADER = 'Parcel-Relay-Live'
+
+/** Serves pages to people who are logged in. To others it shows the login, at the address that they have asked for. */
+export function createServePage(options: ServePageOptions, pages: PageTable, viewOf: (ctx: Context) => View): ServePage {
+  const { settings, sessions, formIds, giveOnce, overview, log } = options
+
+  async function visitOf(ctx: Context, person: Person, param: (name: string) => string): Promise<Visit> {
+    const parameters = new URLSearchParams(ctx.method === 'POST' ? '' : ctx.querystring)
+    return {
+      ...viewOf(ctx),
+      marks: marksOf(await overview.glance()),
+      isLive: ctx.method !== 'POST',
+      person,
+      by: actorOf(person, options.addressOf(ctx.req)),
+      ctx,
+      form: NO_FORM,
+      param,
+      query: (name) => parameters.get(name) ?? '',
+    }
+  }
+
+  async function answer(ctx: Context, route: PageRoute, visit: Visit, form: Form): Promise<PageAnswer> {
+    const path = settings().prefix + ctx.path
+    const sent = await formIds.read(form, visit.person, path)
+    const full = { ...visit, form, by: { ...visit.by, ...(sent === null ? {} : { form: sent }) } }
+    return sent === null ? await route.answer(full) : await answerOnce(giveOnce, { sent, route, visit: full, path })
+  }
+
+  /** Shows the page of a form again, with what was typed and what is wrong with it. Null: the mistake is not about the form. */
+  async function showMistake(ctx: Context, visit: Visit, form: Form, error: unknown): Promise<PageAnswer | null> {
+    const isMistake = (error instanceof AppError || error instanceof EdgeError) && statusOf(error) < 500 && statusOf(error) !== 403
+    if (!isMistake || ctx.method !== 'POST') return null
+    const errors = fieldErrors(error) ?? {}
+    const said = Object.values(errors)
+    const note = html`<div class="note bad" role="alert"><strong>Nothing was done.</strong> ${said.length === 0 ? error.message : said.join(' ')}</div>`
+    const filled = { path: ctx.path, fields: form.entries(), note, errors }
+    const shown = await filledPage(visit, filled).catch(() => null)
+    return shown === null || !('page' in shown) ? null : { page: shown.page, status: statusOf(error) }
+  }
+
+  async function filledPage(visit: Visit, { path, fields, note, errors }: Filled): Promise<PageAnswer> {
+    const found = pages.pageOfForm(path) ?? nothing()
+    if (found.route.scope === 'admin') refuseReaders(visit.person)
+    const shown = await found.route.answer({ ...visit, param: found.param })
+    if (!('page' in shown)) return shown
+    return { page: fillForm(shown.page, { path: settings().prefix + path, fields, note, errors }) }
+  }
+
+  const withIds = (shown: PageAnswer, person: Person): PageAnswer =>
+    'page' in shown ? { ...shown, page: formIds.addTo(shown.page, person) } : shown
+
+  return {
+    async serve(ctx, route, param) {
+      const view = viewOf(ctx)
+      let person: Person | null = null
+      try {
+        if (route.method === 'post') refuseOtherSites(ctx, settings().publicOrigin)
+        person = await sessions.personOf(ctx, ctx.get(LIVE_HEADER) === '')
+        if (person === null) return present(ctx, { page: loginPage(view, { asked: await keptOf(ctx, route) }), status: 401 })
+        proveConnection(ctx.req)
+        if (route.scope === 'admin') refuseReaders(person)
+        const visit = await visitOf(ctx, person, param)
+        let form = NO_FORM
+        try {
+          if (route.method === 'post') form = await readForm(ctx, route)
+          present(ctx, withIds(await answer(ctx, route, visit, form), person))
+        } catch (error) {
+          const mistake = await showMistake(ctx, visit, form, error)
+          if (mistake === null) throw error
+          present(ctx, withIds(mistake, person))
+        }
+      } catch (error) {
+        present(ctx, problemPage(error, { view, person, ctx, log }))
+      }
+    },
+    showFilled: async (ctx, person, filled) => withIds(await filledPage(await visitOf(ctx, person, () => ''), filled), person),
+  }
+}
+
+/** Finds the page that somebody means who opens the address of a form, or one with a slash at its end, as a link. */
+export function pageMeant({ find, pageOfForm }: PageTable, path: string): FoundPage | null {
+  return find('post', path) === null ? find('get', path.replace(/\/+$/, '')) : pageOfForm(path)
+}
+
+function refuseReaders({ scope, name }: Person): void {
+  if (scope !== 'admin') throw new AppError('forbidden', `This needs the scope admin, which ${name} does not have.`)
+}
+
+function nothing(): never {
+  throw noSuchAddress()
+}
+
+function actorOf({ name, isFromProxy }: Person, address: string): Actor {
+  return { kind: isFromProxy ? 'person' : 'app', name, address }
+}
