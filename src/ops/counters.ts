@@ -1,6 +1,6 @@
 import { Counter, Histogram, type Registry } from 'prom-client'
 import type { RecordOutcome } from '../domain/history/recording.ts'
-import type { CarrierAnswer, UnavailableReason } from '../domain/polling/carrier-answer.ts'
+import { UNAVAILABLE_REASONS } from '../domain/polling/carrier-answer.ts'
 import type { Meter } from '../flow/ports.ts'
 
 /** What becomes of a push whose signature is right: it has the label of its key. */
@@ -16,21 +16,7 @@ const KEYED_OUTCOMES: Readonly<Record<RecordOutcome['kind'] | 'check' | 'storage
 /** What becomes of a request to push before any key has matched. */
 const KEYLESS_OUTCOMES = ['signature_invalid', 'body_too_large', 'overloaded', 'wrong_path', 'wrong_path_unsigned']
 
-const POLL_OUTCOMES: Readonly<Record<Exclude<CarrierAnswer['kind'], 'unavailable'> | UnavailableReason, true>> = {
-  found: true,
-  not_found: true,
-  budget: true,
-  resting: true,
-  credentials: true,
-  timeout: true,
-  network: true,
-  rate_limited: true,
-  server_error: true,
-  redirect: true,
-  bad_response: true,
-  token_bad_response: true,
-  rejected: true,
-}
+const POLL_OUTCOMES = ['found', 'not_found', ...UNAVAILABLE_REASONS]
 
 const SERVED_RESULTS: Readonly<Record<Parameters<Meter['served']>[0], true>> = {
   hit: true,
@@ -113,7 +99,7 @@ export function createCounters(registers: Registry[]) {
     registers,
   })
   for (const outcome of KEYLESS_OUTCOMES) received.inc({ outcome, key: 'none' }, 0)
-  for (const outcome of Object.keys(POLL_OUTCOMES)) polls.inc({ outcome }, 0)
+  for (const outcome of POLL_OUTCOMES) polls.inc({ outcome }, 0)
   for (const result of Object.keys(SERVED_RESULTS)) served.inc({ result }, 0)
   return { received, explained, erased, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, rebuilt, served }
 }

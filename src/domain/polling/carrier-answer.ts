@@ -50,18 +50,20 @@ export function isOfAll(reason: UnavailableReason): boolean {
 
 /** How calls without an answer count (`breaker`). Null: they do not, because the reason has a state of its own or concerns the relay itself. */
 const LACKING: Readonly<Record<UnavailableReason, 'failure' | 'refusal' | null>> = {
-  network: 'failure',
+  budget: null,
+  resting: null,
+  credentials: null,
   timeout: 'failure',
+  network: 'failure',
+  rate_limited: null,
   server_error: 'failure',
   redirect: 'refusal',
   bad_response: 'refusal',
   token_bad_response: 'refusal',
   rejected: 'refusal',
-  budget: null,
-  resting: null,
-  credentials: null,
-  rate_limited: null,
 }
+
+export const UNAVAILABLE_REASONS: readonly string[] = Object.keys(LACKING)
 
 export function lacksAnswer(reason: UnavailableReason): 'failure' | 'refusal' | null {
   return LACKING[reason]

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { CarrierState, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
+import { type CarrierState, UNAVAILABLE_REASONS } from '../../domain/polling/carrier-answer.ts'
 import type { RefusedBy } from '../../domain/polling/carrier-memory.ts'
 import type { PushHealth } from '../../domain/polling/push-health.ts'
 import type { Upstream } from '../../flow/polling/upstream.ts'
@@ -12,21 +12,7 @@ export interface UpstreamRoutePorts {
   readonly upstream: Pick<Upstream, 'read'>
 }
 
-export const unavailableReason = named('UnavailableReason', () =>
-  oneOfAll<UnavailableReason>({
-    budget: true,
-    resting: true,
-    credentials: true,
-    timeout: true,
-    network: true,
-    rate_limited: true,
-    server_error: true,
-    redirect: true,
-    bad_response: true,
-    token_bad_response: true,
-    rejected: true,
-  }),
-)
+export const unavailableReason = named('UnavailableReason', () => z.enum(UNAVAILABLE_REASONS))
 
 export const credentialsState = () =>
   oneOfAll<CarrierState['credentials']>({ unknown: true, obtained: true, accepted: true, refused: true })
