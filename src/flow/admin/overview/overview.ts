@@ -7,7 +7,7 @@ import type { Replica } from '../../../domain/admin/replica.ts'
 import { totalOf } from '../../../domain/admin/tally.ts'
 import { type Glance, isInTrouble, pastSilenceOf, type Situation, type WebhookView } from '../../../domain/admin/verdict.ts'
 import type { EndpointBacklog } from '../../../domain/delivery/endpoint-state.ts'
-import type { ToldEvent } from '../../../domain/delivery/operator-event.ts'
+import type { OperatorEvent, ToldEvent } from '../../../domain/delivery/operator-event.ts'
 import type { RefusedPushes } from '../../../domain/ingest/refused-pushes.ts'
 import type { Carrier, Clock } from '../../ports.ts'
 import type { ReadSide } from '../../read-side.ts'
@@ -75,11 +75,17 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
     return { ...seen, concerns: await ports.concerns(seen) }
   }
 
+  const lastMs = async (event: OperatorEvent['event']): Promise<number | null> => {
+    const [last] = await reads.listOperatorEvents({ event, fromMs: null, toMs: null, before: null, limit: 1 })
+    return last?.atMs ?? null
+  }
+
   const diskSince = async (room: DiskRoom | null): Promise<number | null> => {
     if (room === null || !isDiskLow(room)) return null
-    const event = isDiskFull(room) ? 'disk_full' : 'disk_low'
-    const [begun] = await reads.listOperatorEvents({ event, fromMs: null, toMs: null, before: null, limit: 1 })
-    return begun?.atMs ?? null
+    const [began, ended] = isDiskFull(room) ? (['disk_full', 'disk_usable'] as const) : (['disk_low', 'disk_recovered'] as const)
+    const beganMs = await lastMs(began)
+    // The trouble may be seen here before its event is written. The last event is then about an earlier trouble.
+    return beganMs === null || beganMs < ((await lastMs(ended)) ?? beganMs) ? null : beganMs
   }
 
   return {
