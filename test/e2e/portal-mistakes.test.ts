@@ -49,7 +49,7 @@ test('a mistake in any form keeps what was typed, and the page says what is wron
       '/parcels',
       '/parcels/FILLED1001/erase',
       '/jobs/rebuild',
-      '/deliveries',
+      '/deliveries/replay',
     ]),
   )
   for (const { path, fields, hidden } of forms) {

@@ -1,5 +1,5 @@
 import type { FormField } from './form.ts'
-import { charactersOf, html, type Markup } from './html.ts'
+import { charactersOf, escapeHtml, html, type Markup } from './html.ts'
 
 /** The names of fields that no page ever sends back: secrets, the ids of forms, and what a page knew when it was made. */
 const NEVER_BACK: ReadonlySet<string> = new Set(['sharedKey', 'password', 'form', 'keys', 'queued', 'counted'])
@@ -92,7 +92,7 @@ function filled(inside: string, fields: readonly FormField[], errors: Refill['er
 
 function withValues(control: string, tag: string, values: readonly string[]): string {
   const [value = ''] = values
-  const safe = charactersOf(html`${value}`)
+  const safe = escapeHtml(value)
   if (control.startsWith('<textarea')) return `${tag}\n${safe}</textarea>`
   if (control.startsWith('<select')) {
     return control.replace(/<option\b([^>]*)>([^<]*)/g, (option: string, more: string, text: string) => {
@@ -101,7 +101,7 @@ function withValues(control: string, tag: string, values: readonly string[]): st
     })
   }
   if (isTick(tag)) {
-    const isTicked = values.some((one) => charactersOf(html`${one}`) === (attributeOf(tag, 'value') ?? 'on'))
+    const isTicked = values.some((one) => escapeHtml(one) === (attributeOf(tag, 'value') ?? 'on'))
     return `${tag.slice(0, -1).replace(/ checked\b/, '')}${isTicked ? ' checked' : ''}>`
   }
   if (/ type="(?:password|file)"/.test(tag)) return control

@@ -40,12 +40,22 @@ function put(part: Part, context: Context | undefined): string {
     return part[made]
   }
   if (context === 'tag') throw new TypeError('Only markup may stand in the place of an attribute.')
-  return escapeHtml(String(part))
+  // The value of a field goes back as it is; what people read shows what it hides.
+  return escapeHtml(context === 'quoted' ? String(part) : withMarks(String(part)))
 }
 
 const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 
-function escapeHtml(text: string): string {
+/** Control characters, and characters without width or that change the direction of text: with them, a page could show something else. */
+const HIDDEN = /(?![\t\n\r])[\p{Cc}\u{61c}\u{200b}\u{200e}\u{200f}\u{202a}-\u{202e}\u{2060}-\u{2064}\u{2066}-\u{2069}\u{feff}]/gu
+
+/** Shows each hidden character as a mark with its number, such as `⟨U+202E⟩`. */
+function withMarks(text: string): string {
+  return text.replace(HIDDEN, (character) => `⟨U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}⟩`)
+}
+
+/** Escapes text as it is, for the value of a field. */
+export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ESCAPES[character] ?? '')
 }
 

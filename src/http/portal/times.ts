@@ -16,6 +16,12 @@ export function dayText(atMs: number): string {
   return `${day.getUTCDate()} ${MONTHS[day.getUTCMonth()] ?? ''}`
 }
 
+/** Returns the day, with the year if it is another one than now. */
+function dayAt(atMs: number, nowMs: number): string {
+  const year = new Date(atMs).getUTCFullYear()
+  return year === new Date(nowMs).getUTCFullYear() ? dayText(atMs) : `${dayText(atMs)} ${year}`
+}
+
 /** Returns a time such as `25 Nov 2026 14:41:37.250 UTC`. */
 function fullText(atMs: number): string {
   const fraction = atMs % SECOND_MS === 0 ? '' : new Date(atMs).toISOString().slice(19, 23)
@@ -51,19 +57,19 @@ function titleOf(atMs: number, nowMs: number): string {
 
 /** For tables of events: the time of day, with the day if it is not today. */
 export function timeInTable(atMs: number, nowMs: number): Markup {
-  const text = isSameDay(atMs, nowMs) ? clockText(atMs) : `${dayText(atMs)} ${clockText(atMs).slice(0, 5)}`
+  const text = isSameDay(atMs, nowMs) ? clockText(atMs) : `${dayAt(atMs, nowMs)} ${clockText(atMs).slice(0, 5)}`
   return time(atMs, 'at', text, titleOf(atMs, nowMs))
 }
 
 /** For sentences: the time of day to the minute and its zone, with the day if it is not today. */
 export function timeInSentence(atMs: number, nowMs: number): Markup {
-  const day = isSameDay(atMs, nowMs) ? '' : `${dayText(atMs)} `
+  const day = isSameDay(atMs, nowMs) ? '' : `${dayAt(atMs, nowMs)} `
   return html`${time(atMs, 'hm', day + clockText(atMs).slice(0, 5), titleOf(atMs, nowMs))} ${zone}`
 }
 
 /** For a timeline: day and time of day. Leaves out the day if `beforeMs`, the instant shown before this one, is on the same day. */
 export function timeInLine(atMs: number, beforeMs: number | null, nowMs: number): Markup {
-  const day = beforeMs !== null && isSameDay(atMs, beforeMs) ? '' : `${dayText(atMs)} `
+  const day = beforeMs !== null && isSameDay(atMs, beforeMs) ? '' : `${dayAt(atMs, nowMs)} `
   return time(atMs, 'day', day + clockText(atMs), titleOf(atMs, nowMs))
 }
 

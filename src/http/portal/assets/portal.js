@@ -9,11 +9,12 @@ const root = new URL('..', document.currentScript.src)
 const written = new Map([...document.querySelectorAll('[data-live]')].map(({ id, innerHTML }) => [id, innerHTML]))
 
 function showTimes(part) {
-  const name = format({ timeZoneName: 'short' })
-    .formatToParts(new Date())
-    .find(({ type }) => type === 'timeZoneName').value
+  const named = format({ timeZoneName: 'short' })
+  const nameAt = (when) => named.formatToParts(when).find(({ type }) => type === 'timeZoneName').value
+  const name = nameAt(new Date())
   for (const span of part.querySelectorAll('.zone')) span.textContent = name
   const day = format({ day: 'numeric', month: 'short' })
+  const year = format({ year: 'numeric' })
   const utcDay = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'short' })
   for (const time of part.querySelectorAll('time[data-f]')) {
     const when = new Date(time.dateTime)
@@ -21,10 +22,14 @@ function showTimes(part) {
     time.dataset.day ??= /^\d+ [A-Z]/.test(time.textContent)
     const hasDay = time.dataset.day === 'true' || day.format(when) !== utcDay.format(when)
     const seconds = time.dataset.f === 'day' || (time.dataset.f === 'at' && !hasDay)
+    const isOtherYear = year.format(when) !== year.format(new Date())
+    const dayName = isOtherYear ? `${day.format(when)} ${year.format(when)} ` : `${day.format(when)} `
+    // The page names the zone as it is called today; in the other half of the year it may have another name.
+    const own = nameAt(when) === name ? '' : ` ${nameAt(when)}`
     if (/^(at|hm|day)$/.test(time.dataset.f))
-      time.textContent = (hasDay ? `${day.format(when)} ` : '') + format(seconds ? clock : minutes).format(when)
+      time.textContent = (hasDay ? dayName : '') + format(seconds ? clock : minutes).format(when) + own
     // Pages about one thing keep UTC, and show the viewer's own time after it.
-    if (time.dataset.f === 'full') time.dataset.own = isLocal() ? `${format(clock).format(when)} ${name}` : ''
+    if (time.dataset.f === 'full') time.dataset.own = isLocal() ? `${format(clock).format(when)} ${nameAt(when)}` : ''
   }
 }
 

@@ -76,7 +76,7 @@ function searchForm({ to }: Visit, { text, status, stopped }: ParcelFilters): Ma
   const statuses = [...new Set([...DOCUMENTED_STATUSES, ...(status === '' ? [] : [status])])]
   return html`<form class="filters" role="search" action="${to`/parcels`.path}" aria-label="Parcels">
 <div><label for="q">Tracking number or tracking id, or how it begins</label><input id="q" name="query" type="search" value="${text}" spellcheck="false" autocomplete="off" autocapitalize="characters"></div>
-<div><label for="s">Latest status</label><select id="s" name="status"><option value="">any</option>${statuses.map((one) => html`<option${chosen(one === status)}>${one}</option>`)}</select></div>
+<div><label for="s">Latest status</label><select id="s" name="status"><option value="">any</option>${statuses.map((one) => html`<option value="${one}"${chosen(one === status)}>${one}</option>`)}</select></div>
 <div><label for="w">Checks</label><select id="w" name="stopped"><option value="">going on, next first</option>${Object.entries(
     STOPPED_BECAUSE,
   ).map(([reason, because]) => html`<option value="${reason}"${chosen(reason === stopped)}>ended: ${because}</option>`)}</select></div>
