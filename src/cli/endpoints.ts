@@ -4,6 +4,7 @@ import { addCommand } from './endpoints/add.ts'
 import { removeCommand, retryCommand, rotateCommand, switchCommand, testCommand } from './endpoints/change.ts'
 import { everyEndpoint, findEndpoint } from './endpoints/find-endpoint.ts'
 import { presentEndpoint, presentEndpoints } from './endpoints/present-endpoint.ts'
+import { setCommand } from './endpoints/set.ts'
 import { fail } from './exit-codes.ts'
 
 /** `endpoints`: lists and manages the endpoints of a running relay. */
@@ -13,6 +14,7 @@ export function endpointsCommand(): Command {
     .addCommand(listCommand(), { isDefault: true })
     .addCommand(showCommand())
     .addCommand(addCommand())
+    .addCommand(setCommand())
     .addCommand(switchCommand('enable'))
     .addCommand(switchCommand('disable'))
     .addCommand(retryCommand())

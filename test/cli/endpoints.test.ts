@@ -57,6 +57,35 @@ test('commands add, test, show, rotate, disable and remove an endpoint', async (
   expect(JSON.parse((await run('endpoints', '--json')).stdout)).toEqual({ endpoints: [] })
 })
 
+test('`endpoints set` changes what is named, and leaves every other setting as it was', async () => {
+  const receiver = await receiverOfTest()
+  const relay = await relayOfTest({ ...SECTIONS, endpoints: [{ name: 'fixed', url: receiver.url, sharedKey: KEYS[0] }] })
+  const [run, env] = [commandsOf(relay), operatorEnv(relay)]
+  const given = ['--status', 'TerminalArrived', '--detailed-status', 'ParcelUpdated', '--rate', '5', '--header', 'X-Shop=SHOP_TOKEN']
+  await runCommand(['endpoints', 'add', 'shop', receiver.url, ...given], { ...env, SHOP_TOKEN: 'of-the-shop' })
+  const shown = async () => JSON.parse((await run('endpoints', 'show', 'shop', '--json')).stdout)
+  const before = await shown()
+  const moved = await run('endpoints', 'set', 'shop', '--to', `${receiver.url}/moved`)
+  expect([moved.code, moved.stderr, moved.stdout]).toEqual([0, '', expect.stringContaining('/moved')])
+  expect(await shown()).toEqual({ ...before, url: `${receiver.url}/moved` })
+
+  const all = ['--no-status', '--distribution-type', 'Home', '--no-rate', '--backfill', '--remove-header', 'X-Shop']
+  expect((await run('endpoints', 'set', 'shop', ...all)).code).toBe(0)
+  expect(await shown()).toMatchObject({
+    filters: { ...before.filters, status: null, distributionType: ['Home'] },
+    rate: null,
+    backfill: true,
+    headers: {},
+    url: `${receiver.url}/moved`,
+  })
+  expect((await run('endpoints', 'set', 'shop', '--no-backfill')).code).toBe(0)
+  expect(await shown()).toMatchObject({ backfill: false, filters: { distributionType: ['Home'] } })
+
+  expect(await run('endpoints', 'set', 'shop')).toMatchObject({ code: 2, stdout: '' })
+  const fixed = await run('endpoints', 'set', 'fixed', '--to', receiver.url)
+  expect([fixed.code, fixed.stderr]).toEqual([1, expect.stringContaining('defined in the config file: change it there, and reload')])
+})
+
 test('an endpoint’s key has the same fingerprint as its key file, and the key is not shown', async () => {
   const folder = temporaryFolder()
   const files = KEYS.map((key, at) => {

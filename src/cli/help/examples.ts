@@ -17,6 +17,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'endpoints list': ['endpoints list --json'],
   'endpoints show': ['endpoints show shop'],
   'endpoints add': ['endpoints add shop https://shop.internal/parcel-events --status DeliverySucceeded'],
+  'endpoints set': ['endpoints set shop --to https://shop.internal/new-address --no-rate'],
   'endpoints enable': ['endpoints enable shop'],
   'endpoints disable': ['endpoints disable shop'],
   'endpoints retry': ['endpoints retry shop'],

@@ -1,0 +1,53 @@
+import { Command } from 'commander'
+import { addRelayOptions, type ClientOptions, describeProblem, listOf, memberOf, openRelay } from '../asking/ask-relay.ts'
+import { fail, failUsage } from '../exit-codes.ts'
+import { findEndpoint } from './find-endpoint.ts'
+import { presentEndpoint } from './present-endpoint.ts'
+import { addSettingOptions, defined, each, filtersIn, headersIn, ratesIn, type SettingOptions } from './setting-options.ts'
+
+interface SetOptions extends ClientOptions, SettingOptions {
+  readonly name?: string
+  readonly to?: string
+  readonly removeHeader?: readonly string[]
+}
+
+/** `endpoints set`: changes the settings that are named, and no others. */
+export function setCommand(): Command {
+  const command = new Command('set')
+    .description('change its URL, filters or other settings; what is not named stays as it is')
+    .argument('<endpoint>', 'its name or id')
+    .option('--to <url>', 'where to push')
+    .option('--name <name>', 'what to call it')
+  addSettingOptions(command)
+    .option('--no-status', 'events with any status')
+    .option('--no-detailed-status', 'events with any detailed status')
+    .option('--no-distribution-type', 'events of parcels with any distribution type')
+    .option('--no-backfill', 'no longer push what happened before the endpoint began')
+    .option('--no-rate', 'no limit of attempts per second of its own')
+    .option('--no-concurrency', 'no limit of attempts at the same time of its own')
+    .option('--remove-header <name>', 'no longer send this header; may be repeated', each)
+    .action(act)
+  return addRelayOptions(command)
+}
+
+async function act(nameOrId: string, options: SetOptions): Promise<void> {
+  const [filters, change] = [filtersIn(options), changeIn(options)]
+  const hasFilters = Object.keys(filters).length > 0
+  if (!hasFilters && Object.keys(change).length === 0)
+    return failUsage('endpoints set: name what to change, such as --to or --status (see --help)')
+  const ask = await openRelay(options)
+  const { id, body } = await findEndpoint(ask, nameOrId)
+  // The API takes the filters as a whole, so those that are not named are sent as they are.
+  const text = JSON.stringify({ ...change, ...(hasFilters ? { filters: Object.assign({}, memberOf(body, 'filters'), filters) } : {}) })
+  const answer = await ask('PATCH', `/relay/endpoints/${id}`, { type: 'application/json', text })
+  if (answer.status !== 200) return fail(describeProblem(answer))
+  for (const warning of listOf(answer.body, 'warnings')) process.stderr.write(`warning: ${String(warning)}\n`)
+  process.stdout.write(options.json === true ? `${JSON.stringify(answer.body)}\n` : presentEndpoint(answer.body))
+}
+
+/** Returns what the user gave, except filters. A header that is null is removed. */
+function changeIn(options: SetOptions): object {
+  const { name, to, removeHeader = [] } = options
+  const headers = { ...headersIn(options).headers, ...Object.fromEntries(removeHeader.map((header) => [header, null])) }
+  return { ...defined({ name, url: to, ...ratesIn(options) }), ...(Object.keys(headers).length === 0 ? {} : { headers }) }
+}
