@@ -161,9 +161,13 @@ function collectNews(clock: Pick<Clock, 'monotonic'>) {
 
 const TEMPLATES_MAX = 4096
 
-export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock, log }: ReceiveSidePorts): ReceiveSide {
-  const { limits, webhook } = settings
-  const { report, meter, addCommit, addRefusal, addSender, addReason, comebacks } = collectNews(clock)
+type News = Pick<ReturnType<typeof collectNews>, 'addCommit' | 'addReason'>
+
+function openRecorder(
+  { queue, disk, clock }: Omit<ReceiveSidePorts, 'log'>,
+  bounds: ReturnType<typeof boundsOf>,
+  { addCommit, addReason }: News,
+): ReturnType<typeof refuseInTrouble> {
   const groupCommit = createGroupCommit(
     {
       queue,
@@ -171,16 +175,23 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
       onCommitted: (committed) => addCommit(commitStatsOf(committed)),
       onFailed: (error) => addCommit(error instanceof Error ? error : new Error(String(error))),
     },
-    boundsOf(limits.batch),
+    bounds,
   )
   const recorder = refuseInTrouble(groupCommit, disk)
-  const observed: Pick<typeof recorder, 'submit'> = {
+  return {
+    ...recorder,
     async submit(incoming) {
       const outcome = await recorder.submit(incoming)
       if (outcome.kind === 'quarantined') addReason(outcome.reason)
       return outcome
     },
   }
+}
+
+export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock, log }: ReceiveSidePorts): ReceiveSide {
+  const { limits, webhook } = settings
+  const { report, meter, addCommit, addRefusal, addSender, addReason, comebacks } = collectNews(clock)
+  const recorder = openRecorder({ queue, disk, clock }, boundsOf(limits.batch), { addCommit, addReason })
   let current = verifierOf(settings.keys)
   // Look the verifier up at every push, because a reload replaces it.
   const verifier: Verifier = { verify: (body, signature) => current.verify(body, signature) }
@@ -196,7 +207,7 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
     receive: createReceive({
       verifier,
       parseEvent,
-      recorder: observed,
+      recorder,
       admit: admitOutsideTrouble(disk),
       meter,
       clock,
