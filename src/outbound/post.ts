@@ -71,6 +71,14 @@ export function startPost(
     )
   }
 
+  function keep(chunk: Uint8Array): void {
+    if (size < ANSWER_KEPT_BYTES) {
+      kept ??= []
+      kept.push(chunk.subarray(0, ANSWER_KEPT_BYTES - size))
+    }
+    size += chunk.byteLength
+  }
+
   const handler: ConnectionUser = {
     onClient: connection.belongsTo,
     onRequestStart(started) {
@@ -83,15 +91,14 @@ export function startPost(
     },
     onResponseStart(_controller, status, answered) {
       if (status >= 200) outcome = outcomeOf(status, answered['retry-after'], now())
+      // Nobody can mend a redirect without its target, so the target is kept as the first line of the answer.
+      const target = status >= 300 && status <= 399 ? answered.location : undefined
+      if (typeof target === 'string') keep(Buffer.from(`Location: ${target}\n`))
       else provisional += 1
       if (provisional > PROVISIONAL_MAX) end({ reason: 'bad_response', detail: 'ONLY_PROVISIONAL' })
     },
     onResponseData(_controller, chunk) {
-      if (size < ANSWER_KEPT_BYTES) {
-        kept ??= []
-        kept.push(chunk.subarray(0, ANSWER_KEPT_BYTES - size))
-      }
-      size += chunk.byteLength
+      keep(chunk)
       if (size > ANSWER_BYTES_MAX) end(TOO_LONG)
     },
     onResponseEnd() {

@@ -142,6 +142,8 @@ describe(`with the script ${javaScriptEnabled ? 'on' : 'off'}`, () => {
     await addWebhook(page, own('shop'), receiver.url)
     await page.getByRole('link', { name: 'I have kept the key' }).click()
     await page.getByRole('button', { name: 'Send test' }).click()
-    expect(await page.getByRole('alert').textContent()).toMatch(/^ The test was refused: 503 after \d+ ms, <b>closed<\/b>\.$/)
+    expect(await page.getByRole('alert').textContent()).toMatch(
+      /^ The test was refused: 503 after \d+ ms, <b>closed<\/b>\. It answers 503: it can be reached, but fails inside\. $/,
+    )
   })
 })

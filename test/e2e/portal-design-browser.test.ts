@@ -1,6 +1,8 @@
+import { createServer } from 'node:http'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { expect, onTestFinished, test } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
+import { listenInTest } from '../support/network/listen.ts'
 import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
 import { browserOfFile } from '../support/portal/browser.ts'
 import { logInOn } from '../support/portal/portal-page.ts'
@@ -72,4 +74,15 @@ test('a delivery takes one line of the list, and a replay has a page of its own'
   await page.getByRole('link', { name: 'Replay deliveries' }).click()
   await page.waitForURL(`**/deliveries/replay?endpoint=${id}`)
   expect(await page.getByLabel('What was sent to').inputValue()).toBe(id)
+})
+
+test('a test that is redirected names the target and leads to the URL', async () => {
+  const target = createServer((_request, response) => response.writeHead(302, { location: 'https://shop.example/new' }).end('moved'))
+  const id = await endpointOfTest(ofFile(), { name: own('moved'), url: `http://127.0.0.1:${await listenInTest(target)}/hook` })
+  const page = await logIn()
+  await page.goto(`/webhooks/${id}`)
+  await page.getByRole('button', { name: 'Send test' }).click()
+  expect(await page.getByRole('alert').textContent()).toContain('Location: https://shop.example/new')
+  await page.getByRole('alert').getByRole('link', { name: 'Edit the URL' }).click()
+  await page.waitForURL(`**/webhooks/${id}/edit#url`)
 })

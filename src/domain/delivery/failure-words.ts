@@ -42,6 +42,12 @@ export function isLikelyKey(status: number | null): boolean {
   return status === 401 || status === 403
 }
 
+/** Whether another URL may mend the failure: the path is not known there, or has moved, or the name or the port is wrong. */
+export function isLikelyUrl({ status, reason }: Pick<FailureGroup, 'status' | 'reason'>): boolean {
+  if (status === null) return reason === 'dns' || reason === 'connection_refused'
+  return (status >= 300 && status <= 399) || status === 404 || status === 405 || status === 415
+}
+
 /** `isAll`: the endpoint has accepted nothing since the failures began. */
 export function wordFailure(failure: Pick<FailureGroup, 'status' | 'reason' | 'answerStart'>, url: string, isAll: boolean): FailureWords {
   const { status, reason, answerStart } = failure
@@ -62,8 +68,11 @@ function meaningOf(status: number, isAll: boolean): string {
   if (isLikelyKey(status)) return 'it does not accept the signature. Does it have the current key?'
   if (status === 410) return 'it says that it is gone for good.'
   if (status === 429) return 'it asks the relay to send less for a while.'
+  if (status === 413) return 'the event is too large for it. Does a proxy before it limit the size of bodies?'
+  if (status === 415) return 'it does not take application/json. Is the path right?'
+  if (isAll && (status === 404 || status === 405)) return 'it takes no events there. Is the path right?'
   if (status >= 400) return isAll ? 'it refuses these events.' : 'it refuses some events.'
-  if (status >= 300) return 'it redirects; name the final URL.'
+  if (status >= 300) return 'it redirects, which the relay does not follow; name the final URL.'
   return 'the relay takes only 200 to 299 as accepted.'
 }
 

@@ -15,7 +15,10 @@ test.each([
   [401, '', 'It answers 401: it does not accept the signature. Does it have the current key?'],
   [422, 'unknown\nkind', 'It answers 422 "unknown": it refuses these events.'],
   [410, 'closed', 'It answers 410 "closed": it says that it is gone for good.'],
-  [302, '', 'It answers 302: it redirects; name the final URL.'],
+  [302, 'Location: /new', 'It answers 302 "Location: /new": it redirects, which the relay does not follow; name the final URL.'],
+  [404, '', 'It answers 404: it takes no events there. Is the path right?'],
+  [413, '', 'It answers 413: the event is too large for it. Does a proxy before it limit the size of bodies?'],
+  [415, '', 'It answers 415: it does not take application/json. Is the path right?'],
 ])('a failure with the answer %i is explained in one sentence', (status, answer, sentence) => {
   expect(told(status, null, answer)).toBe(sentence)
 })

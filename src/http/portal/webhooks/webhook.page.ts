@@ -5,7 +5,7 @@ import { type AttemptResult, FAILING_MAX_MS } from '../../../domain/delivery/del
 import type { SecretOrigin } from '../../../domain/delivery/endpoint-keys.ts'
 import { conditionOf, type EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { FailureGroup } from '../../../domain/delivery/failure-group.ts'
-import { answerWord, refusesAll } from '../../../domain/delivery/failure-words.ts'
+import { answerWord, isLikelyUrl, refusesAll } from '../../../domain/delivery/failure-words.ts'
 import { digest } from '../../../domain/digest.ts'
 import { receivedText } from '../../../domain/received-text.ts'
 import type { EndpointView, InspectedEndpoint, NextProbe } from '../../../flow/delivery/endpoint-view.ts'
@@ -37,8 +37,8 @@ ${headline({
   asOf: asOfLine(nowMs, to`/webhooks/${id}`, true),
   isLive: true,
 })}
-${said === null ? null : testNote(said.result)}
-${island('trouble', explanation(view))}
+${noteOf(visit, said, view)}
+${island('trouble', explanation(visit, view))}
 ${island('facts', facts(factsOf(view, nowMs)))}
 ${attemptStrip(view.attempts)}
 <p>${link(withQuery(to`/deliveries`, { endpoint: id }), 'All deliveries')}</p>
@@ -84,12 +84,17 @@ function leadOf({ backlog: { waiting, oldestAtMs }, ...state }: EndpointView, no
 }
 
 /** Null: the webhook is in no trouble, or no failure is stored. */
-function explanation({ lastFailure, limit, ...state }: InspectedEndpoint): Markup | null {
+function explanation(visit: Visit, { lastFailure, limit, ...state }: InspectedEndpoint): Markup | null {
   if (limit !== null && state.health.probing === null) return null
   const { endpoint, health, disabled } = state
   if (lastFailure === null || (disabled === null ? health.failingSinceMs === null : !isInTrouble(state))) return null
   const then = disabled === null ? 'Once it is mended, press “Retry now”' : 'Then enable it, or disable or remove it for good'
-  return html`<div class="note bad"><strong>${explainFailure(lastFailure, endpoint.url, refusesAll(state, lastFailure))}</strong> Tell the people who run it. ${then}.</div>`
+  return html`<div class="note bad"><strong>${explainFailure(lastFailure, endpoint.url, refusesAll(state, lastFailure))}</strong> Tell the people who run it. ${then}. ${editUrl(visit, state, lastFailure)}</div>`
+}
+
+/** Null: another URL would not help, or the URL is in the config file. */
+function editUrl({ to }: Visit, { endpoint, origin }: EndpointState, failure: Parameters<typeof isLikelyUrl>[0]): Markup | null {
+  return origin === 'managed' && isLikelyUrl(failure) ? link(to`/webhooks/${endpoint.id}/edit#url`, 'Edit the URL') : null
 }
 
 function factsOf(
@@ -218,4 +223,14 @@ function stopSection({ to }: Visit, state: EndpointView): Markup {
 ${state.disabled === null || isInTrouble(state) ? html`<details><summary>Disable</summary><p>${state.disabled === null ? 'Nothing more is sent.' : 'It stays disabled, and is no problem any more.'} Its events wait, and are sent when you enable it again.</p>${actionButton(to`/webhooks/${id}/disable`, `Disable ${name}`, 'danger')}</details>` : null}
 <details><summary>Remove</summary><form class="form" method="post" action="${to`/webhooks/${id}/remove`.path}"><p>${waiting === 0 ? 'Nothing waits for it.' : html`The ${events} that ${waiting === 1 ? 'waits is' : 'wait are'} cancelled. They stay listed, and can be replayed to another webhook.`} Its key is destroyed.</p>
 <div class="field"><label for="sure">Type ${name} to confirm</label><input id="sure" name="confirm" autocomplete="off" spellcheck="false"></div><p><button class="btn danger sure" type="submit">Remove ${name}${waiting === 0 ? null : ` and cancel ${events}`}</button></p></form></details></section>`
+}
+
+function noteOf(visit: Visit, said: WebhookSaid, view: InspectedEndpoint): Markup | null {
+  if (said === null) return null
+  const { url } = view.endpoint
+  const { result } = said
+  if (result.kind === 'accepted') return testNote(result)
+  const status = result.kind === 'rejected' ? result.status : null
+  const failure = { status, reason: result.kind === 'failed' ? result.reason : null, answerStart: new Uint8Array() }
+  return testNote(result, html`${explainFailure(failure, url, true)} ${editUrl(visit, view, failure)}`)
 }
