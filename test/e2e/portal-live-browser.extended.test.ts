@@ -129,3 +129,23 @@ test('a page that gets no stream slot offers to load again', async () => {
   expect(await page.getByRole('link', { name: 'Load again' }).isVisible()).toBe(true)
   expect(await page.getByText('Changes show by themselves.').isVisible()).toBe(false)
 })
+
+test('a page whose session ended says in its heading and tab since when it is out of date', async () => {
+  const { page } = await logIn()
+  await page.goto('/')
+  await streaming(page)
+  const title = await page.title()
+  const other = await page.context().newPage()
+  await other.goto('/')
+  await other.getByRole('button', { name: 'Log out' }).click()
+  await page.getByRole('heading', { level: 1, name: /Not up to date since \d\d:\d\d/ }).waitFor()
+  expect(await page.title()).toMatch(/^Not up to date since \d\d:\d\d:\d\d · /)
+  expect(await page.getByText('Changes show by themselves.').isVisible()).toBe(false)
+  await logInOn(other)
+  // A tab that is shown again opens its stream at once.
+  await hide(page, true)
+  await hide(page, false)
+  await streaming(page)
+  await expect.poll(() => page.locator('h1 .stale').count()).toBe(0)
+  expect(await page.title()).toBe(title)
+})

@@ -69,6 +69,29 @@ let isStreaming = false
 let isBehind = false
 let due = null
 let loadedAt = 0
+let { title } = document
+/** Since when the page may show what is no longer true; null: it is kept up to date. */
+let staleSince = null
+/** A stream that ends is opened again within seconds, and a page need not say so. */
+const STALE_AFTER_MS = 5000
+const RETRY_MS = 30_000
+
+/** Says in the heading and in the tab that the page is not kept up to date, because somebody across the room reads only these. */
+function showStale() {
+  const words = staleSince === null ? '' : `Not up to date since ${format(clock).format(staleSince)}`
+  document.title = words === '' ? title : `${words} · ${title}`
+  document.querySelector('h1 .stale')?.remove()
+  if (words === '') return
+  const mark = document.createElement('small')
+  mark.className = 'stale'
+  mark.textContent = ` ${words}`
+  document.querySelector('h1')?.append(mark)
+}
+
+function markStale() {
+  staleSince ??= Date.now()
+  showStale()
+}
 
 function showStreaming(isOn) {
   isStreaming = isOn
@@ -90,9 +113,10 @@ async function load() {
   loadedAt = Date.now()
   const answer = await fetch(location.href, { headers: { 'Parcel-Relay-Live': '1' } }).catch(() => null)
   // A redirect, for example to the login, gives another page.
-  if (!answer?.ok || answer.redirected) return
+  if (!answer?.ok || answer.redirected) return markStale()
   const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html')
-  document.title = fresh.title
+  title = fresh.title
+  if (isStreaming) staleSince = null
   // Each form has a new id in each page, which is no change.
   const plain = (text) => text?.replace(/ name="form" value="[^"]*"/g, '')
   for (const part of document.querySelectorAll('[data-live]')) {
@@ -104,6 +128,7 @@ async function load() {
     offerCopies(part)
   }
   showStreaming(isStreaming)
+  showStale()
 }
 
 function loadSoon() {
@@ -128,9 +153,21 @@ function openStream() {
     isBehind = false
   })
   stream.addEventListener('changed', loadSoon)
-  stream.addEventListener('error', () => {
+  stream.addEventListener('error', ({ target }) => {
     isBehind = true
     showStreaming(false)
+    const endedAt = Date.now()
+    const isRefused = target.readyState === EventSource.CLOSED
+    setTimeout(
+      () => {
+        if (isStreaming || document.hidden) return
+        staleSince ??= endedAt
+        showStale()
+      },
+      isRefused ? 0 : STALE_AFTER_MS,
+    )
+    // The browser itself opens a stream again that has ended, but not one that was refused, as after the end of a session.
+    if (isRefused) setTimeout(openStream, RETRY_MS)
   })
 }
 
