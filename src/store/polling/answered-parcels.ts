@@ -1,52 +1,34 @@
-import { sql } from 'kysely'
+import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 import type { Session } from '../engine.ts'
+import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
 
 /** So many parcels are looked at. Parcels whose polls fail are polled again sooner, so those with the latest next polls are rarely among them. */
 const LOOKED_AT = 512
 const FOUND_MAX = 64
 
-const answered = statement()((db) =>
+/** Finds the identifiers of those of these parcels whose last poll was answered. */
+const answeredOf = (db: Kysely<Tables>, parcels: SelectQueryBuilder<Tables, 'parcel', { id: number }>) =>
   db
-    .selectFrom(
-      db
-        .selectFrom('parcel')
-        .select('id')
-        .where('next_poll_at_ms', 'is not', null)
-        .orderBy('next_poll_at_ms', 'desc')
-        .limit(sql.lit(LOOKED_AT))
-        .as('late'),
-    )
-    .innerJoin('parcel', 'parcel.id', 'late.id')
+    .selectFrom(parcels.limit(sql.lit(LOOKED_AT)).as('looked'))
+    .innerJoin('parcel', 'parcel.id', 'looked.id')
     .innerJoin('identifier', 'identifier.parcel_id', 'parcel.id')
     .select(['parcel.id', 'identifier.value'])
     .where('parcel.failures', '=', 0)
     .where('parcel.checked_at_ms', 'is not', null)
     .where('identifier.refused_at_ms', 'is', null)
     .orderBy('identifier.is_tracking_id')
-    .limit(sql.lit(FOUND_MAX)),
+    .limit(sql.lit(FOUND_MAX))
+
+const answered = statement()((db) =>
+  answeredOf(db, db.selectFrom('parcel').select('id').where('next_poll_at_ms', 'is not', null).orderBy('next_poll_at_ms', 'desc')),
 )
 
 const ended = statement<{ stopped: string }>()((db, p) =>
-  db
-    .selectFrom(
-      db
-        .selectFrom('parcel')
-        .select('id')
-        .where('next_poll_at_ms', 'is', null)
-        .where('stopped', '=', p.stopped)
-        .orderBy('id', 'desc')
-        .limit(sql.lit(LOOKED_AT))
-        .as('late'),
-    )
-    .innerJoin('parcel', 'parcel.id', 'late.id')
-    .innerJoin('identifier', 'identifier.parcel_id', 'parcel.id')
-    .select(['parcel.id', 'identifier.value'])
-    .where('parcel.failures', '=', 0)
-    .where('parcel.checked_at_ms', 'is not', null)
-    .where('identifier.refused_at_ms', 'is', null)
-    .orderBy('identifier.is_tracking_id')
-    .limit(sql.lit(FOUND_MAX)),
+  answeredOf(
+    db,
+    db.selectFrom('parcel').select('id').where('next_poll_at_ms', 'is', null).where('stopped', '=', p.stopped).orderBy('id', 'desc'),
+  ),
 )
 
 /**

@@ -134,7 +134,7 @@ test('a backup of a store with rows in every table contains all of them', async 
   expect(after).toEqual(before)
 })
 
-test('a damaged copy, or one that lacks earlier commits, does not become a backup', async () => {
+test('S15: a damaged copy, or one that lacks earlier commits, does not become a backup', async () => {
   const { place } = await seededPlace(sqlite)
   const directory = temporaryFolder()
   const finish = (order: BackupOrder) => {

@@ -135,7 +135,7 @@ test('the key of a backup is found by its name, whatever its ending, and is neve
   await expect(restore(place, file)).rejects.toThrow('first.key does not hold a key')
 })
 
-test('a backup with any changed byte is refused, and changes nothing', async () => {
+test('S17: a backup with any changed byte is refused, and changes nothing', async () => {
   const { place, file } = await backedUp()
   const whole = readFileSync(file)
   const before = readFileSync(place)
