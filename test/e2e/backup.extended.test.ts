@@ -33,7 +33,7 @@ async function manifestOf(file: string): Promise<unknown> {
   return JSON.parse(row?.json ?? 'null')
 }
 
-test('S16: a backup made under load holds everything that was acknowledged before it began', async () => {
+test('a backup made under load holds everything that was acknowledged before it began', async () => {
   const folder = temporaryFolder()
   const directory = join(folder, 'backups')
   const { publicUrl, operator, makeBackup, metrics } = await startRelay({ backup: { directory } }, folder)

@@ -40,7 +40,7 @@ test('W1: any text is read back as the same text, between tags and in an attribu
   )
 })
 
-test('characters that hide or turn text are shown as marks between tags, and left alone in fields', () => {
+test('characters that hide or turn text are shown as marks between tags, and stay in fields', () => {
   const text = 'a\u202eb\u200bc\u0007d\ufeff\r\n\te'
   expect(charactersOf(html`<i title="${text}">${text}</i>`)).toBe(`<i title="${text}">a⟨U+202E⟩b⟨U+200B⟩c⟨U+0007⟩d⟨U+FEFF⟩\r\n\te</i>`)
 })

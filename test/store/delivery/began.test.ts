@@ -28,7 +28,7 @@ const timesIn = (taken: readonly { readonly body: unknown }[]) =>
   taken.map(({ body }) => Date.parse(/"eventTime":"([^"]+)"/.exec(String(body))?.[1] ?? '') - NOON)
 
 describe.each(engines)('what happened since an endpoint began on $name', (engine) => {
-  test('O18, 7.1: an endpoint is sent what happened since it began, whenever its parcel is known', async () => {
+  test('O18, 7.1: an endpoint is sent what happened since it began, if its parcel came later', async () => {
     const { writes } = await openStore(NOON, engine)
     const old = await addEndpoint(writes, NOON - HOUR_MS, { name: 'old' })
     const young = await addEndpoint(writes, NOON, { name: 'young' })
