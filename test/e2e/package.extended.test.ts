@@ -63,6 +63,8 @@ async function logIn() {
   const complaints: string[] = []
   const answers = new Map<string, readonly [status: number, type: string]>()
   page.on('console', (message) => {
+    // The login has the status 401.
+    if (message.text().includes('status of 401')) return
     if (['error', 'warning'].includes(message.type())) complaints.push(`${page.url()}: ${message.text()}`)
   })
   page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error.message}`))

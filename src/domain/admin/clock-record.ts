@@ -140,5 +140,5 @@ export function decodeClockRecord(stored: Uint8Array | null): ClockRecord | null
 
 function jumpOf(record: Pick<ClockRecord, 'jump'> | null): ClockDoubt | null {
   const jump = record?.jump ?? null
-  return jump === null ? null : { because: 'jumped', aheadMs: jump.byMs }
+  return jump === null ? null : { because: 'jumped', aheadMs: Math.round(jump.byMs) }
 }

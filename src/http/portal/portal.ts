@@ -1,5 +1,5 @@
 import Router from '@koa/router'
-import type { Context } from 'koa'
+import type { Context, Middleware } from 'koa'
 import type { GiveOnce } from '../../flow/admin/give-once.ts'
 import type { Overview } from '../../flow/admin/overview/overview.ts'
 import type { ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
@@ -64,8 +64,14 @@ export interface PortalOptions
   readonly log: Log
 }
 
-/** Creates the routes of the portal for operators, at `/` of the internal listener. The server makes whole pages, which work without script. */
-export function createPortal(options: PortalOptions): Router {
+export interface Portal {
+  readonly routes: ReturnType<Router['routes']>
+  /** Runs after all routes. Answers browsers with a page about an address that has none. */
+  readonly lost: Middleware
+}
+
+/** Creates the portal for operators, at `/` of the internal listener. The server makes whole pages, which work without script. */
+export function createPortal(options: PortalOptions): Portal {
   const { settings, overview, clock } = options
   const router = new Router({ strict: true, sensitive: true })
   router.use(async (ctx, next) => {
@@ -107,16 +113,18 @@ export function createPortal(options: PortalOptions): Router {
   addLogin(router, { ...options, servePage, pages: table }, viewOf)
   addLive(router, options)
   router.get('/assets/:name', (ctx) => presentAsset(ctx, ctx.params.name ?? '', options.readAsset(ctx.params.name ?? '')))
-  // Keep these routes last: they answer what no other route does.
+  // Keep these routes last: they answer what no other page does.
   const sections = routes.map(({ path }) => /^\/[a-z]+/.exec(path)?.[0]).filter((section) => section !== undefined)
   for (const section of new Set(sections))
     router.get(new RegExp(`^${section}(?:/.*)?$`), (ctx) => servePage.serve(ctx, lost(table, ctx), () => ''))
-  router.get(/^/, async (ctx, next) => {
-    if (ctx.accepts('json', 'html') === 'html') await servePage.serve(ctx, lost(table, ctx), () => '')
-    else await next()
-  })
-
-  return router
+  return {
+    routes: router.routes(),
+    async lost(ctx, next) {
+      const isAsked = settings().enabled && ['GET', 'HEAD'].includes(ctx.method) && ctx.accepts('json', 'html') === 'html'
+      if (isAsked) await servePage.serve(ctx, lost(table, ctx), () => '')
+      else await next()
+    },
+  }
 }
 
 /** Leads from the address of a form, or one with a slash at its end, to the page that is meant. Any other address has a page that says so. */

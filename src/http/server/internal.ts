@@ -36,7 +36,8 @@ export function createInternalListener(options: InternalOptions): RequestListene
   })
   return createListener(options, (app) => {
     app.use(plainRequests(options)).use(continueAlways).use(router.routes())
-    app.use(createPortal({ ...options, ...options.portal }).routes()).use(methodNotAllowed())
+    const portal = createPortal({ ...options, ...options.portal })
+    app.use(portal.routes).use(portal.lost).use(methodNotAllowed())
   })
 }
 
