@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import type { BrowserContextOptions, Page } from 'playwright-core'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
 import { browserOfFile } from '../support/portal/browser.ts'
-import { logInOn } from '../support/portal/portal-page.ts'
+import { openLoggedIn } from '../support/portal/portal-page.ts'
 import { endpointOfTest } from '../support/relay/manage.ts'
 import { push } from '../support/relay/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
@@ -14,12 +14,7 @@ const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['
 const openPage = browserOfFile()
 const own = idsOfTest()
 
-async function logIn(options: BrowserContextOptions = {}): Promise<Page> {
-  const page = await openPage({ baseURL: ofFile().internalUrl, ...options })
-  onTestFinished(() => page.context().close())
-  await logInOn(page)
-  return page
-}
+const logIn = (options: BrowserContextOptions = {}) => openLoggedIn(openPage, ofFile().internalUrl, options)
 
 const addWebhook = (name: string, url: string) => endpointOfTest(ofFile(), { name, url })
 

@@ -1,11 +1,11 @@
 import { createServer } from 'node:http'
-import type { BrowserContextOptions, Page } from 'playwright-core'
-import { expect, onTestFinished, test } from 'vitest'
+import type { BrowserContextOptions } from 'playwright-core'
+import { expect, test } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { listenInTest } from '../support/network/listen.ts'
 import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
 import { browserOfFile } from '../support/portal/browser.ts'
-import { logInOn } from '../support/portal/portal-page.ts'
+import { openLoggedIn } from '../support/portal/portal-page.ts'
 import { endpointOfTest } from '../support/relay/manage.ts'
 import { push } from '../support/relay/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
@@ -15,12 +15,7 @@ const ofFile = relayOfFile(NO_CARRIER, { delivery: { allowNetworks: ['127.0.0.0/
 const openPage = browserOfFile()
 const own = idsOfTest()
 
-async function logIn(options: BrowserContextOptions = {}): Promise<Page> {
-  const page = await openPage({ baseURL: ofFile().internalUrl, ...options })
-  onTestFinished(() => page.context().close())
-  await logInOn(page)
-  return page
-}
+const logIn = (options: BrowserContextOptions = {}) => openLoggedIn(openPage, ofFile().internalUrl, options)
 
 test('a new key stays on its page while a test is sent, whose result is in a new tab', async () => {
   await using receiver = await startWebhookReceiver()

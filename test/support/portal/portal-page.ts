@@ -1,6 +1,9 @@
 import AxeBuilder from 'axe-core'
-import type { Page } from 'playwright-core'
+import type { BrowserContextOptions, Page } from 'playwright-core'
+import { onTestFinished } from 'vitest'
 import { ADMIN } from '../relay/relay.ts'
+
+type OpenPage = (options: BrowserContextOptions) => Promise<Page>
 
 /** Opens the portal and logs in. */
 export async function logInOn(page: Page): Promise<void> {
@@ -8,6 +11,14 @@ export async function logInOn(page: Page): Promise<void> {
   await page.getByLabel('User name').fill(ADMIN.username)
   await page.getByLabel('Password').fill(ADMIN.password)
   await page.getByRole('button', { name: 'Log in' }).click()
+}
+
+/** Opens a page of a relay's portal that is logged in, and closes it after the test. */
+export async function openLoggedIn(open: OpenPage, baseURL: string, options: BrowserContextOptions = {}): Promise<Page> {
+  const page = await open({ baseURL, ...options })
+  onTestFinished(() => page.context().close())
+  await logInOn(page)
+  return page
 }
 
 /** Lists a page's serious barriers for people with disabilities, and says if it is wider than its screen. Open the page with `bypassCSP`. */

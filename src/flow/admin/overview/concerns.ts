@@ -42,9 +42,14 @@ export function createConcerns({ reads, look, clock, ...ports }: ConcernsPorts):
 
   return async (seen) => {
     if (known === null || clock.monotonic() - known.atMs >= KEPT_MS) known = { facts: lookAt(seen), atMs: clock.monotonic() }
+    const { facts: looking } = known
     const { refused, pushes, replicas, clockDoubt } = seen
     const arePollsMade = seen.notReady.length === 0 && !['refused', 'failing'].includes(carrierStanding(seen.carrier).kind)
-    const facts = await known.facts
+    const facts = await looking.catch((error: unknown) => {
+      // Do not keep a failure: the next call looks again.
+      if (known?.facts === looking) known = null
+      throw error
+    })
     return concernsOf(
       {
         ...facts,
