@@ -67,6 +67,7 @@ test('`endpoints set` changes what is named, and leaves every other setting as i
   const before = await shown()
   const moved = await run('endpoints', 'set', 'shop', '--to', `${receiver.url}/moved`)
   expect([moved.code, moved.stderr, moved.stdout]).toEqual([0, '', expect.stringContaining('/moved')])
+  expect(moved.stdout).toMatch(/^key +fingerprint [0-9a-f]{8},/m)
   expect(await shown()).toEqual({ ...before, url: `${receiver.url}/moved` })
 
   const all = ['--no-status', '--distribution-type', 'Home', '--no-rate', '--backfill', '--remove-header', 'X-Shop']

@@ -42,7 +42,11 @@ async function act(nameOrId: string, options: SetOptions): Promise<void> {
   const answer = await ask('PATCH', `/relay/endpoints/${id}`, { type: 'application/json', text })
   if (answer.status !== 200) return fail(describeProblem(answer))
   for (const warning of listOf(answer.body, 'warnings')) process.stderr.write(`warning: ${String(warning)}\n`)
-  process.stdout.write(options.json === true ? `${JSON.stringify(answer.body)}\n` : presentEndpoint(answer.body))
+  if (options.json === true) return void process.stdout.write(`${JSON.stringify(answer.body)}\n`)
+  // The answer to a change lacks the fingerprint of the key.
+  const shown = await ask('GET', `/relay/endpoints/${id}`)
+  if (shown.status !== 200) return fail(describeProblem(shown))
+  process.stdout.write(presentEndpoint(shown.body))
 }
 
 /** Returns what the user gave, except filters. A header that is null is removed. */
