@@ -889,7 +889,7 @@ export interface paths {
         };
         /**
          * Check whether the deployment works
-         * @description Gives a line for each result, with the reason if something does not work: config, keys, store, disk, files, certificates, the login at the carrier (one call of the budget), the clock, a signed push to itself (counted as `check`, not kept) and a connection to each endpoint (nothing is sent). Within 5 s it gives the same result again.
+         * @description Gives a line for each result, with the reason if something does not work: config, keys, store, disk, files, certificates, the login at the carrier and a question to it (two calls of the budget), the clock, a signed push to itself (counted as `check`, not kept) and a connection to each endpoint (nothing is sent). Within 5 s it gives the same result again.
          */
         get: operations["getRelayCheck"];
         put?: never;
@@ -3342,7 +3342,7 @@ export interface components {
             ok: boolean;
             lines: {
                 /** @enum {string} */
-                name: "relay" | "config" | "keys" | "store" | "disk" | "files" | "open_files" | "ports" | "certificate" | "credentials" | "clock" | "push" | "endpoint" | "retention" | "erasure" | "backup";
+                name: "relay" | "config" | "keys" | "store" | "disk" | "files" | "open_files" | "ports" | "certificate" | "credentials" | "question" | "clock" | "push" | "endpoint" | "retention" | "erasure" | "backup";
                 /** @description What was checked, such as the name of an endpoint; null: there is only one such thing. */
                 subject: string | null;
                 /** @enum {string} */
@@ -6571,4 +6571,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 5e8689b68c52970e433a64838061795ae971ac425deb11fe2a786e98c9134410
+// Made of docs/openapi.json with the SHA-256 c2463e3e45b4bd6b5a53caaaeb817a53696082b0aee49843068b1e4c710406ff

@@ -67,3 +67,10 @@ export function renewAuthority(
 export function authorityOf({ upstream: { caFile } }: Config): string | undefined {
   return caFile === null ? undefined : readCertificates('upstream.caFile', caFile)
 }
+
+/** Returns the configured languages, with the language of polls first. */
+export function languagesOf(config: Config): readonly [string, ...string[]] {
+  const [first, ...others] = config.upstream.languages
+  if (first === undefined) throw new RangeError('at least one language must be configured')
+  return [first, ...others]
+}

@@ -18,6 +18,7 @@ import { createTokens } from '../http/server/tokens.ts'
 import { createAnswerCache } from '../runtime/answer-cache.ts'
 import { createFairQueue } from '../runtime/fair-queue.ts'
 import { createMemory } from '../runtime/memory.ts'
+import { languagesOf } from './carrier.ts'
 import type { openRecording } from './recording.ts'
 import type { Storage } from './storage/opened-storage.ts'
 import { firstWrite } from './storage/storage.ts'
@@ -63,7 +64,7 @@ export function openHistory(config: Config, { storage, recording, carrier, meter
     spentUntilMs: spent,
     refresh: createRefresh(
       { ...ports, lapse: storage.replicas.signal, failsSinceMs: () => carrier.state().breaker.sinceMs },
-      { languages: someLanguages(config) },
+      { languages: languagesOf(config) },
     ),
   }
 }
@@ -133,10 +134,4 @@ export async function openAuthentication(
 
 export function appsOf(config: Config) {
   return config.apps.map(({ passwordHash, ...app }) => ({ ...app, passwordHashes: passwordHash.map((hash) => hash.reveal()) }))
-}
-
-function someLanguages(config: Config): readonly [string, ...string[]] {
-  const [first, ...others] = config.upstream.languages
-  if (first === undefined) throw new RangeError('at least one language must be configured')
-  return [first, ...others]
 }

@@ -58,7 +58,7 @@ testWith('openssl').for([
     tlsMeaning(fault, 'the carrier'),
     tlsRemedy(fault, 'upstream.caFile'),
   ])
-  const [login] = [await carrierProbe(carrier).look()].flat()
+  const [login] = [await carrierProbe(carrier, { language: 'en', known: async () => null }).look()].flat()
   expect(login?.message).toContain(tlsMeaning(fault, 'the carrier'))
 })
 

@@ -2,6 +2,7 @@ import { renameSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
+import { goodBody, json, openCarrier } from '../carrier/carrier-double.ts'
 import { listen } from '../support/network/listen.ts'
 import { createVisitor } from '../support/portal/portal-visitor.ts'
 import { operatorOf } from '../support/relay/manage.ts'
@@ -53,7 +54,20 @@ test('the check of a working relay is ok, and sends nothing to the endpoints', a
   })
   const { ok, of } = await linesOf(relay)
   expect(ok).toBe(true)
-  for (const name of ['relay', 'config', 'store', 'disk', 'files', 'credentials', 'clock', 'push', 'open_files', 'retention', 'erasure'])
+  for (const name of [
+    'relay',
+    'config',
+    'store',
+    'disk',
+    'files',
+    'credentials',
+    'question',
+    'clock',
+    'push',
+    'open_files',
+    'retention',
+    'erasure',
+  ])
     expect([name, of(name)]).toEqual([name, expect.objectContaining({ state: 'ok' })])
   expect(of('keys', 'secrets.atRestKeys')).toMatchObject({ state: 'ok' })
   expect(of('endpoint', 'shop')).toMatchObject({ state: 'ok', message: expect.stringContaining('takes connections') })
@@ -93,6 +107,21 @@ test('each part that does not work fails with its reason, in the API and in the 
     expect(page).toContain(shown)
 })
 
+test('a carrier that gives tokens and answers questions with 403 is red, by two calls', async () => {
+  let isWell = true
+  const carrier = await openCarrier({ status: (_request, response) => json(response, isWell ? 200 : 403, isWell ? goodBody : '{}') })
+  onTestFinished(carrier.close)
+  const relay = await startRelay(carrier.url)
+  await (await operatorOf(relay))('POST', '/relay/parcels/AB123456789SE/refresh')
+  isWell = false
+  const before = { ...carrier.asked }
+  const { ok, of } = await linesOf(relay)
+  expect(ok).toBe(false)
+  expect(of('credentials')).toMatchObject({ state: 'ok' })
+  expect(of('question')).toMatchObject({ state: 'failed', message: expect.stringMatching(/answered before: it rejected .*status 403/) })
+  expect([carrier.asked.token - before.token, carrier.asked.status - before.status]).toEqual([1, 1])
+})
+
 test('a disk that is too full for pushes makes the check of the push fail too', async () => {
   const relay = await startRelay('http://127.0.0.1:9', { limits: { freeSpaceMin: '1024GB' } })
   const { ok, of } = await linesOf(relay)
@@ -115,5 +144,5 @@ test('on PostgreSQL the checks of disk, files and backup are skipped, and the ot
   const { ok, of } = await linesOf(await startRelay(sandbox.url, { store: url, ...atRest, limits: { connections: 100 } }))
   expect(ok).toBe(true)
   for (const name of ['disk', 'files', 'erasure', 'backup']) expect(of(name)).toMatchObject({ state: 'skipped' })
-  for (const name of ['store', 'credentials', 'clock', 'push', 'retention']) expect(of(name)).toMatchObject({ state: 'ok' })
+  for (const name of ['store', 'credentials', 'question', 'clock', 'push', 'retention']) expect(of(name)).toMatchObject({ state: 'ok' })
 })

@@ -27,6 +27,8 @@ export interface Question {
 export interface CarrierBreaker {
   /** Runs `ask` unless the breaker is open. If `ask` returns null, the call was withdrawn, and counts neither as a failure nor as an answer. */
   guard(question: Question, ask: () => Promise<StatusOutcome | null>): Promise<StatusOutcome | null>
+  /** Counts a question that was asked to learn whether the carrier answers, though calls may pause. */
+  checked(identifier: string, outcome: StatusOutcome): void
   /** Checks whether the carrier answers at all, if that is in doubt. Call it every second or so. Never rejects. */
   lookAgain(): Promise<void>
   state(): CarrierState['breaker']
@@ -106,6 +108,7 @@ export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker
         if (isDoubtful(breaker, clock.monotonic())) void check(false)
       }
     },
+    checked: (identifier, outcome) => become(after(outcome, identifier, 'check')),
     async lookAgain() {
       if (isCheckDue(breaker, clock.monotonic())) await check(true)
     },

@@ -19,7 +19,7 @@ import { type CarrierBreakerPorts, createCarrierBreaker } from './carrier-breake
 import { type CarrierLog, createCarrierLog } from './carrier-log.ts'
 import { createCarrierTime } from './carrier-time.ts'
 import { createExchange } from './exchange.ts'
-import { askStatus, type StatusCall, type StatusOutcome, type StatusPorts } from './status-call.ts'
+import { askOnce, askStatus, type StatusCall, type StatusOutcome, type StatusPorts } from './status-call.ts'
 
 const WAITING_MAX = 10_000
 /** A call that was cut off counts against the carrier only if the carrier had at least this share of the time limit to answer. */
@@ -57,10 +57,16 @@ export interface CarrierOptions {
   readonly answeredBefore?: () => Promise<readonly string[]>
 }
 
-export interface LoginFailure {
+export interface CallFailure {
   readonly reason: UnavailableReason
-  /** A code, such as `ECONNREFUSED`. */
+  /** A code, such as `ECONNREFUSED`, or the status of the answer. */
   readonly detail: string
+}
+
+export interface TriedQuestion {
+  readonly identifier: string
+  readonly language: string
+  readonly mayCount: boolean
 }
 
 /** The carrier, called over HTTP. `close` ends all calls in flight. After that, every call returns `unavailable`. */
@@ -69,7 +75,12 @@ export interface RemoteCarrier extends Carrier {
    * Requests a token with the present password, unless an earlier refusal forbids it. The request is a call of the budget, and its result changes
    * `state`. Null: there is a token.
    */
-  logIn(): Promise<LoginFailure | null>
+  logIn(): Promise<CallFailure | null>
+  /**
+   * Asks one question to learn whether the carrier answers: a single call of the budget, even while calls pause. `mayCount`: the carrier should
+   * answer it, so a failure counts; an answer always does. Null: it was answered.
+   */
+  tryQuestion(question: TriedQuestion): Promise<CallFailure | null>
   /** The carrier's clock minus ours, by its last answer; -2000: the carrier is 2 s behind. Null: no answer had a time yet. */
   aheadMs(): number | null
   /** Saves the current state for the next run. */
@@ -119,7 +130,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
   }
   const ports: StatusPorts = { baseUrl: options.baseUrl.replace(/\/+$/, ''), exchange, tokens, pause, clock }
   const carrierLog = createCarrierLog(clock, log)
-  const { fetchAll, breaker } = createAsking(options, { ports, deadlines, carrierLog })
+  const { fetchAll, tryQuestion, breaker } = createAsking(options, { ports, deadlines, carrierLog })
 
   return {
     fetchAll,
@@ -134,6 +145,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
         deadline.end()
       }
     },
+    tryQuestion,
     aheadMs: time.aheadMs,
     keep: budget.keep,
     logOutage: carrierLog.flush,
@@ -192,7 +204,22 @@ function createAsking(options: CarrierOptions, { ports, deadlines, carrierLog }:
       deadline.end()
     }
   }
-  return { fetchAll, breaker }
+  const tryQuestion: RemoteCarrier['tryQuestion'] = async ({ mayCount, ...question }) => {
+    const deadline = deadlines.open()
+    deadline.start()
+    try {
+      const giveUpAtMs = clock.monotonic() + timeoutMs
+      const outcome = await askOnce(ports, { ...question, priority: 'app', spender: 'operator', giveUpAtMs, deadline })
+      if ((mayCount || outcome.kind !== 'unavailable') && !deadlines.closed()) {
+        breaker.checked(question.identifier, outcome)
+        carrierLog.record(outcome)
+      }
+      return outcome.kind === 'unavailable' ? { reason: outcome.reason, detail: outcome.detail } : null
+    } finally {
+      deadline.end()
+    }
+  }
+  return { fetchAll, tryQuestion, breaker }
 }
 
 function createAgent({ clock, concurrency, timeoutMs, ca, proxy, hosts = ANY_HOST }: CarrierOptions): Dispatcher {

@@ -61,7 +61,7 @@ const UNREACHED: ReadonlySet<string> = new Set([
 /** The carrier answered 401 (`unauthorized`) or 403 (`forbidden`) to this token. */
 type Denied = { readonly kind: 'unauthorized'; readonly token: string } | { readonly kind: 'forbidden'; readonly token: string }
 
-const FORBIDDEN: StatusOutcome = { kind: 'unavailable', reason: 'rejected', detail: 'status 403', conclusive: true, ofQuestion: true }
+const FORBIDDEN = { kind: 'unavailable', reason: 'rejected', detail: 'status 403', conclusive: true, ofQuestion: true } as const
 
 /**
  * Asks the carrier. After a 401, gets a new token and asks once more, unless the credentials count as refused. Some carriers say 403 when a token
@@ -84,13 +84,27 @@ export async function askStatus(ports: StatusPorts, call: StatusCall): Promise<S
   return settle(tokens, await askWith(ports, { ...call, spender: 'repeat' }, second.token))
 }
 
+/** Asks in a single call: repeats nothing, and takes a 401 for a refusal of the question, because the token is new. */
+export async function askOnce(ports: StatusPorts, call: StatusCall): Promise<StatusOutcome> {
+  const token = await ports.tokens.get(call.deadline.signal)
+  if (token.kind === 'none') return { ...token, kind: 'unavailable' }
+  const outcome = await askWith(ports, call, token.token, (ask) => ask())
+  if (outcome.kind === 'unauthorized') return { ...FORBIDDEN, detail: 'status 401' }
+  return outcome.kind === 'forbidden' ? FORBIDDEN : outcome
+}
+
 function settle(tokens: TokenClient, outcome: StatusOutcome | Denied): StatusOutcome {
   if (outcome.kind === 'forbidden') return FORBIDDEN
   return outcome.kind === 'unauthorized' ? { ...tokens.refuse(outcome.token), kind: 'unavailable' } : outcome
 }
 
 /** Requests `GET {baseUrl}/v1/status/{identifier}/all` with a bearer token (spec, "Endpoints"). */
-async function askWith(ports: StatusPorts, call: StatusCall, obtained: string): Promise<StatusOutcome | Denied> {
+async function askWith(
+  ports: StatusPorts,
+  call: StatusCall,
+  obtained: string,
+  repeated: typeof withQuickRetries = withQuickRetries,
+): Promise<StatusOutcome | Denied> {
   const { baseUrl, exchange, tokens } = ports
   const { identifier, language, priority, spender, giveUpAtMs, deadline } = call
   let token = obtained
@@ -110,7 +124,7 @@ async function askWith(ports: StatusPorts, call: StatusCall, obtained: string): 
       giveUpAtMs,
       deadline,
     })
-  const answer = await withQuickRetries(ask, deadline.signal)
+  const answer = await repeated(ask, deadline.signal)
   if (answer.kind === 'failed') {
     const { reason, detail, conclusive } = answer
     const retryAfterMs = reason === 'timeout' && !conclusive ? CUT_RETRY_MS : answer.retryAfterMs

@@ -16,6 +16,7 @@ export const CHECK_NAMES = [
   'ports',
   'certificate',
   'credentials',
+  'question',
   'clock',
   'push',
   'endpoint',

@@ -15,8 +15,10 @@ const FAILURES: Readonly<Record<UnavailableReason, string>> = {
   rejected: 'it rejected the question',
 }
 
+type Cause = Pick<LastFailure, 'reason' | 'tls'>
+
 /** Says in a sentence what an operator can do about a carrier that answers no question. `failure`: the last failed call. */
-export function carrierRemedy(failure: LastFailure | null): string {
+export function carrierRemedy(failure: Cause | null): string {
   if (failure?.tls !== undefined) return tlsRemedy(failure.tls, 'upstream.caFile')
   return failure === null || lacksAnswer(failure.reason) !== 'refusal'
     ? 'Check whether the carrier reports an outage, and whether DNS, the firewall and the proxy let the relay reach it.'
@@ -31,6 +33,6 @@ export function failureText(reason: string): string {
 }
 
 /** Describes why the last call failed, as a part of a sentence. */
-export function lastFailureText({ reason, tls }: LastFailure): string {
+export function lastFailureText({ reason, tls }: Cause): string {
   return tls === undefined ? failureText(reason) : tlsMeaning(tls, 'the carrier')
 }

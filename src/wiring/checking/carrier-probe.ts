@@ -1,25 +1,69 @@
-import type { LoginFailure, RemoteCarrier } from '../../carrier/call/carrier-client.ts'
-import { failed, judgeClock, ok, skipped, type Verdict } from '../../domain/admin/check.ts'
-import type { UnavailableReason } from '../../domain/polling/carrier-answer.ts'
+import type { CallFailure, RemoteCarrier } from '../../carrier/call/carrier-client.ts'
+import { failed, judgeClock, ok, skipped, type Verdict, warning } from '../../domain/admin/check.ts'
+import { lacksAnswer, type UnavailableReason } from '../../domain/polling/carrier-answer.ts'
+import { carrierRemedy, lastFailureText } from '../../domain/polling/carrier-failure-words.ts'
 import { reasonOfCode } from '../../domain/system-reason.ts'
 import { tlsFaultOf, tlsMeaning, tlsRemedy } from '../../domain/tls-fault.ts'
 import type { Probe } from '../../flow/admin/check.ts'
 
-/** Makes the probe that logs in at the carrier (one call of the budget) and compares the clocks. `note`: a text to add to its line. */
-export function carrierProbe(carrier: Pick<RemoteCarrier, 'logIn' | 'aheadMs'>, note = ''): Probe {
+export interface CarrierProbeOptions {
+  /** The language of polls. */
+  readonly language: string
+  /** Returns a parcel about which the carrier gave an answer when it was last asked; null: none is known. */
+  readonly known: () => Promise<string | null>
+  /** A text to add to the line of the login. */
+  readonly note?: string
+}
+
+/**
+ * Makes the probe that logs in at the carrier, asks it one question, and compares the clocks. That is two calls of the budget at most, because a
+ * login alone does not show that questions are answered.
+ */
+export function carrierProbe(
+  carrier: Pick<RemoteCarrier, 'logIn' | 'tryQuestion' | 'state' | 'aheadMs'>,
+  { language, known, note = '' }: CarrierProbeOptions,
+): Probe {
   return {
     name: 'credentials',
     subject: null,
     async look() {
       const failure = await carrier.logIn()
-      const found = failure === null ? ok(`The carrier gives a token.${note}`) : describe(failure)
+      const login = failure === null ? ok(`The carrier gives a token.${note}`) : describe(failure)
+      const question =
+        failure === null ? await ask(carrier, language, await known()) : skipped('Nothing was asked, because there is no token.')
       return [
-        { name: 'credentials', subject: null, ...found },
+        { name: 'credentials', subject: null, ...login },
+        { name: 'question', subject: null, ...question },
         { name: 'clock', subject: null, ...judgeClock(carrier.aheadMs()) },
       ]
     },
   }
 }
+
+/** Formed like the number of an international parcel, with its check digit, but of a country that does not exist. */
+const NOBODYS = 'ZZ000000005ZZ'
+
+/** A carrier may answer a number that nobody has with an error, and all others well. So only a question about a known parcel can fail so. */
+async function ask(carrier: Pick<RemoteCarrier, 'tryQuestion' | 'state'>, language: string, known: string | null): Promise<Verdict> {
+  const { sinceMs } = carrier.state().breaker
+  const failure = await carrier.tryQuestion({ identifier: known ?? NOBODYS, language, mayCount: known !== null })
+  const about = known === null ? `a number that nobody has (${NOBODYS})` : 'a parcel that it has answered before'
+  if (failure === null) return ok(`The carrier answers a question about ${about}.`)
+  const { reason, detail } = failure
+  const tls = tlsFaultOf(detail)
+  const last = tls === null ? { reason } : { reason, tls }
+  const why = tls === null ? `${lastFailureText(last)} (${reasonOfCode(detail)})` : lastFailureText(last)
+  if (lacksAnswer(reason) === null) return skipped(`No answer to a question about ${about}: ${why}.`)
+  if (known === null && (reason === 'server_error' || (reason === 'rejected' && !DENIALS.has(detail))))
+    return warning(
+      `No answer to a question about ${about}: ${why}. Perhaps it has no other answer to such a number: check again when a parcel was polled.`,
+    )
+  const since = sinceMs === undefined ? '' : ` It has answered no question since ${new Date(sinceMs).toISOString()}.`
+  return failed(`No answer to a question about ${about}: ${why}. ${carrierRemedy(last)}${since}`)
+}
+
+/** With these answers a carrier denies everything, whatever is asked. */
+const DENIALS: ReadonlySet<string> = new Set(['status 401', 'status 403'])
 
 const REASONS: Readonly<Record<UnavailableReason, string>> = {
   budget: 'No call is left in the budget',
@@ -36,7 +80,7 @@ const REASONS: Readonly<Record<UnavailableReason, string>> = {
   rejected: 'The carrier refuses the request',
 }
 
-function describe({ reason, detail }: LoginFailure): Verdict {
+function describe({ reason, detail }: CallFailure): Verdict {
   // This is no fault of the deployment: other calls have used up the budget, or fill the queue.
   if (reason === 'budget') return skipped(`${REASONS[reason]} (${detail}).`)
   const fault = tlsFaultOf(detail)

@@ -7,6 +7,7 @@ import type { ManageBackups } from '../../flow/admin/backups/manage-backups.ts'
 import { type Check, createCheck, type Probe } from '../../flow/admin/check.ts'
 import type { Readiness } from '../../flow/admin/overview/readiness.ts'
 import type { EndpointKeys } from '../../flow/delivery/endpoint-keys.ts'
+import { languagesOf } from '../carrier.ts'
 import type { Delivery } from '../delivery/delivery.ts'
 import { REPLICA } from '../replicas.ts'
 import type { Storage } from '../storage/opened-storage.ts'
@@ -47,7 +48,10 @@ export function openRunningCheck(ports: RunningCheckPorts): Check {
         return storage.disk.state().freeBytes
       }),
       filesProbe(config.store.engine === 'sqlite' ? storage.path : null),
-      carrierProbe(carrier),
+      carrierProbe(carrier, {
+        language: languagesOf(config)[0],
+        known: async () => (await storage.reads.answeredParcels())[0] ?? null,
+      }),
       pushProbe(() => ({ publicUrl: ports.publicUrl(), path: config.webhook.path, key: firstKey(config) })),
       retentionProbe(config, async () => (await storage.reads.retentionState()).last, storage.clock),
       erasureProbe(config.store.engine === 'sqlite' ? storage.path : null),

@@ -25,7 +25,7 @@ import { behindLinks } from '../../store/sqlite/hold-store.ts'
 import { inspectSqlite } from '../../store/sqlite/inspect-store.ts'
 import { openAtRestKeys } from '../at-rest-keys.ts'
 import { backupFolder } from '../backups/hosted-backup-folder.ts'
-import { authorityOf } from '../carrier.ts'
+import { authorityOf, languagesOf } from '../carrier.ts'
 import { operatorRoute } from '../delivery/configured-endpoints.ts'
 import { readRoute } from '../delivery/endpoint-route.ts'
 import { describeRefusal } from '../listen.ts'
@@ -71,9 +71,9 @@ async function askCarrier(config: Config, isRunning: boolean) {
   const carrier = openCarrierAlone(config)
   try {
     const note = isRunning
-      ? ' The call is not counted, as the relay was not asked.'
-      : ' The call is not counted, as no relay runs that counts it.'
-    return await carrierProbe(carrier, note).look()
+      ? ' This call and the next are not counted, as the relay was not asked.'
+      : ' This call and the next are not counted, as no relay runs that counts them.'
+    return await carrierProbe(carrier, { language: languagesOf(config)[0], known: async () => null, note }).look()
   } finally {
     await carrier.close()
   }

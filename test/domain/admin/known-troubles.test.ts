@@ -88,6 +88,7 @@ const CHECKS: Readonly<Record<CheckName, Told>> = {
   ports: 'Only a start can be kept from listening. A relay that answers does listen.',
   certificate: ['certificate_expired', 'certificate_expiring', 'reload_failed'],
   credentials: ['credentials_refused', 'carrier_failing'],
+  question: ['carrier_failing'],
   clock: ['clock_off', 'clock_doubted'],
   push: TRIES,
   endpoint: TRIES,

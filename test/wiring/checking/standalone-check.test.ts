@@ -7,6 +7,7 @@ import type { CheckLine } from '../../../src/domain/admin/check.ts'
 import { compactStore } from '../../../src/store/sqlite/compact.ts'
 import { checkStandalone } from '../../../src/wiring/checking/standalone-check.ts'
 import { diskProbe } from '../../../src/wiring/checking/store-probes.ts'
+import { json, openCarrier } from '../../carrier/carrier-double.ts'
 import { listen } from '../../support/network/listen.ts'
 import { createAuthority } from '../../support/network/private-authority.ts'
 import { operatorOf } from '../../support/relay/manage.ts'
@@ -25,7 +26,7 @@ async function startCarrier({ aheadMs = 0, status = 200 } = {}) {
     calls++
     request.resume()
     response.writeHead(status, { 'content-type': 'application/json', date: new Date(Date.now() + aheadMs).toUTCString() })
-    response.end('{"token":"abc"}')
+    response.end(request.method === 'POST' ? '{"token":"abc"}' : '{"statuses":[],"trackingIds":[]}')
   })
   onTestFinished(() => void server.close())
   return { url: `http://127.0.0.1:${await listen(server)}`, calls: () => calls }
@@ -58,7 +59,7 @@ test('a deployment that would work has no red line, and the check creates nothin
   expect(lines.filter(({ state }) => state === 'failed')).toEqual([])
   expect(of('store')).toMatchObject({ state: 'ok', message: expect.stringContaining('does not exist yet') })
   expect(of('ports', 'public')).toMatchObject({ state: 'ok' })
-  expect(carrier.calls()).toBe(1)
+  expect(carrier.calls()).toBe(2)
   expect(() => writeFileSync(join(folder, 'data'), '')).not.toThrow()
 })
 
@@ -192,12 +193,15 @@ test('a disk without room, a port in use, and too low a limit of open files are 
   expect(of('open_files')).toEqual(red('limits.connections of 1000000'))
 })
 
-test('a carrier that refuses the login, cannot be reached, or has another time is red', async () => {
+test('a carrier that refuses login or question, is not reached, or has another time is red', async () => {
   expect((await check({ carrierUrl: (await startCarrier({ status: 401 })).url })).of('credentials')).toEqual(red('upstream.password'))
   expect((await check()).of('credentials')).toEqual(red('nothing listens there'))
   const late = await check({ carrierUrl: (await startCarrier({ aheadMs: 3_600_000 })).url })
   expect(late.of('credentials')).toMatchObject({ state: 'ok' })
   expect(late.of('clock')).toEqual(red('behind the carrier'))
+  const refusing = await openCarrier({ status: (_request, response) => json(response, 403, '{}') })
+  onTestFinished(refusing.close)
+  expect((await check({ carrierUrl: refusing.url })).of('question')).toEqual(red('status 403'))
 })
 
 test('a database is read and not changed, whether or not a relay uses it', async () => {

@@ -25,7 +25,7 @@ function checkPage(visit: Visit, lines: readonly CheckLine[] | null): string {
 ${headline({ title: 'Check', lead: leadOf(lines), actions: actionButton(to`/check`, lines === null ? 'Check this deployment' : 'Check again', 'main') })}
 ${
   lines === null
-    ? html`<p>It reads the config and the files that it names, looks at the store and its disk, logs in at the carrier (one call of the budget), compares the clocks, sends this relay a signed push that is not kept, and connects to each webhook without sending anything. <code>parcel-relay check</code> does the same.</p>`
+    ? html`<p>It reads the config and the files that it names, looks at the store and its disk, logs in at the carrier and asks it a question (two calls of the budget), compares the clocks, sends this relay a signed push that is not kept, and connects to each webhook without sending anything. <code>parcel-relay check</code> does the same.</p>`
     : linesTable(lines)
 }`
   return renderPage(visit, { title: 'Check', section: 'settings', person, main })
@@ -52,6 +52,7 @@ const NAMES: Readonly<Record<CheckName, string>> = {
   ports: 'Ports',
   certificate: 'Certificate',
   credentials: 'Login at the carrier',
+  question: 'Question to the carrier',
   clock: 'Clock',
   push: 'Push to itself',
   endpoint: 'Webhook',

@@ -1,0 +1,117 @@
+import type { ServerResponse } from 'node:http'
+import { afterEach, expect, test } from 'vitest'
+import { carrierRemedy, lastFailureText } from '../../../src/domain/polling/carrier-failure-words.ts'
+import { carrierProbe } from '../../../src/wiring/checking/carrier-probe.ts'
+import { closeOpened, connect, goodBody, json, openCarrier, openHttp, openTls } from '../../carrier/carrier-double.ts'
+
+afterEach(closeOpened)
+
+const KNOWN = 'AB123456789SE'
+
+interface Asked {
+  /** A parcel that the carrier has answered before; null: there is none. */
+  readonly known?: string | null
+  readonly carrier: ReturnType<typeof connect>['carrier']
+}
+
+async function questionOf({ carrier, known = KNOWN }: Asked) {
+  const lines = [await carrierProbe(carrier, { language: 'en', known: async () => known }).look()].flat()
+  return lines.find((line) => 'name' in line && line.name === 'question')
+}
+
+/** Opens a carrier that gives tokens and answers each question in one way, and a client of it. */
+async function open(answer: (response: ServerResponse) => void) {
+  const { url, asked } = await openCarrier({ status: (_request, response) => answer(response) })
+  return { asked, ...connect(url) }
+}
+
+const REFUSED = carrierRemedy({ reason: 'rejected' })
+const DOWN = carrierRemedy({ reason: 'server_error' })
+const words = (reason: Parameters<typeof lastFailureText>[0]['reason']) => lastFailureText({ reason })
+
+test.each([
+  ['403', (to: ServerResponse): void => json(to, 403, '{}'), words('rejected'), 'status 403', REFUSED],
+  ['401 to a new token', (to: ServerResponse): void => json(to, 401, '{}'), words('rejected'), 'status 401', REFUSED],
+  ['a page of HTML', (to: ServerResponse): void => json(to, 200, '<html>'), words('bad_response'), 'is no JSON', REFUSED],
+  ['JSON of another shape', (to: ServerResponse): void => json(to, 200, '{"ok":true}'), words('bad_response'), 'statuses', REFUSED],
+  ['a redirect', (to: ServerResponse): void => json(to, 302, '', { location: '/login' }), words('redirect'), 'status 302', REFUSED],
+  ['503', (to: ServerResponse): void => json(to, 503, '{}'), words('server_error'), 'status 503', DOWN],
+] as const)(
+  'P1: check says why the carrier fails that answers a question with %s, in one call',
+  async (_what, answer, why, code, remedy) => {
+    const { carrier, asked } = await open(answer)
+    const question = await questionOf({ carrier })
+    expect(question).toMatchObject({ state: 'failed' })
+    for (const said of [why, code, remedy]) expect(question).toMatchObject({ message: expect.stringContaining(said) })
+    expect([asked.token, asked.status]).toEqual([1, 1])
+    expect(carrier.state().lastFailure).not.toBeNull()
+  },
+)
+
+test('P1: check says in the shared words why TLS fails where questions are asked', async () => {
+  const tokens = await openHttp((_request, response) => json(response, 200, '{"token":"abc"}'))
+  const { carrier } = connect(await openTls((_request, response) => json(response, 200, goodBody)), { authUrl: tokens })
+  const tls = 'certificate_self_signed'
+  expect(await questionOf({ carrier })).toEqual({
+    name: 'question',
+    subject: null,
+    state: 'failed',
+    message: expect.stringContaining(`${lastFailureText({ reason: 'network', tls })}. ${carrierRemedy({ reason: 'network', tls })}`),
+  })
+})
+
+test.each([
+  ['a history', (to: ServerResponse): void => json(to, 200, goodBody)],
+  ['404', (to: ServerResponse): void => json(to, 404, '{}')],
+  ['410', (to: ServerResponse): void => json(to, 410, '{}')],
+] as const)('an answer is %s, whether a parcel is known or nobody has the number', async (_what, answer) => {
+  const { carrier, asked } = await open(answer)
+  expect(await questionOf({ carrier })).toMatchObject({ state: 'ok', message: expect.stringContaining('answered before') })
+  expect(await questionOf({ carrier, known: null })).toMatchObject({ state: 'ok', message: expect.stringContaining('nobody has') })
+  const [known, nobodys] = asked.urls
+  expect(known).toBe(`/v1/status/${KNOWN}/all?language=en`)
+  expect(nobodys).toMatch(/^\/v1\/status\/ZZ[0-9]{9}ZZ\/all/)
+})
+
+test('a carrier that may only dislike a number that nobody has is a warning, no failure', async () => {
+  for (const status of [400, 422, 500]) {
+    const { carrier } = await open((response) => json(response, status, '{}'))
+    expect(await questionOf({ carrier, known: null })).toMatchObject({
+      state: 'warning',
+      message: expect.stringContaining(`status ${status}`),
+    })
+    expect(carrier.state()).toMatchObject({ lastFailure: null, breaker: { failures: 0 } })
+  }
+})
+
+test('a carrier that limits calls, or a budget that is used up, leaves the question untried', async () => {
+  const { carrier } = await open((response) => json(response, 429, '{}'))
+  expect(await questionOf({ carrier })).toMatchObject({ state: 'skipped', message: expect.stringContaining('429') })
+  const used = await openCarrier()
+  const { carrier: poor } = connect(used.url, { callsPerDay: 1 })
+  expect(await questionOf({ carrier: poor })).toMatchObject({ state: 'skipped' })
+  expect(used.asked.status).toBe(0)
+})
+
+test('the question is asked while calls pause, says since when, and its answer ends the pause', async () => {
+  let isWell = false
+  const { carrier, fetchAll, asked } = await open((response) => json(response, isWell ? 200 : 500, goodBody))
+  for (const nth of [1, 2, 3, 4, 5, 6]) await fetchAll('schedule', `AB00000000${nth}SE`)
+  await expect.poll(() => carrier.state().breaker.state).toBe('open')
+  expect(await questionOf({ carrier })).toMatchObject({
+    state: 'failed',
+    message: expect.stringMatching(/no question since [\d-]+T/),
+  })
+  const before = asked.status
+  isWell = true
+  expect(await questionOf({ carrier })).toMatchObject({ state: 'ok' })
+  expect(asked.status).toBe(before + 1)
+  expect(carrier.state().breaker.state).toBe('closed')
+})
+
+test('without a token nothing is asked', async () => {
+  const double = await openCarrier({ token: (_request, response) => json(response, 401, '{}') })
+  const { carrier } = connect(double.url)
+  expect(await questionOf({ carrier })).toMatchObject({ state: 'skipped', message: expect.stringContaining('no token') })
+  expect(double.asked.status).toBe(0)
+})
